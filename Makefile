@@ -1,0 +1,37 @@
+# Two targets do everything from a fresh checkout: `make demo` runs the main job, `make test` passes the tests. Both make
+# the virtual environment .venv first, so that nothing is installed outside this folder.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+
+.PHONY: demo test lint clean
+
+demo: $(VENV)/.all
+	$(BIN)/loadwise demo $(DEMO)
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest $(TESTS)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "loadwise needs Python 3.11 or later; name one with: make PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+
+$(VENV)/.all: $(VENV)/bin/python pyproject.toml
+	@echo "installing loadwise and all its optional parts into $(VENV) (PySpark alone is 400 MB; the first time takes minutes)"
+	$(BIN)/python -m pip install --quiet --editable '.[all]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.all
+	$(BIN)/python -m pip install --quiet --group dev
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,1 @@
+"""The algorithms, each a module with one `Assignor`: pure functions of a `GroupSnapshot`."""

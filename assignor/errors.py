@@ -1,0 +1,35 @@
+"""The errors of ``loadwise.assignor``.
+
+::
+
+    AssignorError                 anything this package refuses
+    ├── BadGroupError             the group as described cannot be: duplicate member, bad capacity, bad load
+    ├── UnknownStrategyError      no assignor has that name
+    ├── MissingClientError        the optional client library is not installed (names the extra)
+    └── UnsupportedByClientError  the client cannot do this (a cooperative assignor in an eager client)
+
+All are ``ValueError`` too where a caller passed something wrong, so that code which knows nothing of loadwise catches
+what it expects.
+"""
+
+from __future__ import annotations
+
+
+class AssignorError(Exception):
+    """Anything that ``loadwise.assignor`` refuses."""
+
+
+class BadGroupError(AssignorError, ValueError):
+    """The group as described cannot be; the message names the member or topic and what is wrong with it."""
+
+
+class UnknownStrategyError(AssignorError, ValueError):
+    """No assignor has that name; the message lists those that there are."""
+
+
+class MissingClientError(AssignorError, ImportError):
+    """An optional client library is not installed; the message names the extra that brings it."""
+
+
+class UnsupportedByClientError(AssignorError, ValueError):
+    """The client cannot do what was asked of it; the message says what can."""

@@ -1,0 +1,1 @@
+"""How good an assignment is: load of every member, its spread, and what moved."""

@@ -1,0 +1,382 @@
+"""What an assignor is given and what it answers: `Member` at the edges, `GroupSnapshot` and `Assignment` inside.
+
+At the edges there are names. Inside there are rows: partitions are numbered topic by topic, topics in Kafka's string
+order, so that an assignment is one integer a partition and a million of them is one numpy array. An `Assignment` can
+not give a partition to two members: there is one slot a row.
+
+Kafka's order (``AbstractPartitionAssignor``, ``MemberInfo.compareTo``): static members first, by group instance id,
+then dynamic ones by member id; strings compare by UTF-16 code unit, as Java's do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadwise.assignor.errors import BadGroupError
+
+Ints: TypeAlias = NDArray[np.int64]
+Owners: TypeAlias = NDArray[np.int32]
+Floats: TypeAlias = NDArray[np.float64]
+Bools: TypeAlias = NDArray[np.bool_]
+
+NOBODY = -1
+"""The owner of a partition that no member owns."""
+
+NO_GENERATION = -1
+"""The generation of a member that never was in the group, or lost its place (Kafka's ``DEFAULT_GENERATION``)."""
+
+
+class TopicPartition(NamedTuple):
+    """A partition by name. Equal to, and as good as, the clients' own ``TopicPartition`` tuples."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One member of a group as its leader sees it: what it subscribes to, and what it says it owns."""
+
+    id: str
+    """Member id, given by the coordinator; unique in the group."""
+    topics: Sequence[str]
+    """Topics subscribed to. A topic without metadata is tolerated: it is left out of the assignment."""
+    owned: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """Partitions that the member claims, by topic. Claims may be stale, doubled, or name partitions that are gone."""
+    generation: int = NO_GENERATION
+    """The generation at which the member was given ``owned``; `NO_GENERATION` if it does not say."""
+    instance_id: str | None = None
+    """Group instance id of a static member (KIP-345); None for a dynamic one."""
+    rack: str | None = None
+    """Rack of the member (KIP-881); None if it does not say."""
+    capacity: float = 1.0
+    """What the member can process relative to the others, or in the unit of the load a second. Finite, above 0."""
+
+
+class Assignor(Protocol):
+    """The one interface of every algorithm: pure, and deterministic to the byte for any order of the input."""
+
+    @property
+    def name(self) -> str:
+        """The algorithm's name; the name on the wire also says eager or cooperative: `loadwise.assignor.strategy`."""
+        ...
+
+    def assign(self, group: GroupSnapshot) -> Assignment:
+        """Answer the target: who should own each partition once everything has moved.
+
+        Every partition with a subscriber gets an owner among its subscribers; the others get `NOBODY`. Staging the way
+        there (KIP-429) is not the algorithm's business but the caller's: see `loadwise.assignor.staging`.
+        """
+        ...
+
+
+def utf16_order(text: str) -> bytes:
+    """Sort key that orders strings as Java does, by UTF-16 code unit (U+1F600 comes before U+FF5E)."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GroupSnapshot:
+    """A group at one moment, as rows; immutable. Build it with `GroupSnapshot.of`.
+
+    With M members, T topics, P partitions, S distinct subscriptions, R racks and C valid claims:
+    """
+
+    members: tuple[str, ...]
+    """Member ids in Kafka's order; a member's index in here is its number everywhere below."""
+    instance_ids: tuple[str | None, ...]
+    """Group instance id of each member, None for dynamic ones."""
+    topics: tuple[str, ...]
+    """Topics that somebody subscribes to and that have metadata, in Java's string order."""
+    topic_start: Ints
+    """int64[T+1]: the row of each topic's partition 0; the last entry is P."""
+    subscription: Owners
+    """int32[M]: which distinct subscription each member has."""
+    subscribed: Bools
+    """bool[S, T]: which topics each distinct subscription holds."""
+    generation: Ints
+    """int64[M]: the generation of each member's claims, `NO_GENERATION` if unknown."""
+    claim_row: Ints
+    """int64[C]: row of each claim on a partition that exists, double and stale ones included; ascending."""
+    claim_member: Owners
+    """int32[C]: the member that makes each claim."""
+    owner: Owners
+    """int32[P]: current owner. Of two claims the higher generation wins; of equal ones nobody does. `NOBODY` if none.
+
+    A claim counts only while its member still subscribes to the topic.
+    """
+    capacity: Floats
+    """float64[M]: what each member can process, relative to the others; above 0."""
+    load: Floats | None = None
+    """float64[P]: load of each partition, NaN where unknown; None where nothing is known at all."""
+    load_unit: str = ""
+    """What `load` counts, for tables and logs: ``records``, ``bytes/s``."""
+    racks: tuple[str, ...] = ()
+    """Rack names in Java's string order."""
+    member_rack: Owners = field(default_factory=lambda: np.empty(0, np.int32))
+    """int32[M]: rack of each member, -1 where it does not say."""
+    partition_racks: Bools | None = None
+    """bool[P, R]: the racks that hold a replica of each partition; None where no topic says."""
+
+    @classmethod
+    def of(
+        cls,
+        members: Iterable[Member],
+        partitions: Mapping[str, int],
+        *,
+        load: Mapping[str, Sequence[float | None] | Floats] | None = None,
+        load_unit: str = "",
+        racks: Mapping[str, Sequence[Sequence[str]]] | None = None,
+    ) -> GroupSnapshot:
+        """Build a snapshot from names; the order of the input does not matter.
+
+        ``partitions`` is the cluster's metadata, topic to number of partitions; it may lack topics that members
+        subscribe to and hold others. ``load`` has one number a partition, None or NaN where unknown; a topic may be
+        missing or its list short. ``racks`` has the racks of every partition's replicas.
+
+        Raises `BadGroupError` for a duplicate member id, a capacity that is not above 0, a load that is negative or
+        infinite, or a negative number of partitions. O(P + C + M log M).
+        """
+        ordered = sorted(members, key=_kafka_order)
+        _refuse_duplicates(ordered)
+        topics = _known_topics(ordered, partitions)
+        counts = [partitions[topic] for topic in topics]
+        topic_start = np.zeros(len(topics) + 1, np.int64)
+        np.cumsum(counts, out=topic_start[1:])
+        number = {topic: index for index, topic in enumerate(topics)}
+        subscription, subscribed = _subscriptions(ordered, number)
+        generation = np.array([member.generation for member in ordered], np.int64)
+        claim_row, claim_member = _claims(ordered, number, topic_start)
+        rack_names, member_rack, partition_racks = _racks(ordered, topics, topic_start, racks)
+        claim_topic = np.searchsorted(topic_start, claim_row, side="right") - 1
+        live = subscribed[subscription[claim_member], claim_topic]
+        return cls(
+            members=tuple(member.id for member in ordered),
+            instance_ids=tuple(member.instance_id for member in ordered),
+            topics=topics,
+            topic_start=topic_start,
+            subscription=subscription,
+            subscribed=subscribed,
+            generation=generation,
+            claim_row=claim_row,
+            claim_member=claim_member,
+            owner=_resolve(claim_row[live], claim_member[live], generation, int(topic_start[-1])),
+            capacity=_capacities(ordered),
+            load=None if load is None else _loads(load, topics, topic_start),
+            load_unit=load_unit,
+            racks=rack_names,
+            member_rack=member_rack,
+            partition_racks=partition_racks,
+        )
+
+    @property
+    def size(self) -> int:
+        """P, the number of partitions."""
+        return int(self.topic_start[-1])
+
+    @property
+    def equal_subscriptions(self) -> bool:
+        """Whether all members subscribe to the same topics (among those that have metadata)."""
+        return len(self.subscribed) <= 1
+
+    @cached_property
+    def topic_of(self) -> Owners:
+        """int32[P]: the topic of each row."""
+        return np.repeat(np.arange(len(self.topics), dtype=np.int32), np.diff(self.topic_start))
+
+    @cached_property
+    def partition_of(self) -> Owners:
+        """int32[P]: the partition number of each row within its topic."""
+        return (np.arange(self.size) - np.repeat(self.topic_start[:-1], np.diff(self.topic_start))).astype(np.int32)
+
+    def subscribers(self, topic: int) -> Ints:
+        """int64[k]: the members that subscribe to a topic (its index in `topics`), in Kafka's order."""
+        return np.flatnonzero(self.subscribed[self.subscription, topic])
+
+    def name_of(self, row: int) -> TopicPartition:
+        """The partition that a row stands for."""
+        topic = int(np.searchsorted(self.topic_start, row, side="right")) - 1
+        return TopicPartition(self.topics[topic], row - int(self.topic_start[topic]))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Assignment:
+    """Who owns each partition of a snapshot: the answer of an assignor."""
+
+    group: GroupSnapshot
+    owner: Owners
+    """int32[P]: the member that owns each row, by its number in ``group.members``; `NOBODY` for none."""
+
+    def counts(self) -> Ints:
+        """int64[M]: how many partitions each member has."""
+        return np.bincount(self.owner[self.owner >= 0], minlength=len(self.group.members))
+
+    def by_member(self) -> dict[str, dict[str, list[int]]]:
+        """Member id to topic to its partitions, ascending; every member has an entry. O(P log P)."""
+        group = self.group
+        lists: dict[str, dict[str, list[int]]] = {member: {} for member in group.members}
+        rows = np.flatnonzero(self.owner >= 0)
+        rows = rows[np.argsort(self.owner[rows], kind="stable")]
+        if not len(rows):
+            return lists
+        owner, topic = self.owner[rows], group.topic_of[rows]
+        partitions: list[int] = group.partition_of[rows].tolist()
+        edges = np.flatnonzero((owner[1:] != owner[:-1]) | (topic[1:] != topic[:-1])) + 1
+        starts = np.concatenate(([0], edges))
+        stops: list[int] = np.concatenate((edges, [len(rows)])).tolist()
+        owners: list[int] = owner[starts].tolist()
+        topics: list[int] = topic[starts].tolist()
+        for start, stop, member, name in zip(starts.tolist(), stops, owners, topics, strict=True):
+            lists[group.members[member]][group.topics[name]] = partitions[start:stop]
+        return lists
+
+    def owner_of(self, topic: str, partition: int) -> str | None:
+        """The member id that owns a partition, None if nobody does. Raises KeyError for an unknown partition."""
+        if topic not in self.group.topics:
+            raise KeyError(topic)
+        index = self.group.topics.index(topic)
+        row = int(self.group.topic_start[index]) + partition
+        if partition < 0 or row >= self.group.topic_start[index + 1]:
+            raise KeyError(TopicPartition(topic, partition))
+        owner = int(self.owner[row])
+        return None if owner == NOBODY else self.group.members[owner]
+
+
+def _kafka_order(member: Member) -> tuple[bool, bytes, bytes]:
+    instance = member.instance_id
+    return (instance is None, b"" if instance is None else utf16_order(instance), utf16_order(member.id))
+
+
+def _refuse_duplicates(members: Sequence[Member]) -> None:
+    ids: set[str] = set()
+    instances: dict[str, str] = {}
+    for member in members:
+        if member.id in ids:
+            raise BadGroupError(f"member {member.id!r} is in the group twice; member ids must be unique")
+        ids.add(member.id)
+        if member.instance_id is not None:
+            twin = instances.setdefault(member.instance_id, member.id)
+            if twin != member.id:
+                raise BadGroupError(
+                    f"members {twin!r} and {member.id!r} have the same group instance id {member.instance_id!r};"
+                    " each static member needs its own"
+                )
+
+
+def _known_topics(members: Sequence[Member], partitions: Mapping[str, int]) -> tuple[str, ...]:
+    wanted = {topic for member in members for topic in member.topics}
+    known = sorted((topic for topic in wanted if partitions.get(topic) is not None), key=utf16_order)
+    for topic in known:
+        if partitions[topic] < 0:
+            raise BadGroupError(f"topic {topic!r} has {partitions[topic]} partitions; the number must be 0 or more")
+    return tuple(known)
+
+
+def _subscriptions(members: Sequence[Member], number: Mapping[str, int]) -> tuple[Owners, Bools]:
+    distinct: dict[frozenset[int], int] = {}
+    seen: dict[tuple[str, ...], int] = {}  # most members name the same topics in the same order: hash those once
+    subscription = np.empty(len(members), np.int32)
+    for index, member in enumerate(members):
+        names = tuple(member.topics)
+        known = seen.get(names)
+        if known is None:
+            topics = frozenset(number[topic] for topic in names if topic in number)
+            known = seen[names] = distinct.setdefault(topics, len(distinct))
+        subscription[index] = known
+    subscribed = np.zeros((len(distinct), len(number)), bool)
+    for topics, index in distinct.items():
+        subscribed[index, list(topics)] = True
+    return subscription, subscribed
+
+
+def _claims(members: Sequence[Member], number: Mapping[str, int], topic_start: Ints) -> tuple[Ints, Owners]:
+    """Rows and members of all claims on partitions that exist, sorted by row, then member; each pair once."""
+    flat: list[int] = []
+    lengths: list[int] = []
+    topics: list[int] = []
+    owners: list[int] = []
+    for index, member in enumerate(members):
+        for topic, partitions in member.owned.items():
+            if topic in number:
+                flat.extend(partitions)
+                lengths.append(len(partitions))
+                topics.append(number[topic])
+                owners.append(index)
+    if not flat:
+        return np.empty(0, np.int64), np.empty(0, np.int32)
+    partition = np.array(flat, np.int64)
+    first = np.repeat(topic_start[np.array(topics)], lengths)
+    last = np.repeat(topic_start[np.array(topics) + 1], lengths)
+    owner = np.repeat(np.array(owners, np.int64), lengths)
+    row = first + partition
+    exists = (partition >= 0) & (row < last)
+    # One number a claim sorts and deduplicates in one pass.
+    pairs = np.unique(row[exists] * len(members) + owner[exists])
+    return pairs // len(members), (pairs % len(members)).astype(np.int32)
+
+
+def _resolve(row: Ints, member: Owners, generation: Ints, size: int) -> Owners:
+    owner = np.full(size, NOBODY, np.int32)
+    best = np.full(size, np.iinfo(np.int64).min)
+    np.maximum.at(best, row, generation[member])
+    wins = generation[member] == best[row]
+    winners = np.bincount(row[wins], minlength=size)
+    owner[row[wins]] = member[wins]
+    owner[winners > 1] = NOBODY
+    return owner
+
+
+def _capacities(members: Sequence[Member]) -> Floats:
+    for member in members:
+        if not (member.capacity > 0 and math.isfinite(member.capacity)):
+            raise BadGroupError(
+                f"member {member.id!r} has capacity {member.capacity}; it must be a finite number above 0"
+            )
+    return np.array([member.capacity for member in members], np.float64)
+
+
+def _loads(load: Mapping[str, Sequence[float | None] | Floats], topics: Sequence[str], topic_start: Ints) -> Floats:
+    rows = np.full(int(topic_start[-1]), np.nan)
+    for index, topic in enumerate(topics):
+        given = load.get(topic)
+        if given is None:
+            continue
+        start, stop = int(topic_start[index]), int(topic_start[index + 1])
+        values = np.array(given, np.float64)[: stop - start]  # numpy reads None as NaN: unknown
+        if (values < 0).any() or np.isinf(values).any():
+            worst = int(np.flatnonzero((values < 0) | np.isinf(values))[0])
+            raise BadGroupError(
+                f"the load of {topic}-{worst} is {values[worst]}; it must be a finite number of 0 or more,"
+                " or None where it is unknown"
+            )
+        rows[start : start + len(values)] = values
+    return rows
+
+
+def _racks(
+    members: Sequence[Member],
+    topics: Sequence[str],
+    topic_start: Ints,
+    racks: Mapping[str, Sequence[Sequence[str]]] | None,
+) -> tuple[tuple[str, ...], Owners, Bools | None]:
+    named = {topic: racks[topic] for topic in topics if topic in racks} if racks else {}
+    names = {member.rack for member in members if member.rack is not None}
+    names.update(rack for replicas in named.values() for partition in replicas for rack in partition)
+    ordered = tuple(sorted(names, key=utf16_order))
+    number = {rack: index for index, rack in enumerate(ordered)}
+    member_rack = np.array([-1 if m.rack is None else number[m.rack] for m in members], np.int32)
+    if not named:
+        return ordered, member_rack, None
+    held = np.zeros((int(topic_start[-1]), len(ordered)), bool)
+    for index, topic in enumerate(topics):
+        start, stop = int(topic_start[index]), int(topic_start[index + 1])
+        for row, partition in enumerate(named.get(topic, ())[: stop - start], start):
+            held[row, [number[rack] for rack in partition]] = True
+    return ordered, member_rack, held

@@ -1,0 +1,1 @@
+"""A PySpark data source whose tasks follow an assignment."""

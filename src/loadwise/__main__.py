@@ -1,0 +1,5 @@
+"""``python -m loadwise`` is the command ``loadwise``."""
+
+from loadwise.cli import main
+
+main()
