@@ -1,0 +1,1 @@
+"""One module a client: how our assignors are plugged into it. A client is imported only in its own module."""
