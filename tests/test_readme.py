@@ -1,0 +1,35 @@
+"""What the README promises about its own commands."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def _first_shell_block() -> list[str]:
+    block = re.search(r"^```sh\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert block is not None
+    return block[1].splitlines()
+
+
+def test_the_first_shell_block_is_the_two_commands_that_do_everything() -> None:
+    run, test = _first_shell_block()
+    makefile = (ROOT / "Makefile").read_text()
+    for command in (run, test):
+        make, target = command.split()
+        assert make == "make"
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+
+
+def test_ci_calls_the_readmes_test_command() -> None:
+    _, test = _first_shell_block()
+    assert test in (ROOT / ".ci" / "run").read_text().splitlines()
+
+
+def test_every_file_and_folder_that_the_documents_link_to_exists() -> None:
+    documents = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+    for document in documents:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text()):
+            assert (document.parent / target).exists(), f"{document.name} links to {target}, which is not there"
