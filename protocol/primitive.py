@@ -1,0 +1,148 @@
+"""Kafka's primitive types as the consumer protocol uses them, big endian, in their old (not "flexible") forms.
+
+STRING is an int16 length and UTF-8, NULLABLE_STRING the same with -1 for null, BYTES an int32 length (-1: null) and the
+bytes, ARRAY an int32 count and the elements. Kafka's classes: ``org.apache.kafka.common.protocol.types.Type`` and
+``ByteBufferAccessor``.
+
+Partition numbers are read and written by numpy, one array a topic: a member may own tens of thousands of them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from loadwise.protocol.errors import MalformedBytesError, UnencodableError
+
+INT16 = struct.Struct(">h")
+INT32 = struct.Struct(">i")
+FLOAT64 = struct.Struct(">d")
+_PARTITION = np.dtype(">i4")
+_NULL_LENGTH = -1
+
+
+class Reader:
+    """A position in bytes, and the values that follow it. Every method raises `MalformedBytesError`."""
+
+    __slots__ = ("_data", "offset")
+
+    def __init__(self, data: bytes, offset: int = 0) -> None:
+        self._data = data
+        self.offset = offset
+
+    @property
+    def remaining(self) -> int:
+        """How many bytes are left."""
+        return len(self._data) - self.offset
+
+    def fixed(self, form: struct.Struct, what: str) -> int | float:
+        """Read one number."""
+        if self.remaining < form.size:
+            raise MalformedBytesError(
+                f"{what} at byte {self.offset} needs {form.size} bytes, but {self.remaining} are left"
+            )
+        value: int | float = form.unpack_from(self._data, self.offset)[0]
+        self.offset += form.size
+        return value
+
+    def int16(self, what: str) -> int:
+        """Read an int16."""
+        return int(self.fixed(INT16, what))
+
+    def int32(self, what: str) -> int:
+        """Read an int32."""
+        return int(self.fixed(INT32, what))
+
+    def float64(self, what: str) -> float:
+        """Read a float64."""
+        return float(self.fixed(FLOAT64, what))
+
+    def raw(self, length: int, what: str) -> bytes:
+        """Read so many bytes."""
+        if not 0 <= length <= self.remaining:
+            raise MalformedBytesError(
+                f"{what} at byte {self.offset} claims {length} bytes, but {self.remaining} are left"
+            )
+        self.offset += length
+        return bytes(self._data[self.offset - length : self.offset])
+
+    def string(self, what: str) -> str:
+        """Read a STRING."""
+        text = self.nullable_string(what)
+        if text is None:
+            raise MalformedBytesError(f"{what} at byte {self.offset - INT16.size} is null")
+        return text
+
+    def nullable_string(self, what: str) -> str | None:
+        """Read a NULLABLE_STRING; as Kafka does, any negative length is null."""
+        length = self.int16(what)
+        if length < 0:
+            return None
+        try:
+            return self.raw(length, what).decode()
+        except UnicodeDecodeError as error:
+            raise MalformedBytesError(f"{what} before byte {self.offset} is not UTF-8: {error.reason}") from error
+
+    def nullable_bytes(self, what: str) -> bytes | None:
+        """Read nullable BYTES; as Kafka does, any negative length is null."""
+        length = self.int32(what)
+        return None if length < 0 else self.raw(length, what)
+
+    def count(self, what: str, least_bytes: int) -> int:
+        """Read the count of an ARRAY whose elements take at least so many bytes each."""
+        count = self.int32(what)
+        if not 0 <= count * least_bytes <= self.remaining:
+            raise MalformedBytesError(
+                f"{what} before byte {self.offset} claims {count} elements, but {self.remaining} bytes are left"
+            )
+        return count
+
+    def topic_partitions(self, what: str) -> dict[str, list[int]]:
+        """Read ARRAY[STRING topic, ARRAY[int32 partition]]; a topic that comes twice is read as one."""
+        partitions: dict[str, list[int]] = {}
+        for _ in range(self.count(what, INT16.size + INT32.size)):
+            topic = self.string(f"topic of {what}")
+            count = self.count(f"partitions of {topic!r} in {what}", INT32.size)
+            numbers: list[int] = np.frombuffer(self._data, _PARTITION, count, self.offset).tolist()
+            self.offset += count * INT32.size
+            if topic in partitions:
+                partitions[topic] += numbers
+            else:
+                partitions[topic] = numbers
+        return partitions
+
+
+def string(text: str | None) -> bytes:
+    """Encode a NULLABLE_STRING. Raises `UnencodableError` where its UTF-8 is too long or does not exist."""
+    if text is None:
+        return INT16.pack(_NULL_LENGTH)
+    try:
+        encoded = text.encode()
+    except UnicodeEncodeError as error:
+        raise UnencodableError(f"{text!r} has no UTF-8 form: {error.reason}") from error
+    if len(encoded) > 0x7FFF:
+        raise UnencodableError(f"{text[:40]!r}... has {len(encoded)} bytes; a string on the wire has at most 32,767")
+    return INT16.pack(len(encoded)) + encoded
+
+
+def nullable_bytes(data: bytes | None) -> bytes:
+    """Encode nullable BYTES."""
+    return INT32.pack(_NULL_LENGTH) if data is None else INT32.pack(len(data)) + data
+
+
+def strings(texts: Iterable[str]) -> bytes:
+    """Encode ARRAY[STRING]."""
+    encoded = [string(text) for text in texts]
+    return INT32.pack(len(encoded)) + b"".join(encoded)
+
+
+def topic_partitions(partitions: Mapping[str, Sequence[int]]) -> bytes:
+    """Encode ARRAY[STRING topic, ARRAY[int32 partition]] in the order given; topics without partitions are left out."""
+    parts = [b""]
+    for topic, numbers in partitions.items():
+        if len(numbers):
+            parts += string(topic), INT32.pack(len(numbers)), np.asarray(numbers, _PARTITION).tobytes()
+    parts[0] = INT32.pack(len(parts) // 3)
+    return b"".join(parts)
