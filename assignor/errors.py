@@ -4,6 +4,7 @@
 
     AssignorError                 anything this package refuses
     ├── BadGroupError             the group as described cannot be: duplicate member, bad capacity, bad load
+    ├── BadCaseError              a case in JSON cannot be read (names the place in it)
     ├── UnknownStrategyError      no assignor has that name
     ├── MissingClientError        the optional client library is not installed (names the extra)
     └── UnsupportedByClientError  the client cannot do this (a cooperative assignor in an eager client)
@@ -21,6 +22,10 @@ class AssignorError(Exception):
 
 class BadGroupError(AssignorError, ValueError):
     """The group as described cannot be; the message names the member or topic and what is wrong with it."""
+
+
+class BadCaseError(AssignorError, ValueError):
+    """A case written as JSON cannot be read; the message names the place in it and what was expected there."""
 
 
 class UnknownStrategyError(AssignorError, ValueError):

@@ -110,7 +110,7 @@ class GroupSnapshot:
     owner: Owners
     """int32[P]: current owner. Of two claims the higher generation wins; of equal ones nobody does. `NOBODY` if none.
 
-    A claim counts only while its member still subscribes to the topic.
+    Nobody owns what its rightful claimant no longer subscribes to: an older claim on it is stale all the same.
     """
     capacity: Floats
     """float64[M]: what each member can process, relative to the others; above 0."""
@@ -154,9 +154,9 @@ class GroupSnapshot:
         subscription, subscribed = _subscriptions(ordered, number)
         generation = np.array([member.generation for member in ordered], np.int64)
         claim_row, claim_member = _claims(ordered, number, topic_start)
-        rack_names, member_rack, partition_racks = _racks(ordered, topics, topic_start, racks)
         claim_topic = np.searchsorted(topic_start, claim_row, side="right") - 1
         live = subscribed[subscription[claim_member], claim_topic]
+        rack_names, member_rack, partition_racks = _racks(ordered, topics, topic_start, racks)
         return cls(
             members=tuple(member.id for member in ordered),
             instance_ids=tuple(member.instance_id for member in ordered),
@@ -167,7 +167,7 @@ class GroupSnapshot:
             generation=generation,
             claim_row=claim_row,
             claim_member=claim_member,
-            owner=_resolve(claim_row[live], claim_member[live], generation, int(topic_start[-1])),
+            owner=_rightful(claim_row, claim_member, generation, live, int(topic_start[-1])),
             capacity=_capacities(ordered),
             load=None if load is None else _loads(load, topics, topic_start),
             load_unit=load_unit,
@@ -195,6 +195,28 @@ class GroupSnapshot:
     def partition_of(self) -> Owners:
         """int32[P]: the partition number of each row within its topic."""
         return (np.arange(self.size) - np.repeat(self.topic_start[:-1], np.diff(self.topic_start))).astype(np.int32)
+
+    @cached_property
+    def _classes(self) -> tuple[Owners, Bools]:
+        if not self.topics:
+            return np.empty(0, np.int32), np.empty((0, len(self.members)), bool)
+        distinct, class_of_topic = np.unique(self.subscribed.T, axis=0, return_inverse=True)
+        return class_of_topic.reshape(-1).astype(np.int32), distinct[:, self.subscription]
+
+    @property
+    def class_of_topic(self) -> Owners:
+        """int32[T]: topics with the same subscribers are of one class, numbered from 0."""
+        return self._classes[0]
+
+    @property
+    def subscribers_of_class(self) -> Bools:
+        """bool[K, M]: who subscribes to the topics of each class; at least one member does."""
+        return self._classes[1]
+
+    @cached_property
+    def class_of(self) -> Owners:
+        """int32[P]: the class of each row's topic."""
+        return self.class_of_topic[self.topic_of]
 
     def subscribers(self, topic: int) -> Ints:
         """int64[k]: the members that subscribe to a topic (its index in `topics`), in Kafka's order."""
@@ -322,14 +344,16 @@ def _claims(members: Sequence[Member], number: Mapping[str, int], topic_start: I
     return pairs // len(members), (pairs % len(members)).astype(np.int32)
 
 
-def _resolve(row: Ints, member: Owners, generation: Ints, size: int) -> Owners:
+def _rightful(row: Ints, member: Owners, generation: Ints, live: Bools, size: int) -> Owners:
+    """The only claimant at the highest generation at which a partition is claimed, where that claim is live."""
     owner = np.full(size, NOBODY, np.int32)
     best = np.full(size, np.iinfo(np.int64).min)
     np.maximum.at(best, row, generation[member])
     wins = generation[member] == best[row]
-    winners = np.bincount(row[wins], minlength=size)
-    owner[row[wins]] = member[wins]
-    owner[winners > 1] = NOBODY
+    row, member, live = row[wins], member[wins], live[wins]
+    owner[row] = member
+    owner[row[1:][row[1:] == row[:-1]]] = NOBODY  # claims come sorted by row: equal neighbours are rivals
+    owner[row[~live]] = NOBODY
     return owner
 
 
@@ -367,11 +391,11 @@ def _racks(
     racks: Mapping[str, Sequence[Sequence[str]]] | None,
 ) -> tuple[tuple[str, ...], Owners, Bools | None]:
     named = {topic: racks[topic] for topic in topics if topic in racks} if racks else {}
-    names = {member.rack for member in members if member.rack is not None}
+    names = {member.rack for member in members if member.rack}  # Java takes an empty name for none, too
     names.update(rack for replicas in named.values() for partition in replicas for rack in partition)
     ordered = tuple(sorted(names, key=utf16_order))
     number = {rack: index for index, rack in enumerate(ordered)}
-    member_rack = np.array([-1 if m.rack is None else number[m.rack] for m in members], np.int32)
+    member_rack = np.array([number[m.rack] if m.rack else -1 for m in members], np.int32)
     if not named:
         return ordered, member_rack, None
     held = np.zeros((int(topic_start[-1]), len(ordered)), bool)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from loadwise.cli import coordinator, demo
+from loadwise.cli import assign, coordinator, demo
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -12,6 +12,7 @@ app = typer.Typer(
     add_completion=False,
     help="Load-aware partition assignment for Kafka consumers.",
 )
+app.command("assign")(assign.assign)
 app.command("demo")(demo.demo)
 app.command("coordinator")(coordinator.coordinator)
 

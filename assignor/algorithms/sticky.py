@@ -1,0 +1,70 @@
+"""Sticky: equal counts first, then partitions on their readers' racks, then as many as possible left where they are.
+
+Kafka's ``AbstractStickyAssignor`` (KIP-54, KIP-341, KIP-881) states these three aims in this order; Java reaches them
+when all members subscribe to the same topics, and comes near where they do not. Here they are reached by counting first
+and naming after: how many partitions of each class (same subscribers, same racks) every member gets, then which ones.
+With equal subscriptions and no racks that count is a formula; otherwise `loadwise.assignor.algorithms.transport` finds
+it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from loadwise.assignor.algorithms.transport import Transport
+from loadwise.assignor.model import Assignment, GroupSnapshot, Ints, Owners
+
+
+@dataclass(frozen=True, slots=True)
+class Sticky:
+    """Kafka's ``sticky`` and, staged, ``cooperative-sticky``."""
+
+    @property
+    def name(self) -> str:
+        """``sticky``."""
+        return "sticky"
+
+    def assign(self, group: GroupSnapshot) -> Assignment:
+        """Answer counts that differ as little as the subscriptions allow, keeping what is owned.
+
+        O(P log P) for equal subscriptions without racks; see `Transport` for the others.
+        """
+        if not group.size:
+            return Assignment(group, np.empty(0, np.int32))
+        problem = Transport.of(group)
+        owned = problem.owned
+        counts = _even(group.size, owned[0]) if problem.is_uniform else problem.solve()
+        return Assignment(group, _name(group.owner, problem.class_of, owned, counts))
+
+
+def _even(size: int, owned: Ints) -> Ints:
+    """int64[1, M]: all counts size // M or one more; the larger ones go where most is owned, then in Kafka's order."""
+    share, extra = np.divmod(size, len(owned))
+    counts = np.full(len(owned), share)
+    counts[np.argsort(-np.minimum(owned, share + 1), kind="stable")[:extra]] += 1
+    return counts[np.newaxis]
+
+
+def _name(owner: Owners, class_of: Owners, owned: Ints, counts: Ints) -> Owners:
+    """Turn ``counts`` of each class and member into rows: what is owned first, then the rest dealt round by round."""
+    members = owned.shape[1]
+    kept = np.minimum(owned, counts)
+    answer = np.full(len(owner), -1, np.int32)
+    held = np.flatnonzero(owner >= 0)
+    cell = class_of[held].astype(np.int64) * members + owner[held]
+    order = np.argsort(cell, kind="stable")
+    starts = np.cumsum(owned) - owned.ravel()
+    rank = np.arange(len(held)) - starts[cell[order]]
+    stay = held[order[rank < kept.ravel()[cell[order]]]]
+    answer[stay] = owner[stay]
+
+    free = np.flatnonzero(answer < 0)
+    free = free[np.argsort(class_of[free], kind="stable")]
+    wanted = (counts - kept).ravel()
+    cell = np.repeat(np.arange(len(wanted)), wanted)
+    round_ = np.arange(len(cell)) - np.repeat(np.cumsum(wanted) - wanted, wanted)
+    class_, member = np.divmod(cell, members)
+    answer[free] = member[np.lexsort((member, round_, class_))]
+    return answer

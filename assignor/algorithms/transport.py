@@ -1,0 +1,205 @@
+"""How many partitions of each class every member gets: an exact transport problem with convex costs.
+
+Partitions with the same subscribers and the same racks are interchangeable but for their owner, so only their number on
+each member matters: ``x[k, m]`` of class k on member m, of which ``min(x, owned)`` stay. The best ``x`` has the least
+
+1. sum of squared counts (which also has the least spread and the least sum of pairwise differences), then
+2. number of partitions on none of their owner's racks, then
+3. number of partitions taken from their owner.
+
+Starting from a good guess, cycles of negative cost in the residual graph are cancelled until there is none, which
+proves the answer best (Klein's algorithm). The graph has one node a class, one a member and a sink; Bellman-Ford runs
+on it as matrix operations, and every member-disjoint cycle that it finds is cancelled at once, by as much as the costs
+allow.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+
+from loadwise.assignor.model import Bools, GroupSnapshot, Ints, Owners
+
+logger = logging.getLogger(__name__)
+
+WORK_LIMIT = 2_000_000_000
+"""Matrix cells that `Transport.solve` may visit before it answers what it has, unproven: some seconds of work."""
+
+_NEVER = np.int64(2**60)
+"""Cost of an arc that is not there; sums of it and of any real costs stay within int64."""
+
+_SINK = -2
+_NONE = -1
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Transport:
+    """The problem, with K classes, M members and P partitions."""
+
+    class_of: Owners
+    """int32[P]: the class of each row."""
+    supply: Ints
+    """int64[K]: partitions of each class."""
+    owned: Ints
+    """int64[K, M]: how many of each class every member owns."""
+    eligible: Bools
+    """bool[K, M]: who may read each class; at least one member may."""
+    misplaced: Bools
+    """bool[K, M]: who would read each class from another rack."""
+
+    @classmethod
+    def of(cls, group: GroupSnapshot) -> Transport:
+        """Sort the partitions of a group into classes. O(P log P)."""
+        class_of, eligible = group.class_of, group.subscribers_of_class
+        misplaced = np.zeros(eligible.shape, bool)
+        racked = group.member_rack >= 0
+        if group.partition_racks is not None and racked.any():
+            pattern, pattern_of = np.unique(group.partition_racks, axis=0, return_inverse=True)
+            pairs = class_of.astype(np.int64) * len(pattern) + pattern_of.reshape(-1)
+            distinct, inverse = np.unique(pairs, return_inverse=True)
+            class_of = inverse.astype(np.int32)
+            eligible = eligible[distinct // len(pattern)]
+            racks = pattern[distinct % len(pattern)]
+            misplaced = ~racks[:, group.member_rack] & racked & racks.any(axis=1, keepdims=True)
+        size, members = len(eligible), len(group.members)
+        held = group.owner >= 0
+        cells = class_of[held].astype(np.int64) * members + group.owner[held]
+        return cls(
+            class_of=class_of,
+            supply=np.bincount(class_of, minlength=size),
+            owned=np.bincount(cells, minlength=size * members).reshape(size, members),
+            eligible=eligible,
+            misplaced=misplaced,
+        )
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether there is but one class, which everybody may read from anywhere: then a formula does."""
+        return len(self.supply) == 1 and bool(self.eligible.all()) and not self.misplaced.any()
+
+    def solve(self) -> Ints:
+        """int64[K, M]: the best numbers. Logs when `WORK_LIMIT` ended the search before they were proven best."""
+        x = self._guess()
+        work = 0
+        while cycles := _negative_cycles(*self._arcs(x)):
+            for cycle in cycles:
+                self._cancel(x, cycle)
+            work += (len(cycles[0]) + 4) * x.size
+            if work > WORK_LIMIT:
+                logger.warning("%d classes, %d members: stopped before the assignment was proven best", *x.shape)
+                break
+        return x
+
+    def _guess(self) -> Ints:
+        """Everybody keeps what it owns on its rack; the rest of each class levels its readers up, scarce first."""
+        x = np.where(self.misplaced, 0, self.owned)
+        count = x.sum(axis=0)
+        order = np.lexsort((np.arange(len(x)), self.eligible.sum(axis=1)))
+        for class_ in order.tolist():
+            missing = int(self.supply[class_] - x[class_].sum())
+            readers = np.flatnonzero(self.eligible[class_])
+            # Among equals, those on the partitions' racks go first, then those that owned some.
+            rank = np.lexsort((x[class_, readers] >= self.owned[class_, readers], self.misplaced[class_, readers]))
+            added = level_up(count[readers[rank]], missing)
+            x[class_, readers[rank]] += added
+            count[readers[rank]] += added
+        return x
+
+    def _arcs(self, x: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+        """Cost of one more unit: member gives to class, class gives to member, member's count goes up, goes down."""
+        size, members = x.shape
+        rack = 4 * (size + members)  # above what the moves of any one cycle can sum up to
+        even = 4 * (size + members) * rack
+        give = np.where(x > 0, (x <= self.owned) - rack * self.misplaced, _NEVER)
+        take = np.where(self.eligible, rack * self.misplaced - (x < self.owned), _NEVER)
+        count = x.sum(axis=0)
+        return give, take, even * (2 * count + 1), -even * (2 * count - 1)
+
+    def _cancel(self, x: Ints, cycle: list[tuple[int, int, int]]) -> None:
+        """Push along a cycle of (giver, class or sink, taker) as many units as keep it worth it."""
+        units = int(x.sum())
+        for giver, via, taker in cycle:
+            if via == _SINK:  # here `taker` loses a partition and `giver` wins one
+                units = min(units, max(1, int(x[:, taker].sum() - x[:, giver].sum()) // 2))
+                continue
+            have, own = int(x[via, giver]), int(self.owned[via, giver])
+            units = min(units, have if have <= own else have - own)
+            have, own = int(x[via, taker]), int(self.owned[via, taker])
+            if have < own:
+                units = min(units, own - have)
+        for giver, via, taker in cycle:
+            if via != _SINK:
+                x[via, giver] -= units
+                x[via, taker] += units
+
+
+def level_up(count: Ints, units: int) -> Ints:
+    """Add units one by one to whoever has the least (the first of equals): how many each gets. O(M log M)."""
+    order = np.argsort(count, kind="stable")
+    level = count[order]
+    # With the j lowest raised to the level of the next one, so many units are used up.
+    used = np.arange(1, len(level)) * level[1:] - np.cumsum(level)[:-1]
+    lowest = int(np.searchsorted(used, units, side="right")) + 1
+    share, extra = divmod(units + int(level[:lowest].sum()), lowest)
+    target = np.maximum(count, share)
+    raised = np.sort(order[:lowest])
+    target[raised[:extra]] += 1
+    return target - count
+
+
+def _negative_cycles(give: Ints, take: Ints, up: Ints, down: Ints) -> list[list[tuple[int, int, int]]]:
+    """Member-disjoint cycles of negative cost, lists of (giver, class or sink, taker); empty if there is none."""
+    members = len(up)
+    distance = np.zeros(members, np.int64)
+    via = np.full(members, _NONE)
+    parent = np.full(members, _NONE)
+    while True:
+        giver = np.argmin(distance + give, axis=1)
+        at_class = (distance + give)[np.arange(len(give)), giver]
+        winner = int(np.argmin(distance + up))
+        best = np.argmin(at_class[:, np.newaxis] + take, axis=0)
+        reached = at_class[best] + take[best, np.arange(members)]
+        by_sink = distance[winner] + up[winner] + down
+        sink_is_best = by_sink < reached
+        reached = np.where(sink_is_best, by_sink, reached)
+        better = reached < distance
+        if not better.any():
+            return []
+        distance = np.where(better, reached, distance)
+        via = np.where(better, np.where(sink_is_best, _SINK, best), via)
+        parent = np.where(better, np.where(sink_is_best, winner, giver[best]), parent)
+        found = _cycles(parent.tolist(), via.tolist())
+        found = [cycle for cycle in found if _cost(cycle, give, take, up, down) < 0]
+        if found:
+            return found
+
+
+def _cycles(parent: list[int], via: list[int]) -> list[list[tuple[int, int, int]]]:
+    """All cycles of a graph in which every node has at most one arc, the one that leads into it."""
+    seen = [0] * len(parent)
+    cycles = []
+    for start in range(len(parent)):
+        node = start
+        while node != _NONE and not seen[node]:
+            seen[node] = start + 1
+            node = parent[node]
+        if node != _NONE and seen[node] == start + 1:
+            cycle = []
+            last = node
+            while True:
+                cycle.append((parent[node], via[node], node))
+                node = parent[node]
+                if node == last:
+                    break
+            if all(giver != taker for giver, _, taker in cycle):
+                cycles.append(cycle)
+    return cycles
+
+
+def _cost(cycle: list[tuple[int, int, int]], give: Ints, take: Ints, up: Ints, down: Ints) -> int:
+    return sum(
+        int(up[giver] + down[taker]) if via == _SINK else int(give[via, giver] + take[via, taker])
+        for giver, via, taker in cycle
+    )

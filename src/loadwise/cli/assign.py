@@ -1,0 +1,53 @@
+"""``loadwise assign``: JSON lines in, assignments out; the what-if tool, and how other programs compare assignors."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any, NoReturn
+
+import typer
+
+from loadwise.assignor.case import Case
+from loadwise.assignor.errors import AssignorError, BadCaseError
+
+
+def assign() -> None:
+    """Answer assignment questions: one JSON object a line on stdin, one a line on stdout.
+
+    A line that cannot be answered gets {"error": ...}, and the next one is answered. The format is described in
+    loadwise.assignor.case.
+    """
+    for line in sys.stdin.buffer:
+        if line.strip():
+            typer.echo(json.dumps(answer(line), separators=(",", ":")))
+            sys.stdout.flush()
+
+
+def answer(line: bytes) -> dict[str, Any]:
+    """Answer one line: ``id`` as given, ``members`` with the partitions of each, ``elapsed_ms``; or ``error``."""
+    given: object = None
+    try:
+        given = json.loads(line, parse_constant=_refuse_constant)
+        case = Case.parse(given)
+        start = time.perf_counter()
+        members = case.answer().by_member()
+        elapsed_ms = (time.perf_counter() - start) * 1000
+    except AssignorError as error:
+        return {**_id(given), "error": str(error)}
+    except (ValueError, RecursionError) as error:
+        return {"error": f"not JSON: {error}"}
+    lists = {
+        member: [[topic, partition] for topic, partitions in owned.items() for partition in partitions]
+        for member, owned in members.items()
+    }
+    return {**_id(given), "members": lists, "elapsed_ms": round(elapsed_ms, 3)}
+
+
+def _id(given: object) -> dict[str, Any]:
+    return {"id": given["id"]} if isinstance(given, dict) and "id" in given else {}
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise BadCaseError(f"{name} is not a number that JSON has; write null for what is unknown")
