@@ -1,0 +1,119 @@
+"""What a member says of itself on the wire, written and read: the strategy decides which bytes carry it.
+
+================================ ======================================= ==================================
+strategy                         owned partitions and their generation   user data
+================================ ======================================= ==================================
+range, roundrobin                not said                                null
+sticky                           in the user data                        `StickyUserData`, null at first
+cooperative-sticky               in the subscription                     `CooperativeStickyUserData`
+weighted                         in the user data                        `StickyUserData` with terms
+cooperative-weighted             in the subscription                     `CooperativeStickyUserData` with terms
+================================ ======================================= ==================================
+
+The stock names have the bytes of Kafka's own assignors, ``subscriptionUserData`` and ``memberData`` of
+``StickyAssignor`` and ``CooperativeStickyAssignor``, so that a Java leader keeps our members' partitions and ours keeps
+Java's. Owned partitions are written once, in either place, because the broker has a limit for all members' bytes
+together (``message.max.bytes``, about 1 MB).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from loadwise.assignor.model import Member
+from loadwise.assignor.strategy import Strategy
+from loadwise.protocol.consumer import NO_GENERATION, Subscription
+from loadwise.protocol.errors import ProtocolError
+from loadwise.protocol.user_data import CooperativeStickyUserData, MemberTerms, StickyUserData
+
+log = logging.getLogger(__name__)
+
+_STICKY = frozenset({"sticky", "weighted"})
+_WITH_TERMS = frozenset({"weighted"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinedMember:
+    """A member as JoinGroup lists it to the leader."""
+
+    id: str
+    """Member id."""
+    subscription: Subscription
+    """What it says of itself."""
+    instance_id: str | None = None
+    """Group instance id of a static member."""
+
+
+def write_claim(
+    strategy: Strategy,
+    topics: Collection[str],
+    *,
+    owned: Mapping[str, Sequence[int]] | None,
+    generation: int,
+    capacity: float,
+    rack: str | None,
+) -> Subscription:
+    """What a member sends when it joins. ``owned`` is None for one that never was assigned anything.
+
+    Partitions of topics that it no longer subscribes to are not claimed: it has given them up, and a leader that
+    believed otherwise would keep them from everybody else.
+    """
+    held = {topic: partitions for topic, partitions in (owned or {}).items() if topic in topics}
+    terms = MemberTerms(capacity=capacity) if strategy.algorithm in _WITH_TERMS else None
+    if strategy.cooperative:
+        user_data = CooperativeStickyUserData(generation=generation, terms=terms).encode()
+        return Subscription(topics=list(topics), user_data=user_data, owned=held, generation=generation, rack=rack)
+    said = None
+    if strategy.algorithm in _STICKY and (owned is not None or terms is not None):
+        said = StickyUserData(owned=held, generation=generation, terms=terms).encode()
+    return Subscription(topics=list(topics), user_data=said, generation=generation, rack=rack)
+
+
+def read_subscription(member_id: str, data: bytes) -> Subscription:
+    """Read a member's bytes; one that cannot be read subscribes to nothing, so that it cannot stop the others."""
+    try:
+        return Subscription.decode(data)
+    except ProtocolError as error:
+        log.warning("The subscription of member %r cannot be read (%s): it gets no partitions", member_id, error)
+        return Subscription()
+
+
+def read_claim(strategy: Strategy, joined: JoinedMember) -> Member:
+    """What the leader makes of a member. User data that cannot be read is a logged warning, and no claim."""
+    subscription = joined.subscription
+    owned: Mapping[str, Sequence[int]] = {}
+    generation = NO_GENERATION
+    terms: MemberTerms | None = None
+    try:
+        said = _read_user_data(strategy, subscription.user_data)
+    except ProtocolError as error:
+        log.warning("The %s user data of member %r cannot be read (%s): ignored", strategy.name, joined.id, error)
+        said = None
+    if said is not None:
+        generation, terms = said.generation, said.terms
+    if strategy.cooperative:
+        owned = subscription.owned
+        if subscription.generation != NO_GENERATION:
+            generation = subscription.generation
+    elif isinstance(said, StickyUserData):
+        owned = said.owned
+    topics = frozenset(subscription.topics)
+    return Member(
+        id=joined.id,
+        topics=subscription.topics,
+        owned={topic: partitions for topic, partitions in owned.items() if topic in topics},
+        generation=generation,
+        instance_id=joined.instance_id,
+        rack=subscription.rack,
+        capacity=1.0 if terms is None else terms.capacity,
+    )
+
+
+def _read_user_data(strategy: Strategy, data: bytes | None) -> StickyUserData | CooperativeStickyUserData | None:
+    """Read what the strategy's members write; clients that cannot say null send no bytes instead."""
+    if not data or strategy.algorithm not in _STICKY:
+        return None
+    kind = CooperativeStickyUserData if strategy.cooperative else StickyUserData
+    return kind.decode_with_terms(data) if strategy.algorithm in _WITH_TERMS else kind.decode(data)

@@ -1,0 +1,184 @@
+"""aiokafka: our assignors as its ``AbstractPartitionAssignor``, and a factory of consumers that have one.
+
+Two ways to plug in::
+
+    from loadwise.assignor.clients import aiokafka
+
+    consumer = aiokafka.aiokafka_consumer("flights", group_id="g", bootstrap_servers="localhost:9092",
+                                          assignor="weighted", capacity=2.0)
+
+    consumer = AIOKafkaConsumer("flights", group_id="g", bootstrap_servers="localhost:9092",
+                                partition_assignment_strategy=[aiokafka.assignor("sticky")])
+
+Give the explicit form one assignor, not several: the client sends one JoinGroup for each. The factory is the better
+one. The client tells its assignor neither the generation (aiokafka #1176: so a claim of long ago looks as good as a new
+one) nor the other members' instance ids and racks. The factory's consumer does: it reads them where the client's
+coordinator has them, so that it answers what any other client's leader would.
+
+aiokafka is eager: a cooperative strategy is refused. Hooks run on the event loop, and one that raises ends the
+coordination of the group for good; hence nothing that a peer can send raises here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from loadwise.assignor.claim import JoinedMember, read_subscription
+from loadwise.assignor.errors import MissingClientError, UnsupportedByClientError
+from loadwise.assignor.load.source import LoadSource
+from loadwise.assignor.model import NO_GENERATION
+from loadwise.assignor.participant import Participant
+from loadwise.protocol.consumer import Subscription
+
+try:
+    from aiokafka import AIOKafkaConsumer
+    from aiokafka.consumer.group_coordinator import GroupCoordinator
+    from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+except ImportError as error:
+    raise MissingClientError("aiokafka is not installed; get it with: pip install 'loadwise[aiokafka]'") from error
+
+__all__ = ["AiokafkaAssignor", "aiokafka_consumer", "assignor"]
+
+
+class AiokafkaAssignor(AbstractPartitionAssignor):
+    """One of our assignors for ``partition_assignment_strategy=[...]``. One object a consumer: it has its state."""
+
+    def __init__(self, participant: Participant) -> None:
+        if participant.strategy.cooperative:
+            raise UnsupportedByClientError(
+                f"aiokafka cannot use {participant.strategy.name!r}: it revokes everything before it joins (eager), and"
+                " a member of a cooperative group must not; use 'sticky' or 'weighted', or kafka-python"
+            )
+        self.participant = participant
+        """What this member says and decides; its counters say how often it led, and without load."""
+        self._generation: Callable[[], int] = lambda: NO_GENERATION
+        """The generation that the consumer is in, where we can ask it."""
+        self._joined: Sequence[JoinedMember] = ()
+        """The members of the rebalance under way as JoinGroup listed them, where we could see that."""
+
+    @property
+    def name(self) -> str:
+        """The strategy's name on the wire."""
+        return self.participant.strategy.name
+
+    def metadata(self, topics: Iterable[str]) -> bytes:
+        """The subscription to join with; the client sends bytes as they are."""
+        return self.participant.subscription(topics)
+
+    def on_assignment(self, assignment: Any) -> None:
+        """Remember the assignment for the next join."""
+        self.participant.assigned(dict(assignment.assignment), self._generation())
+
+    def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, bytes]:
+        """Answer every member's assignment, as the leader; the client sends bytes as they are."""
+        joined = self._joined or [
+            JoinedMember(id=member, subscription=Subscription(topics=said.subscription, user_data=said.user_data))
+            for member, said in members.items()
+        ]
+        return self.participant.assign(joined, _Metadata(cluster))
+
+    def follow(self, coordinator: GroupCoordinator) -> None:
+        """Learn from the client's coordinator what it does not tell an assignor: generations, and members in full."""
+        self._generation = lambda: int(coordinator.generation)
+        perform = coordinator._perform_assignment
+
+        async def perform_with_members_in_full(response: Any) -> Any:
+            self._joined = [
+                JoinedMember(
+                    id=member_id,
+                    instance_id=instance_id[0] if instance_id else None,
+                    subscription=read_subscription(member_id, said),
+                )
+                for member_id, *instance_id, said in response.members
+            ]
+            # The client decodes all members as well, and one that it cannot decode ends its coordination.
+            response.members = [
+                (*member[:-1], joined.subscription.encode())
+                for member, joined in zip(response.members, self._joined, strict=True)
+            ]
+            try:
+                return await perform(response)
+            finally:
+                self._joined = ()
+
+        coordinator._perform_assignment = perform_with_members_in_full
+
+
+def assignor(
+    name: str = "weighted", *, capacity: float = 1.0, rack: str | None = None, load: LoadSource | None = None
+) -> AiokafkaAssignor:
+    """Make an assignor for one consumer's ``partition_assignment_strategy``.
+
+    ``name`` is an eager strategy: range, roundrobin, sticky, weighted. ``capacity`` is what this member can process
+    relative to the others, ``load`` where to get the loads of the partitions (both for weighted, which balances the
+    number of partitions where it has no load); ``rack`` is the consumer's ``client_rack``.
+
+    Raises `UnsupportedByClientError` for a cooperative strategy, `UnknownStrategyError` and `BadGroupError`.
+    """
+    return AiokafkaAssignor(Participant(name, capacity=capacity, rack=rack, load=load))
+
+
+def aiokafka_consumer(
+    *topics: str,
+    group_id: str,
+    assignor: str = "weighted",
+    capacity: float = 1.0,
+    load: LoadSource | None = None,
+    **config: Any,
+) -> AIOKafkaConsumer:
+    """Make an ``AIOKafkaConsumer`` whose group is assigned by one of our strategies; start and stop it as usual.
+
+    ``config`` is the client's own, any of its keyword arguments but ``partition_assignment_strategy``. ``assignor``,
+    ``capacity`` and ``load`` are those of `assignor`. The consumer is aiokafka's own class; its ``assignor`` is the
+    `AiokafkaAssignor`.
+
+    Raises what `assignor` and ``AIOKafkaConsumer`` raise.
+    """
+    if "partition_assignment_strategy" in config:
+        raise TypeError("partition_assignment_strategy is what `assignor` stands for; give one of them")
+    plug = AiokafkaAssignor(Participant(assignor, capacity=capacity, rack=config.get("client_rack"), load=load))
+    return _Consumer(*topics, plug=plug, group_id=group_id, **config)
+
+
+class _Consumer(AIOKafkaConsumer):
+    """An ``AIOKafkaConsumer`` that keeps its assignor informed, and its group safe from members that it cannot read."""
+
+    def __init__(self, *topics: str, plug: AiokafkaAssignor, **config: Any) -> None:
+        self.assignor = plug
+        super().__init__(*topics, partition_assignment_strategy=[plug], **config)
+
+    @property
+    def _coordinator(self) -> GroupCoordinator | None:
+        return self._group_coordinator
+
+    @_coordinator.setter
+    def _coordinator(self, coordinator: GroupCoordinator | None) -> None:
+        # `start` makes the coordinator and waits for its first assignment: this is the one moment in between.
+        self._group_coordinator = coordinator
+        if isinstance(coordinator, GroupCoordinator):
+            self.assignor.follow(coordinator)
+
+
+class _Metadata:
+    """The client's metadata as the leader wants it."""
+
+    def __init__(self, cluster: Any) -> None:
+        self._cluster = cluster
+
+    def partition_count(self, topic: str) -> int | None:
+        partitions = self._cluster.partitions_for_topic(topic)
+        return None if partitions is None else len(partitions)
+
+    def replica_racks(self, topic: str) -> Sequence[Sequence[str]]:
+        # There is no public way to ask for replicas.
+        partitions: Mapping[int, Any] = self._cluster._partitions.get(topic, {})
+        racks = [
+            [
+                broker.rack
+                for node in partitions[number].replicas
+                if (broker := self._cluster.broker_metadata(node)) is not None and broker.rack
+            ]
+            for number in sorted(partitions)
+        ]
+        return racks if any(racks) else []

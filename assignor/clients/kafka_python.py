@@ -1,0 +1,175 @@
+"""kafka-python: our assignors as its ``AbstractPartitionAssignor``, and a factory of consumers that have one.
+
+Two ways to plug in::
+
+    from loadwise.assignor.clients import kafka_python
+
+    consumer = kafka_python.kafka_consumer("flights", group_id="g", bootstrap_servers="localhost:9092",
+                                           assignor="weighted", capacity=2.0)
+
+    consumer = KafkaConsumer("flights", group_id="g", bootstrap_servers="localhost:9092",
+                             partition_assignment_strategy=[kafka_python.assignor("sticky")])
+
+The factory is the better one: hooks get neither credentials nor the group id, so only it can read the group's lag; and
+it knows what the consumer still holds, so that a member which lost its place does not claim what others own by now.
+
+All hooks run on the client's I/O thread, which sends the heartbeats too: they do no I/O and do not block. An exception
+in one leaves ``poll()`` as it is, and is retried for ever; hence nothing that a peer can send raises here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from loadwise.assignor.claim import JoinedMember, read_subscription
+from loadwise.assignor.errors import MissingClientError
+from loadwise.assignor.load.source import LoadSource
+from loadwise.assignor.participant import Participant
+from loadwise.protocol.consumer import Subscription
+
+try:
+    from kafka import KafkaConsumer
+    from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
+except ImportError as error:
+    raise MissingClientError(
+        "kafka-python is not installed; get it with: pip install 'loadwise[kafka-python]'"
+    ) from error
+
+__all__ = ["KafkaPythonAssignor", "assignor", "kafka_consumer"]
+
+
+class KafkaPythonAssignor(AbstractPartitionAssignor):
+    """One of our assignors for ``partition_assignment_strategy=[...]``. One object a consumer: it has its state."""
+
+    def __init__(self, participant: Participant, holds: Callable[[], Iterable[tuple[str, int]]] | None = None) -> None:
+        self.participant = participant
+        """What this member says and decides; its counters say how often it led, and without load."""
+        self._holds = holds
+        """Partitions that the consumer holds right now; None where we cannot ask it."""
+
+    @property
+    def name(self) -> str:
+        """The strategy's name on the wire."""
+        return self.participant.strategy.name
+
+    def supported_protocols(self) -> list[RebalanceProtocol]:
+        """Eager or cooperative: one name means one of them."""
+        return [RebalanceProtocol.COOPERATIVE if self.participant.strategy.cooperative else RebalanceProtocol.EAGER]
+
+    def metadata(self, topics: Iterable[str]) -> bytes:
+        """The subscription to join with; the client sends bytes as they are."""
+        owned = None
+        if self._holds is not None and self.participant.strategy.cooperative:
+            owned = _by_topic(self._holds())
+        return self.participant.subscription(topics, owned=owned)
+
+    def on_assignment(self, assignment: Any, generation: int) -> None:
+        """Remember the assignment for the next join."""
+        self.participant.assigned(dict(assignment.assigned_partitions), generation)
+
+    def assign(self, cluster: Any, members: Iterable[Any]) -> dict[str, bytes]:
+        """Answer every member's assignment, as the leader; the client sends bytes as they are."""
+        return self.participant.assign((_joined(member) for member in members), _Metadata(cluster))
+
+
+def assignor(
+    name: str = "weighted", *, capacity: float = 1.0, rack: str | None = None, load: LoadSource | None = None
+) -> KafkaPythonAssignor:
+    """Make an assignor for one consumer's ``partition_assignment_strategy``.
+
+    ``name`` is a strategy: range, roundrobin, sticky, cooperative-sticky, weighted, cooperative-weighted. ``capacity``
+    is what this member can process relative to the others, ``load`` where to get the loads of the partitions (both for
+    the weighted ones, which balance the number of partitions where they have no load); ``rack`` is the consumer's
+    ``client_rack``.
+
+    Raises `UnknownStrategyError` and `BadGroupError`.
+    """
+    return KafkaPythonAssignor(Participant(name, capacity=capacity, rack=rack, load=load))
+
+
+def kafka_consumer(
+    *topics: str,
+    group_id: str,
+    assignor: str = "weighted",
+    capacity: float = 1.0,
+    load: LoadSource | None = None,
+    **config: Any,
+) -> KafkaConsumer:
+    """Make a ``KafkaConsumer`` whose group is assigned by one of our strategies.
+
+    ``config`` is the client's own, any of its keyword arguments but ``partition_assignment_strategy``. ``assignor``,
+    ``capacity`` and ``load`` are those of `assignor`. The consumer is kafka-python's own class; its ``assignor`` is the
+    `KafkaPythonAssignor`.
+
+    Raises what `assignor` and ``KafkaConsumer`` raise.
+    """
+    if "partition_assignment_strategy" in config:
+        raise TypeError("partition_assignment_strategy is what `assignor` stands for; give one of them")
+    plug = KafkaPythonAssignor(Participant(assignor, capacity=capacity, rack=config.get("client_rack"), load=load))
+    return _Consumer(*topics, plug=plug, group_id=group_id, **config)
+
+
+class _Consumer(KafkaConsumer):
+    """A ``KafkaConsumer`` that keeps its assignor informed, and its group safe from members that it cannot read."""
+
+    def __init__(self, *topics: str, plug: KafkaPythonAssignor, **config: Any) -> None:
+        super().__init__(*topics, partition_assignment_strategy=[plug], **config)
+        self.assignor = plug
+        plug._holds = self.assignment
+        # kafka-python decodes all members before it calls the assignor, and one that it cannot decode stops the group.
+        perform = self._coordinator._perform_assignment
+
+        def perform_with_readable_members(leader_id: str, protocol_name: str, members: Sequence[Any]) -> Any:
+            for member in members:
+                member.metadata = read_subscription(member.member_id, member.metadata).encode()
+            return perform(leader_id, protocol_name, members)
+
+        self._coordinator._perform_assignment = perform_with_readable_members
+
+
+class _Metadata:
+    """The client's metadata as the leader wants it."""
+
+    def __init__(self, cluster: Any) -> None:
+        self._cluster = cluster
+
+    def partition_count(self, topic: str) -> int | None:
+        partitions = self._cluster.partitions_for_topic(topic)
+        return None if partitions is None else len(partitions)
+
+    def replica_racks(self, topic: str) -> Sequence[Sequence[str]]:
+        # There is no public way to ask for replicas.
+        partitions: Mapping[int, Any] = self._cluster._partitions.get(topic, {})
+        racks = [
+            [
+                broker.rack
+                for node in partitions[number].replica_nodes
+                if (broker := self._cluster.broker_metadata(node)) is not None and broker.rack
+            ]
+            for number in sorted(partitions)
+        ]
+        return racks if any(racks) else []
+
+
+def _joined(member: Any) -> JoinedMember:
+    said = member.metadata
+    return JoinedMember(
+        id=member.member_id,
+        instance_id=member.group_instance_id,
+        subscription=Subscription(
+            topics=said.topics,
+            user_data=said.user_data,
+            owned={owned.topic: owned.partitions for owned in said.owned_partitions or ()},
+            generation=said.generation_id,
+            rack=said.rack_id,
+        ),
+    )
+
+
+def _by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    grouped: defaultdict[str, list[int]] = defaultdict(list)
+    for topic, partition in partitions:
+        grouped[topic].append(partition)
+    return grouped

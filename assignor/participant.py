@@ -1,0 +1,131 @@
+"""One member's part in its group, without its client: what it says when it joins, and what it answers as the leader.
+
+Every client's adapter is a thin layer over a `Participant`, so that the same group gets the same answer, to the byte,
+whichever client happens to lead it. Kafka's counterpart is ``ConsumerPartitionAssignor`` with the state that
+``AbstractStickyAssignor`` keeps between rebalances.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from loadwise.assignor.algorithms import algorithm
+from loadwise.assignor.claim import JoinedMember, read_claim, write_claim
+from loadwise.assignor.errors import BadGroupError
+from loadwise.assignor.load.source import LoadSnapshot, LoadSource
+from loadwise.assignor.model import NO_GENERATION, GroupSnapshot, Member
+from loadwise.assignor.staging import stage
+from loadwise.assignor.strategy import strategy as strategy_named
+from loadwise.protocol.consumer import Assignment
+
+log = logging.getLogger(__name__)
+
+_LOAD_AWARE = frozenset({"weighted"})
+
+
+class Cluster(Protocol):
+    """What the leader knows of the cluster: its client's metadata."""
+
+    def partition_count(self, topic: str) -> int | None:
+        """How many partitions a topic has; None while there is no metadata of it."""
+        ...
+
+    def replica_racks(self, topic: str) -> Sequence[Sequence[str]]:
+        """Racks of the replicas of each partition; empty where the brokers have none."""
+        ...
+
+
+class Participant:
+    """The state and the decisions of one member. Not thread-safe: its client calls it from one thread.
+
+    ``strategy`` is a name on the wire; ``capacity`` and ``load`` matter to the ``weighted`` ones. Raises
+    `UnknownStrategyError`, and `BadGroupError` for a capacity that is not above 0.
+    """
+
+    def __init__(
+        self, strategy: str, *, capacity: float = 1.0, rack: str | None = None, load: LoadSource | None = None
+    ) -> None:
+        self.strategy = strategy_named(strategy)
+        if not (capacity > 0 and math.isfinite(capacity)):
+            raise BadGroupError(f"the capacity of a member must be a finite number above 0, not {capacity}")
+        self.capacity = capacity
+        self.rack = rack or None
+        self.load = load
+        self.led = 0
+        """How many rebalances this member has led."""
+        self.fallbacks = 0
+        """How many of these had to do without the load: it was missing, stale or impossible."""
+        self._algorithm = algorithm(self.strategy.algorithm)
+        self._owned: Mapping[str, Sequence[int]] | None = None
+        self._generation = NO_GENERATION
+        self._warned = False
+
+    def subscription(self, topics: Iterable[str], *, owned: Mapping[str, Sequence[int]] | None = None) -> bytes:
+        """The bytes to join with. ``owned``: what the client still holds, where it can say; else what it was given."""
+        claim = write_claim(
+            self.strategy,
+            frozenset(topics),
+            owned=self._owned if owned is None else owned,
+            generation=self._generation,
+            capacity=self.capacity,
+            rack=self.rack,
+        )
+        return claim.encode()
+
+    def assigned(self, partitions: Mapping[str, Sequence[int]], generation: int) -> None:
+        """Remember what the leader gave, and when; ``generation`` is `NO_GENERATION` where the client does not say."""
+        self._owned = {topic: list(numbers) for topic, numbers in partitions.items()}
+        self._generation = generation
+
+    def assign(self, joined: Iterable[JoinedMember], cluster: Cluster) -> dict[str, bytes]:
+        """Answer, as the leader, every member's assignment bytes. Topics without metadata are left for the next time."""
+        members = [read_claim(self.strategy, member) for member in joined]
+        topics = {topic for member in members for topic in member.topics}
+        counts = {topic: count for topic in topics if (count := cluster.partition_count(topic)) is not None}
+        racks = None
+        if any(member.rack is not None for member in members):
+            racks = {topic: replicas for topic in counts if (replicas := cluster.replica_racks(topic))}
+        target = self._algorithm.assign(self._snapshot(members, counts, racks))
+        answer = (stage(target) if self.strategy.cooperative else target).by_member()
+        self.led += 1
+        return {member: Assignment(partitions=partitions).encode() for member, partitions in answer.items()}
+
+    def _snapshot(
+        self,
+        members: Sequence[Member],
+        counts: Mapping[str, int],
+        racks: Mapping[str, Sequence[Sequence[str]]] | None,
+    ) -> GroupSnapshot:
+        """The group, with its load where there is one that can be used."""
+        if self.strategy.algorithm not in _LOAD_AWARE:
+            return GroupSnapshot.of(members, counts, racks=racks)
+        seen = None if self.load is None else self.load.snapshot(counts.keys())
+        reason = _unusable(seen)
+        if seen is not None and reason is None:
+            try:
+                group = GroupSnapshot.of(members, counts, load=seen.load, load_unit=seen.unit, racks=racks)
+            except BadGroupError as error:
+                reason = str(error)
+            else:
+                if group.load is None or not np.isnan(group.load).all():
+                    self._warned = False
+                    return group
+                reason = "none of these partitions was read yet"
+        self.fallbacks += 1
+        if not self._warned:
+            self._warned = True
+            log.warning("No load to assign by (%s): partitions are balanced by number, and kept where they are", reason)
+        return GroupSnapshot.of(members, counts, racks=racks)
+
+
+def _unusable(seen: LoadSnapshot | None) -> str | None:
+    if seen is None:
+        return "none was read yet"
+    if seen.stale:
+        return f"the newest is {seen.age_s:.0f} s old, {seen.max_age_s:.0f} s at most"
+    return None
