@@ -83,7 +83,7 @@ class Participant:
         self._generation = generation
 
     def assign(self, joined: Iterable[JoinedMember], cluster: Cluster) -> dict[str, bytes]:
-        """Answer, as the leader, every member's assignment bytes. Topics without metadata are left for the next time."""
+        """Answer, as the leader, every member's assignment bytes. Topics without metadata are left for later."""
         members = [read_claim(self.strategy, member) for member in joined]
         topics = {topic for member in members for topic in member.topics}
         counts = {topic: count for topic in topics if (count := cluster.partition_count(topic)) is not None}
