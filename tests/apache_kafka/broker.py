@@ -1,0 +1,153 @@
+"""A real Apache Kafka for the tests: one KRaft node on loopback, from Maven Central's jars or in a container.
+
+``LOADWISE_KAFKA`` says which: ``jars`` (needs a JDK and Maven), ``docker`` (needs testcontainers and an engine), or an
+address ``host:port`` of a broker that is already running. Unset: the jars where there is a JDK and Maven.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+VERSION = "4.3.1"
+POM = Path(__file__).with_name("pom.xml")
+START_TIMEOUT_S = 90
+SETTINGS = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
+
+
+class KafkaNotInstalledError(Exception):
+    """What Apache Kafka needs is not on this machine; the message says what to install."""
+
+
+@contextlib.contextmanager
+def apache_kafka() -> Iterator[str]:
+    """Run Apache Kafka for the length of a with block; answers its bootstrap address.
+
+    Raises `KafkaNotInstalledError` where a JDK, Maven or Docker is missing.
+    """
+    choice = os.environ.get("LOADWISE_KAFKA", "jars")
+    if choice == "jars":
+        with _from_jars() as address:
+            yield address
+    elif choice == "docker":
+        with _in_docker() as address:
+            yield address
+    else:
+        yield choice
+
+
+@contextlib.contextmanager
+def _from_jars() -> Iterator[str]:
+    java, maven = shutil.which("java"), shutil.which("mvn")
+    if java is None or maven is None:
+        raise KafkaNotInstalledError(
+            "the tests against Apache Kafka need a JDK 17 and Maven: apt-get install openjdk-17-jdk-headless maven"
+        )
+    classpath = f"{_jars(maven)}/*"
+    port, controller = _free_port(), _free_port()
+    with tempfile.TemporaryDirectory(prefix="apache-kafka-") as folder:
+        listener = f"PLAINTEXT://127.0.0.1:{port}"
+        settings = SETTINGS | {
+            "listeners": f"{listener},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": listener,
+            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+            "log.dirs": f"{folder}/data",
+        }
+        properties = Path(folder, "server.properties")
+        properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        log = Path(folder, "kafka.log")
+        tool = [java, "-Xmx128m", "-cp", classpath, "kafka.tools.StorageTool"]
+        cluster = subprocess.run([*tool, "random-uuid"], capture_output=True, text=True, check=True).stdout.split()[-1]
+        formatting = [*tool, "format", "-t", cluster, "-c", str(properties)]
+        subprocess.run(formatting, capture_output=True, check=True)
+        command = [java, "-Xmx512m", "-cp", classpath, "kafka.Kafka", str(properties)]
+        with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output) as process:
+            try:
+                _wait_until_ready(f"127.0.0.1:{port}", process, log)
+                yield f"127.0.0.1:{port}"
+            finally:
+                process.kill()  # nothing of it is kept, so there is nothing to shut down in order
+
+
+def _jars(maven: str) -> Path:
+    """The folder with Kafka's jars, fetched once for each content of the pom."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    folder = cache / "loadwise" / f"kafka-{VERSION}-{hashlib.sha256(POM.read_bytes()).hexdigest()[:8]}"
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as fetched:
+            shutil.copy(POM, fetched)
+            goal = ["dependency:copy-dependencies", f"-DoutputDirectory={fetched}/libs"]
+            done = subprocess.run([maven, "-q", "-B", *goal], cwd=fetched, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise KafkaNotInstalledError(f"Maven could not fetch Kafka's jars:\n{done.stdout}{done.stderr}")
+            Path(fetched, "libs").rename(folder)
+    return folder
+
+
+@contextlib.contextmanager
+def _in_docker() -> Iterator[str]:
+    try:
+        from testcontainers.core.container import DockerContainer
+    except ImportError as error:
+        raise KafkaNotInstalledError("Kafka in Docker needs: pip install testcontainers") from error
+    port = _free_port()
+    # The image's own listeners stay; the one that the tests use is bound to the same number inside and outside.
+    container = DockerContainer(f"apache/kafka:{VERSION}").with_bind_ports(port, port)
+    listeners = {
+        "listeners": f"PLAINTEXT://0.0.0.0:{port},CONTROLLER://0.0.0.0:9093",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "controller.quorum.voters": "1@127.0.0.1:9093",
+    }
+    for key, value in (SETTINGS | listeners).items():
+        container = container.with_env("KAFKA_" + key.upper().replace(".", "_"), value)
+    with container:
+        _wait_until_ready(f"127.0.0.1:{port}")
+        yield f"127.0.0.1:{port}"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _wait_until_ready(address: str, process: subprocess.Popen[bytes] | None = None, log: Path | None = None) -> None:
+    """Wait until the broker answers a metadata request with itself in it."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while True:
+        if process is not None and process.poll() is not None:
+            assert log is not None
+            raise RuntimeError(f"Apache Kafka ended with exit code {process.returncode}:\n{log.read_text()[-4000:]}")
+        try:
+            if admin.list_topics(timeout=1).brokers:
+                return
+        except KafkaException:
+            pass
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"Apache Kafka did not answer on {address} within {START_TIMEOUT_S} s")
