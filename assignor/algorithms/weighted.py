@@ -6,6 +6,7 @@ first, to whoever then has the least load for its capacity.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,13 @@ class Weighted:
     trigger: float = 0.05
     """How far above the fair share a member may be before it has to give partitions up; at least ``epsilon``."""
 
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "trigger"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be a finite number of 0 or more")
+        if self.trigger < self.epsilon:
+            raise ValueError(f"trigger is {self.trigger}; it must not be below epsilon, which is {self.epsilon}")
+
     @property
     def name(self) -> str:
         """``weighted``."""
@@ -34,7 +42,7 @@ class Weighted:
         if weight is None:
             return Sticky().assign(group)
         owner = group.owner.copy()
-        level = np.bincount(owner[owner >= 0], weight[owner >= 0], len(group.members))
+        level = np.bincount(owner[owner >= 0], weight[owner >= 0], len(group.members)).astype(np.float64)
         fair = weight.sum() / group.capacity.sum()
         for member in np.flatnonzero(level > (1 + self.trigger) * fair * group.capacity):
             rows = np.flatnonzero(owner == member)

@@ -1,0 +1,129 @@
+"""The group as rows: Kafka's order, claims, and what is refused."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from loadwise.assignor.errors import BadGroupError
+from loadwise.assignor.model import NOBODY, Assignment, GroupSnapshot, Member, TopicPartition
+
+FULLWIDTH_TILDE, GRINNING_FACE = "\uff5e", "\U0001f600"
+
+
+def test_strings_are_ordered_by_utf16_unit_and_static_members_come_first() -> None:
+    members = [
+        Member(id=FULLWIDTH_TILDE, topics=["t"]),
+        Member(id=GRINNING_FACE, topics=["t"]),
+        Member(id="a", topics=["t"]),
+        Member(id="z", topics=["t"], instance_id=FULLWIDTH_TILDE),
+        Member(id="b", topics=["t"], instance_id=GRINNING_FACE),
+    ]
+    group = GroupSnapshot.of(members, {"t": 1})
+    assert group.members == ("b", "z", "a", GRINNING_FACE, FULLWIDTH_TILDE)
+    assert group.instance_ids == (GRINNING_FACE, FULLWIDTH_TILDE, None, None, None)
+    topics = GroupSnapshot.of(
+        [Member(id="a", topics=[FULLWIDTH_TILDE, GRINNING_FACE])], dict.fromkeys((FULLWIDTH_TILDE, GRINNING_FACE), 1)
+    ).topics
+    assert topics == (GRINNING_FACE, FULLWIDTH_TILDE)
+
+
+def owners(*members: Member, partitions: int = 4) -> list[str | None]:
+    group = GroupSnapshot.of(members, {"t": partitions})
+    return [Assignment(group, group.owner).owner_of("t", p) for p in range(partitions)]
+
+
+def test_a_claim_makes_an_owner() -> None:
+    assert owners(Member(id="a", topics=["t"], owned={"t": [1, 3]}, generation=2)) == [None, "a", None, "a"]
+
+
+def test_the_higher_generation_wins_a_doubled_claim_and_equal_ones_both_lose() -> None:
+    a = Member(id="a", topics=["t"], owned={"t": [0, 1, 2]}, generation=5)
+    b = Member(id="b", topics=["t"], owned={"t": [1, 2, 3]}, generation=4)
+    assert owners(a, b) == ["a", "a", "a", "b"]
+    c = Member(id="c", topics=["t"], owned={"t": [2, 3]}, generation=5)
+    assert owners(a, b, c) == ["a", "a", None, "c"]
+    assert owners(Member(id="n", topics=["t"], owned={"t": [0]}), a) == ["a", "a", "a", None]
+
+
+def test_claims_on_what_is_gone_or_left_own_nothing() -> None:
+    a = Member(id="a", topics=["t"], owned={"t": [-1, 3, 4, 99], "gone": [0]}, generation=5)
+    assert owners(a) == [None, None, None, "a"]
+    left = Member(id="l", topics=[], owned={"t": [0, 3]}, generation=6)
+    # What `l` was given last and reads no more was taken from `a` before: nobody rightly owns it.
+    assert owners(a, left) == [None] * 4
+    group = GroupSnapshot.of([a, left], {"t": 4})
+    assert group.claim_row.tolist() == [0, 3, 3], "staging still has to see all claims on partitions that exist"
+
+
+def test_topics_without_metadata_are_left_out() -> None:
+    group = GroupSnapshot.of([Member(id="a", topics=["t", "soon"])], {"t": 2, "unrelated": 5})
+    assert group.topics == ("t",)
+    assert group.size == 2
+
+
+def test_topics_with_the_same_subscribers_are_of_one_class() -> None:
+    members = [Member(id="a", topics=["t", "u", "v"]), Member(id="b", topics=["v", "t"])]
+    group = GroupSnapshot.of(members, {"t": 1, "u": 2, "v": 1})
+    t, u, v = group.class_of_topic.tolist()
+    assert t == v != u
+    assert group.subscribers_of_class[t].tolist() == [True, True]
+    assert group.subscribers_of_class[u].tolist() == [True, False]
+    assert group.class_of.tolist() == [t, u, u, v]
+    assert not group.equal_subscriptions
+
+
+def test_loads_may_be_short_missing_or_unknown() -> None:
+    group = GroupSnapshot.of([Member(id="a", topics=["t", "u"])], {"t": 3, "u": 1}, load={"t": [1.5, None]})
+    assert group.load is not None
+    np.testing.assert_array_equal(group.load, [1.5, math.nan, math.nan, math.nan])
+
+
+def test_an_empty_rack_is_no_rack() -> None:
+    members = [Member(id="a", topics=["t"], rack=""), Member(id="b", topics=["t"], rack="r1")]
+    group = GroupSnapshot.of(members, {"t": 2}, racks={"t": [["r0", "r1"], []]})
+    assert group.racks == ("r0", "r1")
+    assert group.member_rack.tolist() == [-1, 1]
+    assert group.partition_racks is not None
+    assert group.partition_racks.tolist() == [[True, True], [False, False]]
+
+
+@pytest.mark.parametrize("capacity", [0.0, -1.0, math.inf, math.nan])
+def test_a_bad_capacity_is_refused(capacity: float) -> None:
+    with pytest.raises(BadGroupError, match="member 'a' has capacity"):
+        GroupSnapshot.of([Member(id="a", topics=[], capacity=capacity)], {})
+
+
+@pytest.mark.parametrize("load", [-1.0, math.inf])
+def test_a_bad_load_is_refused(load: float) -> None:
+    with pytest.raises(BadGroupError, match="the load of t-1 is"):
+        GroupSnapshot.of([Member(id="a", topics=["t"])], {"t": 2}, load={"t": [0.0, load]})
+
+
+def test_duplicate_members_are_refused() -> None:
+    with pytest.raises(BadGroupError, match="member 'a' is in the group twice"):
+        GroupSnapshot.of([Member(id="a", topics=[]), Member(id="a", topics=["t"])], {})
+    twins = [Member(id=id_, topics=[], instance_id="i") for id_ in "ab"]
+    with pytest.raises(BadGroupError, match="'a' and 'b' have the same group instance id 'i'"):
+        GroupSnapshot.of(twins, {})
+
+
+def test_a_negative_number_of_partitions_is_refused() -> None:
+    with pytest.raises(BadGroupError, match="topic 't' has -1 partitions"):
+        GroupSnapshot.of([Member(id="a", topics=["t"])], {"t": -1})
+
+
+def test_rows_and_names_go_together() -> None:
+    group = GroupSnapshot.of([Member(id="a", topics=["t", "u"]), Member(id="b", topics=["u"])], {"t": 2, "u": 3})
+    assert [group.name_of(row) for row in range(group.size)] == [("t", 0), ("t", 1), ("u", 0), ("u", 1), ("u", 2)]
+    assignment = Assignment(group, np.array([0, 0, 1, NOBODY, 0], np.int32))
+    assert assignment.by_member() == {"a": {"t": [0, 1], "u": [2]}, "b": {"u": [0]}}
+    assert assignment.counts().tolist() == [3, 1]
+    assert assignment.owner_of("u", 1) is None
+    assert assignment.owner_of("u", 0) == "b"
+    for topic, partition in (("u", 3), ("u", -1), ("x", 0)):
+        with pytest.raises(KeyError):
+            assignment.owner_of(topic, partition)
+    assert TopicPartition("t", 1) == ("t", 1)
