@@ -65,6 +65,11 @@ class Participant:
         self._generation = NO_GENERATION
         self._warned = False
 
+    @property
+    def load_aware(self) -> bool:
+        """Whether the strategy has a use for loads."""
+        return self.strategy.algorithm in _LOAD_AWARE
+
     def subscription(self, topics: Iterable[str], *, owned: Mapping[str, Sequence[int]] | None = None) -> bytes:
         """The bytes to join with. ``owned``: what the client still holds, where it can say; else what it was given."""
         claim = write_claim(
@@ -102,7 +107,7 @@ class Participant:
         racks: Mapping[str, Sequence[Sequence[str]]] | None,
     ) -> GroupSnapshot:
         """The group, with its load where there is one that can be used."""
-        if self.strategy.algorithm not in _LOAD_AWARE:
+        if not (self.load_aware and counts):
             return GroupSnapshot.of(members, counts, racks=racks)
         seen = None if self.load is None else self.load.snapshot(counts.keys())
         reason = _unusable(seen)

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from loadwise.assignor.claim import JoinedMember, read_subscription
+from loadwise.assignor.clients.aiokafka_lag import AiokafkaLag
 from loadwise.assignor.errors import MissingClientError, UnsupportedByClientError
 from loadwise.assignor.load.source import LoadSource
 from loadwise.assignor.model import NO_GENERATION
@@ -38,7 +39,10 @@ try:
 except ImportError as error:
     raise MissingClientError("aiokafka is not installed; get it with: pip install 'loadwise[aiokafka]'") from error
 
-__all__ = ["AiokafkaAssignor", "aiokafka_consumer", "assignor"]
+__all__ = ["AiokafkaAssignor", "AiokafkaLag", "aiokafka_consumer", "assignor"]
+
+FIRST_READING_S = 5.0
+"""How long a starting consumer waits for the group's lag before it joins without."""
 
 
 class AiokafkaAssignor(AbstractPartitionAssignor):
@@ -125,28 +129,57 @@ def aiokafka_consumer(
     assignor: str = "weighted",
     capacity: float = 1.0,
     load: LoadSource | None = None,
+    lag_interval_s: float = 5.0,
     **config: Any,
 ) -> AIOKafkaConsumer:
     """Make an ``AIOKafkaConsumer`` whose group is assigned by one of our strategies; start and stop it as usual.
 
-    ``config`` is the client's own, any of its keyword arguments but ``partition_assignment_strategy``. ``assignor``,
-    ``capacity`` and ``load`` are those of `assignor`. The consumer is aiokafka's own class; its ``assignor`` is the
-    `AiokafkaAssignor`.
+    ``config`` is the client's own, any of its keyword arguments but ``partition_assignment_strategy``. ``assignor`` and
+    ``capacity`` are those of `assignor`. So is ``load``; but without one, ``weighted`` goes by the group's lag, read
+    with the client's own settings every ``lag_interval_s`` from start to stop. ``start`` waits for the first reading, a
+    few seconds at most. The consumer is aiokafka's own class; its ``assignor`` is the `AiokafkaAssignor`.
 
     Raises what `assignor` and ``AIOKafkaConsumer`` raise.
     """
     if "partition_assignment_strategy" in config:
         raise TypeError("partition_assignment_strategy is what `assignor` stands for; give one of them")
-    plug = AiokafkaAssignor(Participant(assignor, capacity=capacity, rack=config.get("client_rack"), load=load))
-    return _Consumer(*topics, plug=plug, group_id=group_id, **config)
+    participant = Participant(assignor, capacity=capacity, rack=config.get("client_rack"), load=load)
+    plug = AiokafkaAssignor(participant)
+    lag = None
+    if participant.load_aware and load is None:
+        lag = participant.load = AiokafkaLag(*topics, group_id=group_id, interval_s=lag_interval_s, **config)
+    return _Consumer(*topics, plug=plug, lag=lag, group_id=group_id, **config)
 
 
 class _Consumer(AIOKafkaConsumer):
     """An ``AIOKafkaConsumer`` that keeps its assignor informed, and its group safe from members that it cannot read."""
 
-    def __init__(self, *topics: str, plug: AiokafkaAssignor, **config: Any) -> None:
+    def __init__(self, *topics: str, plug: AiokafkaAssignor, lag: AiokafkaLag | None, **config: Any) -> None:
         self.assignor = plug
+        self._lag = lag
         super().__init__(*topics, partition_assignment_strategy=[plug], **config)
+
+    async def start(self) -> None:
+        """Start the consumer, and before it what reads the lag for its first rebalance."""
+        if self._lag is not None:
+            self._lag.start()
+            await self._lag.wait(FIRST_READING_S)
+        try:
+            await super().start()
+        except BaseException:
+            await self._stop_lag()
+            raise
+
+    async def stop(self) -> None:
+        """Stop the consumer, and what reads the lag for it."""
+        try:
+            await super().stop()
+        finally:
+            await self._stop_lag()
+
+    async def _stop_lag(self) -> None:
+        if self._lag is not None:
+            await self._lag.close()
 
     @property
     def _coordinator(self) -> GroupCoordinator | None:

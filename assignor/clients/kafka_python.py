@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from loadwise.assignor.claim import JoinedMember, read_subscription
+from loadwise.assignor.clients.kafka_python_lag import KafkaPythonLag
 from loadwise.assignor.errors import MissingClientError
 from loadwise.assignor.load.source import LoadSource
 from loadwise.assignor.participant import Participant
@@ -37,7 +38,10 @@ except ImportError as error:
         "kafka-python is not installed; get it with: pip install 'loadwise[kafka-python]'"
     ) from error
 
-__all__ = ["KafkaPythonAssignor", "assignor", "kafka_consumer"]
+__all__ = ["KafkaPythonAssignor", "KafkaPythonLag", "assignor", "kafka_consumer"]
+
+FIRST_READING_S = 5.0
+"""How long a new consumer waits for the group's lag before it joins without."""
 
 
 class KafkaPythonAssignor(AbstractPartitionAssignor):
@@ -95,28 +99,39 @@ def kafka_consumer(
     assignor: str = "weighted",
     capacity: float = 1.0,
     load: LoadSource | None = None,
+    lag_interval_s: float = 5.0,
     **config: Any,
 ) -> KafkaConsumer:
     """Make a ``KafkaConsumer`` whose group is assigned by one of our strategies.
 
-    ``config`` is the client's own, any of its keyword arguments but ``partition_assignment_strategy``. ``assignor``,
-    ``capacity`` and ``load`` are those of `assignor`. The consumer is kafka-python's own class; its ``assignor`` is the
+    ``config`` is the client's own, any of its keyword arguments but ``partition_assignment_strategy``. ``assignor`` and
+    ``capacity`` are those of `assignor`. So is ``load``; but without one, a weighted strategy goes by the group's lag,
+    read with the client's own settings every ``lag_interval_s`` until the consumer is closed. The first reading is
+    waited for, a few seconds at most. The consumer is kafka-python's own class; its ``assignor`` is the
     `KafkaPythonAssignor`.
 
     Raises what `assignor` and ``KafkaConsumer`` raise.
     """
     if "partition_assignment_strategy" in config:
         raise TypeError("partition_assignment_strategy is what `assignor` stands for; give one of them")
-    plug = KafkaPythonAssignor(Participant(assignor, capacity=capacity, rack=config.get("client_rack"), load=load))
-    return _Consumer(*topics, plug=plug, group_id=group_id, **config)
+    participant = Participant(assignor, capacity=capacity, rack=config.get("client_rack"), load=load)
+    lag = None
+    if participant.load_aware and load is None:
+        lag = participant.load = KafkaPythonLag(*topics, group_id=group_id, interval_s=lag_interval_s, **config)
+    consumer = _Consumer(*topics, plug=KafkaPythonAssignor(participant), lag=lag, group_id=group_id, **config)
+    if lag is not None:
+        lag.start()
+        lag.wait(FIRST_READING_S)
+    return consumer
 
 
 class _Consumer(KafkaConsumer):
     """A ``KafkaConsumer`` that keeps its assignor informed, and its group safe from members that it cannot read."""
 
-    def __init__(self, *topics: str, plug: KafkaPythonAssignor, **config: Any) -> None:
-        super().__init__(*topics, partition_assignment_strategy=[plug], **config)
+    def __init__(self, *topics: str, plug: KafkaPythonAssignor, lag: KafkaPythonLag | None, **config: Any) -> None:
         self.assignor = plug
+        self._lag = lag
+        super().__init__(*topics, partition_assignment_strategy=[plug], **config)
         plug._holds = self.assignment
         # kafka-python decodes all members before it calls the assignor, and one that it cannot decode stops the group.
         perform = self._coordinator._perform_assignment
@@ -127,6 +142,14 @@ class _Consumer(KafkaConsumer):
             return perform(leader_id, protocol_name, members)
 
         self._coordinator._perform_assignment = perform_with_readable_members
+
+    def close(self, *args: Any, **kwargs: Any) -> None:
+        """Close the consumer, and what reads the lag for it."""
+        try:
+            super().close(*args, **kwargs)
+        finally:
+            if self._lag is not None:
+                self._lag.close()
 
 
 class _Metadata:

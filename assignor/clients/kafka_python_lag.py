@@ -1,0 +1,128 @@
+"""kafka-python: reading a group's lag, on a thread of its own with an admin client of its own.
+
+Calling the consumer itself from an assignor raises, and another client would block the thread that sends heartbeats.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Collection
+from typing import Any
+
+from loadwise.assignor.errors import MissingClientError
+from loadwise.assignor.load.lag import LagLoad, PartitionOffsets
+
+try:
+    from kafka import KafkaAdminClient, TopicPartition
+    from kafka.admin import OffsetSpec
+except ImportError as error:
+    raise MissingClientError(
+        "kafka-python is not installed; get it with: pip install 'loadwise[kafka-python]'"
+    ) from error
+
+log = logging.getLogger(__name__)
+
+_TIMEOUT_MS = 5_000
+
+
+class KafkaPythonLag(LagLoad):
+    """The lag of a group, read every ``interval_s`` between `start` and `close`; a broker out of reach is tolerated.
+
+    ``config`` holds kafka-python's own keyword arguments, of which those of ``KafkaAdminClient`` are used, and
+    ``auto_offset_reset`` and ``isolation_level`` as the group's consumers have them.
+    """
+
+    def __init__(self, *topics: str, group_id: str, interval_s: float = 5.0, **config: Any) -> None:
+        super().__init__(topics, auto_offset_reset=config.get("auto_offset_reset", "latest"), interval_s=interval_s)
+        self.failures = 0
+        """How many readings have failed."""
+        self._group_id = group_id
+        self._isolation_level = config.get("isolation_level", "read_uncommitted")
+        known = {key: value for key, value in config.items() if key in KafkaAdminClient.DEFAULT_CONFIG}
+        # A reading that takes longer is of no use, and `close` waits for the one under way.
+        self._config = {**known, "request_timeout_ms": _TIMEOUT_MS, "bootstrap_timeout_ms": _TIMEOUT_MS}
+        self._admin: _Admin | None = None
+        self._closing = threading.Event()
+        self._tried = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"loadwise-lag-{group_id}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._thread.start()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until a first reading has succeeded or failed; whether there is one now."""
+        self._tried.wait(timeout_s)
+        return self._read is not None
+
+    def close(self) -> None:
+        """Stop reading and wait for the thread to end: at most as long as a reading takes."""
+        self._closing.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        failing = False
+        while not self._closing.is_set():
+            try:
+                self.update(self._offsets(self.topics))
+                failing = False
+            except Exception as error:  # noqa: BLE001 (clients raise all sorts, and none of them may end the reading)
+                self.failures += 1
+                if not failing:
+                    log.warning("The lag of group %s cannot be read (%r); trying on", self._group_id, error)
+                failing = True
+                self._disconnect()
+            self._tried.set()
+            self._closing.wait(self.interval_s)
+        self._disconnect()
+
+    def _offsets(self, topics: Collection[str]) -> dict[tuple[str, int], PartitionOffsets]:
+        if not topics:
+            return {}
+        if self._admin is None:
+            self._admin = _Admin(**self._config)
+        partitions = [
+            TopicPartition(topic["name"], partition["partition_index"])
+            for topic in self._admin.describe_topics(sorted(topics))
+            for partition in topic["partitions"]
+            if partition["leader_id"] >= 0
+        ]
+        if not partitions:
+            return {}
+        committed = self._admin.list_group_offsets(self._group_id)[self._group_id]
+        beginning = self._list_offsets(partitions, OffsetSpec.EARLIEST)
+        end = self._list_offsets(partitions, OffsetSpec.LATEST)
+        return {
+            partition: PartitionOffsets(
+                beginning=beginning[partition].offset,
+                end=end[partition].offset,
+                committed=committed[partition].offset if partition in committed else None,
+            )
+            for partition in partitions
+        }
+
+    def _list_offsets(self, partitions: Collection[TopicPartition], spec: OffsetSpec) -> Any:
+        assert self._admin is not None
+        return self._admin.list_partition_offsets(
+            dict.fromkeys(partitions, spec), isolation_level=self._isolation_level
+        )
+
+    def _disconnect(self) -> None:
+        if self._admin is not None:
+            self._admin.close()
+            self._admin = None
+
+
+class _Admin(KafkaAdminClient):
+    """An admin client that leaves no thread behind when it cannot reach a broker."""
+
+    def __init__(self, **config: Any) -> None:
+        try:
+            super().__init__(**config)
+        except BaseException:
+            if hasattr(self, "_net"):
+                self._client.close()
+                self._net.stop()
+            raise

@@ -1,0 +1,94 @@
+"""Lag: how many records a group has before it in each partition, as its load.
+
+`LagLoad` keeps what was read last and says how old it is. The reading is done in the background by a client's own
+module (``kafka_python_lag``, ``aiokafka_lag`` in `loadwise.assignor.clients`), which calls `LagLoad.update`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from loadwise.assignor.load.source import LoadSnapshot
+from loadwise.assignor.model import Floats
+
+STALE_AFTER_INTERVALS = 6
+"""Lag is too old once so many readings in a row are missing..."""
+STALE_AFTER_AT_LEAST_S = 30.0
+"""... but not before so many seconds: a slow broker is no reason to forget what is known."""
+
+
+class PartitionOffsets(NamedTuple):
+    """Where a partition begins and ends, and where the group is in it."""
+
+    beginning: int
+    """Offset of the oldest record."""
+    end: int
+    """Offset of the next record to be written."""
+    committed: int | None
+    """Offset that the group reads next; None where it has not committed any."""
+
+
+def lag_of(offsets: PartitionOffsets, *, from_beginning: bool) -> int:
+    """Records that the group still has to read.
+
+    Where nothing is committed, the consumer starts where ``auto.offset.reset`` says: at the beginning, or at the end
+    and so with no lag. Committed records that retention has removed do not count.
+    """
+    start = offsets.beginning if from_beginning else offsets.end
+    position = start if offsets.committed is None else max(offsets.committed, offsets.beginning)
+    return max(offsets.end - position, 0)
+
+
+class LagLoad:
+    """The lag of one group, newest reading; a `LoadSource`. One thread may update it while others take snapshots.
+
+    A partition that the newest reading lacks keeps the lag that it had: an unknown load is worse than an old one.
+    """
+
+    def __init__(
+        self,
+        topics: Iterable[str] = (),
+        *,
+        auto_offset_reset: str = "latest",
+        interval_s: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.topics = frozenset(topics)
+        """Topics to read: those given, and those that `snapshot` was asked for."""
+        self.interval_s = interval_s
+        """Time between two readings."""
+        self.max_age_s = max(STALE_AFTER_INTERVALS * interval_s, STALE_AFTER_AT_LEAST_S)
+        """The age from which on a snapshot is stale."""
+        self._from_beginning = auto_offset_reset in ("earliest", "smallest")
+        self._clock = clock
+        self._read: tuple[Mapping[str, Floats], float] | None = None
+
+    def update(self, offsets: Mapping[tuple[str, int], PartitionOffsets]) -> None:
+        """Take in a reading; partitions by (topic, number)."""
+        known: Mapping[str, Floats] = {} if self._read is None else self._read[0]
+        sizes: dict[str, int] = {topic: len(loads) for topic, loads in known.items()}
+        for topic, partition in offsets:
+            sizes[topic] = max(sizes.get(topic, 0), partition + 1)
+        merged: dict[str, Floats] = {}
+        for topic, size in sizes.items():
+            merged[topic] = np.full(size, math.nan)
+            if topic in known:
+                merged[topic][: len(known[topic])] = known[topic]
+        for (topic, partition), where in offsets.items():
+            merged[topic][partition] = lag_of(where, from_beginning=self._from_beginning)
+        self._read = merged, self._clock()
+
+    def snapshot(self, topics: Collection[str]) -> LoadSnapshot | None:
+        """Answer the newest reading, None before there is one."""
+        if not self.topics.issuperset(topics):
+            self.topics = self.topics.union(topics)
+        read = self._read
+        if read is None:
+            return None
+        load, read_at = read
+        return LoadSnapshot(load=load, unit="records", age_s=self._clock() - read_at, max_age_s=self.max_age_s)
