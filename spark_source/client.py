@@ -1,0 +1,76 @@
+"""The one place where confluent-kafka (librdkafka) is made: a consumer that is told what to read and joins no group."""
+
+from __future__ import annotations
+
+import logging
+import re
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from loadwise.spark_source.client_config import ClientConfig, java_name
+from loadwise.spark_source.errors import MissingDependencyError, OptionError
+
+try:
+    import confluent_kafka
+except ImportError as error:
+    raise MissingDependencyError(
+        "reading Kafka from Spark needs confluent-kafka, which is not installed: pip install 'loadwise[spark]'"
+    ) from error
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Client:
+    """A consumer, and the last thing that it complained about outside any answer (brokers down, a failed login)."""
+
+    consumer: Any
+    complaint: str = ""
+
+    def note(self, error: Any) -> None:
+        """Keep a complaint; librdkafka goes on trying, so it is an error only once we run out of time."""
+        text = error.str()
+        # "All brokers down" follows each failed connection and says less than it.
+        if error.code() == confluent_kafka.KafkaError._ALL_BROKERS_DOWN and self.complaint:
+            return
+        if text != self.complaint:
+            logger.warning("%s", text)
+        self.complaint = text
+
+    def why(self) -> str:
+        """The last complaint as the end of a message; empty if there is none."""
+        self.consumer.poll(0)  # complaints are handed over in poll and consume only
+        return f" (the client's last error: {self.complaint})" if self.complaint else ""
+
+
+@contextmanager
+def connected(config: ClientConfig, *, group_id_prefix: str) -> Iterator[Client]:
+    """Make a consumer and close it again. Raises `OptionError` if librdkafka refuses a setting.
+
+    librdkafka wants a group id even of a consumer that joins none; ours is unique unless the user gave one.
+    """
+    settings: dict[str, Any] = {"group.id": f"{group_id_prefix}-{uuid.uuid4()}", **config.settings}
+    holder: list[Client] = []
+    settings["error_cb"] = lambda error: holder[0].note(error) if holder else None
+    # Failed connections come as complaints too: logged there, once each and not at every attempt.
+    settings |= {"logger": logger, "log_level": 2}
+    try:
+        consumer = confluent_kafka.Consumer(settings)
+    except confluent_kafka.KafkaException as error:
+        raise _refused(error.args[0].str()) from None
+    client = Client(consumer)
+    holder.append(client)
+    try:
+        yield client
+    finally:
+        consumer.close()
+
+
+def _refused(problem: str) -> OptionError:
+    named = re.search(r'property "([^"]+)"', problem)
+    if named is None:
+        return OptionError("kafka.*", f"the client refuses its settings: {problem}")
+    return OptionError(java_name(named[1]), f"the client refuses it: {problem}")

@@ -1,0 +1,75 @@
+"""The errors of ``loadwise.spark_source``.
+
+::
+
+    SparkSourceError                    anything this package refuses or fails at
+    ├── OptionError                     an option is missing, wrong, or goes against another one
+    │   └── UnknownOptionError          there is no such option, or it is one that this source does not have
+    ├── MissingDependencyError          pyspark, pyarrow or confluent-kafka is not installed (names the extra)
+    ├── StreamingUnsupportedError       a stream was asked for; this source reads batches
+    ├── SchemaError                     the schema that the user gave has columns that this source does not have
+    ├── PlanError                       the assignor's answer does not give every range to one task
+    └── KafkaError                      the cluster cannot answer
+        ├── OffsetsUnavailableError     topics, partitions or offsets cannot be found out
+        ├── DataLossError               records that the query asks for are gone (``failOnDataLoss``)
+        └── ReadError                   a task cannot go on reading
+            └── ReadTimeoutError        nothing arrived for ``kafkaConsumer.pollTimeoutMs``
+
+Spark hands on only the text of what a Python data source raises, with our text last. So a message is one line, and
+that line alone says what is wrong, where (topic, partition, offset), and which option to change. No message holds a
+password.
+"""
+
+from __future__ import annotations
+
+
+class SparkSourceError(Exception):
+    """Anything that ``loadwise.spark_source`` refuses or fails at."""
+
+
+class OptionError(SparkSourceError, ValueError):
+    """An option is missing, wrong, or goes against another one; ``option`` is its name, and the text starts with it."""
+
+    def __init__(self, option: str, problem: str) -> None:
+        super().__init__(f"option {option}: {problem}")
+        self.option = option
+
+
+class UnknownOptionError(OptionError):
+    """There is no such option, or it is one that this source does not have; the message names the nearest."""
+
+
+class MissingDependencyError(SparkSourceError, ImportError):
+    """A library that this source needs is not installed; the message names the extra that brings it."""
+
+
+class StreamingUnsupportedError(SparkSourceError, NotImplementedError):
+    """A stream was asked for; this source reads batches only."""
+
+
+class SchemaError(SparkSourceError, ValueError):
+    """The user's schema has a column that this source does not have, or one of another type."""
+
+
+class PlanError(SparkSourceError, ValueError):
+    """The assignor's answer does not give every range to one task; the message names the assignor."""
+
+
+class KafkaError(SparkSourceError):
+    """The cluster cannot answer; the message names what was asked of it."""
+
+
+class OffsetsUnavailableError(KafkaError):
+    """Topics, partitions or offsets cannot be found out."""
+
+
+class DataLossError(KafkaError):
+    """Records that the query asks for are gone from Kafka, or never were there."""
+
+
+class ReadError(KafkaError):
+    """A task cannot go on reading; the message names topic, partition and offset."""
+
+
+class ReadTimeoutError(ReadError):
+    """Nothing arrived for as long as ``kafkaConsumer.pollTimeoutMs`` allows."""

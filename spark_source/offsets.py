@@ -1,0 +1,195 @@
+"""What there is to read: topics and bounds as the options name them, resolved to an offset range per partition.
+
+Kafka is asked through one consumer: Metadata for topics and partitions, ListOffsets for the rest. Spark's class:
+``KafkaOffsetReaderAdmin`` (``getOffsetRangesFromUnresolvedOffsets``), whose rules for what must be given hold here.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import confluent_kafka
+
+from loadwise.assignor.model import TopicPartition
+from loadwise.spark_source.client import Client, connected
+from loadwise.spark_source.errors import DataLossError, OffsetsUnavailableError, OptionError
+from loadwise.spark_source.options import (
+    EARLIEST,
+    LATEST,
+    Assign,
+    AtTimestamp,
+    Bound,
+    Everywhere,
+    SourceOptions,
+    Specific,
+    Subscribe,
+    SubscribePattern,
+)
+from loadwise.spark_source.plan import OffsetRange
+
+logger = logging.getLogger(__name__)
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""Kafka's own topics (``Topic.isInternal``): a pattern never matches them, as with the Java client."""
+
+
+def resolve(options: SourceOptions) -> list[OffsetRange]:
+    """The offset range of every partition that the query reads, empty ones included, by topic and partition.
+
+    Raises `OffsetsUnavailableError` where Kafka does not know a topic or does not answer in time, `OptionError` where
+    the offsets given do not fit the partitions there are, `DataLossError` where they ask for what is not there and
+    ``failOnDataLoss`` holds (otherwise a warning is logged and the range is cut to what is there).
+    """
+    with connected(options.client, group_id_prefix=options.group_id_prefix) as client:
+        cluster = Cluster(client, options.client.api_timeout_ms)
+        partitions = cluster.partitions(options)
+        starts = _asked(options.starting, partitions, cluster)
+        ends = _asked(options.ending, partitions, cluster)
+        # Only now, so that a record that arrives meanwhile never lies behind what we take for the end.
+        last = cluster.offsets(LATEST, partitions)
+        first = cluster.offsets(EARLIEST, partitions)
+    edges = {EARLIEST: first, LATEST: last}
+    return [
+        _checked(
+            OffsetRange(
+                *place,
+                edges[starts[place]][place] if starts[place] in edges else starts[place],
+                edges[ends[place]][place] if ends[place] in edges else ends[place],
+            ),
+            first[place],
+            last[place],
+            options,
+        )
+        for place in partitions
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Questions to Kafka, each answered in full or with an `OffsetsUnavailableError` that names what was asked."""
+
+    client: Client
+    timeout_ms: int
+    """How long each question may take; the user's ``kafka.default.api.timeout.ms``."""
+
+    def partitions(self, options: SourceOptions) -> list[TopicPartition]:
+        """The partitions that the query reads, sorted. Asking never creates a topic."""
+        match options.topics:
+            case Subscribe(topics):
+                found = {topic: self._count(topic) for topic in topics}
+            case SubscribePattern(pattern):
+                counts = self._counts()
+                found = {topic: n for topic, n in counts.items() if re.fullmatch(pattern, topic)}
+            case Assign(assigned):
+                known = {topic: self._count(topic) for topic in {place.topic for place in assigned}}
+                for topic, partition in assigned:
+                    if partition >= known[topic]:
+                        problem = f"{topic}-{partition} is not there: the topic has {known[topic]} partitions"
+                        raise OptionError("assign", problem)
+                return sorted(assigned)
+        return sorted(TopicPartition(topic, number) for topic, count in found.items() for number in range(count))
+
+    def offsets(self, when: int, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first offset as young as ``when`` (ms), `LATEST` where there is none; or of `EARLIEST` or `LATEST`."""
+        return self.offsets_at(dict.fromkeys(places, when))
+
+    def offsets_at(self, when: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """As `offsets`, with a moment for each partition."""
+        if not when:
+            return {}
+        # librdkafka takes the moment in the offset's place and passes Kafka's -1 and -2 on as they are.
+        asked = [confluent_kafka.TopicPartition(*place, moment) for place, moment in when.items()]
+        try:
+            answer = self.client.consumer.offsets_for_times(asked, timeout=self.timeout_ms / 1000)
+        except confluent_kafka.KafkaException as error:
+            raise self._unanswered("the offsets of " + _some(when), error.args[0].str()) from None
+        for item in answer:
+            if item.error is not None:
+                raise self._unanswered(f"the offsets of {item.topic}-{item.partition}", item.error.str())
+        return {TopicPartition(item.topic, item.partition): item.offset for item in answer}
+
+    def _count(self, topic: str) -> int:
+        return self._counts(topic)[topic]
+
+    def _counts(self, topic: str | None = None) -> dict[str, int]:
+        what = "the topics" if topic is None else f"topic {topic}"
+        asked = {} if topic is None else {"topic": topic}
+        try:
+            metadata = self.client.consumer.list_topics(**asked, timeout=self.timeout_ms / 1000)
+        except confluent_kafka.KafkaException as error:
+            raise self._unanswered(what, error.args[0].str()) from None
+        counts: dict[str, int] = {}
+        for name, described in metadata.topics.items():
+            if topic is not None and described.error is not None:
+                raise self._unanswered(what, described.error.str())
+            if topic is not None or (name not in INTERNAL_TOPICS and described.error is None):
+                counts[name] = len(described.partitions)
+        return counts
+
+    def _unanswered(self, what: str, problem: str) -> OffsetsUnavailableError:
+        return OffsetsUnavailableError(
+            f"Kafka does not tell {what}: {problem}{self.client.why()}; check the name, kafka.bootstrap.servers and the"
+            " rights of this user, or raise kafka.default.api.timeout.ms"
+        )
+
+
+def _some(places: Iterable[TopicPartition]) -> str:
+    names = [f"{topic}-{partition}" for topic, partition in places]
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _asked(bound: Bound, partitions: list[TopicPartition], cluster: Cluster) -> dict[TopicPartition, int]:
+    """The offset of each partition that the options ask for; `EARLIEST` and `LATEST` are still to be looked up."""
+    match bound:
+        case Everywhere(offset=offset):
+            return dict.fromkeys(partitions, offset)
+        case Specific(option, offsets):
+            _must_match(option, offsets, partitions)
+            return dict(offsets)
+        case AtTimestamp(option, moment, latest_if_none):
+            moments = dict.fromkeys(partitions, moment) if isinstance(moment, int) else moment
+            _must_match(option, moments, partitions)
+            found = cluster.offsets_at(moments)
+            for place, offset in found.items():
+                if offset == LATEST and not latest_if_none:
+                    raise OptionError(
+                        option,
+                        f"{place.topic}-{place.partition} has no record as young as {moments[place]} ms; give an"
+                        " earlier moment, or startingOffsetsByTimestampStrategy=latest",
+                    )
+            return found
+
+
+def _must_match(option: str, given: Mapping[TopicPartition, int], partitions: list[TopicPartition]) -> None:
+    """What is given by partition must be given for all partitions, and for no others: Spark's rule."""
+    missing = [place for place in partitions if place not in given]
+    if missing:
+        raise OptionError(
+            option, f"does not say where {_some(missing)} shall be; name every partition (-2: earliest, -1: latest)"
+        )
+    known = set(partitions)
+    strange = [place for place in given if place not in known]
+    if strange:
+        raise OptionError(option, f"names {_some(strange)}, which this query does not read")
+
+
+def _checked(wanted: OffsetRange, first: int, last: int, options: SourceOptions) -> OffsetRange:
+    """Cut a range to what the partition holds, if ``failOnDataLoss`` lets us."""
+    if wanted.start > wanted.end:
+        problem = f"starts ({options.starting.option}) behind its end ({options.ending.option})"
+    elif wanted.start < first or wanted.end > last:
+        problem = f"is not all there: the partition holds [{first}, {last})"
+    else:
+        return wanted
+    if options.fail_on_data_loss:
+        raise DataLossError(
+            f"{wanted} {problem}; change {options.starting.option} or {options.ending.option}, or set"
+            " failOnDataLoss=false to read what there is"
+        )
+    start = max(wanted.start, first)
+    there = OffsetRange(wanted.topic, wanted.partition, start, max(start, min(wanted.end, last)))
+    logger.warning("%s %s; reading %d offsets of it, since failOnDataLoss=false", wanted, problem, len(there))
+    return there

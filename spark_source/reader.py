@@ -1,0 +1,147 @@
+"""Reads what one task was given: its offset ranges, one after the other, into Arrow batches of bounded size.
+
+A range ends at its end offset even if the offsets before it hold no record (compaction, transaction markers): then the
+partition's end, or a record behind the range, says that there is nothing more to come. Nothing hangs: a range that
+gets nothing for ``kafkaConsumer.pollTimeoutMs`` fails, naming topic, partition and offset.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+import confluent_kafka
+
+from loadwise.assignor.model import TopicPartition
+from loadwise.spark_source.client import Client, connected
+from loadwise.spark_source.errors import DataLossError, ReadError, ReadTimeoutError
+from loadwise.spark_source.offsets import Cluster
+from loadwise.spark_source.options import EARLIEST, SourceOptions
+from loadwise.spark_source.plan import OffsetRange, Task
+from loadwise.spark_source.records import BatchBuilder
+
+logger = logging.getLogger(__name__)
+
+BATCH_RECORDS = 10_000
+"""Most records in an Arrow batch, as Spark's own ``spark.sql.execution.arrow.maxRecordsPerBatch``."""
+BATCH_BYTES = 16 << 20
+"""About how many bytes of records an Arrow batch may hold; a single record may be larger."""
+FIRST_FETCH = 500
+"""Records asked for before anything is known about their size."""
+POLL_S = 0.2
+"""How long one call waits for its records to be complete. Not a delay: a full call returns at once."""
+
+_Error = confluent_kafka.KafkaError
+_OUT_OF_RANGE = frozenset((_Error._AUTO_OFFSET_RESET, _Error.OFFSET_OUT_OF_RANGE))
+_UNKNOWN = frozenset((_Error.UNKNOWN_TOPIC_OR_PART, _Error._UNKNOWN_PARTITION, _Error._UNKNOWN_TOPIC))
+_GONE = _OUT_OF_RANGE | _UNKNOWN
+"""Answers that mean: these records are not there (any more)."""
+_PASSING = frozenset((_Error._ALL_BROKERS_DOWN, _Error._TRANSPORT, _Error._TIMED_OUT, _Error._RESOLVE))
+"""Answers after which librdkafka goes on trying by itself."""
+
+
+def read_task(task: Task, options: SourceOptions, builder: BatchBuilder) -> Iterator[Any]:
+    """Yield the task's records as Arrow RecordBatches, each of one partition and in the order of offsets.
+
+    Raises `DataLossError` (``failOnDataLoss``), `ReadTimeoutError`, `ReadError`.
+    """
+    if not task.ranges:
+        return
+    with connected(options.client, group_id_prefix=options.group_id_prefix) as client:
+        for wanted in task.ranges:
+            for messages in _RangeReader(client, wanted, options).batches():
+                yield builder.build(wanted.topic, wanted.partition, messages)
+
+
+@dataclass(slots=True)
+class _RangeReader:
+    client: Client
+    wanted: OffsetRange
+    options: SourceOptions
+    position: int = -1
+    """The next offset to be read."""
+    mean_bytes: float = BATCH_BYTES / FIRST_FETCH
+    clock: Callable[[], float] = monotonic
+
+    def batches(self) -> Iterator[list[Any]]:
+        """Yield the range's messages in lists of bounded size."""
+        self._seek(self.wanted.start)
+        limit = min(self.options.client.max_poll_records or BATCH_RECORDS, BATCH_RECORDS)
+        timeout_s = self.options.poll_timeout_ms / 1000
+        deadline = self.clock() + timeout_s
+        batch: list[Any] = []
+        size = 0
+        while self.position < self.wanted.end:
+            room = min(limit - len(batch), max(1, int((BATCH_BYTES - size) / self.mean_bytes)))
+            before = self.position
+            taken = self._take(min(room, self.wanted.end - self.position), min(POLL_S, timeout_s))
+            batch += taken
+            size += sum(len(message.value() or b"") + len(message.key() or b"") for message in taken)
+            if batch:
+                self.mean_bytes = max(1.0, size / len(batch))
+            if len(batch) >= limit or size >= BATCH_BYTES:
+                yield batch
+                batch, size = [], 0
+                deadline = self.clock() + timeout_s  # the time that Spark took over the batch is not Kafka's
+            elif self.position > before:
+                deadline = self.clock() + timeout_s
+            elif self.clock() > deadline:
+                raise self._too_late()
+        if batch:
+            yield batch
+
+    def _seek(self, offset: int) -> None:
+        self.position = offset
+        self.client.consumer.assign([confluent_kafka.TopicPartition(self.wanted.topic, self.wanted.partition, offset)])
+
+    def _take(self, count: int, wait_s: float) -> list[Any]:
+        """Take up to ``count`` messages of the range, and move the position behind what was seen."""
+        messages = []
+        for message in self.client.consumer.consume(count, wait_s):
+            error = message.error()
+            if error is None:
+                offset = message.offset()
+                if offset >= self.wanted.end:
+                    self.position = self.wanted.end
+                    break
+                messages.append(message)
+                self.position = offset + 1
+            elif error.code() == _Error._PARTITION_EOF:
+                self.position = max(self.position, min(message.offset(), self.wanted.end))
+            elif error.code() in _GONE:
+                self._skip_what_is_gone(error)
+                break
+            elif error.code() in _PASSING:
+                self.client.note(error)
+            else:
+                raise ReadError(
+                    f"cannot read {self._where()}: {error.str()}; check the kafka.* options and the rights of this user"
+                )
+        return messages
+
+    def _skip_what_is_gone(self, error: Any) -> None:
+        problem = f"{self._where()} is gone: {error.str()}"
+        if self.options.fail_on_data_loss:
+            raise DataLossError(f"{problem}; set failOnDataLoss=false to read what there is")
+        place = TopicPartition(self.wanted.topic, self.wanted.partition)
+        if error.code() in _OUT_OF_RANGE:
+            first = Cluster(self.client, self.options.client.api_timeout_ms).offsets(EARLIEST, [place])[place]
+            resume = min(first, self.wanted.end) if first > self.position else self.wanted.end
+        else:
+            resume = self.wanted.end
+        logger.warning("%s; going on at offset %d, since failOnDataLoss=false", problem, resume)
+        if resume < self.wanted.end:
+            self._seek(resume)
+        self.position = resume
+
+    def _too_late(self) -> ReadTimeoutError:
+        return ReadTimeoutError(
+            f"no record of {self._where()} arrived for {self.options.poll_timeout_ms} ms{self.client.why()}; check"
+            " kafka.bootstrap.servers and the brokers, or raise kafkaConsumer.pollTimeoutMs"
+        )
+
+    def _where(self) -> str:
+        return f"{self.wanted.topic}-{self.wanted.partition} at offset {self.position} (of {self.wanted})"

@@ -1,0 +1,113 @@
+"""The shape of what is read: Spark's columns for Kafka records, and librdkafka's messages turned into Arrow columns.
+
+The schema is that of Spark's Kafka integration (``KafkaRecordToRowConverter``). A user's own schema of fewer columns
+(``.schema("value binary")``) prunes: a column that nobody asked for is never built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from loadwise.spark_source.errors import MissingDependencyError, SchemaError
+
+HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
+
+COLUMNS = StructType(
+    [
+        StructField("key", BinaryType()),
+        StructField("value", BinaryType()),
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("offset", LongType()),
+        StructField("timestamp", TimestampType()),
+        StructField("timestampType", IntegerType()),
+    ]
+)
+"""The columns without ``includeHeaders``."""
+
+
+def full_schema(*, include_headers: bool) -> StructType:
+    """All columns that a query can have."""
+    return StructType([*COLUMNS.fields, *([StructField("headers", HEADERS)] if include_headers else [])])
+
+
+def check_schema(asked: StructType, *, include_headers: bool) -> None:
+    """Raise `SchemaError` unless every column is one of ours, of our type. Order and nullability are the user's."""
+    ours = {column.name: column.dataType for column in full_schema(include_headers=include_headers)}
+    for column in asked:
+        if column.name == "headers" and not include_headers:
+            raise SchemaError("schema: column headers needs the option includeHeaders=true")
+        if column.name not in ours:
+            raise SchemaError(f"schema: there is no column {column.name}; there are {', '.join(ours)}")
+        if column.dataType != ours[column.name]:
+            wanted = ours[column.name].simpleString()
+            raise SchemaError(
+                f"schema: column {column.name} is of type {wanted}, not {column.dataType.simpleString()}; cast it with"
+                " DataFrame operations"
+            )
+
+
+class BatchBuilder:
+    """Turns messages of one partition into Arrow record batches of one schema."""
+
+    def __init__(self, schema: StructType) -> None:
+        """Raises `MissingDependencyError` without pyarrow."""
+        try:
+            import pyarrow as pa  # noqa: PLC0415 - optional; Spark's own errors about it do not name our extra
+            from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - imports pyarrow
+        except ImportError as error:
+            raise MissingDependencyError(
+                "reading Kafka from Spark needs pyarrow, which is not installed: pip install 'loadwise[spark]'"
+            ) from error
+        self._pa = pa
+        # What Spark compares our batches with, column by column and to the letter.
+        self._schema = to_arrow_schema(schema, timezone="UTC")
+
+    def build(self, topic: str, partition: int, messages: Sequence[Any]) -> Any:
+        """A RecordBatch with a row for each message, in their order."""
+        arrays = [self._column(field.name, field.type, topic, partition, messages) for field in self._schema]
+        if not arrays:  # count() with an empty schema: only the number of rows is wanted
+            return self._pa.RecordBatch.from_struct_array(self._pa.array([{}] * len(messages), self._pa.struct([])))
+        return self._pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _column(self, name: str, kind: Any, topic: str, partition: int, messages: Sequence[Any]) -> Any:
+        pa = self._pa
+        count = len(messages)
+        match name:
+            case "key":
+                return pa.array([message.key() for message in messages], kind)
+            case "value":
+                return pa.array([message.value() for message in messages], kind)
+            case "topic":
+                return pa.repeat(pa.scalar(topic, kind), count)
+            case "partition":
+                return pa.repeat(pa.scalar(partition, kind), count)
+            case "offset":
+                return pa.array(np.fromiter((message.offset() for message in messages), np.int64, count))
+            case "timestamp":
+                milliseconds = np.fromiter((message.timestamp()[1] for message in messages), np.int64, count)
+                return pa.array(milliseconds * 1000).cast(kind)
+            case "timestampType":
+                # librdkafka counts from 0 (not available), Kafka's TimestampType from -1.
+                return pa.array(np.fromiter((message.timestamp()[0] - 1 for message in messages), np.int32, count))
+            case _:
+                return pa.array([_headers(message) for message in messages], kind)
+
+
+def _headers(message: Any) -> list[dict[str, object]] | None:
+    """Null where there are none, as in Spark's Kafka integration."""
+    headers = message.headers()
+    return [{"key": key, "value": value} for key, value in headers] if headers else None

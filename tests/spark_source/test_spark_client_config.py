@@ -1,0 +1,134 @@
+"""Java's settings in librdkafka's words; librdkafka itself says whether it knows them."""
+
+from __future__ import annotations
+
+import confluent_kafka
+import pytest
+
+from loadwise.spark_source.client import connected
+from loadwise.spark_source.client_config import NO_EFFECT, OTHER_NAME, SAME_NAME, translate
+from loadwise.spark_source.errors import OptionError, UnknownOptionError
+
+BROKERS = {"bootstrap.servers": "127.0.0.1:1"}
+VALUES = {
+    "allow.auto.create.topics": "false",
+    "bootstrap.servers": "127.0.0.1:1",
+    "check.crcs": "true",
+    "client.dns.lookup": "use_all_dns_ips",
+    "isolation.level": "read_committed",
+    "sasl.mechanism": "PLAIN",
+    "security.protocol": "PLAINTEXT",
+    "fetch.max.wait.ms": "500",
+    "fetch.max.bytes": "52428800",
+    "max.poll.interval.ms": "300000",
+    "request.timeout.ms": "30000",
+    "session.timeout.ms": "45000",
+}
+PEM = {"ssl.keystore.certificate.chain", "ssl.keystore.key", "ssl.truststore.certificates"}
+
+
+def test_librdkafka_knows_every_setting_that_we_translate():
+    java = {name: VALUES.get(name, "1000") for name in (*SAME_NAME, *OTHER_NAME) if name not in PEM}
+    consumer = confluent_kafka.Consumer({"group.id": "g", **translate(java).settings})
+    consumer.close()
+
+
+@pytest.mark.parametrize("name", sorted(PEM))
+def test_librdkafka_knows_the_pem_settings(name: str):
+    """It reads them at once, so all that can be shown without a certificate is that it objects to this one."""
+    settings = translate({**BROKERS, "security.protocol": "SSL", name: "no certificate"}).settings
+    with pytest.raises(confluent_kafka.KafkaException) as refused:
+        confluent_kafka.Consumer({"group.id": "g", **settings})
+    assert "No such configuration property" not in str(refused.value)
+
+
+def test_names_and_values_that_differ():
+    settings = translate(
+        {
+            **BROKERS,
+            "fetch.max.wait.ms": "7",
+            "receive.buffer.bytes": "-1",
+            "send.buffer.bytes": "4096",
+            "ssl.endpoint.identification.algorithm": "",
+        }
+    ).settings
+    assert settings["fetch.wait.max.ms"] == "7"
+    assert settings["socket.receive.buffer.bytes"] == "0"
+    assert settings["socket.send.buffer.bytes"] == "4096"
+    assert settings["ssl.endpoint.identification.algorithm"] == "none"
+
+
+def test_both_clients_see_the_same_records_by_default():
+    """librdkafka's own defaults are read_committed, and no check of CRCs."""
+    settings = translate(BROKERS).settings
+    assert (settings["isolation.level"], settings["check.crcs"]) == ("read_uncommitted", "true")
+    assert translate({**BROKERS, "isolation.level": "read_committed"}).settings["isolation.level"] == "read_committed"
+
+
+def test_settings_that_mean_something_to_us():
+    config = translate({**BROKERS, "default.api.timeout.ms": "1500", "max.poll.records": "200"})
+    assert (config.api_timeout_ms, config.max_poll_records) == (1500, 200)
+    with pytest.raises(OptionError, match=r"^option kafka\.max\.poll\.records: "):
+        translate({**BROKERS, "max.poll.records": "many"})
+
+
+@pytest.mark.parametrize("name", NO_EFFECT)
+def test_settings_of_group_members_do_nothing(name: str):
+    assert translate({**BROKERS, name: "x"}) == translate(BROKERS)
+
+
+@pytest.mark.parametrize("name", ["enable.auto.commit", "key.deserializer", "interceptor.classes", "metric.reporters"])
+def test_what_cannot_be_translated_is_refused_by_name(name: str):
+    with pytest.raises(UnknownOptionError, match=f"^option kafka.{name}: "):
+        translate({**BROKERS, name: "x"})
+
+
+@pytest.mark.parametrize(
+    ("jaas", "user", "password"),
+    [
+        (
+            'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="a b;c";',
+            "alice",
+            "a b;c",
+        ),
+        ("a.ScramLoginModule  required\n username='alice'\n password='it\"s' tokenauth=\"true\" ;", "alice", 'it"s'),
+        (r'PlainLoginModule required password="q\"uo\\te" username=bob;', "bob", r"q\uo\te".replace(r"\u", '"u')),
+    ],
+)
+def test_credentials_out_of_jaas(jaas: str, user: str, password: str):
+    settings = translate({**BROKERS, "sasl.jaas.config": jaas}).settings
+    assert (settings["sasl.username"], settings["sasl.password"]) == (user, password)
+
+
+@pytest.mark.parametrize(
+    ("jaas", "problem"),
+    [
+        ("nonsense", "must read"),
+        ('com.sun.security.auth.module.Krb5LoginModule required keyTab="k";', "Krb5LoginModule has no counterpart"),
+        ('PlainLoginModule required username="alice";', 'password="…" is missing'),
+    ],
+)
+def test_other_jaas_is_refused(jaas: str, problem: str):
+    with pytest.raises(OptionError, match=f"^option kafka.sasl.jaas.config: .*{problem}"):
+        translate({**BROKERS, "sasl.jaas.config": jaas})
+
+
+def test_stores():
+    pem = {**BROKERS, "ssl.truststore.location": "/ca", "ssl.truststore.type": "PEM"}
+    assert translate(pem).settings["ssl.ca.location"] == "/ca"
+    keys = {**BROKERS, "ssl.keystore.location": "/k", "ssl.keystore.type": "pem"}
+    assert translate(keys).settings["ssl.key.location"] == "/k"
+    p12 = {**BROKERS, "ssl.keystore.location": "/k", "ssl.keystore.type": "PKCS12", "ssl.keystore.password": "p"}
+    assert translate(p12).settings["ssl.keystore.password"] == "p"
+    for store in ("truststore", "keystore"):
+        with pytest.raises(OptionError, match=f"^option kafka.ssl.{store}.location: a store of type JKS"):
+            translate({**BROKERS, f"ssl.{store}.location": "/jks"})
+
+
+def test_a_value_that_librdkafka_refuses_is_named_as_the_user_wrote_it():
+    config = translate({**BROKERS, "fetch.max.wait.ms": "soon"})
+    with (
+        pytest.raises(OptionError, match=r"^option kafka\.fetch\.max\.wait\.ms: "),
+        connected(config, group_id_prefix="g"),
+    ):
+        pass
