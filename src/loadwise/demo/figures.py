@@ -1,0 +1,91 @@
+"""The numbers of the table, from what came of the runs; `DEFINITIONS` says what each one means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loadwise.demo.group import Outcome
+from loadwise.demo.ledger import sums
+
+DEFINITIONS: tuple[tuple[str, str], ...] = (
+    ("records", "What each member processed; together at least what was published."),
+    (
+        "max/mean, 3 members",
+        "Records in the partitions first assigned to each of the three: the largest share over the mean. 1.00 is"
+        " perfect; 3.00 means that one member has everything.",
+    ),
+    (
+        "max/mean, 4 members",
+        "The same for the records that were left when the fourth member had its partitions.",
+    ),
+    (
+        "drained",
+        "Seconds from the moment the three began to process until the last record was processed. The pause of the"
+        " rebalance counts; starting up and the last commit do not.",
+    ),
+    (
+        "ideal",
+        "The same if no member is ever idle: three members for the first half of the records, four for the second.",
+    ),
+    (
+        "keeps up to",
+        "The highest arrival rate at which none of the three falls behind: what they process together over max/mean.",
+    ),
+    ("rebalances", "Since processing began, by the group's generation: all are due to the fourth member's arrival."),
+    ("moved", "Partitions that had another owner once the fourth member had its own, of all."),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """One row of the table."""
+
+    assignor: str
+    records: tuple[int, ...]
+    """Records that each member processed."""
+    max_mean_first: float
+    max_mean_last: float
+    drained_s: float
+    ideal_s: float
+    keeps_up_per_s: float
+    rebalances: int
+    moved: int
+    partitions: int
+    repeated: int
+
+    @property
+    def against_ideal(self) -> float:
+        """How many times the ideal the drain took."""
+        return self.drained_s / self.ideal_s
+
+
+def figures(outcome: Outcome) -> Figures:
+    """The numbers of one run."""
+    plan = outcome.plan
+    first = sums(outcome.first_owners, outcome.ends, plan.late)
+    last = sums(outcome.last_owners, outcome.left, plan.late + 1)
+    return Figures(
+        assignor=plan.assignor,
+        records=outcome.records,
+        max_mean_first=max_mean(first),
+        max_mean_last=max_mean(last),
+        drained_s=outcome.drained_s,
+        ideal_s=plan.ideal_s(sum(outcome.ends)),
+        keeps_up_per_s=plan.rate_per_s * plan.late / max_mean(first),
+        rebalances=outcome.rebalances,
+        moved=moved(outcome.first_owners, outcome.last_owners),
+        partitions=len(outcome.ends),
+        repeated=outcome.repeated,
+    )
+
+
+def max_mean(loads: Sequence[float]) -> float:
+    """The largest load over the mean; 1 where there is no load at all, which nobody can share better."""
+    total = sum(loads)
+    return max(loads) * len(loads) / total if total else 1.0
+
+
+def moved(before: Sequence[int | None], after: Sequence[int | None]) -> int:
+    """How many partitions have another owner than before."""
+    return sum(old != new for old, new in zip(before, after, strict=True))

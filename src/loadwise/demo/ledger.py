@@ -1,0 +1,101 @@
+"""The books of one run: who owns which partition, what has been processed, and what is left for whom.
+
+Members only say what they were assigned and which offsets they processed; everything that the tables and pictures show
+follows from that and from the partitions' end offsets. Members and partitions are numbers from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from loadwise.demo.coverage import Coverage
+
+UNKNOWN_GENERATION = -1
+
+
+class Ledger:
+    """What the members of one group have reported so far, over a topic whose end offsets are known."""
+
+    def __init__(self, ends: Sequence[int], members: int) -> None:
+        """``ends`` has the end offset of every partition (each starts at 0); ``members`` is the most there can be."""
+        self.ends = tuple(ends)
+        self.records = [0] * members
+        """Records that each member processed; one processed by two members counts for both."""
+        self.generation = UNKNOWN_GENERATION
+        """The latest generation that a member knows of: it rises by one a rebalance."""
+        self._coverage = [Coverage() for _ in ends]
+        self._assigned: list[frozenset[int]] = [frozenset()] * members
+        self._owner: list[int | None] = [None] * len(ends)
+
+    def assigned(self, member: int, partitions: Iterable[int]) -> None:
+        """Note all that a member owns now. It may say so before the previous owner says that it has let go."""
+        now = frozenset(partitions)
+        for partition in self._assigned[member] - now:
+            if self._owner[partition] == member:
+                self._owner[partition] = None
+        for partition in now:
+            self._owner[partition] = member
+        self._assigned[member] = now
+
+    def processed(self, member: int, partition: int, start: int, stop: int) -> None:
+        """Note that a member has processed the offsets ``start <= offset < stop`` of a partition."""
+        self._coverage[partition].add(start, stop)
+        self.records[member] += stop - start
+
+    def knows(self, generation: int) -> None:
+        """Note that a member is at this generation."""
+        self.generation = max(self.generation, generation)
+
+    def settled(self, members: Collection[int]) -> bool:
+        """Whether these members own every partition exactly once, each of them at least one."""
+        claims = [self.assignment(member) for member in members]
+        return all(claims) and sorted(p for claim in claims for p in claim) == list(range(len(self.ends)))
+
+    def assignment(self, member: int) -> frozenset[int]:
+        """What a member last said that it owns."""
+        return self._assigned[member]
+
+    @property
+    def owners(self) -> tuple[int | None, ...]:
+        """The member that owns each partition, None where nobody does."""
+        return tuple(self._owner)
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The first offset of each partition that nobody has processed."""
+        return tuple(coverage.position for coverage in self._coverage)
+
+    @property
+    def backlog(self) -> tuple[int, ...]:
+        """Records that each member still has to process, in the partitions that it owns now."""
+        return sums(self._owner, self.left, len(self.records))
+
+    @property
+    def left(self) -> tuple[int, ...]:
+        """Records of each partition that nobody has processed."""
+        return tuple(end - min(end, coverage.distinct) for end, coverage in zip(self.ends, self._coverage, strict=True))
+
+    @property
+    def done(self) -> int:
+        """Records processed at least once."""
+        return sum(self.ends) - sum(self.left)
+
+    @property
+    def repeated(self) -> int:
+        """How often a record was processed again."""
+        return sum(coverage.repeated for coverage in self._coverage)
+
+    @property
+    def missing(self) -> dict[int, list[tuple[int, int]]]:
+        """The offsets that nobody processed, as half-open intervals by partition; empty when the topic is drained."""
+        gaps = {number: coverage.missing(self.ends[number]) for number, coverage in enumerate(self._coverage)}
+        return {number: gap for number, gap in gaps.items() if gap}
+
+
+def sums(owners: Sequence[int | None], loads: Sequence[int], members: int) -> tuple[int, ...]:
+    """The load of each member: the sum over the partitions that it owns."""
+    total = [0] * members
+    for owner, load in zip(owners, loads, strict=True):
+        if owner is not None:
+            total[owner] += load
+    return tuple(total)

@@ -1,0 +1,207 @@
+"""One member of a group, as a process of its own: a real consumer with a bounded processing rate.
+
+It obeys the orders of its standard input and reports on its standard output (see `loadwise.demo.messages`). Between
+two polls it processes what the first one gave, so the client's own auto-commit never commits what is not processed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from loadwise.demo.lifeline import watch
+from loadwise.demo.messages import Assigned, Generation, Message, Order, Processed, Ready, encode
+from loadwise.demo.pace import TokenBucket
+
+REPORT_S = 0.1
+"""How often a member says what it has processed."""
+BATCH_S = 0.025
+"""A poll asks for what may be processed in this time: small enough to keep a steady pace, large enough to be cheap."""
+BURST_S = 0.1
+"""What a member may catch up after it was held up. A rebalance takes longer: the time it costs is not given back."""
+
+CONFIG: Mapping[str, Any] = {
+    "auto_offset_reset": "earliest",
+    "enable_auto_commit": True,
+    "auto_commit_interval_ms": 200,
+    # A rebalance is noticed by the next heartbeat: the clients' default of 3 s would be most of a run.
+    "heartbeat_interval_ms": 200,
+    "session_timeout_ms": 10_000,
+    # A fetch for drained partitions is parked by the broker for this long, and holds up the one for the others.
+    "fetch_max_wait_ms": 50,
+}
+"""What every consumer is made with, whichever its client."""
+
+
+class Orders:
+    """The orders received so far; set by the thread that reads standard input."""
+
+    def __init__(self) -> None:
+        self.join = threading.Event()
+        self.go = threading.Event()
+        self.stop = threading.Event()
+        watch(self._obey, self._end)
+
+    def _obey(self, line: str) -> None:
+        {Order.JOIN: self.join, Order.GO: self.go, Order.STOP: self.stop}[Order(line)].set()
+        if self.stop.is_set():
+            self.join.set()
+
+    def _end(self) -> None:
+        self.stop.set()
+        self.join.set()
+
+
+class Reporter:
+    """Collects what is to be said and says it at a bounded rate."""
+
+    def __init__(self) -> None:
+        self._ranges: list[list[int]] = []
+        self._next_s = 0.0
+        self._partitions: list[int] | None = None
+        self._generation: int | None = None
+
+    def say(self, message: Message) -> None:
+        """Write a line at once."""
+        sys.stdout.write(encode(message) + "\n")
+        sys.stdout.flush()
+
+    def state(self, partitions: Iterable[int], generation: int | None) -> None:
+        """Say what the member owns, and at which generation, where that has changed."""
+        now = sorted(partitions)
+        if now != self._partitions:
+            self.flush()  # what was processed under the old assignment comes before the new one
+            self._partitions = now
+            self.say(Assigned(now))
+        if generation is not None and generation != self._generation:
+            self._generation = generation
+            self.say(Generation(generation))
+
+    def process(self, partition: int, records: Sequence[Any]) -> int:
+        """Process records of one partition and note their offsets. Answers how many there were."""
+        for record in records:
+            json.loads(record.value)
+            offset = record.offset
+            last = self._ranges[-1] if self._ranges else None
+            if last is not None and last[0] == partition and last[2] == offset:
+                last[2] = offset + 1
+            else:
+                self._ranges.append([partition, offset, offset + 1])
+        return len(records)
+
+    def tick(self, now_s: float) -> None:
+        """Say what was processed if it is time."""
+        if now_s >= self._next_s:
+            self._next_s = now_s + REPORT_S
+            self.flush()
+
+    def flush(self) -> None:
+        """Say what was processed and not yet said."""
+        if self._ranges:
+            self.say(Processed(self._ranges))
+            self._ranges = []
+
+
+def run_kafka_python(args: argparse.Namespace, orders: Orders, report: Reporter) -> None:
+    """Be a member with kafka-python until told to stop."""
+    from loadwise.assignor.clients.kafka_python import kafka_consumer
+
+    report.say(Ready())
+    orders.join.wait()
+    consumer = kafka_consumer(assignor=args.assignor, **_config(args))
+    consumer.subscribe([args.topic])
+    bucket: TokenBucket | None = None
+    while not orders.stop.is_set():
+        report.state(
+            (partition.partition for partition in consumer.assignment()), consumer.group_metadata().generation_id
+        )
+        if not orders.go.is_set():
+            for partition, records in consumer.poll(timeout_ms=50).items():
+                consumer.seek(partition, records[0].offset)
+            consumer.pause(*consumer.assignment())
+            continue
+        if bucket is None:
+            bucket = _bucket(args.rate)
+            consumer.resume(*consumer.paused())
+        wanted = max(1, int(args.rate * BATCH_S))
+        available = bucket.available(time.monotonic())
+        if available < wanted:
+            time.sleep(bucket.wait_s(wanted))
+            available = bucket.available(time.monotonic())
+        for partition, records in consumer.poll(timeout_ms=50, max_records=max(1, available)).items():
+            bucket.take(report.process(partition.partition, records))
+        report.tick(time.monotonic())
+    report.flush()
+    consumer.close()
+
+
+async def run_aiokafka(args: argparse.Namespace, orders: Orders, report: Reporter) -> None:
+    """Be a member with aiokafka until told to stop."""
+    from loadwise.assignor.clients.aiokafka import aiokafka_consumer
+
+    report.say(Ready())
+    await asyncio.to_thread(orders.join.wait)
+    consumer = aiokafka_consumer(args.topic, assignor=args.assignor, **_config(args))
+    await consumer.start()
+    try:
+        bucket: TokenBucket | None = None
+        while not orders.stop.is_set():
+            report.state((partition.partition for partition in consumer.assignment()), None)
+            if not orders.go.is_set():
+                await asyncio.sleep(0.02)
+                continue
+            if bucket is None:
+                bucket = _bucket(args.rate)
+            wanted = max(1, int(args.rate * BATCH_S))
+            available = bucket.available(time.monotonic())
+            if available < wanted:
+                await asyncio.sleep(bucket.wait_s(wanted))
+                available = bucket.available(time.monotonic())
+            for partition, records in (await consumer.getmany(timeout_ms=50, max_records=max(1, available))).items():
+                bucket.take(report.process(partition.partition, records))
+            report.tick(time.monotonic())
+        report.flush()
+    finally:
+        await consumer.stop()
+
+
+def _bucket(rate_per_s: float) -> TokenBucket:
+    return TokenBucket(rate_per_s, burst=max(1.0, rate_per_s * BURST_S), now_s=time.monotonic())
+
+
+def _config(args: argparse.Namespace) -> dict[str, Any]:
+    return {
+        **CONFIG,
+        "bootstrap_servers": args.bootstrap_servers,
+        "group_id": args.group,
+        # Member ids begin with the client id, and Kafka orders members by id: member 1 comes first.
+        "client_id": args.client_id,
+    }
+
+
+def main() -> None:
+    """Run one member."""
+    parser = argparse.ArgumentParser(prog="python -m loadwise.demo.member", description=__doc__.partition("\n")[0])
+    parser.add_argument("--client", choices=("kafka-python", "aiokafka"), required=True)
+    parser.add_argument("--client-id", required=True)
+    parser.add_argument("--bootstrap-servers", required=True)
+    parser.add_argument("--topic", required=True)
+    parser.add_argument("--group", required=True)
+    parser.add_argument("--assignor", required=True)
+    parser.add_argument("--rate", type=float, required=True, help="records a second that it processes at most")
+    args = parser.parse_args()
+    orders, report = Orders(), Reporter()
+    if args.client == "kafka-python":
+        run_kafka_python(args, orders, report)
+    else:
+        asyncio.run(run_aiokafka(args, orders, report))
+
+
+if __name__ == "__main__":
+    main()

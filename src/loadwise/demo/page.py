@@ -1,0 +1,179 @@
+"""The report as one self-contained HTML page: it loads nothing from anywhere, and follows the reader's dark mode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from loadwise.demo.chart import Axes, Line, Mark, axes, panel
+from loadwise.demo.figures import DEFINITIONS, Figures
+from loadwise.demo.group import Outcome
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1d2430; --soft: #5b6575; --paper: #ffffff; --card: #f6f7f9; --rule: #dfe3e8;
+  --m1: #2563c9; --m2: #d0700f; --m3: #17875a; --m4: #b03a8c; --good: #17875a; --bad: #c0392b; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ee; --soft: #9aa5b5; --paper: #12161c; --card: #1a2028;
+  --rule: #2d3541; --m1: #6ea3f7; --m2: #f2a154; --m3: #4cc38f; --m4: #e27cc2; --good: #4cc38f; --bad: #f07565; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--paper); color: var(--ink);
+  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif; }
+main { max-width: 1220px; margin: 0 auto; padding: 36px 24px 64px; }
+h1 { font-size: 27px; line-height: 1.2; margin: 0 0 6px; letter-spacing: -0.01em; }
+h2 { font-size: 18px; margin: 40px 0 10px; }
+p { margin: 6px 0; max-width: 85ch; }
+.lead { color: var(--soft); }
+.legend { display: flex; flex-wrap: wrap; gap: 6px 22px; margin: 14px 0 12px; padding: 0; list-style: none; }
+.legend li { display: flex; align-items: center; gap: 8px; }
+.legend i { width: 22px; height: 0; border-top: 3px solid; border-radius: 2px; }
+.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 480px), 1fr)); gap: 18px; }
+figure { margin: 0; padding: 14px 16px 8px; background: var(--card); border: 1px solid var(--rule);
+  border-radius: 10px; }
+figcaption { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 16px; margin-bottom: 4px; }
+figcaption b { font-size: 16px; }
+figcaption span { color: var(--soft); }
+svg { display: block; width: 100%; height: auto; }
+svg text { font-size: 12px; fill: var(--soft); font-variant-numeric: tabular-nums; }
+svg .grid { stroke: var(--rule); stroke-width: 1; }
+svg .axis { stroke: var(--soft); stroke-width: 1; }
+svg line.mark { stroke: var(--soft); stroke-width: 1; stroke-dasharray: 4 3; }
+svg text.mark { fill: var(--ink); }
+svg line.ideal { stroke-dasharray: 1 4; stroke-linecap: round; stroke-width: 2; }
+svg text.ideal { fill: var(--soft); }
+svg .line { fill: none; stroke-width: 2.25; stroke-linejoin: round; stroke-linecap: round; }
+.m1 { stroke: var(--m1); border-color: var(--m1); } .m2 { stroke: var(--m2); border-color: var(--m2); }
+.m3 { stroke: var(--m3); border-color: var(--m3); } .m4 { stroke: var(--m4); border-color: var(--m4); }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { padding: 8px 10px; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--rule); }
+th { font-weight: 600; font-size: 13px; color: var(--soft); vertical-align: bottom; line-height: 1.25; }
+th:first-child, td:first-child { text-align: left; }
+td:first-child { font-weight: 600; }
+.best { color: var(--good); font-weight: 600; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 4px 18px; max-width: 100ch; margin: 10px 0;
+  font-size: 14px; }
+dt { font-weight: 600; } dd { margin: 0; color: var(--soft); }
+@media (max-width: 640px) { dl { grid-template-columns: 1fr; } dd { margin-bottom: 8px; } }
+.checks { padding: 0; list-style: none; }
+.checks li::before { content: "\\2713"; color: var(--good); font-weight: 700; margin-right: 10px; }
+footer { margin-top: 40px; color: var(--soft); font-size: 13px; }
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """All that the page says."""
+
+    setting: str
+    """One paragraph: the stream, the group, the pace, the cluster."""
+    outcomes: Sequence[Outcome]
+    rows: Sequence[Figures]
+    """The numbers of each outcome, in the same order."""
+    capacity: Sequence[str]
+    """The verdict on capacity, a sentence or two."""
+    checks: Sequence[str]
+    """What was checked and held."""
+    footer: str
+
+
+def render(report: Report) -> str:
+    """The page as HTML text."""
+    at = axes(
+        max(max(outcome.drained_s, row.ideal_s) for outcome, row in zip(report.outcomes, report.rows, strict=True)),
+        max(max(sample.backlog) for outcome in report.outcomes for sample in outcome.samples),
+    )
+    members = max(len(outcome.plan.clients) for outcome in report.outcomes)
+    parts = [
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>loadwise demo: assignors compared</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>",
+        "<h1>One skewed stream, every assignor</h1>",
+        f'<p class="lead">{escape(report.setting)}</p>',
+        "<h2>Backlog of every member</h2>",
+        "<p>Records that each member still has to process in the partitions that it owns. All panels have the same"
+        " scales: the sooner and the more together the lines reach the ground, the better.</p>",
+        _legend(members),
+        '<div class="panels">',
+        *(_figure(outcome, row, at) for outcome, row in zip(report.outcomes, report.rows, strict=True)),
+        "</div>",
+        "<h2>In numbers</h2>",
+        _table(report.rows, members),
+        "<h2>Is the group fast enough?</h2>",
+        *(f"<p>{escape(sentence)}</p>" for sentence in report.capacity),
+        "<h2>Checked</h2>",
+        f'<ul class="checks">{"".join(f"<li>{escape(check)}</li>" for check in report.checks)}</ul>',
+        "<h2>What the numbers mean</h2>",
+        "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in DEFINITIONS) + "</dl>",
+        f"<footer>{escape(report.footer)}</footer>",
+        "</main>\n</body>\n</html>\n",
+    ]
+    return "\n".join(parts)
+
+
+def _legend(members: int) -> str:
+    names = [f"member {number}" for number in range(1, members)] + [f"member {members}, which joins half-way"]
+    items = "".join(f'<li><i class="m{number}"></i>{name}</li>' for number, name in enumerate(names, 1))
+    return f'<ul class="legend">{items}</ul>'
+
+
+def _figure(outcome: Outcome, row: Figures, at: Axes) -> str:
+    plan = outcome.plan
+    summary = f"drained in {row.drained_s:.1f} s, {row.against_ideal:.2f} times the ideal"
+    lines = []
+    for number, client in enumerate(plan.clients):
+        points = [(sample.at_s, float(sample.backlog[number])) for sample in outcome.samples]
+        if number == plan.late:
+            points = [point for point in points if point[0] >= outcome.joined_s]
+        lines.append(Line(f"member {number + 1} ({client})", f"m{number + 1}", points))
+    marks = [
+        Mark(outcome.joined_s, "half done: the fourth joins", "join", anchor="end"),
+        Mark(row.ideal_s, f"ideal {row.ideal_s:.1f} s", "ideal"),
+        Mark(row.drained_s, "drained", "end", anchor="end" if row.drained_s > at.x_max * 0.85 else "start", row=1),
+    ]
+    clients = ", ".join(plan.clients) if len(set(plan.clients)) > 1 else f"all {plan.clients[0]}"
+    return (
+        f"<figure><figcaption><b>{escape(plan.assignor)}</b><span>{escape(summary)}</span></figcaption>\n"
+        f"{panel(plan.assignor, summary, at, lines, marks)}\n"
+        f"<figcaption><span>clients: {escape(clients)}</span></figcaption></figure>"
+    )
+
+
+def _table(rows: Sequence[Figures], members: int) -> str:
+    heads = [
+        "assignor",
+        *(f"member {number}<br>records" for number in range(1, members + 1)),
+        "max/mean<br>3 members",
+        "max/mean<br>4 members",
+        "drained<br>s",
+        "against<br>ideal",
+        "keeps up to<br>records/s",
+        "rebalances",
+        "moved<br>partitions",
+    ]
+    best = {
+        "first": min(row.max_mean_first for row in rows),
+        "last": min(row.max_mean_last for row in rows),
+        "drained": min(row.drained_s for row in rows),
+        "keeps": max(row.keeps_up_per_s for row in rows),
+        "moved": min(row.moved for row in rows),
+    }
+
+    def cell(text: str, is_best: bool = False) -> str:
+        return f'<td class="best">{text}</td>' if is_best and len(rows) > 1 else f"<td>{text}</td>"
+
+    body = "\n".join(
+        "<tr>"
+        + cell(escape(row.assignor))
+        + "".join(cell(f"{count:,}") for count in row.records)
+        + cell(f"{row.max_mean_first:.2f}", row.max_mean_first == best["first"])
+        + cell(f"{row.max_mean_last:.2f}", row.max_mean_last == best["last"])
+        + cell(f"{row.drained_s:.1f}", row.drained_s == best["drained"])
+        + cell(f"{row.against_ideal:.2f}", row.drained_s == best["drained"])
+        + cell(f"{row.keeps_up_per_s:,.0f}", row.keeps_up_per_s == best["keeps"])
+        + cell(str(row.rebalances))
+        + cell(f"{row.moved} of {row.partitions}", row.moved == best["moved"])
+        + "</tr>"
+        for row in rows
+    )
+    head = "".join(f"<th>{name}</th>" for name in heads)
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>'

