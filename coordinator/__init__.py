@@ -1,1 +1,47 @@
-"""A group coordinator that real Kafka clients connect to, for tests and demos."""
+"""A group coordinator that real Kafka clients connect to, for tests and demos: one broker in memory, without a JVM.
+
+In asyncio code::
+
+    async with Coordinator(topics={"flights": 36}) as coordinator:
+        consumer = AIOKafkaConsumer("flights", bootstrap_servers=coordinator.bootstrap_servers)
+
+In code without a loop, on a thread of its own::
+
+    with Coordinator(topics={"flights": 36}).in_thread() as coordinator:
+        producer = KafkaProducer(bootstrap_servers=coordinator.bootstrap_servers)
+
+As a program: ``loadwise coordinator --topic flights:36``.
+"""
+
+from __future__ import annotations
+
+from loadwise.coordinator.errors import (
+    BadTopicError,
+    CoordinatorError,
+    MissingLibraryError,
+    NotLoopbackError,
+    NotRunningError,
+)
+
+try:
+    import kafka.protocol  # noqa: F401  (asked for here, so that what is missing is said in one place)
+except ImportError as missing:
+    raise MissingLibraryError(
+        "the coordinator is built on kafka-python, which is not installed: pip install 'loadwise[coordinator]'"
+    ) from missing
+
+from loadwise.coordinator.broker import BrokerSettings
+from loadwise.coordinator.classic import GroupLimits
+from loadwise.coordinator.embedded import Coordinator, ThreadedCoordinator
+
+__all__ = [
+    "BadTopicError",
+    "BrokerSettings",
+    "Coordinator",
+    "CoordinatorError",
+    "GroupLimits",
+    "MissingLibraryError",
+    "NotLoopbackError",
+    "NotRunningError",
+    "ThreadedCoordinator",
+]

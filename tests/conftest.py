@@ -1,7 +1,36 @@
-"""What all tests share."""
+"""What all tests share: one coordinator for the session, names that no other test uses, hypothesis's settings."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
 from hypothesis import settings
+
+from loadwise.coordinator import Coordinator, ThreadedCoordinator
 
 # No test asserts a time: an example that is slow on a busy machine is no failure.
 settings.register_profile("loadwise", deadline=None)
 settings.load_profile("loadwise")
+
+_numbers = count(1)
+
+
+@pytest.fixture(scope="session")
+def coordinator() -> Iterator[ThreadedCoordinator]:
+    """A running coordinator on a thread of its own, shared by all tests: ``coordinator.bootstrap_servers``."""
+    with Coordinator().in_thread() as running:
+        yield running
+
+
+@pytest.fixture
+def topic_name() -> str:
+    """The name of a topic that nobody made yet; ``coordinator.create_topic(topic_name, partitions)`` makes it."""
+    return f"topic-{next(_numbers)}"
+
+
+@pytest.fixture
+def group_id() -> str:
+    """The name of a group that nobody is in yet."""
+    return f"group-{next(_numbers)}"

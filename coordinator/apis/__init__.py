@@ -1,0 +1,54 @@
+"""The APIs that are served: one file an API key. A new one is a file and a name in this list."""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis import (
+    api_versions,
+    create_partitions,
+    create_topics,
+    delete_groups,
+    delete_topics,
+    describe_cluster,
+    describe_groups,
+    fetch,
+    find_coordinator,
+    heartbeat,
+    init_producer_id,
+    join_group,
+    leave_group,
+    list_groups,
+    list_offsets,
+    metadata,
+    offset_commit,
+    offset_fetch,
+    produce,
+    sync_group,
+)
+from loadwise.coordinator.calls import Service
+
+SERVICES: dict[int, Service] = {
+    module.SERVICE.api.key: module.SERVICE
+    for module in (
+        api_versions,
+        create_partitions,
+        create_topics,
+        delete_groups,
+        delete_topics,
+        describe_cluster,
+        describe_groups,
+        fetch,
+        find_coordinator,
+        heartbeat,
+        init_producer_id,
+        join_group,
+        leave_group,
+        list_groups,
+        list_offsets,
+        metadata,
+        offset_commit,
+        offset_fetch,
+        produce,
+        sync_group,
+    )
+}
+"""API key to service."""

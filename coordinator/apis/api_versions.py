@@ -1,0 +1,43 @@
+"""ApiVersions (18): which APIs and versions are served.
+
+v0; v1 throttle time; v2 throttled after the response; v3 flexible, client's name and version (KIP-511); v4 zero as a
+feature's lowest version. A version that is not served is answered too, as v0 with UNSUPPORTED_VERSION.
+"""
+
+from __future__ import annotations
+
+import re
+
+from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
+
+from loadwise.coordinator.broker import Broker
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import Api
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
+
+
+def handle(call: Call, broker: Broker) -> Message:
+    """List the services. A client's name that KIP-511 does not allow gets INVALID_REQUEST."""
+    error = ErrorCode.NONE
+    if call.version >= 3:
+        names = (call.body.client_software_name, call.body.client_software_version)
+        if not all(_SOFTWARE.fullmatch(name) for name in names):
+            error = ErrorCode.INVALID_REQUEST
+    api_keys = _advertised(broker) if error is ErrorCode.NONE else []
+    return call.response(error_code=error, api_keys=api_keys, throttle_time_ms=0)
+
+
+def unsupported(broker: Broker) -> Message:
+    """What a client gets that asks in a version from the future: v0, and the list, so that it can ask again."""
+    return ApiVersionsResponse(version=0, error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_advertised(broker))
+
+
+def _advertised(broker: Broker) -> list[Message]:
+    row = ApiVersionsResponse.ApiVersion
+    apis = (service.api for _, service in sorted(broker.services.items()))
+    return [row(api_key=api.key, min_version=api.min_version, max_version=api.max_version) for api in apis]
+
+
+SERVICE = Service(Api.of(ApiVersionsRequest, ApiVersionsResponse), handle)

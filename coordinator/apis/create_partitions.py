@@ -1,0 +1,47 @@
+"""CreatePartitions (37): a topic gets more partitions.
+
+v1 throttled after the response; v2 flexible; v3 throttling error.
+"""
+
+from __future__ import annotations
+
+from kafka.protocol.admin import CreatePartitionsRequest, CreatePartitionsResponse
+
+from loadwise.coordinator.broker import NODE_ID, Broker
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.topics import Refusal
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import Api
+
+
+def handle(call: Call, broker: Broker) -> Message:
+    """Grow each topic by itself."""
+    results = []
+    for wanted in call.body.topics:
+        refusal = _grow(call, broker, wanted)
+        results.append(
+            CreatePartitionsResponse.CreatePartitionsTopicResult(
+                name=wanted.name,
+                error_code=ErrorCode.NONE if refusal is None else refusal.error,
+                error_message=None if refusal is None else refusal.message,
+            )
+        )
+    return call.response(throttle_time_ms=0, results=results)
+
+
+def _grow(call: Call, broker: Broker, wanted: Message) -> Refusal | None:
+    topic = broker.topics.get(wanted.name)
+    if topic is None:
+        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {wanted.name!r}")
+    refusal = broker.topics.growth_refusal(topic, wanted.count)
+    if refusal is None and wanted.assignments is not None:
+        added = wanted.count - len(topic.partitions)
+        if len(wanted.assignments) != added or any(each.broker_ids != [NODE_ID] for each in wanted.assignments):
+            message = f"{added} assignments are needed, each of broker {NODE_ID} alone"
+            refusal = Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+    if refusal is None and not call.body.validate_only:
+        broker.topics.grow(topic, wanted.count)
+    return refusal
+
+
+SERVICE = Service(Api.of(CreatePartitionsRequest, CreatePartitionsResponse), handle)

@@ -1,0 +1,80 @@
+"""CreateTopics (19): new topics.
+
+v2 throttled after the response; v4 the broker's default for partitions and replicas (KIP-464); v5 flexible, configs in
+the answer (KIP-525); v7 topic id (KIP-516).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from kafka.protocol.admin import CreateTopicsRequest, CreateTopicsResponse
+
+from loadwise.coordinator.broker import NODE_ID, Broker
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.topics import Refusal
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import Api
+
+_BROKERS_DEFAULT = -1
+
+
+def handle(call: Call, broker: Broker) -> Message:
+    """Make each topic by itself; a topic named twice is made not at all, as in Kafka."""
+    names = Counter(topic.name for topic in call.body.topics)
+    topics: list[Message] = []
+    for topic in call.body.topics:
+        if names.pop(topic.name, 0) != 1:
+            if topic.name not in {row.name for row in topics}:
+                twice = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+                topics.append(_result(topic.name, None, twice, -1))
+            continue
+        topics.append(_create(call, broker, topic))
+    return call.response(throttle_time_ms=0, topics=topics)
+
+
+def _create(call: Call, broker: Broker, topic: Message) -> Message:
+    count = topic.num_partitions
+    if topic.assignments:
+        count = len(topic.assignments)
+    elif count == _BROKERS_DEFAULT:
+        count = broker.settings.default_partitions
+    refusal = _layout_refusal(topic) or broker.topics.refusal(topic.name, count)
+    if refusal is not None:
+        return _result(topic.name, None, refusal, -1)
+    topic_id = None
+    if not call.body.validate_only:
+        configs = {config.name: config.value for config in topic.configs if config.value is not None}
+        topic_id = broker.topics.create(topic.name, count, configs).id
+    return _result(topic.name, topic_id, None, count)
+
+
+def _layout_refusal(topic: Message) -> Refusal | None:
+    if topic.assignments:
+        if topic.num_partitions != -1 or topic.replication_factor != -1:
+            both = "give the assignments, or the numbers of partitions and replicas, not both"
+            return Refusal(ErrorCode.INVALID_REQUEST, both)
+        if sorted(each.partition_index for each in topic.assignments) != list(range(len(topic.assignments))):
+            gaps = "the assignments have to name the partitions from 0 on, each once"
+            return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, gaps)
+        if any(each.broker_ids != [NODE_ID] for each in topic.assignments):
+            return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"the only broker is {NODE_ID}")
+    elif topic.replication_factor not in (1, _BROKERS_DEFAULT):
+        wrong = f"{topic.replication_factor} replicas; there is one broker, so a partition has 1"
+        return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, wrong)
+    return None
+
+
+def _result(name: str, topic_id: object, refusal: Refusal | None, count: int) -> Message:
+    return CreateTopicsResponse.CreatableTopicResult(
+        name=name,
+        topic_id=topic_id,
+        error_code=ErrorCode.NONE if refusal is None else refusal.error,
+        error_message=None if refusal is None else refusal.message,
+        num_partitions=count,
+        replication_factor=-1 if refusal else 1,
+        configs=[],
+    )
+
+
+SERVICE = Service(Api.of(CreateTopicsRequest, CreateTopicsResponse), handle)

@@ -1,0 +1,25 @@
+"""DeleteGroups (42): groups without members go, with what they committed.
+
+v1 throttled after the response; v2 flexible.
+"""
+
+from __future__ import annotations
+
+from kafka.protocol.admin import DeleteGroupsRequest, DeleteGroupsResponse
+
+from loadwise.coordinator.broker import Broker
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.protocol.messages import Api
+
+
+def handle(call: Call, broker: Broker) -> Message:
+    """Delete each group by itself."""
+    row = DeleteGroupsResponse.DeletableGroupResult
+    results = [
+        row(group_id=group_id, error_code=broker.groups.delete(group_id, broker.now_ms))
+        for group_id in call.body.groups_names
+    ]
+    return call.response(throttle_time_ms=0, results=results)
+
+
+SERVICE = Service(Api.of(DeleteGroupsRequest, DeleteGroupsResponse), handle)

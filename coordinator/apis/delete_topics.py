@@ -1,0 +1,51 @@
+"""DeleteTopics (20): topics go, with their records and what groups committed for them.
+
+v1 throttle time; v4 flexible; v5 error messages; v6 topics by id (KIP-516).
+"""
+
+from __future__ import annotations
+
+from kafka.protocol.admin import DeleteTopicsRequest, DeleteTopicsResponse
+
+from loadwise.coordinator.broker import Broker
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.topics import Topic
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import Api
+
+_BY_ID = 6
+
+
+def handle(call: Call, broker: Broker) -> Message:
+    """Delete each topic by itself; fetches that wait for it are answered."""
+    if call.version < _BY_ID:
+        wanted = [(name, None) for name in call.body.topic_names]
+    else:
+        wanted = [(topic.name, topic.topic_id) for topic in call.body.topics]
+    responses = []
+    for name, topic_id in wanted:
+        topic = broker.topics.get_by_id(topic_id) if name is None else broker.topics.get(name)
+        if topic is not None:
+            error = ErrorCode.NONE
+            _delete(broker, topic)
+        else:
+            error = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        responses.append(
+            DeleteTopicsResponse.DeletableTopicResult(
+                name=name if topic is None else topic.name,
+                topic_id=topic_id if topic is None else topic.id,
+                error_code=error,
+                error_message=None,
+            )
+        )
+    return call.response(throttle_time_ms=0, responses=responses)
+
+
+def _delete(broker: Broker, topic: Topic) -> None:
+    broker.topics.delete(topic)
+    broker.groups.forget_topic(topic.name)
+    for log in topic.partitions:
+        broker.fetches.gone(log)
+
+
+SERVICE = Service(Api.of(DeleteTopicsRequest, DeleteTopicsResponse), handle)

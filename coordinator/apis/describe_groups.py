@@ -1,0 +1,65 @@
+"""DescribeGroups (15): groups and their members in detail.
+
+v1 throttle time; v3 authorized operations; v4 instance ids; v5 flexible; v6 GROUP_ID_NOT_FOUND for a group that is not
+there, which before had state Dead and no error.
+"""
+
+from __future__ import annotations
+
+from kafka.protocol.admin import DescribeGroupsRequest, DescribeGroupsResponse
+
+from loadwise.coordinator.broker import Broker
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.classic import ClassicGroup, GroupState
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import Api
+
+_NAMES_MISSING_GROUPS = 6
+_Group = DescribeGroupsResponse.DescribedGroup
+
+
+def handle(call: Call, broker: Broker) -> Message:
+    """Describe each group by itself."""
+    groups = [_describe(call, group_id, broker.groups.get(group_id)) for group_id in call.body.groups]
+    return call.response(throttle_time_ms=0, groups=groups)
+
+
+def _describe(call: Call, group_id: str, group: ClassicGroup | None) -> Message:
+    if group is None:
+        is_named = call.version >= _NAMES_MISSING_GROUPS
+        return _Group(
+            error_code=ErrorCode.GROUP_ID_NOT_FOUND if is_named else ErrorCode.NONE,
+            error_message=f"Group {group_id} not found." if is_named else None,
+            group_id=group_id,
+            group_state=GroupState.DEAD.value,
+            protocol_type="",
+            protocol_data="",
+            members=[],
+            authorized_operations=None,
+        )
+    # Subscriptions and the protocol are only told of a stable group: before that they are about to change.
+    protocol = group.protocol_name if group.state is GroupState.STABLE else None
+    members = [
+        _Group.DescribedGroupMember(
+            member_id=member.member_id,
+            group_instance_id=member.instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            member_metadata=b"" if protocol is None else member.metadata(protocol),
+            member_assignment=member.assignment,
+        )
+        for member in group.members.values()
+    ]
+    return _Group(
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        group_id=group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=protocol or "",
+        members=members,
+        authorized_operations=None,
+    )
+
+
+SERVICE = Service(Api.of(DescribeGroupsRequest, DescribeGroupsResponse), handle)

@@ -1,0 +1,33 @@
+"""Heartbeat (12): a member is alive, and hears whether the group rebalances.
+
+v1 throttle time; v3 static members (KIP-345); v4 flexible.
+"""
+
+from __future__ import annotations
+
+from kafka.protocol.consumer import HeartbeatRequest, HeartbeatResponse
+
+from loadwise.coordinator.broker import Broker
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.effects import HeartbeatReply
+from loadwise.coordinator.events import Heartbeat
+from loadwise.protocol.messages import Api
+
+
+def handle(call: Call, broker: Broker) -> None:
+    """Pass it on to the group."""
+    body = call.body
+    event = Heartbeat(
+        token=call.token,
+        member_id=body.member_id,
+        instance_id=body.group_instance_id,
+        generation=body.generation_id,
+    )
+    broker.tell_group(call, body.group_id, event, _respond)
+
+
+def _respond(call: Call, reply: HeartbeatReply) -> Message:
+    return call.response(throttle_time_ms=0, error_code=reply.error)
+
+
+SERVICE = Service(Api.of(HeartbeatRequest, HeartbeatResponse), handle)

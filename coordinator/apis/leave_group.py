@@ -1,0 +1,45 @@
+"""LeaveGroup (13): members go, or an administrator removes them.
+
+v1 throttle time; v3 many members at once, by instance id too (KIP-345); v4 flexible; v5 reason (KIP-800).
+"""
+
+from __future__ import annotations
+
+from kafka.protocol.consumer import LeaveGroupRequest, LeaveGroupResponse
+
+from loadwise.coordinator.broker import Broker
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.effects import LeaveReply
+from loadwise.coordinator.events import Leave, Leaver
+from loadwise.protocol.messages import Api
+
+_MANY = 3
+
+
+def handle(call: Call, broker: Broker) -> None:
+    """Pass it on to the group."""
+    body = call.body
+    if call.version >= _MANY:
+        leavers = [Leaver(each.member_id, each.group_instance_id) for each in body.members]
+    else:
+        leavers = [Leaver(body.member_id, None)]
+    broker.tell_group(call, body.group_id, Leave(token=call.token, leavers=leavers), _respond)
+
+
+def _respond(call: Call, reply: LeaveReply) -> Message:
+    if call.version < _MANY:
+        # One member was named, and its error is the request's.
+        error = reply.leavers[0].error if reply.leavers else reply.error
+        return call.response(throttle_time_ms=0, error_code=error)
+    row = LeaveGroupResponse.MemberResponse
+    return call.response(
+        throttle_time_ms=0,
+        error_code=reply.error,
+        members=[
+            row(member_id=left.member_id, group_instance_id=left.instance_id, error_code=left.error)
+            for left in reply.leavers
+        ],
+    )
+
+
+SERVICE = Service(Api.of(LeaveGroupRequest, LeaveGroupResponse), handle)

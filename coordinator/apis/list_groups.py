@@ -1,0 +1,35 @@
+"""ListGroups (16): all groups, or those in some states or of some types.
+
+v1 throttle time; v3 flexible; v4 filter by state (KIP-518); v5 filter by type (KIP-848).
+"""
+
+from __future__ import annotations
+
+from kafka.protocol.admin import ListGroupsRequest, ListGroupsResponse
+
+from loadwise.coordinator.broker import Broker
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import Api
+
+_TYPE = "Classic"
+
+
+def handle(call: Call, broker: Broker) -> Message:
+    """List what the filters let through; they do not mind upper and lower case. An empty filter lets all through."""
+    states = {state.lower() for state in call.body.states_filter}
+    types = {name.lower() for name in call.body.types_filter}
+    groups = [
+        ListGroupsResponse.ListedGroup(
+            group_id=group_id,
+            protocol_type=group.protocol_type or "",
+            group_state=group.state.value,
+            group_type=_TYPE,
+        )
+        for group_id, group in broker.groups.all().items()
+        if (not states or group.state.value.lower() in states) and (not types or _TYPE.lower() in types)
+    ]
+    return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, groups=groups)
+
+
+SERVICE = Service(Api.of(ListGroupsRequest, ListGroupsResponse), handle)

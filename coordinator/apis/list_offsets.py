@@ -1,0 +1,73 @@
+"""ListOffsets (2): the first, the last, or the offset of a timestamp.
+
+v1 one offset a partition; v2 isolation level; v4 leader epoch; v6 flexible; v7 largest timestamp (KIP-734);
+v8 earliest local offset (the earliest of all, here). Later versions ask for tiered storage, which is not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
+from kafka.record import MemoryRecords
+
+from loadwise.coordinator.broker import Broker
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.log import LEADER_EPOCH, NO_OFFSET, NO_TIMESTAMP, PartitionLog, TimestampedOffset
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import Api
+
+_OLDEST_MEANING = -4
+_Topic = ListOffsetsResponse.ListOffsetsTopicResponse
+
+
+def handle(call: Call, broker: Broker) -> Message:
+    """Look every partition up."""
+    topics = []
+    for topic in call.body.topics:
+        partitions = []
+        for each in topic.partitions:
+            log = broker.topics.log(topic.name, each.partition_index)
+            found = TimestampedOffset()
+            if log is None:
+                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif each.current_leader_epoch > LEADER_EPOCH:
+                error = ErrorCode.UNKNOWN_LEADER_EPOCH
+            elif each.timestamp < _OLDEST_MEANING:
+                error = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
+            else:
+                error = ErrorCode.NONE
+                found = _find(log, each.timestamp)
+            partitions.append(
+                _Topic.ListOffsetsPartitionResponse(
+                    partition_index=each.partition_index,
+                    error_code=error,
+                    timestamp=found.timestamp,
+                    offset=found.offset,
+                    leader_epoch=-1 if found.offset == NO_OFFSET else LEADER_EPOCH,
+                )
+            )
+        topics.append(_Topic(name=topic.name, partitions=partitions))
+    return call.response(throttle_time_ms=0, topics=topics)
+
+
+def _find(log: PartitionLog, timestamp: int) -> TimestampedOffset:
+    match timestamp:
+        case -1:  # latest
+            return TimestampedOffset(log.end_offset, NO_TIMESTAMP)
+        case -2 | -4:  # earliest, earliest local
+            return TimestampedOffset(log.start_offset, NO_TIMESTAMP)
+        case -3:  # largest timestamp
+            return log.latest_timestamp(_records)
+        case _:
+            return log.first_at_or_after(timestamp, _records)
+
+
+def _records(batch: bytes) -> Iterator[TimestampedOffset]:
+    """Unpack a batch, with the codecs that kafka-python finds."""
+    for unpacked in MemoryRecords(batch):
+        for record in unpacked:
+            yield TimestampedOffset(record.offset, record.timestamp)
+
+
+SERVICE = Service(Api.of(ListOffsetsRequest, ListOffsetsResponse, max_version=8), handle)

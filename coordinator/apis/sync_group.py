@@ -1,0 +1,49 @@
+"""SyncGroup (14): the leader brings everybody's assignment, everybody takes its own.
+
+v1 throttle time; v3 static members (KIP-345); v4 flexible; v5 protocol type and name, checked (KIP-559).
+"""
+
+from __future__ import annotations
+
+from kafka.protocol.consumer import SyncGroupRequest, SyncGroupResponse
+
+from loadwise.coordinator.broker import Broker
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.effects import SyncReply
+from loadwise.coordinator.events import Sync
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import Api
+
+_PROTOCOL_REQUIRED = 5
+
+
+def handle(call: Call, broker: Broker) -> Message | None:
+    """Pass it on to the group; the answer comes with the leader's assignment."""
+    body = call.body
+    if call.version >= _PROTOCOL_REQUIRED and (body.protocol_type is None or body.protocol_name is None):
+        # Kafka: a client of this version has to say what it joined under.
+        return _respond(call, SyncReply(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+    event = Sync(
+        token=call.token,
+        member_id=body.member_id,
+        instance_id=body.group_instance_id,
+        generation=body.generation_id,
+        protocol_type=body.protocol_type,
+        protocol_name=body.protocol_name,
+        assignments=[(each.member_id, each.assignment) for each in body.assignments],
+    )
+    broker.tell_group(call, body.group_id, event, _respond)
+    return None
+
+
+def _respond(call: Call, reply: SyncReply) -> Message:
+    return call.response(
+        throttle_time_ms=0,
+        error_code=reply.error,
+        protocol_type=reply.protocol_type,
+        protocol_name=reply.protocol_name,
+        assignment=reply.assignment,
+    )
+
+
+SERVICE = Service(Api.of(SyncGroupRequest, SyncGroupResponse), handle)

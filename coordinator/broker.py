@@ -1,0 +1,114 @@
+"""The whole broker apart from sockets and clock: topics, groups, parked fetches, and who waits for which answer.
+
+A `Call` goes in with the time, `Answer` objects come out: for that call, or for others that waited. A test can drive it
+without a network, under a clock of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+from uuid import UUID, uuid4
+
+from kafka.record.util import calc_crc32c
+
+from loadwise.coordinator.calls import Answer, Call, EncodedBody, Message, Service
+from loadwise.coordinator.classic import GroupLimits
+from loadwise.coordinator.effects import Reply
+from loadwise.coordinator.events import Event, Token
+from loadwise.coordinator.fetches import ParkedFetches
+from loadwise.coordinator.groups import Groups
+from loadwise.coordinator.log import PartitionLog
+from loadwise.coordinator.topics import Topics
+
+NODE_ID = 1
+"""The id of the one broker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerSettings:
+    """How the broker behaves; the names in brackets are Kafka's, and so are the values unless said otherwise."""
+
+    auto_create_topics: bool = True
+    """Whether asking for a topic makes it (auto.create.topics.enable)."""
+    default_partitions: int = 1
+    """Partitions of a topic whose creator does not say (num.partitions)."""
+    max_batch_bytes: int = 1_048_588
+    """Largest record batch that is accepted (message.max.bytes)."""
+    max_partitions: int = 100_000
+    """Most partitions of all topics together; Kafka has no such limit."""
+    groups: GroupLimits = field(default_factory=GroupLimits)
+    """What holds for all groups."""
+
+
+class Broker:
+    """One broker that is its own cluster, controller and group coordinator."""
+
+    def __init__(
+        self,
+        services: Mapping[int, Service],
+        settings: BrokerSettings | None = None,
+        *,
+        new_uuid: Callable[[], UUID] = uuid4,
+    ) -> None:
+        self.settings = settings or BrokerSettings()
+        self.services = services
+        self.new_uuid = new_uuid
+        self.cluster_id = "loadwise"
+        self.host = ""
+        """Host that clients are told to connect to; the server sets it when it listens."""
+        self.port = 0
+        self.topics = Topics(new_log=self._new_log, new_id=new_uuid, max_partitions=self.settings.max_partitions)
+        self.groups = Groups(self.settings.groups)
+        self.fetches = ParkedFetches()
+        self.producer_ids = count(1000)
+        self.encoded: dict[Any, EncodedBody] = {}
+        """Metadata responses, kept while the topics do not change; see ``apis/metadata.py``."""
+        self.now_ms = 0
+        """The time of the call that is being handled."""
+        self._waiting: dict[Token, tuple[Call, Callable[[Call, Any], Message]]] = {}
+        self._answers: list[Answer] = []
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When `expire` is due at the latest; None while nothing can happen by time alone."""
+        deadlines = (self.groups.next_deadline_ms, self.fetches.next_deadline_ms)
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def receive(self, call: Call, now_ms: int) -> list[Answer]:
+        """Handle a call. Its answer is among those returned, or among those of a later `receive` or `expire`."""
+        self.now_ms = now_ms
+        outcome = self.services[call.request.api.key].handle(call, self)
+        if outcome is not None:
+            self._answers.append(Answer(call, outcome))
+        return self._take_answers()
+
+    def expire(self, now_ms: int) -> list[Answer]:
+        """Let everything that is due take effect."""
+        self.now_ms = now_ms
+        self._pass_on(self.groups.expire(now_ms))
+        return self._take_answers()
+
+    def forget(self, token: Token) -> None:
+        """The client that waited is gone. A parked join stays, as in Kafka: only its session ends a member."""
+        self.fetches.forget(token)
+
+    def tell_group(self, call: Call, group_id: str, event: Event, respond: Callable[[Call, Any], Message]) -> None:
+        """Let an event that carries the call's token take effect; ``respond`` makes the answer of the reply."""
+        self._waiting[call.token] = (call, respond)
+        self._pass_on(self.groups.handle(group_id, event, self.now_ms))
+
+    def _pass_on(self, replies: Iterable[Reply]) -> None:
+        for reply in replies:
+            call, respond = self._waiting.pop(reply.token)
+            self._answers.append(Answer(call, respond(call, reply.body)))
+
+    def _take_answers(self) -> list[Answer]:
+        self._answers += self.fetches.take_ripe(self.now_ms)
+        answers, self._answers = self._answers, []
+        return answers
+
+    def _new_log(self) -> PartitionLog:
+        return PartitionLog(calc_crc32c, max_batch_bytes=self.settings.max_batch_bytes)

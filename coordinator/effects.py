@@ -1,0 +1,101 @@
+"""What a group wants done: the output of `loadwise.coordinator.classic.ClassicGroup`, to be carried out in order.
+
+A reply that stands behind an append must not be sent before the record is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from loadwise.coordinator.events import NO_GENERATION, Token
+from loadwise.coordinator.records import Record
+from loadwise.protocol.error_codes import ErrorCode
+
+
+class JoinedMember(NamedTuple):
+    """A member as the leader gets to see it."""
+
+    member_id: str
+    instance_id: str | None
+    metadata: bytes
+    """The member's subscription under the chosen protocol."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinReply:
+    """The answer to a Join."""
+
+    error: ErrorCode = ErrorCode.NONE
+    member_id: str
+    generation: int = NO_GENERATION
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    leader: str = ""
+    """Member id of the leader."""
+    skip_assignment: bool = False
+    """Tells a leader to leave the assignment as it is (KIP-814)."""
+    members: Sequence[JoinedMember] = ()
+    """Everybody, for the leader; empty for the others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncReply:
+    """The answer to a Sync."""
+
+    error: ErrorCode = ErrorCode.NONE
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignment: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatReply:
+    """The answer to a Heartbeat."""
+
+    error: ErrorCode = ErrorCode.NONE
+
+
+class Left(NamedTuple):
+    """What became of one member that was to leave; the ids are those of the request."""
+
+    member_id: str
+    instance_id: str | None
+    error: ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaveReply:
+    """The answer to a Leave."""
+
+    error: ErrorCode = ErrorCode.NONE
+    leavers: Sequence[Left] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteReply:
+    """The answer to a Delete."""
+
+    error: ErrorCode = ErrorCode.NONE
+
+
+ReplyBody: TypeAlias = JoinReply | SyncReply | HeartbeatReply | LeaveReply | DeleteReply
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Answer whoever waits under this token."""
+
+    token: Token
+    body: ReplyBody
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Keep a record, so that replaying all of them rebuilds the group."""
+
+    record: Record
+
+
+Effect: TypeAlias = Reply | Append

@@ -1,0 +1,173 @@
+"""The coordinator as a part of somebody's program: `Coordinator` on a running loop, or on a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import threading
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from loadwise.coordinator.apis import SERVICES
+from loadwise.coordinator.broker import Broker, BrokerSettings
+from loadwise.coordinator.errors import BadTopicError, NotLoopbackError, NotRunningError
+from loadwise.coordinator.server import Server, ServerLimits
+
+_THREAD_TIMEOUT_S = 30
+
+
+class Coordinator:
+    """One broker in memory that Kafka clients connect to; starts with ``async with`` and is gone after it.
+
+    ``topics`` maps names to numbers of partitions; others are made when they are asked for, unless ``settings`` say
+    otherwise. Port 0 takes a free one. It listens on loopback only: a ``host`` that other machines can reach needs
+    ``allow_remote=True`` too, since there is no authentication. ``advertised_host`` and ``advertised_port`` are what
+    clients are told to connect to, where that is not the address it listens on.
+
+    Raises `NotLoopbackError` and `BadTopicError`; starting raises OSError where the address cannot be bound.
+    """
+
+    def __init__(
+        self,
+        topics: Mapping[str, int] | None = None,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        allow_remote: bool = False,
+        advertised_host: str | None = None,
+        advertised_port: int | None = None,
+        settings: BrokerSettings | None = None,
+        limits: ServerLimits | None = None,
+    ) -> None:
+        if not allow_remote and not _is_loopback(host):
+            raise NotLoopbackError(
+                f"other machines can reach {host!r}, and there is no authentication: say allow_remote=True too"
+            )
+        self._listen = (host, port)
+        self._advertised = (advertised_host, advertised_port)
+        self._limits = limits
+        self._server: Server | None = None
+        self.broker = Broker(SERVICES, settings)
+        """The state behind the server; to be touched from the server's own loop only."""
+        for name, partitions in (topics or {}).items():
+            self.create_topic(name, partitions)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients connect to, as ``127.0.0.1:43567``. Raises `NotRunningError` before the start."""
+        if self._server is None:
+            raise NotRunningError("the coordinator has an address only while it runs: enter it with `async with` first")
+        return f"{self.broker.host}:{self.broker.port}"
+
+    def create_topic(self, name: str, partitions: int = 1) -> None:
+        """Make a topic. Raises `BadTopicError` if it is there already or cannot be."""
+        refusal = self.broker.topics.refusal(name, partitions)
+        if refusal is not None:
+            raise BadTopicError(refusal.message)
+        self.broker.topics.create(name, partitions)
+
+    def in_thread(self) -> ThreadedCoordinator:
+        """The same coordinator for code without a loop: ``with Coordinator(...).in_thread() as coordinator``."""
+        return ThreadedCoordinator(self)
+
+    async def start(self) -> None:
+        """Listen. `bootstrap_servers` is known after this."""
+        # Clients ask for the address as soon as they can connect, but not before this task goes on.
+        server = Server(self.broker, self._limits)
+        host, port = await server.start(*self._listen)
+        self._server = server
+        self.broker.host = self._advertised[0] or host
+        self.broker.port = self._advertised[1] or port
+
+    async def stop(self) -> None:
+        """Close the listener and all connections. What topics hold is gone with this object."""
+        if self._server is not None:
+            await self._server.stop()
+            self._server = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+
+class ThreadedCoordinator:
+    """A `Coordinator` on a thread of its own; starts with ``with``, and after it the thread is gone."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self._coordinator = coordinator
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Event | None = None
+        self._started = threading.Event()
+        self._failure: BaseException | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients connect to, as ``127.0.0.1:43567``. Raises `NotRunningError` before the start."""
+        return self._coordinator.bootstrap_servers
+
+    def create_topic(self, name: str, partitions: int = 1) -> None:
+        """Make a topic. Raises `BadTopicError` if it is there already or cannot be."""
+        if self._loop is None:
+            raise NotRunningError("the coordinator does not run: enter it with `with` first")
+
+        async def create() -> None:
+            self._coordinator.create_topic(name, partitions)
+
+        asyncio.run_coroutine_threadsafe(create(), self._loop).result(_THREAD_TIMEOUT_S)
+
+    def start(self) -> None:
+        """Start the thread and wait until the coordinator listens. Raises what starting it raised."""
+        self._thread = threading.Thread(target=self._run, name="loadwise-coordinator", daemon=True)
+        self._thread.start()
+        self._started.wait()
+        if self._failure is not None:
+            self._thread.join()
+            raise self._failure
+
+    def stop(self) -> None:
+        """Stop the coordinator and wait for its thread to end."""
+        if self._thread is None or self._loop is None or self._stopping is None:
+            return
+        self._loop.call_soon_threadsafe(self._stopping.set)
+        self._thread.join()
+        self._thread = self._loop = self._stopping = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as failure:  # noqa: BLE001  (handed to whoever started the thread)
+            self._failure = failure
+        finally:
+            self._started.set()
+
+    async def _serve(self) -> None:
+        async with self._coordinator:
+            self._loop = asyncio.get_running_loop()
+            self._stopping = asyncio.Event()
+            self._started.set()
+            await self._stopping.wait()
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,32 @@
+"""The errors of ``loadwise.coordinator``, for whoever starts one; clients get Kafka's error codes instead.
+
+::
+
+    CoordinatorError              anything this package refuses
+    ├── MissingLibraryError       kafka-python is not installed (names the extra)
+    ├── NotLoopbackError          asked to listen where others can reach it, without saying so twice
+    ├── BadTopicError             a topic that was asked for cannot be
+    └── NotRunningError           asked for something that only a running coordinator has
+"""
+
+from __future__ import annotations
+
+
+class CoordinatorError(Exception):
+    """Anything that ``loadwise.coordinator`` refuses."""
+
+
+class MissingLibraryError(CoordinatorError, ImportError):
+    """A library is not installed; the message names the extra that brings it."""
+
+
+class NotLoopbackError(CoordinatorError, ValueError):
+    """The address can be reached from other machines, and ``allow_remote`` was not given."""
+
+
+class BadTopicError(CoordinatorError, ValueError):
+    """A topic cannot be made; the message names it and says why."""
+
+
+class NotRunningError(CoordinatorError, RuntimeError):
+    """The coordinator does not run (yet, or any more)."""

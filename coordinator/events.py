@@ -1,0 +1,110 @@
+"""What can happen to a classic group: the input of `loadwise.coordinator.classic.ClassicGroup`.
+
+An event that a client waits on carries a token, which is the caller's name for that wait: the machine answers every
+token exactly once, at once or later, with a `Reply`. Time is not in the events but an argument beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+Token: TypeAlias = int
+"""The caller's name for one wait for an answer."""
+
+NO_MEMBER_ID = ""
+"""The member id of a client that has none yet (Kafka's ``UNKNOWN_MEMBER_ID``)."""
+
+NO_GENERATION = -1
+"""The generation of a client that is not in the group."""
+
+
+class Protocol(NamedTuple):
+    """One way to assign that a member offers, in the member's order of preference."""
+
+    name: str
+    """As ``range``."""
+    metadata: bytes
+    """The member's subscription; opaque to the coordinator."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Join:
+    """JoinGroup: a client wants to be in the next generation."""
+
+    token: Token
+    member_id: str
+    """`NO_MEMBER_ID` the first time."""
+    instance_id: str | None
+    """Group instance id of a static member (KIP-345)."""
+    fresh_member_id: str
+    """The id to give out if one is needed; the caller makes it, because chance has no place in the machine."""
+    client_id: str
+    client_host: str
+    protocol_type: str
+    """``consumer`` for consumers."""
+    protocols: Sequence[Protocol]
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    requires_member_id: bool
+    """Whether a new dynamic member has to come back with an id first (KIP-394; JoinGroup v4 and later)."""
+    can_skip_assignment: bool
+    """Whether a replaced static leader understands that it should not assign (KIP-814; JoinGroup v9 and later)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sync:
+    """SyncGroup: a member asks for its assignment; the leader brings everybody's."""
+
+    token: Token
+    member_id: str
+    instance_id: str | None
+    generation: int
+    protocol_type: str | None
+    """What the member thinks the group's is; None if it does not say (before SyncGroup v5)."""
+    protocol_name: str | None
+    """What the member thinks was chosen; None if it does not say (before SyncGroup v5)."""
+    assignments: Sequence[tuple[str, bytes]]
+    """Member id and assignment; empty but for the leader."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """Heartbeat: a member is alive."""
+
+    token: Token
+    member_id: str
+    instance_id: str | None
+    generation: int
+
+
+class Leaver(NamedTuple):
+    """One member that is to leave."""
+
+    member_id: str
+    """`NO_MEMBER_ID` where an administrator removes a static member by its instance id."""
+    instance_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leave:
+    """LeaveGroup: members go, or an administrator removes them."""
+
+    token: Token
+    leavers: Sequence[Leaver]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    """DeleteGroups: an administrator removes the group."""
+
+    token: Token
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """Nothing happened but time: whatever is due takes effect."""
+
+
+Event: TypeAlias = Join | Sync | Heartbeat | Leave | Delete | Tick

@@ -1,0 +1,90 @@
+"""Fetches that wait for more bytes. Mirrors Kafka's ``DelayedFetch`` and its purgatory, keyed by partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from loadwise.coordinator.calls import Answer, Call, Message
+from loadwise.coordinator.deadlines import Deadlines
+from loadwise.coordinator.events import Token
+from loadwise.coordinator.log import PartitionLog
+
+
+@dataclass(slots=True)
+class _Waiting:
+    call: Call
+    respond: Callable[[], Message]
+    logs: tuple[PartitionLog, ...]
+    missing_bytes: int
+
+
+class ParkedFetches:
+    """Fetches that found too little, each until enough has come or its time is up."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Token, _Waiting] = {}
+        self._watchers: dict[PartitionLog, set[Token]] = {}
+        self._deadlines: Deadlines[Token] = Deadlines()
+        self._ripe: list[Token] = []
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When a fetch has to be answered with what there is; None if none waits."""
+        return self._deadlines.next_ms
+
+    def park(
+        self,
+        call: Call,
+        respond: Callable[[], Message],
+        *,
+        logs: Iterable[PartitionLog],
+        missing_bytes: int,
+        deadline_ms: int,
+    ) -> None:
+        """Let a fetch wait until ``missing_bytes`` more are in these logs, or the deadline; then ``respond``."""
+        waiting = self._waiting[call.token] = _Waiting(call, respond, tuple(logs), missing_bytes)
+        for log in waiting.logs:
+            self._watchers.setdefault(log, set()).add(call.token)
+        self._deadlines.set(call.token, deadline_ms)
+
+    def grown(self, log: PartitionLog, size_bytes: int) -> None:
+        """Note that a log grew."""
+        for token in self._watchers.get(log, ()):
+            waiting = self._waiting[token]
+            if waiting.missing_bytes > 0:
+                waiting.missing_bytes -= size_bytes
+                if waiting.missing_bytes <= 0:
+                    self._ripe.append(token)
+
+    def gone(self, log: PartitionLog) -> None:
+        """Note that a log was deleted: who waits for it is to be told."""
+        for token in self._watchers.get(log, ()):
+            waiting = self._waiting[token]
+            if waiting.missing_bytes > 0:
+                waiting.missing_bytes = 0
+                self._ripe.append(token)
+
+    def take_ripe(self, now_ms: int) -> list[Answer]:
+        """Take out the fetches that are to be answered now, with their answers."""
+        tokens, self._ripe = self._ripe, []
+        tokens += self._deadlines.due(now_ms)
+        answers = []
+        for token in tokens:
+            waiting = self._waiting.get(token)
+            if waiting is not None:
+                self.forget(token)
+                answers.append(Answer(waiting.call, waiting.respond()))
+        return answers
+
+    def forget(self, token: Token) -> None:
+        """Drop a fetch whose client is gone; others are passed over."""
+        waiting = self._waiting.pop(token, None)
+        if waiting is None:
+            return
+        self._deadlines.set(token, None)
+        for log in waiting.logs:
+            watchers = self._watchers[log]
+            watchers.discard(token)
+            if not watchers:
+                del self._watchers[log]

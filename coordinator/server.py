@@ -1,0 +1,249 @@
+"""The asyncio server around the broker: the only socket and the only clock.
+
+One request of a connection is handled at a time, the next when it is answered (Kafka mutes the channel meanwhile), so
+answers go out in the order of the requests. A peer that sends bytes which are no request loses its connection, with one
+line in the log; nobody else notices. An answer to a connection that is gone is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import count
+
+from loadwise.coordinator.apis import api_versions
+from loadwise.coordinator.broker import Broker
+from loadwise.coordinator.calls import Answer, Call, EncodedBody, NoAnswer
+from loadwise.coordinator.events import Token
+from loadwise.protocol.errors import MalformedBytesError, UnsupportedVersionError
+from loadwise.protocol.frames import MAX_FRAME_BYTES, FrameSplitter
+from loadwise.protocol.messages import decode_request, encode_response, frame_body, served
+
+log = logging.getLogger("loadwise.coordinator")
+
+_READ_AHEAD_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerLimits:
+    """What one server grants its peers."""
+
+    max_connections: int = 10_000
+    """Connections beyond this are closed at once."""
+    max_frame_bytes: int = MAX_FRAME_BYTES
+    """A request larger than this closes its connection (socket.request.max.bytes)."""
+
+
+class Server:
+    """Listens, and carries requests to the broker and answers back."""
+
+    def __init__(self, broker: Broker, limits: ServerLimits | None = None) -> None:
+        self.broker = broker
+        self.limits = limits or ServerLimits()
+        self._apis = served(service.api for service in broker.services.values())
+        self._tokens = count(1)
+        self._connections: set[Connection] = set()
+        self._waiting: dict[Token, Connection] = {}
+        self._ready: deque[Connection] = deque()
+        self._server: asyncio.Server | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._armed_ms: int | None = None
+        self._all_gone = asyncio.Event()
+
+    async def start(self, host: str, port: int) -> tuple[str, int]:
+        """Listen, and answer with the address that was bound. Raises OSError where that cannot be."""
+        self._loop = asyncio.get_running_loop()
+        self._server = await self._loop.create_server(lambda: Connection(self), host, port)
+        bound_host, bound_port = self._server.sockets[0].getsockname()[:2]
+        return bound_host, bound_port
+
+    async def stop(self) -> None:
+        """Close the listener and every connection."""
+        if self._server is None:
+            return
+        self._server.close()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._all_gone.clear()
+        for connection in list(self._connections):
+            connection.abort()
+        if self._connections:
+            await self._all_gone.wait()
+        await self._server.wait_closed()
+        self._server = None
+
+    # ---- what connections tell ----
+
+    def opened(self, connection: Connection) -> None:
+        """A peer connected."""
+        self._connections.add(connection)
+        if len(self._connections) > self.limits.max_connections:
+            connection.close(f"there are {self.limits.max_connections:,} connections already, which is the limit")
+
+    def closed(self, connection: Connection) -> None:
+        """A peer is gone, whoever closed."""
+        self._connections.discard(connection)
+        if connection.token is not None:
+            self._waiting.pop(connection.token, None)
+            self.broker.forget(connection.token)
+        if not self._connections:
+            self._all_gone.set()
+
+    def ready(self, connection: Connection) -> None:
+        """A connection may have a request to handle."""
+        self._ready.append(connection)
+        self._run()
+
+    def handle(self, connection: Connection, frame: bytes) -> None:
+        """Handle one frame of a connection."""
+        try:
+            request = decode_request(frame, self._apis)
+        except UnsupportedVersionError as problem:
+            if problem.api_key != api_versions.SERVICE.api.key:
+                raise
+            connection.write(encode_response(api_versions.unsupported(self.broker), problem.correlation_id))
+            return
+        token = connection.token = next(self._tokens)
+        self._waiting[token] = connection
+        self._deliver(self.broker.receive(Call(token, request, f"/{connection.host}"), self._now_ms()), connection)
+
+    # ---- answers and time ----
+
+    def _deliver(self, answers: Iterable[Answer], caller: Connection | None = None) -> None:
+        for answer in answers:
+            connection = self._waiting.pop(answer.call.token, None)
+            if connection is None:
+                continue  # its client is gone
+            connection.token = None
+            if not isinstance(answer.response, NoAnswer):
+                connection.write(_encoded(answer))
+            if connection is not caller:
+                self._ready.append(connection)  # its next request may wait already
+
+    def _run(self) -> None:
+        # A loop, not recursion: the answer to one connection may let another go on.
+        while self._ready:
+            self._ready.popleft().handle_waiting()
+        self._arm()
+
+    def _now_ms(self) -> int:
+        assert self._loop is not None
+        return int(self._loop.time() * 1000)
+
+    def _arm(self) -> None:
+        """Let the timer fire at the next deadline, or before: then it is armed again."""
+        assert self._loop is not None
+        deadline_ms = self.broker.next_deadline_ms
+        if deadline_ms is None or (self._armed_ms is not None and self._armed_ms <= deadline_ms):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._armed_ms = deadline_ms
+        # A loop's clock is finer than our milliseconds: a little late, so that the deadline has come then.
+        self._timer = self._loop.call_at((deadline_ms + 1) / 1000, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = self._armed_ms = None
+        self._deliver(self.broker.expire(self._now_ms()))
+        self._run()
+
+
+class Connection(asyncio.Protocol):
+    """One connection: cuts its stream into requests and waits with each for the answer to the one before."""
+
+    def __init__(self, server: Server) -> None:
+        self.token: Token | None = None
+        """The request that is being handled; None while the connection is free."""
+        self.host = ""
+        """The peer's address."""
+        self._peer = "?"
+        self._server = server
+        self._splitter = FrameSplitter(server.limits.max_frame_bytes)
+        self._transport: asyncio.Transport | None = None
+        self._can_write = True
+        self._is_reading = True
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """asyncio: the peer is there."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        host, port = (transport.get_extra_info("peername") or ("?", 0))[:2]
+        self.host, self._peer = str(host), f"{host}:{port}"
+        self._server.opened(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (asyncio's signature)
+        """asyncio: the peer is gone."""
+        self._transport = None
+        self._server.closed(self)
+
+    def data_received(self, data: bytes) -> None:
+        """asyncio: bytes have come."""
+        self._splitter.feed(data)
+        self._server.ready(self)
+
+    def pause_writing(self) -> None:
+        """asyncio: the peer reads too slowly; nothing more is handled for it until it has caught up."""
+        self._can_write = False
+
+    def resume_writing(self) -> None:
+        """asyncio: the peer has caught up."""
+        self._can_write = True
+        self._server.ready(self)
+
+    def handle_waiting(self) -> None:
+        """Handle the requests that have come, up to one whose answer comes later."""
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        try:
+            while self.token is None and self._can_write and not transport.is_closing():
+                frame = self._splitter.next_frame()
+                if frame is None:
+                    break
+                self._server.handle(self, frame)
+        except MalformedBytesError as problem:
+            self.close(str(problem))
+        except Exception:
+            log.exception("%s: closed: the coordinator failed at its request", self._peer)
+            self.abort()
+        if not transport.is_closing():
+            self._regulate_reading()
+
+    def write(self, data: bytes | bytearray) -> None:
+        """Send bytes, unless the peer is gone."""
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def close(self, reason: str) -> None:
+        """Hang up, with the reason in the log."""
+        if self._transport is not None:
+            log.warning("%s: closed: %s", self._peer, reason)
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Hang up at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _regulate_reading(self) -> None:
+        """Read no further while a busy connection has much waiting already."""
+        assert self._transport is not None
+        is_busy = self.token is not None or not self._can_write
+        wants_reading = not (is_busy and self._splitter.buffered_bytes > _READ_AHEAD_BYTES)
+        if wants_reading != self._is_reading:
+            self._is_reading = wants_reading
+            if wants_reading:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()
+
+
+def _encoded(answer: Answer) -> bytes | bytearray:
+    correlation_id = answer.call.request.correlation_id
+    if isinstance(answer.response, EncodedBody):
+        return frame_body(answer.response.data, correlation_id, flexible=answer.response.flexible)
+    return encode_response(answer.response, correlation_id)

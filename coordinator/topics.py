@@ -1,0 +1,115 @@
+"""Topics by name and by id. Mirrors what Kafka's ``ReplicationControlManager`` checks when topics come, grow and go."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from loadwise.coordinator.log import PartitionLog
+from loadwise.protocol.error_codes import ErrorCode
+
+MAX_NAME_LENGTH = 249
+_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+@dataclass(slots=True)
+class Topic:
+    """One topic and its partitions' logs."""
+
+    name: str
+    id: UUID
+    partitions: list[PartitionLog]
+    configs: Mapping[str, str] = field(default_factory=dict)
+    """What its creator set; nothing here acts on it but ``DescribeConfigs``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why something cannot be done to a topic."""
+
+    error: ErrorCode
+    message: str
+
+
+class Topics:
+    """The topics that there are."""
+
+    def __init__(
+        self, *, new_log: Callable[[], PartitionLog], new_id: Callable[[], UUID], max_partitions: int = 100_000
+    ) -> None:
+        self._new_log = new_log
+        self._new_id = new_id
+        self._max_partitions = max_partitions
+        self._by_name: dict[str, Topic] = {}
+        self._by_id: dict[UUID, Topic] = {}
+        self._partition_count = 0
+        self.version = 0
+        """Grows with every change, so that answers made of it can be kept until then."""
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter(self._by_name.values())
+
+    def get(self, name: str) -> Topic | None:
+        """The topic of this name; None if there is none."""
+        return self._by_name.get(name)
+
+    def get_by_id(self, topic_id: UUID | None) -> Topic | None:
+        """The topic of this id (KIP-516); None if there is none."""
+        return None if topic_id is None else self._by_id.get(topic_id)
+
+    def log(self, name: str, partition: int) -> PartitionLog | None:
+        """The log of a partition; None if there is no such topic or partition."""
+        topic = self._by_name.get(name)
+        if topic is None or not 0 <= partition < len(topic.partitions):
+            return None
+        return topic.partitions[partition]
+
+    def refusal(self, name: str, partitions: int) -> Refusal | None:
+        """Why this topic cannot be made; None if it can."""
+        if name in self._by_name:
+            return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name!r} exists already")
+        if name in {"", ".", ".."} or len(name) > MAX_NAME_LENGTH or not _NAME.fullmatch(name):
+            message = f"{name!r} is no name for a topic: 1 to {MAX_NAME_LENGTH} of a-z A-Z 0-9 . _ -, not . or .."
+            return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
+        if partitions < 1:
+            return Refusal(ErrorCode.INVALID_PARTITIONS, f"{partitions} partitions; a topic needs at least 1")
+        return self._too_many(partitions)
+
+    def create(self, name: str, partitions: int, configs: Mapping[str, str] | None = None) -> Topic:
+        """Make a topic that `refusal` has nothing against."""
+        topic = Topic(name, self._new_id(), [self._new_log() for _ in range(partitions)], dict(configs or {}))
+        self._by_name[name] = topic
+        self._by_id[topic.id] = topic
+        self._partition_count += partitions
+        self.version += 1
+        return topic
+
+    def growth_refusal(self, topic: Topic, partitions: int) -> Refusal | None:
+        """Why a topic cannot have this many partitions; None if it can."""
+        now = len(topic.partitions)
+        if partitions <= now:
+            more = "a topic's partitions can only become more"
+            return Refusal(ErrorCode.INVALID_PARTITIONS, f"topic {topic.name!r} has {now} partitions; {more}")
+        return self._too_many(partitions - now)
+
+    def grow(self, topic: Topic, partitions: int) -> None:
+        """Give a topic more partitions, as `growth_refusal` allows."""
+        added = partitions - len(topic.partitions)
+        topic.partitions.extend(self._new_log() for _ in range(added))
+        self._partition_count += added
+        self.version += 1
+
+    def delete(self, topic: Topic) -> None:
+        """Drop a topic and its records."""
+        del self._by_name[topic.name]
+        del self._by_id[topic.id]
+        self._partition_count -= len(topic.partitions)
+        self.version += 1
+
+    def _too_many(self, added: int) -> Refusal | None:
+        if self._partition_count + added > self._max_partitions:
+            message = f"{added} more partitions; the limit of all topics together is {self._max_partitions:,}"
+            return Refusal(ErrorCode.POLICY_VIOLATION, message)
+        return None

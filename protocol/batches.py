@@ -1,0 +1,115 @@
+"""Reads the 61-byte header of a record batch v2 (magic 2) and gives the batch its place in a log.
+
+Mirrors ``DefaultRecordBatch``. The records behind the header stay what they came as, compressed or not: the CRC covers
+everything from the attributes on, so base offset and leader epoch can be written without touching it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from struct import Struct
+
+HEADER_BYTES = 61
+"""Size of the header of a record batch v2."""
+
+_HEADER = Struct(">qiibIhiqqqhii")
+_PLACE = Struct(">q")
+_EPOCH = Struct(">i")
+_LENGTH_OFFSET = 12
+_COMPRESSION_MASK = 0x07
+_TRANSACTIONAL = 0x10
+_CONTROL = 0x20
+_CRC_START = 21
+_KNOWN_COMPRESSIONS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class BatchHeader:
+    """The fields of a record batch's header that a broker looks at."""
+
+    size_bytes: int
+    """Size of the whole batch, header included."""
+    magic: int
+    crc: int
+    """CRC-32C of everything after this field."""
+    attributes: int
+    last_offset_delta: int
+    """Offset of the last record after the first's."""
+    first_timestamp: int
+    """Milliseconds since 1970."""
+    max_timestamp: int
+    """Milliseconds since 1970; -1 if no record has one."""
+    producer_id: int
+    """-1 for a producer that is not idempotent."""
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def compression(self) -> int:
+        """0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd; above that unknown."""
+        return self.attributes & _COMPRESSION_MASK
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether the batch belongs to a transaction."""
+        return bool(self.attributes & _TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the batch is a transaction's marker, which only a broker may write."""
+        return bool(self.attributes & _CONTROL)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the numbers fit each other: magic 2, at least one record, offsets without gaps, known compression."""
+        return (
+            self.magic == 2
+            and self.record_count > 0
+            and self.last_offset_delta == self.record_count - 1
+            and self.compression < _KNOWN_COMPRESSIONS
+        )
+
+
+def read_header(data: bytes) -> BatchHeader | None:
+    """The header of the batch that ``data`` starts with; None if there are too few bytes for one."""
+    if len(data) < HEADER_BYTES:
+        return None
+    (
+        _base_offset,
+        length,
+        _leader_epoch,
+        magic,
+        crc,
+        attributes,
+        last_offset_delta,
+        first_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        record_count,
+    ) = _HEADER.unpack_from(data)
+    return BatchHeader(
+        size_bytes=length + _LENGTH_OFFSET,
+        magic=magic,
+        crc=crc,
+        attributes=attributes,
+        last_offset_delta=last_offset_delta,
+        first_timestamp=first_timestamp,
+        max_timestamp=max_timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        record_count=record_count,
+    )
+
+
+def checksummed(data: bytes) -> memoryview:
+    """The part of a batch that its CRC covers."""
+    return memoryview(data)[_CRC_START:]
+
+
+def placed(data: bytes, base_offset: int, leader_epoch: int) -> bytes:
+    """The same batch at another offset of a log."""
+    return b"".join((_PLACE.pack(base_offset), data[8:12], _EPOCH.pack(leader_epoch), data[16:]))

@@ -1,0 +1,60 @@
+"""Cuts a stream of bytes into frames: a signed 32-bit size, then that many bytes.
+
+Mirrors Kafka's ``NetworkReceive``: a size that is negative or above ``socket.request.max.bytes`` ends the connection.
+Memory is taken for bytes that have come, never for a size that was only claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+
+from loadwise.protocol.errors import FrameError
+
+MAX_FRAME_BYTES = 100 * 1024 * 1024
+"""The largest frame that is accepted unless told otherwise: Kafka's default of ``socket.request.max.bytes``."""
+
+_SIZE = Struct(">i")
+
+
+class FrameSplitter:
+    """The incoming half of one connection: give it bytes with `feed`, take whole frames out with `frames`."""
+
+    def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
+        self._max_frame_bytes = max_frame_bytes
+        self._buffer = bytearray()
+
+    @property
+    def buffered_bytes(self) -> int:
+        """How many bytes have come that no frame has been made of yet."""
+        return len(self._buffer)
+
+    def feed(self, data: bytes | bytearray | memoryview) -> None:
+        """Take bytes as they come from the peer, however they are cut."""
+        self._buffer += data
+
+    def next_frame(self) -> bytes | None:
+        """The next whole frame without its size; None until more bytes come.
+
+        Raises `FrameError` as soon as the size is known to be bad; the stream cannot be read any further then.
+        """
+        buffer = self._buffer
+        if len(buffer) < _SIZE.size:
+            return None
+        (size,) = _SIZE.unpack_from(buffer)
+        if size < 0:
+            raise FrameError(f"a frame announces a size of {size} bytes; sizes are not negative")
+        if size > self._max_frame_bytes:
+            raise FrameError(f"a frame announces {size:,} bytes; the limit is {self._max_frame_bytes:,}")
+        end = _SIZE.size + size
+        if len(buffer) < end:
+            return None
+        with memoryview(buffer) as view:
+            frame = bytes(view[_SIZE.size : end])
+        del buffer[:end]
+        return frame
+
+    def frames(self) -> Iterator[bytes]:
+        """All whole frames that there are now, in order. Raises `FrameError` as `next_frame` does."""
+        while (frame := self.next_frame()) is not None:
+            yield frame
