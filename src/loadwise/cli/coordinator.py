@@ -36,7 +36,7 @@ def coordinator(
 
     Prints one line with its address when clients can connect, and runs until SIGTERM or Ctrl-C.
     """
-    from loadwise.coordinator import BrokerSettings, Coordinator, CoordinatorError, GroupLimits  # noqa: PLC0415
+    from loadwise.coordinator import BrokerSettings, Coordinator, CoordinatorError, GroupLimits
 
     host, port = _address(listen, "--listen")
     advertised_host, advertised_port = (None, None) if advertise is None else _address(advertise, "--advertise")
