@@ -96,9 +96,9 @@ class AiokafkaAssignor(AbstractPartitionAssignor):
                 )
                 for member_id, *instance_id, said in response.members
             ]
-            # The client decodes all members as well, and one that it cannot decode ends its coordination.
+            # The client decodes all members as well, for their topics, and one that it cannot decode ends its work.
             response.members = [
-                (*member[:-1], joined.subscription.encode())
+                (*member[:-1], Subscription(topics=joined.subscription.topics).encode())
                 for member, joined in zip(response.members, self._joined, strict=True)
             ]
             try:

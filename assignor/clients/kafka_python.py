@@ -19,6 +19,7 @@ in one leaves ``poll()`` as it is, and is retried for ever; hence nothing that a
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -43,15 +44,20 @@ __all__ = ["KafkaPythonAssignor", "KafkaPythonLag", "assignor", "kafka_consumer"
 FIRST_READING_S = 5.0
 """How long a new consumer waits for the group's lag before it joins without."""
 
+_TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
+"""Kafka's ``Topic.validate``."""
+
 
 class KafkaPythonAssignor(AbstractPartitionAssignor):
     """One of our assignors for ``partition_assignment_strategy=[...]``. One object a consumer: it has its state."""
 
-    def __init__(self, participant: Participant, holds: Callable[[], Iterable[tuple[str, int]]] | None = None) -> None:
+    def __init__(self, participant: Participant) -> None:
         self.participant = participant
         """What this member says and decides; its counters say how often it led, and without load."""
-        self._holds = holds
-        """Partitions that the consumer holds right now; None where we cannot ask it."""
+        self._holds: Callable[[], Iterable[tuple[str, int]]] | None = None
+        """Partitions that the consumer holds right now, where we can ask it."""
+        self._joined: Sequence[JoinedMember] = ()
+        """The members of the rebalance under way as JoinGroup listed them, where we could see that."""
 
     @property
     def name(self) -> str:
@@ -75,7 +81,33 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):
 
     def assign(self, cluster: Any, members: Iterable[Any]) -> dict[str, bytes]:
         """Answer every member's assignment, as the leader; the client sends bytes as they are."""
-        return self.participant.assign((_joined(member) for member in members), _Metadata(cluster))
+        return self.participant.assign(self._joined or [_joined(member) for member in members], _Metadata(cluster))
+
+    def follow(self, consumer: KafkaConsumer) -> None:
+        """Learn from the consumer what it does not tell an assignor: what it holds, and members that it cannot read."""
+        self._holds = consumer.assignment
+        perform = consumer._coordinator._perform_assignment
+
+        def perform_with_readable_members(leader_id: str, protocol_name: str, members: Sequence[Any]) -> Any:
+            self._joined = [
+                JoinedMember(
+                    id=member.member_id,
+                    instance_id=member.group_instance_id,
+                    subscription=read_subscription(member.member_id, member.metadata),
+                )
+                for member in members
+            ]
+            # The client decodes all members as well, to watch their topics: one that it cannot decode stops the group,
+            # and so does a topic whose name cannot be one.
+            for member, joined in zip(members, self._joined, strict=True):
+                topics = [topic for topic in joined.subscription.topics if _TOPIC_NAME.fullmatch(topic)]
+                member.metadata = Subscription(topics=topics).encode()
+            try:
+                return perform(leader_id, protocol_name, members)
+            finally:
+                self._joined = ()
+
+        consumer._coordinator._perform_assignment = perform_with_readable_members
 
 
 def assignor(
@@ -132,16 +164,7 @@ class _Consumer(KafkaConsumer):
         self.assignor = plug
         self._lag = lag
         super().__init__(*topics, partition_assignment_strategy=[plug], **config)
-        plug._holds = self.assignment
-        # kafka-python decodes all members before it calls the assignor, and one that it cannot decode stops the group.
-        perform = self._coordinator._perform_assignment
-
-        def perform_with_readable_members(leader_id: str, protocol_name: str, members: Sequence[Any]) -> Any:
-            for member in members:
-                member.metadata = read_subscription(member.member_id, member.metadata).encode()
-            return perform(leader_id, protocol_name, members)
-
-        self._coordinator._perform_assignment = perform_with_readable_members
+        plug.follow(self)
 
     def close(self, *args: Any, **kwargs: Any) -> None:
         """Close the consumer, and what reads the lag for it."""

@@ -1,0 +1,111 @@
+"""What members say of themselves, in the bytes of Kafka's own assignors, and what a leader makes of others' bytes."""
+
+import logging
+
+import pytest
+from group_strategies import groups
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loadwise.assignor.claim import JoinedMember, read_claim, read_subscription, write_claim
+from loadwise.assignor.strategy import STRATEGIES, strategy
+from loadwise.protocol.consumer import Subscription
+from loadwise.protocol.user_data import CooperativeStickyUserData, MemberTerms, StickyUserData
+
+FIRST = {"owned": None, "generation": -1, "capacity": 1.0, "rack": None}
+LATER = {"owned": {"t": [0, 1]}, "generation": 1, "capacity": 2.0, "rack": "r"}
+
+
+def claim(name, topics=("t",), **said):
+    return write_claim(strategy(name), topics, **said)
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "later"),
+    [
+        ("range", None, None),
+        ("roundrobin", None, None),
+        # subscriptionUserData() of kafka-clients 4.3.1 before any assignment, and after t-0 and t-1 at generation 1.
+        ("sticky", None, bytes.fromhex("0000000100017400000002000000000000000100000001")),
+        ("cooperative-sticky", bytes.fromhex("ffffffff"), bytes.fromhex("00000001")),
+    ],
+)
+def test_stock_names_carry_java_s_user_data(name, first, later):
+    assert claim(name, **FIRST).user_data == first
+    assert claim(name, **LATER).user_data == later
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_owned_partitions_are_in_the_subscription_of_cooperative_members_only(name):
+    said = claim(name, **LATER)
+    assert said.owned == ({"t": [0, 1]} if strategy(name).cooperative else {})
+    assert (said.generation, said.rack) == (1, "r")
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_partitions_of_a_topic_left_are_not_claimed(name):
+    """kafka-python's cooperative sticky claims them, and then nobody gets them."""
+    narrowed = claim(name, topics=("s",), **LATER)
+    assert read_claim(strategy(name), JoinedMember(id="m", subscription=narrowed)).owned == {}
+    stock = Subscription(topics=["s"], owned={"t": [0]}, user_data=StickyUserData(owned={"t": [0]}).encode())
+    assert read_claim(strategy(name), JoinedMember(id="m", subscription=stock)).owned == {}
+
+
+@settings(max_examples=50)
+@given(groups(), st.sampled_from([name for name in STRATEGIES if name not in ("range", "roundrobin")]))
+def test_what_is_written_is_read(group, name):
+    used = strategy(name)
+    for member in group.members:
+        said = write_claim(
+            used,
+            member.topics,
+            owned=member.owned,
+            generation=member.generation,
+            capacity=member.capacity,
+            rack=member.rack,
+        )
+        joined = JoinedMember(
+            id=member.id, instance_id=member.instance_id, subscription=Subscription.decode(said.encode())
+        )
+        read = read_claim(used, joined)
+        held = {topic: sorted(n) for topic, n in member.owned.items() if topic in member.topics and n}
+        assert {topic: sorted(n) for topic, n in read.owned.items()} == held
+        assert (read.id, read.instance_id, read.rack) == (member.id, member.instance_id, member.rack)
+        assert (sorted(read.topics), read.generation) == (sorted(member.topics), member.generation)
+        assert read.capacity == (member.capacity if "weighted" in name else 1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "user_data"),
+    [
+        ("sticky", b"\1\2\3"),
+        ("weighted", b"\1\2\3"),
+        ("weighted", StickyUserData(owned={"t": [0]}, terms=MemberTerms(capacity=2.0)).encode()[:-1]),
+        ("cooperative-sticky", b"\1"),
+        ("cooperative-weighted", CooperativeStickyUserData(generation=5).encode() + b"\0\0\1"),
+    ],
+)
+def test_unreadable_user_data_is_no_claim_and_a_warning(name, user_data, caplog):
+    joined = JoinedMember(id="stranger", subscription=Subscription(topics=["t"], user_data=user_data))
+    with caplog.at_level(logging.WARNING):
+        member = read_claim(strategy(name), joined)
+    assert (member.owned, member.generation, member.capacity) == ({}, -1, 1.0)
+    assert "stranger" in caplog.text
+    assert name in caplog.text
+
+
+def test_a_cooperative_member_s_partitions_do_not_depend_on_its_user_data(caplog):
+    joined = JoinedMember(id="m", subscription=Subscription(topics=["t"], owned={"t": [0]}, user_data=b"\1"))
+    assert read_claim(strategy("cooperative-sticky"), joined).owned == {"t": [0]}
+    old = Subscription(topics=["t"], owned={"t": [0]}, user_data=CooperativeStickyUserData(generation=4).encode())
+    assert read_claim(strategy("cooperative-sticky"), JoinedMember(id="m", subscription=old)).generation == 4
+
+
+def test_a_member_without_terms_has_capacity_1():
+    plain = Subscription(topics=["t"], user_data=StickyUserData(owned={"t": [0]}, generation=3).encode())
+    assert read_claim(strategy("weighted"), JoinedMember(id="m", subscription=plain)).capacity == 1.0
+
+
+def test_an_unreadable_subscription_subscribes_to_nothing(caplog):
+    assert read_subscription("stranger", b"\0\1\2") == Subscription()
+    assert "stranger" in caplog.text

@@ -1,0 +1,189 @@
+"""A member's decisions without its client: as a member, and as the leader."""
+
+import logging
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadwise.assignor.claim import JoinedMember
+from loadwise.assignor.errors import BadGroupError, UnknownStrategyError
+from loadwise.assignor.load.source import FixedLoad, LoadSnapshot
+from loadwise.assignor.participant import Participant
+from loadwise.assignor.strategy import STRATEGIES
+from loadwise.protocol.consumer import Assignment, Subscription
+
+
+@dataclass
+class FakeCluster:
+    counts: dict
+    racks: dict = field(default_factory=dict)
+
+    def partition_count(self, topic):
+        return self.counts.get(topic)
+
+    def replica_racks(self, topic):
+        return self.racks.get(topic, [])
+
+
+@dataclass
+class FakeLoad:
+    """A load source whose answer a test sets."""
+
+    answer: LoadSnapshot | None = None
+    asked: list = field(default_factory=list)
+
+    def snapshot(self, topics):
+        self.asked.append(set(topics))
+        return self.answer
+
+
+def rebalance(leader, members, cluster, generation, topics=("t",)):
+    """One rebalance of Participants by their ids, as the clients drive it; who has what afterwards."""
+    joined = [
+        JoinedMember(id=id_, subscription=Subscription.decode(member.subscription(topics)))
+        for id_, member in members.items()
+    ]
+    answer = leader.assign(joined, cluster)
+    assert answer.keys() == members.keys(), "a member without an entry would be without an answer"
+    owned = {}
+    for id_, member in members.items():
+        given_to = Assignment.decode(answer[id_]).partitions
+        member.assigned(given_to, generation)
+        owned[id_] = {(topic, number) for topic, numbers in given_to.items() for number in numbers}
+    everything = [partition for partitions in owned.values() for partition in partitions]
+    assert len(everything) == len(set(everything)), "a partition was given to two"
+    return owned
+
+
+T = FakeCluster({"t": 6})
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_group_from_the_first_member_to_the_second(name):
+    first, second = Participant(name), Participant(name)
+    alone = rebalance(first, {"a": first}, T, 1)
+    assert len(alone["a"]) == 6
+    both = rebalance(first, {"a": first, "b": second}, T, 2)
+    if first.strategy.cooperative:
+        assert both["b"] == set(), "what a still holds must wait for the next rebalance"
+        assert both["a"] < alone["a"]
+        both = rebalance(first, {"a": first, "b": second}, T, 3)
+    assert [len(both["a"]), len(both["b"])] == [3, 3]
+    if name not in ("range", "roundrobin"):
+        assert both["a"] < alone["a"], "a sticky member keeps what it had"
+    assert first.led == (3 if first.strategy.cooperative else 2)
+
+
+def test_a_topic_without_metadata_waits_and_every_member_gets_an_answer():
+    leader = Participant("range")
+    owned = rebalance(leader, {"a": leader, "b": Participant("range")}, FakeCluster({}), 1)
+    assert owned == {"a": set(), "b": set()}
+
+
+def test_unrelated_topics_are_not_looked_at():
+    class OnlyT(FakeCluster):
+        def partition_count(self, topic):
+            assert topic == "t"
+            return 2
+
+    leader = Participant("sticky")
+    assert len(rebalance(leader, {"a": leader}, OnlyT({}), 1)["a"]) == 2
+
+
+def test_load_decides_for_weighted():
+    heavy = FixedLoad(load={"t": [5, 1, 1, 1, 1, 1]})
+    leader = Participant("weighted", load=heavy)
+    owned = rebalance(leader, {"a": leader, "b": Participant("weighted")}, T, 1)
+    assert sorted(map(len, owned.values())) == [1, 5]
+    assert leader.fallbacks == 0
+
+
+def test_capacity_travels_to_the_leader():
+    flat = FixedLoad(load={"t": [1] * 6})
+    leader = Participant("weighted", load=flat)
+    owned = rebalance(leader, {"a": leader, "b": Participant("weighted", capacity=2.0)}, T, 1)
+    assert (len(owned["a"]), len(owned["b"])) == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (None, "none was read yet"),
+        (LoadSnapshot(load={"t": [5, 1, 1, 1, 1, 1]}, unit="records", age_s=31.0, max_age_s=30.0), "31 s old"),
+        (LoadSnapshot(load={"other": [1]}, unit="records"), "none of these partitions"),
+        (LoadSnapshot(load={"t": [-1]}, unit="records"), "the load of t-0 is -1.0"),
+    ],
+)
+def test_without_usable_load_the_answer_is_balanced_sticky_with_one_warning(answer, reason, caplog):
+    load = FakeLoad(answer)
+    leader, second = Participant("weighted", load=load), Participant("weighted")
+    with caplog.at_level(logging.WARNING):
+        first = rebalance(leader, {"a": leader}, T, 1)
+        owned = rebalance(leader, {"a": leader, "b": second}, T, 2)
+        again = rebalance(leader, {"a": leader, "b": second}, T, 3)
+    assert [len(owned["a"]), len(owned["b"])] == [3, 3]
+    assert owned["a"] < first["a"]
+    assert again == owned
+    assert len(caplog.records) == 1, "one warning, not one a rebalance"
+    assert reason in caplog.text
+    assert (leader.fallbacks, leader.led) == (3, 3)
+    assert load.asked[0] == {"t"}
+
+
+def test_the_warning_comes_again_after_the_load_was_back(caplog):
+    load = FakeLoad(None)
+    leader = Participant("weighted", load=load)
+    good = LoadSnapshot(load={"t": [1] * 6}, unit="records")
+    with caplog.at_level(logging.WARNING):
+        for load.answer in (None, None, good, None):
+            rebalance(leader, {"a": leader}, T, 1)
+    assert len(caplog.records) == 2
+    assert leader.fallbacks == 3
+
+
+def test_strategies_that_have_no_use_for_load_do_not_ask_for_it():
+    load = FakeLoad(None)
+    leader = Participant("sticky", load=load)
+    rebalance(leader, {"a": leader}, T, 1)
+    assert (load.asked, leader.fallbacks) == ([], 0)
+
+
+def test_racks_reach_the_algorithm():
+    cluster = FakeCluster({"t": 2}, {"t": [["east"], ["west"]]})
+    leader = Participant("range", rack="west")
+    owned = rebalance(leader, {"a": leader, "b": Participant("range", rack="east")}, cluster, 1)
+    assert owned == {"a": {("t", 1)}, "b": {("t", 0)}}
+
+
+def test_what_the_client_still_holds_is_believed_before_what_it_was_given():
+    """After a lost session a cooperative member holds nothing: what it was given is others' by now."""
+    member = Participant("cooperative-sticky")
+    member.assigned({"t": [0, 1]}, 5)
+    assert Subscription.decode(member.subscription(["t"])).owned == {"t": [0, 1]}
+    assert Subscription.decode(member.subscription(["t"], owned={})).owned == {}
+
+
+@given(st.lists(st.binary(max_size=40), max_size=4), st.sampled_from(sorted(STRATEGIES)))
+def test_nothing_that_peers_send_as_user_data_stops_the_leader(user_data, name):
+    leader = Participant(name)
+    joined = [JoinedMember(id="a", subscription=Subscription.decode(leader.subscription(["t"])))]
+    joined += [
+        JoinedMember(id=f"b{i}", subscription=Subscription(topics=["t"], user_data=data))
+        for i, data in enumerate(user_data)
+    ]
+    answer = leader.assign(joined, T)
+    given_out = [p for data in answer.values() for p in Assignment.decode(data).partitions.get("t", [])]
+    assert sorted(given_out) == list(range(6))
+
+
+@pytest.mark.parametrize("capacity", [0, -1.0, float("nan"), float("inf")])
+def test_an_impossible_capacity_is_refused_at_once(capacity):
+    with pytest.raises(BadGroupError, match="above 0"):
+        Participant("weighted", capacity=capacity)
+
+
+def test_an_unknown_strategy_is_refused_at_once():
+    with pytest.raises(UnknownStrategyError, match="'wieghted'; there are range"):
+        Participant("wieghted")

@@ -1,0 +1,43 @@
+"""What is refused, when, and in which words."""
+
+import importlib.util
+import sys
+
+import pytest
+
+from loadwise.assignor.clients import aiokafka, aiokafka_lag, kafka_python, kafka_python_lag
+from loadwise.assignor.errors import MissingClientError, UnknownStrategyError, UnsupportedByClientError
+
+
+@pytest.mark.parametrize("name", ["cooperative-sticky", "cooperative-weighted"])
+def test_aiokafka_refuses_a_cooperative_strategy(name):
+    with pytest.raises(UnsupportedByClientError, match=f"aiokafka cannot use '{name}'.*eager.*use 'sticky'"):
+        aiokafka.assignor(name)
+    with pytest.raises(UnsupportedByClientError, match="eager"):
+        aiokafka.aiokafka_consumer("t", group_id="g", assignor=name)
+
+
+@pytest.mark.parametrize("factory", [kafka_python.kafka_consumer, aiokafka.aiokafka_consumer])
+def test_a_factory_refuses_what_it_cannot_use_before_it_connects(factory):
+    with pytest.raises(UnknownStrategyError, match="no assignor is called 'best'"):
+        factory("t", group_id="g", assignor="best")
+    with pytest.raises(TypeError, match="partition_assignment_strategy is what `assignor` stands for"):
+        factory("t", group_id="g", partition_assignment_strategy=[])
+    with pytest.raises(TypeError, match="group_id"):
+        factory("t")
+
+
+@pytest.mark.parametrize(
+    ("module", "client", "extra"),
+    [
+        (kafka_python, "kafka", "kafka-python"),
+        (kafka_python_lag, "kafka", "kafka-python"),
+        (aiokafka, "aiokafka", "aiokafka"),
+        (aiokafka_lag, "aiokafka", "aiokafka"),
+    ],
+)
+def test_without_the_client_the_error_names_the_extra(module, client, extra, monkeypatch):
+    monkeypatch.setitem(sys.modules, client, None)
+    spec = importlib.util.spec_from_file_location("imported_again", module.__file__)
+    with pytest.raises(MissingClientError, match=rf"pip install 'loadwise\[{extra}\]'"):
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
