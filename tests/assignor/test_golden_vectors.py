@@ -1,0 +1,119 @@
+"""Ours against the answers of the real kafka-clients 4.3.1, kept in ``tests/golden`` (its ``make.py`` made them)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadwise.assignor.case import Case
+from loadwise.assignor.claim import JoinedMember, read_claim, write_claim
+from loadwise.assignor.strategy import strategy
+from loadwise.protocol.consumer import Assignment, Subscription
+
+GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "kafka-clients-4.3.1.jsonl"
+VECTORS: list[dict[str, Any]] = [json.loads(line) for line in GOLDEN.read_text().splitlines()]
+
+Partitions = dict[str, list[int]]
+
+
+def _of(*names: str) -> list[Any]:
+    return [pytest.param(vector, id=vector["id"]) for vector in VECTORS if vector["strategy"] in names]
+
+
+def _grouped(pairs: list[tuple[str, int]]) -> Partitions:
+    grouped: Partitions = {}
+    for topic, partition in sorted(map(tuple, pairs)):
+        grouped.setdefault(topic, []).append(partition)
+    return grouped
+
+
+def _java(vector: dict[str, Any]) -> dict[str, Partitions]:
+    return {member: _grouped(answer["partitions"]) for member, answer in vector["java"].items()}
+
+
+def _quality(vector: dict[str, Any], answer: dict[str, Partitions]) -> tuple[int, int, int]:
+    """What sticky is after, less is better: squared counts, partitions off their reader's rack, partitions not kept."""
+    racks = {member["id"]: member.get("rack") for member in vector["members"]}
+    kept = {member["id"]: {tuple(claim) for claim in member.get("owned", ())} for member in vector["members"]}
+    uneven = misplaced = moved = 0
+    for member, topics in answer.items():
+        mine = {(topic, partition) for topic, partitions in topics.items() for partition in partitions}
+        uneven += len(mine) ** 2
+        moved += len(kept[member] - mine)
+        for topic, partition in mine:
+            replicas = vector["topics"][topic].get("racks", [()] * (partition + 1))[partition]
+            misplaced += bool(replicas) and racks[member] is not None and racks[member] not in replicas
+    return uneven, misplaced, moved
+
+
+@pytest.mark.parametrize("vector", _of("range", "roundrobin"))
+def test_range_and_roundrobin_answer_what_java_answers(vector: dict[str, Any]) -> None:
+    assert Case.parse(vector).answer().by_member() == _java(vector)
+
+
+@pytest.mark.parametrize("vector", _of("sticky"))
+def test_sticky_is_never_worse_than_java(vector: dict[str, Any]) -> None:
+    ours, java = Case.parse(vector).answer().by_member(), _java(vector)
+    owners = Counter((topic, number) for topics in ours.values() for topic in topics for number in topics[topic])
+    assert set(owners.values()) <= {1}
+    assert owners == Counter((topic, n) for topics in java.values() for topic in topics for n in topics[topic])
+    assert _quality(vector, ours) <= _quality(vector, java)
+
+
+@pytest.mark.parametrize("vector", _of("cooperative-sticky"))
+def test_cooperative_sticky_hands_out_nothing_that_another_member_claims(vector: dict[str, Any]) -> None:
+    claims: dict[tuple[str, int], dict[str, int]] = {}
+    for member in vector["members"]:
+        for claim in member.get("owned", ()):
+            claims.setdefault(tuple(claim), {})[member["id"]] = member["generation"]
+    ours = Case.parse(vector).answer().by_member()
+    given = {(topic, n): member for member, topics in ours.items() for topic in topics for n in topics[topic]}
+    for partition, member in given.items():
+        others = {other: at for other, at in claims.get(partition, {}).items() if other != member}
+        # Whoever has the newest claim keeps what it owns; anybody else must wait until nobody claims it.
+        assert not others or claims[partition].get(member, -1) > max(others.values())
+    free = {
+        (topic, number)
+        for topic in {topic for member in vector["members"] for topic in member["topics"]}
+        for number in range(vector["topics"].get(topic, {"partitions": 0})["partitions"])
+    } - claims.keys()
+    assert free <= given.keys(), "what nobody claims is handed out at once"
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["id"])
+def test_members_say_of_themselves_what_java_members_say(vector: dict[str, Any]) -> None:
+    chosen = strategy(vector["strategy"])
+    for member in vector["members"]:
+        java = Subscription.decode(bytes.fromhex(vector["java"][member["id"]]["subscription_bytes"]))
+        once_assigned = "generation" in member
+        ours = write_claim(
+            chosen,
+            member["topics"],
+            owned=_grouped(member["owned"]) if once_assigned else None,
+            generation=member.get("generation", -1),
+            capacity=1.0,
+            rack=member.get("rack"),
+        )
+        if len(member["topics"]) == 1:  # Java's user data lists topics in the order of a hash map
+            assert ours.encode().hex() == vector["java"][member["id"]]["subscription_bytes"]
+        joined = JoinedMember(id=member["id"], instance_id=member.get("group_instance_id"), subscription=java)
+        assert read_claim(chosen, joined) == read_claim(
+            chosen,
+            JoinedMember(id=joined.id, instance_id=joined.instance_id, subscription=Subscription.decode(ours.encode())),
+        )
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["id"])
+def test_assignments_that_java_writes_are_read_as_java_meant_them(vector: dict[str, Any]) -> None:
+    for member, partitions in _java(vector).items():
+        read = Assignment.decode(bytes.fromhex(vector["java"][member]["assignment_bytes"]))
+        assert {topic: sorted(numbers) for topic, numbers in read.partitions.items()} == partitions
+        if len(partitions) == 1:  # of several, Java's order is that of a hash map
+            assert (
+                Assignment(partitions=dict(read.partitions)).encode().hex()
+                == vector["java"][member]["assignment_bytes"]
+            )
