@@ -1,0 +1,91 @@
+"""The working state of the weighted algorithm: who has what, and the operations that change it.
+
+Everything here is deterministic: ties go to the lower row or the member that is first in Kafka's order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from loadwise.assignor.model import NOBODY, Bools, Floats, GroupSnapshot, Ints, Owners
+
+
+class Board:
+    """An assignment in the making; P partitions, M members, K classes of topics."""
+
+    def __init__(self, group: GroupSnapshot, weight: Floats) -> None:
+        self.weight = weight
+        """float64[P]: load of each partition, none unknown."""
+        self.capacity = group.capacity
+        self.eligible = group.subscribers_of_class
+        """bool[K, M]: who may read each class."""
+        self.class_of = group.class_of
+        self.home = group.owner
+        """int32[P]: who owns each partition now, NOBODY if nobody does."""
+        self.owner: Owners = group.owner.copy()
+        """int32[P]: who is to have it; NOBODY while that is open."""
+        self.load = self.sum_of(group.owner)
+        self.pattern_of, self.misplaced = _locality(group)
+        self._rows: dict[int, Ints] = {}
+        self._by_owner: tuple[Ints, Ints] | None = None
+
+    @property
+    def level(self) -> Floats:
+        """float64[M]: load in relation to capacity."""
+        return self.load / self.capacity
+
+    def sum_of(self, owner: Owners) -> Floats:
+        """float64[M]: the load that members have in ``owner``."""
+        given = owner != NOBODY
+        return np.bincount(owner[given], self.weight[given], len(self.capacity)).astype(np.float64)
+
+    def assign_all(self, owner: Owners) -> None:
+        """Start over from another assignment."""
+        self.owner = owner.copy()
+        self.load = self.sum_of(owner)
+        self._rows.clear()
+        self._by_owner = None
+
+    def rows(self, member: int) -> Ints:
+        """The partitions that a member has, in no particular but in a deterministic order. O(P) the first time."""
+        known = self._rows.get(member)
+        if known is None:
+            if self._by_owner is None:
+                order = np.argsort(self.owner, kind="stable")
+                self._by_owner = order, np.searchsorted(self.owner[order], np.arange(len(self.capacity) + 1))
+            order, start = self._by_owner
+            known = self._rows[member] = order[start[member] : start[member + 1]]
+        return known
+
+    def move(self, rows: Ints, member: int) -> None:
+        """Give partitions that are one member's, or nobody's, to another (or to `NOBODY`)."""
+        if not len(rows):
+            return
+        giver = int(self.owner[rows[0]])
+        weight = float(self.weight[rows].sum())
+        if giver != NOBODY:
+            self._rows[giver] = np.setdiff1d(self.rows(giver), rows)
+            self.load[giver] -= weight
+        if member != NOBODY:
+            self._rows[member] = np.concatenate((self.rows(member), rows))
+            self.load[member] += weight
+        self.owner[rows] = member
+
+    def may_go(self, rows: Ints, member: int, *, keep_local: bool = False) -> Bools:
+        """Which partitions a member may read; with ``keep_local``, not those that would leave their rack by it."""
+        allowed: Bools = self.eligible[self.class_of[rows], member]
+        if keep_local and self.misplaced is not None and len(rows):
+            pattern = self.pattern_of[rows]
+            worse = self.misplaced[pattern, member] & ~self.misplaced[pattern, self.owner[rows]]
+            allowed &= ~worse
+        return allowed
+
+
+def _locality(group: GroupSnapshot) -> tuple[Owners, Bools | None]:
+    """Rack pattern of each row, int32[P], and who is misplaced for each, bool[patterns, M]; None without racks."""
+    racked = group.member_rack >= 0
+    if group.partition_racks is None or not racked.any():
+        return np.zeros(group.size, np.int32), None
+    pattern, pattern_of = np.unique(group.partition_racks, axis=0, return_inverse=True)
+    misplaced = ~pattern[:, group.member_rack] & racked & pattern.any(axis=1, keepdims=True)
+    return pattern_of.reshape(-1).astype(np.int32), misplaced

@@ -1,0 +1,65 @@
+"""Which partitions a member gives up: a set whose load is at least so much, and as little more as possible."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from loadwise.assignor.model import Bools, Floats, Ints
+
+_EXACT_UP_TO = 14
+
+
+def least_over(weight: Floats, amount: float) -> Ints:
+    """Indices of a set that weighs ``amount`` or more: the lightest such set; of equally light ones the smallest.
+
+    Exact for up to `_EXACT_UP_TO` weights, near that for more: the largest ones that fit are taken first, and the rest
+    of the amount is made up by one or two. All indices if they weigh less.
+    """
+    if amount <= 0:
+        return np.empty(0, np.int64)
+    if weight.sum() <= amount:
+        return np.arange(len(weight))
+    order = np.argsort(-weight, kind="stable")
+    heavy = weight[order]
+    if len(heavy) <= _EXACT_UP_TO:
+        sums, sets = _all_sets(heavy)
+        sums = np.where(sums >= amount, sums, np.inf)
+        lightest = np.flatnonzero(sums <= sums.min() * (1 + 1e-12))
+        return np.sort(order[sets[lightest[np.argmin(sets[lightest].sum(axis=1))]]])
+    best: tuple[float, list[int]] = (np.inf, [])
+    for skip in range(min(8, len(heavy))):
+        total, chosen = 0.0, []
+        for index in range(skip, len(heavy)):
+            if total + heavy[index] <= amount:
+                total += float(heavy[index])
+                chosen.append(index)
+        rest = np.setdiff1d(np.arange(len(heavy)), chosen)
+        if total < amount:
+            total, last = _make_up(heavy, rest, amount, total)
+            chosen = chosen + last
+        if total < best[0]:
+            best = (total, chosen)
+    return np.sort(order[best[1]])
+
+
+def _make_up(heavy: Floats, rest: Ints, amount: float, total: float) -> tuple[float, list[int]]:
+    """The one or two of the rest that bring ``total`` just to ``amount``."""
+    missing = amount - total
+    single = rest[heavy[rest] >= missing]
+    best: tuple[float, list[int]] = (np.inf, [])
+    if len(single):
+        lightest = int(single[np.argmin(heavy[single])])
+        best = (total + float(heavy[lightest]), [lightest])
+    few = rest[-64:]  # they come heaviest first
+    first, second = np.triu_indices(len(few), 1)
+    sums = heavy[few[first]] + heavy[few[second]]
+    sums = np.where(sums >= missing, sums, np.inf)
+    if len(sums) and total + sums.min() < best[0]:
+        pair = int(np.argmin(sums))
+        best = (total + float(sums[pair]), [int(few[first[pair]]), int(few[second[pair]])])
+    return best
+
+
+def _all_sets(weight: Floats) -> tuple[Floats, Bools]:
+    sets = (np.arange(2 ** len(weight))[:, np.newaxis] >> np.arange(len(weight))) & 1 == 1
+    return sets @ weight, sets
