@@ -21,68 +21,78 @@ _BY_ID = 10
 _NOTHING = CommittedOffset(-1, -1, "")
 _Topic = OffsetFetchResponse.OffsetFetchResponseTopic
 _Group = OffsetFetchResponse.OffsetFetchResponseGroup
+_GroupTopic = _Group.OffsetFetchResponseTopics
 
 
 def handle(call: Call, broker: Broker) -> Message:
     """Look every group's partitions up; one without a commit has offset -1. A group that is not there has none."""
     body = call.body
     if call.version < _MANY_GROUPS:
-        error = ErrorCode.NONE if body.group_id else ErrorCode.INVALID_GROUP_ID
-        topics = [] if error else _topics(call, broker, body.group_id, body.topics)
-        return call.response(throttle_time_ms=0, topics=topics, error_code=error)
+        if not body.group_id:
+            return call.response(throttle_time_ms=0, topics=[], error_code=ErrorCode.INVALID_GROUP_ID)
+        topics = _of_one_group(broker, body)
+        return call.response(throttle_time_ms=0, topics=topics, error_code=ErrorCode.NONE)
     groups = []
-    for each in body.groups:
-        error = ErrorCode.NONE if each.group_id else ErrorCode.INVALID_GROUP_ID
-        topics = [] if error else _topics(call, broker, each.group_id, each.topics)
-        groups.append(_Group(group_id=each.group_id, topics=topics, error_code=error))
+    for group in body.groups:
+        error = ErrorCode.NONE if group.group_id else ErrorCode.INVALID_GROUP_ID
+        topics = [] if error else _of_group(call, broker, group)
+        groups.append(_Group(group_id=group.group_id, topics=topics, error_code=error))
     return call.response(throttle_time_ms=0, groups=groups)
 
 
-def _topics(call: Call, broker: Broker, group_id: str, wanted: list[Message] | None) -> list[Message]:
-    committed = broker.groups.offsets.of(group_id)
-    row = _Topic if call.version < _MANY_GROUPS else _Group.OffsetFetchResponseTopics
-    if wanted is None:
-        by_topic: dict[str, list[int]] = {}
-        for partition in committed:
-            by_topic.setdefault(partition.topic, []).append(partition.number)
-        return [
-            row(name=name, topic_id=_id(broker, name), partitions=_partitions(row, committed, name, indexes))
-            for name, indexes in by_topic.items()
-            if call.version < _BY_ID or _id(broker, name) is not None
-        ]
+def _of_one_group(broker: Broker, body: Message) -> list[Message]:
+    committed = broker.groups.offsets.of(body.group_id)
+    row = _Topic.OffsetFetchResponsePartition
+    if body.topics is None:
+        wanted = list(_by_topic(committed).items())
+    else:
+        wanted = [(topic.name, topic.partition_indexes) for topic in body.topics]
+    return [_Topic(name=name, partitions=_partitions(row, committed, name, numbers)) for name, numbers in wanted]
+
+
+def _of_group(call: Call, broker: Broker, group: Message) -> list[Message]:
+    committed = broker.groups.offsets.of(group.group_id)
+    row = _GroupTopic.OffsetFetchResponsePartitions
     topics = []
-    for topic in wanted:
-        name = topic.name
+    if group.topics is None:
+        for name, numbers in _by_topic(committed).items():
+            found = broker.topics.get(name)
+            if found is not None:
+                partitions = _partitions(row, committed, name, numbers)
+                topics.append(_GroupTopic(name=name, topic_id=found.id, partitions=partitions))
+        return topics
+    for topic in group.topics:
         error = ErrorCode.NONE
+        name = topic.name
         if call.version >= _BY_ID:
             found = broker.topics.get_by_id(topic.topic_id)
-            name = "" if found is None else found.name
             error = ErrorCode.UNKNOWN_TOPIC_ID if found is None else ErrorCode.NONE
+            name = "" if found is None else found.name
         partitions = _partitions(row, committed, name, topic.partition_indexes, error)
-        topics.append(row(name=name, topic_id=topic.topic_id, partitions=partitions))
+        topics.append(_GroupTopic(name=name, topic_id=topic.topic_id, partitions=partitions))
     return topics
 
 
-def _id(broker: Broker, name: str) -> object:
-    topic = broker.topics.get(name)
-    return None if topic is None else topic.id
+def _by_topic(committed: Mapping[Partition, CommittedOffset]) -> dict[str, list[int]]:
+    by_topic: dict[str, list[int]] = {}
+    for partition in committed:
+        by_topic.setdefault(partition.topic, []).append(partition.number)
+    return by_topic
 
 
 def _partitions(
-    topic_row: Message,
+    row: Message,
     committed: Mapping[Partition, CommittedOffset],
-    name: str,
-    indexes: Iterable[int],
+    topic: str,
+    numbers: Iterable[int],
     error: ErrorCode = ErrorCode.NONE,
 ) -> list[Message]:
-    is_single = topic_row is _Topic
-    row = topic_row.OffsetFetchResponsePartition if is_single else topic_row.OffsetFetchResponsePartitions
     partitions = []
-    for index in indexes:
-        found = committed.get(Partition(name, index), _NOTHING)
+    for number in numbers:
+        found = committed.get(Partition(topic, number), _NOTHING)
         partitions.append(
             row(
-                partition_index=index,
+                partition_index=number,
                 committed_offset=found.offset,
                 committed_leader_epoch=found.leader_epoch,
                 metadata=found.metadata,

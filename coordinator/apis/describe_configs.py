@@ -1,0 +1,107 @@
+"""DescribeConfigs (32): the settings of topics and of the broker.
+
+v1 synonyms and sources; v2 throttled after the response; v3 documentation and types; v4 flexible.
+
+A topic has what its creator gave it and the few settings that are real here; the broker those that it runs with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+
+from kafka.protocol.admin import DescribeConfigsRequest, DescribeConfigsResponse
+
+from loadwise.coordinator.broker import NODE_ID, Broker
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import Api
+
+_TOPIC = 2
+_BROKER = 4
+_Result = DescribeConfigsResponse.DescribeConfigsResult
+
+
+class _Source(IntEnum):
+    """Where a value comes from (``DescribeConfigsResponse.ConfigSource``)."""
+
+    TOPIC = 1
+    STATIC_BROKER = 4
+    DEFAULT = 5
+
+
+def handle(call: Call, broker: Broker) -> Message:
+    """Describe each resource by itself."""
+    return call.response(throttle_time_ms=0, results=[_describe(broker, each) for each in call.body.resources])
+
+
+def _describe(broker: Broker, resource: Message) -> Message:
+    error, message = ErrorCode.NONE, None
+    configs: dict[str, tuple[str, _Source]] = {}
+    name = resource.resource_name
+    if resource.resource_type == _TOPIC:
+        topic = broker.topics.get(name)
+        if topic is None:
+            error, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}"
+        else:
+            configs = _sourced(_topic_defaults(broker), _Source.DEFAULT) | _sourced(topic.configs, _Source.TOPIC)
+    elif resource.resource_type == _BROKER:
+        if name in {"", str(NODE_ID)}:
+            configs = _sourced(_broker_settings(broker), _Source.STATIC_BROKER)
+        else:
+            error, message = ErrorCode.INVALID_REQUEST, f"there is no broker {name!r}, only {NODE_ID}"
+    else:
+        error, message = ErrorCode.INVALID_REQUEST, f"resource type {resource.resource_type} has no settings here"
+    wanted = resource.configuration_keys
+    return _Result(
+        error_code=error,
+        error_message=message,
+        resource_type=resource.resource_type,
+        resource_name=name,
+        configs=[_row(key, *config) for key, config in configs.items() if wanted is None or key in wanted],
+    )
+
+
+def _topic_defaults(broker: Broker) -> Mapping[str, str]:
+    return {
+        "cleanup.policy": "delete",
+        "compression.type": "producer",
+        "max.message.bytes": str(broker.settings.max_batch_bytes),
+        "message.timestamp.type": "CreateTime",
+        "retention.bytes": "-1",
+        "retention.ms": "-1",
+    }
+
+
+def _broker_settings(broker: Broker) -> Mapping[str, str]:
+    settings = broker.settings
+    return {
+        "auto.create.topics.enable": str(settings.auto_create_topics).lower(),
+        "group.initial.rebalance.delay.ms": str(settings.groups.initial_rebalance_delay_ms),
+        "group.max.session.timeout.ms": str(settings.groups.max_session_timeout_ms),
+        "group.max.size": str(settings.groups.max_size),
+        "group.min.session.timeout.ms": str(settings.groups.min_session_timeout_ms),
+        "message.max.bytes": str(settings.max_batch_bytes),
+        "node.id": str(NODE_ID),
+        "num.partitions": str(settings.default_partitions),
+    }
+
+
+def _sourced(configs: Mapping[str, str], source: _Source) -> dict[str, tuple[str, _Source]]:
+    return {key: (value, source) for key, value in configs.items()}
+
+
+def _row(key: str, value: str, source: _Source) -> Message:
+    return _Result.DescribeConfigsResourceResult(
+        name=key,
+        value=value,
+        read_only=True,  # AlterConfigs is not served
+        config_source=source,
+        is_sensitive=False,
+        synonyms=[],
+        config_type=2,  # STRING
+        documentation=None,
+    )
+
+
+SERVICE = Service(Api.of(DescribeConfigsRequest, DescribeConfigsResponse), handle)

@@ -1,0 +1,60 @@
+"""OffsetDelete (47): an administrator deletes what a group committed for topics that it does not read (KIP-496)."""
+
+from __future__ import annotations
+
+from kafka.protocol.consumer import OffsetDeleteRequest, OffsetDeleteResponse
+
+from loadwise.coordinator.broker import Broker
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.classic import ClassicGroup
+from loadwise.coordinator.offsets import Partition
+from loadwise.protocol.consumer import PROTOCOL_TYPE, Subscription
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.errors import MalformedBytesError
+from loadwise.protocol.messages import Api
+
+_Topic = OffsetDeleteResponse.OffsetDeleteResponseTopic
+
+
+def handle(call: Call, broker: Broker) -> Message:
+    """Delete per partition; a topic that a member subscribes to keeps its offsets."""
+    group_id = call.body.group_id
+    group = broker.groups.get(group_id)
+    if group is None:
+        return _refused(call, ErrorCode.GROUP_ID_NOT_FOUND if group_id else ErrorCode.INVALID_GROUP_ID)
+    if group.members and group.protocol_type != PROTOCOL_TYPE:
+        return _refused(call, ErrorCode.NON_EMPTY_GROUP)
+    topics = []
+    for topic in call.body.topics:
+        error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if _subscribes(group, topic.name) else ErrorCode.NONE
+        partitions = []
+        for each in topic.partitions:
+            outcome = error
+            if broker.topics.log(topic.name, each.partition_index) is None:
+                outcome = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif error is ErrorCode.NONE:
+                broker.groups.forget_offsets(group_id, [Partition(topic.name, each.partition_index)])
+            row = _Topic.OffsetDeleteResponsePartition
+            partitions.append(row(partition_index=each.partition_index, error_code=outcome))
+        topics.append(_Topic(name=topic.name, partitions=partitions))
+    return call.response(error_code=ErrorCode.NONE, throttle_time_ms=0, topics=topics)
+
+
+def _refused(call: Call, error: ErrorCode) -> Message:
+    return call.response(error_code=error, throttle_time_ms=0, topics=[])
+
+
+def _subscribes(group: ClassicGroup, topic: str) -> bool:
+    """Whether a member reads the topic; a member whose subscription cannot be read counts as reading all."""
+    if group.protocol_name is None:
+        return bool(group.members)  # they have joined, but not agreed on anything yet
+    for member in group.members.values():
+        try:
+            if topic in Subscription.decode(member.metadata(group.protocol_name)).topics:
+                return True
+        except (MalformedBytesError, KeyError):
+            return True
+    return False
+
+
+SERVICE = Service(Api.of(OffsetDeleteRequest, OffsetDeleteResponse), handle)
