@@ -35,6 +35,8 @@ CONFIG: Mapping[str, Any] = {
     "session_timeout_ms": 10_000,
     # A fetch for drained partitions is parked by the broker for this long, and holds up the one for the others.
     "fetch_max_wait_ms": 50,
+    # The fourth member is placed by lag of this age: a run lasts seconds where real groups live for days.
+    "lag_interval_s": 0.5,
 }
 """What every consumer is made with, whichever its client."""
 
@@ -114,8 +116,7 @@ def run_kafka_python(args: argparse.Namespace, orders: Orders, report: Reporter)
 
     report.say(Ready())
     orders.join.wait()
-    consumer = kafka_consumer(assignor=args.assignor, **_config(args))
-    consumer.subscribe([args.topic])
+    consumer = kafka_consumer(args.topic, **_config(args))
     bucket: TokenBucket | None = None
     while not orders.stop.is_set():
         report.state(
@@ -147,7 +148,7 @@ async def run_aiokafka(args: argparse.Namespace, orders: Orders, report: Reporte
 
     report.say(Ready())
     await asyncio.to_thread(orders.join.wait)
-    consumer = aiokafka_consumer(args.topic, assignor=args.assignor, **_config(args))
+    consumer = aiokafka_consumer(args.topic, **_config(args))
     await consumer.start()
     try:
         bucket: TokenBucket | None = None
@@ -178,6 +179,7 @@ def _bucket(rate_per_s: float) -> TokenBucket:
 def _config(args: argparse.Namespace) -> dict[str, Any]:
     return {
         **CONFIG,
+        "assignor": args.assignor,
         "bootstrap_servers": args.bootstrap_servers,
         "group_id": args.group,
         # Member ids begin with the client id, and Kafka orders members by id: member 1 comes first.
