@@ -144,7 +144,7 @@ class SourceOptions:
     poll_timeout_ms: int = DEFAULT_POLL_TIMEOUT_MS
     """How long a task waits for a record before it fails. Spark's default is ``spark.network.timeout``: 120 s."""
     ignored: tuple[str, ...] = ()
-    """Options that were given and say nothing about a batch query."""
+    """Options that were given and change nothing, each with the reason."""
 
 
 def parse(given: Mapping[str, str]) -> SourceOptions:
@@ -163,13 +163,16 @@ def parse(given: Mapping[str, str]) -> SourceOptions:
             options[spelling[lower]] = value
         else:
             raise _unknown(name)
+    ignored = [f"{name} (says nothing about a batch query)" for name in STREAMING_ONLY if name in options]
     if "groupIdPrefix" in options and "group.id" in java:
-        raise OptionError("groupIdPrefix", "goes against kafka.group.id; give one of the two")
+        ignored.append("groupIdPrefix (kafka.group.id is given)")
+    starting, ending = _starting(options), _ending(options)
+    _refuse_backwards(starting, ending)
     return SourceOptions(
         topics=_topics(options),
         client=translate(java),
-        starting=_starting(options),
-        ending=_ending(options),
+        starting=starting,
+        ending=ending,
         assignor=options.get("assignor", DEFAULT_ASSIGNOR).strip(),
         num_tasks=_number(options, "numTasks") or _number(options, "minPartitions"),
         split=_flag(options, "split", default=True),
@@ -178,7 +181,7 @@ def parse(given: Mapping[str, str]) -> SourceOptions:
         include_headers=_flag(options, "includeHeaders", default=False),
         group_id_prefix=options.get("groupIdPrefix", DEFAULT_GROUP_ID_PREFIX),
         poll_timeout_ms=_number(options, "kafkaConsumer.pollTimeoutMs") or DEFAULT_POLL_TIMEOUT_MS,
-        ignored=tuple(name for name in STREAMING_ONLY if name in options),
+        ignored=tuple(ignored),
     )
 
 
@@ -282,6 +285,15 @@ def _refuse_end(bound: Bound, end: int, why: str) -> None:
         for (topic, partition), offset in bound.offsets.items():
             if offset == end:
                 raise OptionError(bound.option, f"{offset} for {topic}-{partition} {why}")
+
+
+def _refuse_backwards(starting: Bound, ending: Bound) -> None:
+    if isinstance(starting, Specific) and isinstance(ending, Specific):
+        for place, start in starting.offsets.items():
+            end = ending.offsets.get(place, LATEST)
+            if start > end >= 0:
+                where = f"{place.topic}-{place.partition}"
+                raise OptionError(starting.option, f"{where} starts at {start}, behind {end}, its {ending.option}")
 
 
 def _by_partition(option: str, text: str, form: str, *, least: int) -> dict[TopicPartition, int]:

@@ -14,7 +14,7 @@ streaming is missing, and says so.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import Any, NoReturn
 
@@ -39,31 +39,21 @@ logger = logging.getLogger(__name__)
 class LoadwiseDataSource(DataSource):
     """Kafka topics as a DataFrame whose tasks follow an assignment."""
 
-    def __init__(self, options: MutableMapping[str, str]) -> None:
-        """Keep the options, and refuse wrong ones: with a schema of the user's, nothing else of ours runs in load().
-
-        Raises `OptionError`, `MissingDependencyError`.
-        """
-        super().__init__(options)
-        for module, name in (("confluent_kafka", "confluent-kafka"), ("pyarrow", "pyarrow")):
-            if find_spec(module) is None:
-                raise MissingDependencyError(
-                    f"format('loadwise') needs {name}, which is not installed: pip install 'loadwise[spark]'"
-                )
-        assignor_named(parse(options).assignor)
-
     @classmethod
     def name(cls) -> str:
         """The name for ``format()``."""
         return "loadwise"
 
     def schema(self) -> StructType:
-        """The columns of Spark's Kafka integration."""
-        return full_schema(include_headers=parse(self.options).include_headers)
+        """The columns of Spark's Kafka integration. Raises what `checked` raises: this is what load() runs."""
+        return full_schema(include_headers=checked(self.options).include_headers)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A batch reader for the columns that are wanted. Raises `SchemaError`."""
-        options = parse(self.options)
+        """A batch reader for the columns that are wanted. Raises `SchemaError`, and what `checked` raises.
+
+        With a schema of the user's, Spark calls nothing of ours in load(): then this is the first to see the options.
+        """
+        options = checked(self.options)
         check_schema(schema, include_headers=options.include_headers)
         return LoadwiseReader(options, schema)
 
@@ -91,26 +81,42 @@ class LoadwiseReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The records of one task as Arrow batches. Raises what `loadwise.spark_source.reader.read_task` raises."""
-        from loadwise.spark_source.reader import read_task  # noqa: PLC0415 - needs confluent-kafka: see __init__
+        from loadwise.spark_source.reader import read_task  # noqa: PLC0415 - needs confluent-kafka: see checked
 
         task: Task = partition.value
         return read_task(task, self._options, BatchBuilder(self._schema))
 
 
+def checked(options: Mapping[str, str]) -> SourceOptions:
+    """The options of a query that can be tried: all are right, and what it takes is installed.
+
+    Raises `OptionError`, `MissingDependencyError`.
+    """
+    for module, name in (("confluent_kafka", "confluent-kafka"), ("pyarrow", "pyarrow")):
+        if find_spec(module) is None:
+            raise MissingDependencyError(
+                f"format('loadwise') needs {name}, which is not installed: pip install 'loadwise[spark]'"
+            )
+    parsed = parse(options)
+    assignor_named(parsed.assignor)
+    return parsed
+
+
 def planned(options: Mapping[str, str]) -> Plan:
     """The plan that a query with these options would have now: to look at, without Spark.
 
-    Raises `OptionError`, and what `loadwise.spark_source.offsets.resolve` and `loadwise.spark_source.plan.plan` raise.
+    Raises what `checked`, `loadwise.spark_source.offsets.resolve` and
+    `loadwise.spark_source.plan.plan` raise.
     """
-    return planned_by(parse(options))
+    return planned_by(checked(options))
 
 
 def planned_by(options: SourceOptions) -> Plan:
     """As `planned`, of options that were parsed."""
-    from loadwise.spark_source.offsets import resolve  # noqa: PLC0415 - needs confluent-kafka: see __init__
+    from loadwise.spark_source.offsets import resolve  # noqa: PLC0415 - needs confluent-kafka: see checked
 
     if options.ignored:
-        logger.warning("a batch query ignores %s", ", ".join(options.ignored))
+        logger.warning("ignored options: %s", ", ".join(options.ignored))
     return plan(
         resolve(options),
         assignor_named(options.assignor),

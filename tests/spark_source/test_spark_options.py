@@ -70,8 +70,13 @@ def test_num_tasks_goes_before_min_partitions():
     assert parse({**MINIMAL, "minPartitions": "24", "numTasks": "8"}).num_tasks == 8
 
 
-def test_what_is_only_for_streams_is_kept_aside():
-    assert parse({**MINIMAL, "maxoffsetspertrigger": "10"}).ignored == ("maxOffsetsPerTrigger",)
+def test_what_changes_nothing_is_named():
+    given = {**MINIMAL, "maxoffsetspertrigger": "10", "groupIdPrefix": "a", "kafka.group.id": "b"}
+    assert parse(given).ignored == (
+        "maxOffsetsPerTrigger (says nothing about a batch query)",
+        "groupIdPrefix (kafka.group.id is given)",
+    )
+    assert parse(given).client.settings["group.id"] == "b"
 
 
 @pytest.mark.parametrize(
@@ -104,7 +109,11 @@ def test_what_is_only_for_streams_is_kept_aside():
         ({"numTasks": "two"}, "numTasks", "whole number"),
         ({"costPerRecord": '{"flights": 0}'}, "costPerRecord", "above 0"),
         ({"costPerRecord": "2"}, "costPerRecord", "JSON like"),
-        ({"groupIdPrefix": "a", "kafka.group.id": "b"}, "groupIdPrefix", "kafka.group.id"),
+        (
+            {"startingOffsets": '{"flights":{"0":5}}', "endingOffsets": '{"flights":{"0":4}}'},
+            "startingOffsets",
+            "flights-0 starts at 5, behind 4, its endingOffsets",
+        ),
         ({"kafka.auto.offset.reset": "latest"}, "kafka.auto.offset.reset", "startingOffsets"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else None,

@@ -1,0 +1,110 @@
+"""What the Spark tests share: one Spark session, topics with records in them, a real Kafka where one is asked for."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+import loadwise
+
+NO_JDK = "needs a JDK 17 or later: apt-get install openjdk-17-jre-headless"
+NO_KAFKA = "needs a real Apache Kafka: set LOADWISE_KAFKA to jars, docker or host:port"
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A local Spark with two task slots, shared by all tests; its JVM is gone when they are done."""
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip(NO_JDK)
+    pytest.importorskip("pyspark", reason="needs PySpark: pip install 'loadwise[spark]'")
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    # Spark's Python processes inherit the JVM's environment: they find loadwise and own_assignor.py by this path.
+    packages = [str(Path(loadwise.__file__).parents[1]), str(Path(__file__).parent)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([*packages, os.environ.get("PYTHONPATH", "")]))
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        session = (
+            SparkSession.builder.master("local[2]")
+            .appName("loadwise tests")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.driver.memory", "512m")
+            # Most of what Spark does here it does once: the second compiler would cost more than it gives.
+            .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.sql.shuffle.partitions", "1")
+            .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+            .getOrCreate()
+        )
+        session.sparkContext.setLogLevel("OFF")  # the errors that tests provoke are asserted, not printed
+        yield session
+        session.stop()
+    # stop() ends the application but not its JVM, which waits for its standard input to close.
+    gateway = SparkContext._gateway
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(30)
+    SparkContext._gateway = SparkContext._jvm = None
+
+
+@pytest.fixture(scope="session")
+def apache_kafka() -> Iterator[str]:
+    """The address of a real Kafka, for what our coordinator does not do: transactions, deleted records."""
+    if not os.environ.get("LOADWISE_KAFKA"):
+        pytest.skip(NO_KAFKA)
+    import broker
+
+    with broker.apache_kafka() as address:
+        yield address
+
+
+@dataclass
+class Topic:
+    """A topic, and what was written to it."""
+
+    bootstrap_servers: str
+    name: str
+    written: list[tuple[bytes | None, bytes | None, int]] = field(default_factory=list)
+    """Key, value and partition of each record, by partition in the order of offsets."""
+
+    def options(self, **more: object) -> dict[str, str]:
+        """The options that read it; ``__`` in a name stands for a dot."""
+        mine = {"kafka.bootstrap.servers": self.bootstrap_servers, "subscribe": self.name}
+        return mine | {name.replace("__", "."): str(value) for name, value in more.items()}
+
+    def write(self, sizes: Sequence[int], **more: Any) -> None:
+        """Write ``sizes[i]`` records to partition i, with a real producer."""
+        producer = Producer({"bootstrap.servers": self.bootstrap_servers, "linger.ms": 5})
+        for partition, size in enumerate(sizes):
+            for number in range(size):
+                key = f"{partition}/{number}".encode()
+                value = b"v" * (number % 50)
+                producer.produce(self.name, value, key, partition, **more)
+                self.written.append((key, value, partition))
+        assert producer.flush(30) == 0
+
+
+@pytest.fixture
+def topic(coordinator, topic_name: str) -> Callable[..., Topic]:
+    """Makes a topic with so many records in each partition: ``topic([100, 0, 20])``."""
+
+    def make(sizes: Sequence[int], **more: Any) -> Topic:
+        coordinator.create_topic(topic_name, len(sizes))
+        made = Topic(coordinator.bootstrap_servers, topic_name)
+        made.write(sizes, **more)
+        return made
+
+    return make
