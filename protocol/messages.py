@@ -4,13 +4,13 @@ Built on kafka-python's classes, which are generated from Kafka's own schemas. T
 as well as the other way round, skip unknown tagged fields, and know the header of ApiVersions responses (always v0,
 KIP-511). What they lack for a server is here: a registry of requests, a strict decoder, one error type.
 
-- Their ``decode`` accepts bytes that end early (a slice past the end is short, not an error) and does not say how far
-  it read; so the compiled decoder underneath is called, and its end compared with the frame's.
+- Their ``decode`` accepts bytes that end early (a slice past the end is short, not an error), does not say how far it
+  read, and can be kept busy for hours: `loadwise.protocol.decoders` takes the compiled decoder underneath.
 - It reads null in fields that may not be null: `loadwise.protocol.nulls`.
 - A default list in a response is one list for all instances: always give lists to the constructor.
 - The version has to be given when a response is made, not when it is encoded.
 
-Measured on one busy core: 4.1 µs to decode a Heartbeat v4 and 9.5 µs to encode its response.
+Measured on one core of a busy machine: 6 µs to decode a Heartbeat v4 and 19 µs to encode its response.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from loadwise.protocol.decoders import decoder
 from loadwise.protocol.errors import RequestError, UnknownApiError, UnsupportedVersionError
 from loadwise.protocol.nulls import null_check
 
@@ -104,10 +105,7 @@ def decode_request(frame: bytes, apis: Mapping[int, Api]) -> Request:
         client_id, start = _read_client_id(frame, client_id_length)
         if flexible:
             start = _skip_tagged_fields(frame, start)
-        decode = api.request._struct.compiled_decode_from(
-            version, compact=flexible, tagged=flexible, data_class=api.request
-        )
-        body, end = decode(memoryview(frame), start)
+        body, end = decoder(api.request, version)(memoryview(frame), start)
     except _DECODER_FAILURES as problem:
         raise RequestError(f"{api.name} v{version} does not parse: {problem}") from problem
     if end != len(frame):

@@ -27,7 +27,7 @@ def take(client: KafkaConsumer, count: int, within_s: float = 20) -> list[bytes]
     values: list[bytes] = []
     while len(values) < count:
         assert time.monotonic() < deadline, f"{len(values)} of {count} records came in {within_s} s"
-        for records in client.poll(100, max_records=count - len(values)).values():
+        for records in client.poll(1000, max_records=count - len(values)).values():
             values += [record.value for record in records]
     return values
 

@@ -1,0 +1,257 @@
+"""The classic group under a random walk: whatever clients do, and whenever, some things always hold."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from loadwise.coordinator.classic import ClassicGroup, GroupLimits, GroupState
+from loadwise.coordinator.effects import Append, JoinReply, Reply
+from loadwise.coordinator.events import (
+    NO_MEMBER_ID,
+    Delete,
+    Event,
+    Heartbeat,
+    Join,
+    Leave,
+    Leaver,
+    Protocol,
+    Sync,
+    Tick,
+)
+from loadwise.coordinator.records import GroupRecord, GroupTombstone, Record
+from loadwise.protocol.error_codes import ErrorCode
+
+PROTOCOLS = st.lists(
+    st.builds(Protocol, st.sampled_from(["range", "sticky", "weighted"]), st.sampled_from([b"a", b"b"])),
+    min_size=1,
+    max_size=3,
+    unique_by=lambda protocol: protocol.name,
+)
+INSTANCES = st.sampled_from([None, None, "i1", "i2"])
+SESSIONS = st.sampled_from([10, 50, 1000])
+REBALANCES = st.sampled_from([-1, 0, 20, 100, 3000])
+
+
+class Walk(RuleBasedStateMachine):
+    """Clients that join, sync, beat, leave and lag behind in any order; time that goes on by any steps."""
+
+    @initialize(delay=st.sampled_from([0, 30]), max_size=st.sampled_from([2, 100]))
+    def start(self, delay: int, max_size: int) -> None:
+        limits = GroupLimits(initial_rebalance_delay_ms=delay, max_size=max_size, new_member_join_timeout_ms=5000)
+        self.group = ClassicGroup("g", limits)
+        self.now_ms = 1_000_000
+        self.tokens = count(1)
+        self.fresh = count(1)
+        self.waiting: set[int] = set()
+        self.ids: list[str] = ["never-given-out"]
+        self.generation = 0
+        self.kept: Record = self.group.record()
+
+    # ---- what may happen ----
+
+    @rule(instance=INSTANCES, protocols=PROTOCOLS, session=SESSIONS, rebalance=REBALANCES, new=st.booleans())
+    def join_without_id(
+        self, instance: str | None, protocols: list[Protocol], session: int, rebalance: int, new: bool
+    ) -> None:
+        self._join(NO_MEMBER_ID, instance, protocols, session, rebalance, new=new)
+
+    @rule(data=st.data(), protocols=PROTOCOLS, session=SESSIONS, rebalance=REBALANCES, new=st.booleans())
+    def join_with_id(
+        self, data: st.DataObject, protocols: list[Protocol], session: int, rebalance: int, new: bool
+    ) -> None:
+        member_id = data.draw(st.sampled_from(self.ids))
+        self._join(member_id, self._instance(data, member_id), protocols, session, rebalance, new=new)
+
+    @rule(data=st.data())
+    def join_again_unchanged(self, data: st.DataObject) -> None:
+        member_id = data.draw(st.sampled_from(self.ids))
+        member = self.group.members.get(member_id)
+        if member is not None:
+            self._join(member_id, member.instance_id, list(member.protocols), 1000, 3000, new=True)
+
+    @rule(data=st.data(), lag=st.sampled_from([0, 0, 0, 1]), name=st.sampled_from([None, None, "range"]))
+    def sync(self, data: st.DataObject, lag: int, name: str | None) -> None:
+        member_id = data.draw(st.sampled_from(self.ids))
+        self._handle(
+            Sync(
+                token=self._token(),
+                member_id=member_id,
+                instance_id=self._instance(data, member_id),
+                generation=self.group.generation - lag,
+                protocol_type=None,
+                protocol_name=name,
+                assignments=[(each, each.encode()) for each in self.ids[1:]],
+            )
+        )
+
+    @precondition(lambda self: self.group.leader is not None)
+    @rule(others=st.booleans())
+    def those_who_should_sync_do(self, others: bool) -> None:
+        ids = list(self.group.members) if others else [self.group.leader]
+        for member_id in ids:
+            member = self.group.members.get(member_id)
+            if member is not None:
+                self._handle(
+                    Sync(
+                        token=self._token(),
+                        member_id=member_id,
+                        instance_id=member.instance_id,
+                        generation=self.group.generation,
+                        protocol_type="consumer",
+                        protocol_name=self.group.protocol_name,
+                        assignments=[(each, each.encode()) for each in self.group.members],
+                    )
+                )
+
+    @precondition(lambda self: self.group.state is GroupState.PREPARING_REBALANCE)
+    @rule()
+    def everybody_rejoins(self) -> None:
+        for member in list(self.group.members.values()):
+            if member.join_token is None:
+                self._join(member.member_id, member.instance_id, list(member.protocols), 1000, 3000, new=True)
+
+    @rule(data=st.data(), lag=st.sampled_from([0, 0, 1]))
+    def heartbeat(self, data: st.DataObject, lag: int) -> None:
+        member_id = data.draw(st.sampled_from(self.ids))
+        generation = self.group.generation - lag
+        instance = self._instance(data, member_id)
+        self._handle(Heartbeat(token=self._token(), member_id=member_id, instance_id=instance, generation=generation))
+
+    @rule(data=st.data(), others=st.integers(0, 1))
+    def leave(self, data: st.DataObject, others: int) -> None:
+        ids = data.draw(st.lists(st.sampled_from(self.ids), min_size=1, max_size=1 + others))
+        leavers = [Leaver(member_id, self._instance(data, member_id)) for member_id in ids]
+        self._handle(Leave(token=self._token(), leavers=leavers))
+
+    @rule(instance=st.sampled_from(["i1", "i2"]))
+    def remove_instance(self, instance: str) -> None:
+        self._handle(Leave(token=self._token(), leavers=[Leaver(NO_MEMBER_ID, instance)]))
+
+    @precondition(lambda self: self.group.state is GroupState.EMPTY)
+    @rule(really=st.integers(0, 9))
+    def delete(self, really: int) -> None:
+        if really == 0:
+            self._handle(Delete(token=self._token()))
+
+    @rule(step=st.sampled_from([1, 9, 30, 200, 4000]))
+    def time_goes_on(self, step: int) -> None:
+        self.now_ms += step
+        self._handle(Tick())
+
+    @rule()
+    def time_goes_on_to_the_deadline(self) -> None:
+        if self.group.next_deadline_ms is not None:
+            self.now_ms = max(self.now_ms, self.group.next_deadline_ms)
+            self._handle(Tick())
+
+    # ---- what always holds ----
+
+    @invariant()
+    def whoever_waits_is_known(self) -> None:
+        parked = [member.join_token for member in self.group.members.values()]
+        parked += [member.sync_token for member in self.group.members.values()]
+        assert sorted(token for token in parked if token is not None) == sorted(self.waiting)
+
+    @invariant()
+    def a_deadline_lies_ahead(self) -> None:
+        deadline = self.group.next_deadline_ms
+        if self.group.members or self.waiting:
+            assert deadline is not None
+        assert deadline is None or deadline > self.now_ms
+
+    @invariant()
+    def the_state_fits_the_members(self) -> None:
+        group = self.group
+        joins = [member.join_token is not None for member in group.members.values()]
+        match group.state:
+            case GroupState.EMPTY | GroupState.DEAD:
+                assert not group.members
+            case GroupState.COMPLETING_REBALANCE | GroupState.STABLE:
+                assert group.members
+                assert not any(joins)
+        assert (group.leader in group.members) if group.members else group.leader is None
+        instances = [member.instance_id for member in group.members.values() if member.instance_id is not None]
+        assert len(set(instances)) == len(instances)
+        assert len(group.members) <= group.limits.max_size or group.state is GroupState.PREPARING_REBALANCE
+
+    @invariant()
+    def replay_gives_the_same(self) -> None:
+        if isinstance(self.kept, GroupRecord) and self.group.state in {GroupState.STABLE, GroupState.EMPTY}:
+            replayed = ClassicGroup.replay(self.kept, self.now_ms, self.group.limits)
+            assert replayed.record() == self.group.record()
+            assert replayed.state is self.group.state
+        assert (self.group.state is GroupState.DEAD) == isinstance(self.kept, GroupTombstone)
+
+    def teardown(self) -> None:
+        if not hasattr(self, "group"):
+            return
+        for _ in range(1000):
+            if self.group.next_deadline_ms is None:
+                break
+            self.now_ms = self.group.next_deadline_ms
+            self._handle(Tick())
+        assert self.group.state in {GroupState.EMPTY, GroupState.DEAD}, "time alone did not drain the group"
+        assert not self.waiting
+
+    # ---- how it is driven ----
+
+    def _join(
+        self,
+        member_id: str,
+        instance: str | None,
+        protocols: list[Protocol],
+        session: int,
+        rebalance: int,
+        *,
+        new: bool,
+    ) -> None:
+        self._handle(
+            Join(
+                token=self._token(),
+                member_id=member_id,
+                instance_id=instance,
+                fresh_member_id=f"m{next(self.fresh)}",
+                client_id="c",
+                client_host="/h",
+                protocol_type="consumer",
+                protocols=protocols,
+                session_timeout_ms=session,
+                rebalance_timeout_ms=rebalance,
+                requires_member_id=new,
+                can_skip_assignment=new,
+            )
+        )
+
+    def _instance(self, data: st.DataObject, member_id: str) -> str | None:
+        member = self.group.members.get(member_id)
+        right = None if member is None else member.instance_id
+        return data.draw(st.sampled_from([right, right, right, "i1"]))
+
+    def _token(self) -> int:
+        token = next(self.tokens)
+        self.waiting.add(token)
+        return token
+
+    def _handle(self, event: Event) -> None:
+        for effect in self.group.handle(event, self.now_ms):
+            match effect:
+                case Append(record):
+                    self.kept = record
+                case Reply(token, body):
+                    assert token in self.waiting, "a token was answered twice, or never given"
+                    self.waiting.remove(token)
+                    if isinstance(body, JoinReply) and body.member_id not in {NO_MEMBER_ID, *self.ids}:
+                        self.ids.append(body.member_id)
+                    if isinstance(body, JoinReply) and body.error is ErrorCode.NONE:
+                        assert body.generation == self.group.generation
+                        assert body.member_id in self.group.members
+        assert self.group.generation >= self.generation, "the generation fell"
+        self.generation = self.group.generation
+
+
+TestWalk = Walk.TestCase
+TestWalk.settings = settings(max_examples=60, stateful_step_count=50)
