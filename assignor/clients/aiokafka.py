@@ -21,6 +21,7 @@ coordination of the group for good; hence nothing that a peer can send raises he
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -82,7 +83,7 @@ class AiokafkaAssignor(AbstractPartitionAssignor):
         ]
         return self.participant.assign(joined, _Metadata(cluster))
 
-    def follow(self, coordinator: GroupCoordinator) -> None:
+    def follow(self, coordinator: GroupCoordinator, lag: AiokafkaLag | None = None) -> None:
         """Learn from the client's coordinator what it does not tell an assignor: generations, and members in full."""
         self._generation = lambda: int(coordinator.generation)
         perform = coordinator._perform_assignment
@@ -101,6 +102,8 @@ class AiokafkaAssignor(AbstractPartitionAssignor):
                 (*member[:-1], Subscription(topics=joined.subscription.topics).encode())
                 for member, joined in zip(response.members, self._joined, strict=True)
             ]
+            if lag is not None:
+                await lag.wait(FIRST_READING_S)  # at once, unless these topics were subscribed to only just now
             try:
                 return await perform(response)
             finally:
@@ -159,6 +162,14 @@ class _Consumer(AIOKafkaConsumer):
         self._lag = lag
         super().__init__(*topics, partition_assignment_strategy=[plug], **config)
 
+    def subscribe(
+        self, topics: Iterable[str] = (), pattern: str | re.Pattern[str] | None = None, listener: Any = None
+    ) -> None:
+        """Subscribe. The first rebalance waits for the lag of these topics, a few seconds at most."""
+        super().subscribe(topics, pattern, listener)
+        if self._lag is not None:
+            self._lag.watch(self.subscription() or (), pattern=pattern)
+
     async def start(self) -> None:
         """Start the consumer, and before it what reads the lag for its first rebalance."""
         if self._lag is not None:
@@ -190,7 +201,7 @@ class _Consumer(AIOKafkaConsumer):
         # `start` makes the coordinator and waits for its first assignment: this is the one moment in between.
         self._group_coordinator = coordinator
         if isinstance(coordinator, GroupCoordinator):
-            self.assignor.follow(coordinator)
+            self.assignor.follow(coordinator, self._lag)
 
 
 class _Metadata:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterable
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 
@@ -38,6 +39,7 @@ class AiokafkaLag(LagLoad):
         self._group_id = group_id
         self._isolation_level = config.get("isolation_level", "read_uncommitted")
         self._config = {key: value for key, value in config.items() if key in _ADMIN_OPTIONS}
+        self._asked = asyncio.Event()
         self._tried = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -46,8 +48,14 @@ class AiokafkaLag(LagLoad):
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name=f"loadwise-lag-{self._group_id}")
 
+    def watch(self, topics: Iterable[str] = (), *, pattern: str | re.Pattern[str] | None = None) -> None:
+        """Read these topics from now on as well, and at once; `wait` waits for that reading."""
+        super().watch(topics, pattern=pattern)
+        self._tried.clear()
+        self._asked.set()
+
     async def wait(self, timeout_s: float) -> bool:
-        """Wait until a first reading has succeeded or failed; whether there is one now."""
+        """Wait until what is watched by now was read, or could not be; whether there is a reading."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._tried.wait(), timeout_s)
         return self._read is not None
@@ -62,23 +70,35 @@ class AiokafkaLag(LagLoad):
     async def _run(self) -> None:
         failing = False
         while True:
+            self._asked.clear()
             try:
                 async with AsyncExitStack() as stack:
                     async with asyncio.timeout(_TIMEOUT_S):
                         admin, consumer = await self._connect(stack)
                     while True:
                         async with asyncio.timeout(_TIMEOUT_S):
-                            self.update(await self._offsets(admin, consumer, self.topics))
+                            self._asked.clear()
+                            topics = await self._topics_to_read(admin)
+                            self.update(await self._offsets(admin, consumer, topics))
                         failing = False
-                        self._tried.set()
-                        await asyncio.sleep(self.interval_s)
+                        await self._pause()
             except Exception as error:  # noqa: BLE001 (clients raise all sorts, and none of them may end the reading)
                 self.failures += 1
                 if not failing:
                     log.warning("The lag of group %s cannot be read (%r); trying on", self._group_id, error)
                 failing = True
+            await self._pause()
+
+    async def _pause(self) -> None:
+        if not self._asked.is_set():  # else there is more to read than what was asked for when this reading began
             self._tried.set()
-            await asyncio.sleep(self.interval_s)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._asked.wait(), self.interval_s)
+
+    async def _topics_to_read(self, admin: AIOKafkaAdminClient) -> Collection[str]:
+        if self.pattern is None:
+            return self.topics
+        return self.topics.union(filter(self.pattern.match, await admin.list_topics()))
 
     async def _connect(self, stack: AsyncExitStack) -> tuple[AIOKafkaAdminClient, AIOKafkaConsumer]:
         admin = AIOKafkaAdminClient(**self._config)

@@ -166,6 +166,15 @@ class _Consumer(KafkaConsumer):
         super().__init__(*topics, partition_assignment_strategy=[plug], **config)
         plug.follow(self)
 
+    def subscribe(
+        self, topics: Iterable[str] = (), pattern: str | re.Pattern[str] | None = None, listener: Any = None
+    ) -> None:
+        """Subscribe, once the lag of these topics is known or a few seconds have passed: joining comes next."""
+        super().subscribe(topics, pattern, listener)
+        if self._lag is not None:
+            self._lag.watch(self.subscription() or (), pattern=pattern)
+            self._lag.wait(FIRST_READING_S)
+
     def close(self, *args: Any, **kwargs: Any) -> None:
         """Close the consumer, and what reads the lag for it."""
         try:

@@ -6,8 +6,9 @@ Calling the consumer itself from an assignor raises, and another client would bl
 from __future__ import annotations
 
 import logging
+import re
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from loadwise.assignor.errors import MissingClientError
@@ -43,30 +44,43 @@ class KafkaPythonLag(LagLoad):
         # A reading that takes longer is of no use, and `close` waits for the one under way.
         self._config = {**known, "request_timeout_ms": _TIMEOUT_MS, "bootstrap_timeout_ms": _TIMEOUT_MS}
         self._admin: _Admin | None = None
-        self._closing = threading.Event()
-        self._tried = threading.Event()
+        self._changed = threading.Condition()
+        self._asked = 1  # readings asked for: the first, and one for each change of what is watched
+        self._tried = 0  # the newest of them that has succeeded or failed
+        self._closing = False
         self._thread = threading.Thread(target=self._run, name=f"loadwise-lag-{group_id}", daemon=True)
 
     def start(self) -> None:
         """Begin to read."""
         self._thread.start()
 
+    def watch(self, topics: Iterable[str] = (), *, pattern: str | re.Pattern[str] | None = None) -> None:
+        """Read these topics from now on as well, and at once; `wait` waits for that reading."""
+        super().watch(topics, pattern=pattern)
+        with self._changed:
+            self._asked += 1
+            self._changed.notify_all()
+
     def wait(self, timeout_s: float) -> bool:
-        """Wait until a first reading has succeeded or failed; whether there is one now."""
-        self._tried.wait(timeout_s)
+        """Wait until what is watched by now was read, or could not be; whether there is a reading."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._tried >= self._asked, timeout_s)
         return self._read is not None
 
     def close(self) -> None:
         """Stop reading and wait for the thread to end: at most as long as a reading takes."""
-        self._closing.set()
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
         if self._thread.is_alive():
             self._thread.join()
 
     def _run(self) -> None:
         failing = False
-        while not self._closing.is_set():
+        while not self._closing:
+            asked = self._asked
             try:
-                self.update(self._offsets(self.topics))
+                self.update(self._offsets(self._topics_to_read()))
                 failing = False
             except Exception as error:  # noqa: BLE001 (clients raise all sorts, and none of them may end the reading)
                 self.failures += 1
@@ -74,26 +88,37 @@ class KafkaPythonLag(LagLoad):
                     log.warning("The lag of group %s cannot be read (%r); trying on", self._group_id, error)
                 failing = True
                 self._disconnect()
-            self._tried.set()
-            self._closing.wait(self.interval_s)
+            with self._changed:
+                self._tried = asked
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._closing or self._asked > self._tried, self.interval_s)
         self._disconnect()
+
+    def _topics_to_read(self) -> Collection[str]:
+        if self.pattern is None:
+            return self.topics
+        return self.topics.union(filter(self.pattern.match, self._connected().list_topics()))
+
+    def _connected(self) -> _Admin:
+        if self._admin is None:
+            self._admin = _Admin(**self._config)
+        return self._admin
 
     def _offsets(self, topics: Collection[str]) -> dict[tuple[str, int], PartitionOffsets]:
         if not topics:
             return {}
-        if self._admin is None:
-            self._admin = _Admin(**self._config)
+        admin = self._connected()
         partitions = [
             TopicPartition(topic["name"], partition["partition_index"])
-            for topic in self._admin.describe_topics(sorted(topics))
+            for topic in admin.describe_topics(sorted(topics))
             for partition in topic["partitions"]
             if partition["leader_id"] >= 0
         ]
         if not partitions:
             return {}
-        committed = self._admin.list_group_offsets(self._group_id)[self._group_id]
-        beginning = self._list_offsets(partitions, OffsetSpec.EARLIEST)
-        end = self._list_offsets(partitions, OffsetSpec.LATEST)
+        committed = admin.list_group_offsets(self._group_id)[self._group_id]
+        beginning = self._list_offsets(admin, partitions, OffsetSpec.EARLIEST)
+        end = self._list_offsets(admin, partitions, OffsetSpec.LATEST)
         return {
             partition: PartitionOffsets(
                 beginning=beginning[partition].offset,
@@ -103,11 +128,8 @@ class KafkaPythonLag(LagLoad):
             for partition in partitions
         }
 
-    def _list_offsets(self, partitions: Collection[TopicPartition], spec: OffsetSpec) -> Any:
-        assert self._admin is not None
-        return self._admin.list_partition_offsets(
-            dict.fromkeys(partitions, spec), isolation_level=self._isolation_level
-        )
+    def _list_offsets(self, admin: _Admin, partitions: Collection[TopicPartition], spec: OffsetSpec) -> Any:
+        return admin.list_partition_offsets(dict.fromkeys(partitions, spec), isolation_level=self._isolation_level)
 
     def _disconnect(self) -> None:
         if self._admin is not None:

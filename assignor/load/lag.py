@@ -7,6 +7,7 @@ module (``kafka_python_lag``, ``aiokafka_lag`` in `loadwise.assignor.clients`), 
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
@@ -59,7 +60,9 @@ class LagLoad:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.topics = frozenset(topics)
-        """Topics to read: those given, and those that `snapshot` was asked for."""
+        """Topics to read: those given, watched since, and those that `snapshot` was asked for."""
+        self.pattern: re.Pattern[str] | None = None
+        """Read the topics, too, whose names match this one."""
         self.interval_s = interval_s
         """Time between two readings."""
         self.max_age_s = max(STALE_AFTER_INTERVALS * interval_s, STALE_AFTER_AT_LEAST_S)
@@ -67,6 +70,12 @@ class LagLoad:
         self._from_beginning = auto_offset_reset in ("earliest", "smallest")
         self._clock = clock
         self._read: tuple[Mapping[str, Floats], float] | None = None
+
+    def watch(self, topics: Iterable[str] = (), *, pattern: str | re.Pattern[str] | None = None) -> None:
+        """Read these topics from now on as well: those that the consumer subscribes to."""
+        self.topics = self.topics.union(topics)
+        if pattern is not None:
+            self.pattern = re.compile(pattern)
 
     def update(self, offsets: Mapping[tuple[str, int], PartitionOffsets]) -> None:
         """Take in a reading; partitions by (topic, number)."""
