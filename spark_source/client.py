@@ -22,6 +22,10 @@ except ImportError as error:
 
 logger = logging.getLogger(__name__)
 
+_Error = confluent_kafka.KafkaError
+UNKNOWN = frozenset((_Error.UNKNOWN_TOPIC_OR_PART, _Error._UNKNOWN_PARTITION, _Error._UNKNOWN_TOPIC))
+"""Errors that say: there is no such topic or partition."""
+
 
 @dataclass(slots=True)
 class Client:
@@ -29,12 +33,15 @@ class Client:
 
     consumer: Any
     complaint: str = ""
+    doubtful: bool = False
+    """Whether a complaint since the flag was last cleared said that a topic or partition is not there."""
 
     def note(self, error: Any) -> None:
         """Keep a complaint; librdkafka goes on trying, so it is an error only once we run out of time."""
         text = error.str()
+        self.doubtful |= error.code() in UNKNOWN
         # "All brokers down" follows each failed connection and says less than it.
-        if error.code() == confluent_kafka.KafkaError._ALL_BROKERS_DOWN and self.complaint:
+        if error.code() == _Error._ALL_BROKERS_DOWN and self.complaint:
             return
         if text != self.complaint:
             logger.warning("%s", text)

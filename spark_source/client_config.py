@@ -100,6 +100,8 @@ DEFAULTS = {
     # Records fetched ahead are thrown away at the end of a range. 1,000 is as fast as the default 100,000 on long
     # ranges and twice as fast on ranges of 1,000 records.
     "queued.min.messages": "1000",
+    # How long a topic that the planner saw may seem unknown (a broker behind the others) before it counts as deleted.
+    "topic.metadata.propagation.max.ms": "10000",
     # Java's defaults, where librdkafka's differ: both clients must see the same records, and refuse corrupt ones.
     "isolation.level": "read_uncommitted",
     "check.crcs": "true",

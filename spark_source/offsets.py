@@ -10,11 +10,12 @@ import logging
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import confluent_kafka
 
 from loadwise.assignor.model import TopicPartition
-from loadwise.spark_source.client import Client, connected
+from loadwise.spark_source.client import UNKNOWN, Client, connected
 from loadwise.spark_source.errors import DataLossError, OffsetsUnavailableError, OptionError
 from loadwise.spark_source.options import (
     EARLIEST,
@@ -111,23 +112,34 @@ class Cluster:
                 raise self._unanswered(f"the offsets of {item.topic}-{item.partition}", item.error.str())
         return {TopicPartition(item.topic, item.partition): item.offset for item in answer}
 
+    def has(self, place: TopicPartition) -> bool:
+        """Whether a partition is there."""
+        described = self._metadata(place.topic).topics[place.topic]
+        if described.error is None:
+            return place.partition in described.partitions
+        if described.error.code() in UNKNOWN:
+            return False
+        raise self._unanswered(f"topic {place.topic}", described.error.str())
+
     def _count(self, topic: str) -> int:
         return self._counts(topic)[topic]
 
     def _counts(self, topic: str | None = None) -> dict[str, int]:
-        what = "the topics" if topic is None else f"topic {topic}"
-        asked = {} if topic is None else {"topic": topic}
-        try:
-            metadata = self.client.consumer.list_topics(**asked, timeout=self.timeout_ms / 1000)
-        except confluent_kafka.KafkaException as error:
-            raise self._unanswered(what, error.args[0].str()) from None
         counts: dict[str, int] = {}
-        for name, described in metadata.topics.items():
+        for name, described in self._metadata(topic).topics.items():
             if topic is not None and described.error is not None:
-                raise self._unanswered(what, described.error.str())
+                raise self._unanswered(f"topic {name}", described.error.str())
             if topic is not None or (name not in INTERNAL_TOPICS and described.error is None):
                 counts[name] = len(described.partitions)
         return counts
+
+    def _metadata(self, topic: str | None) -> Any:
+        asked = {} if topic is None else {"topic": topic}
+        try:
+            return self.client.consumer.list_topics(**asked, timeout=self.timeout_ms / 1000)
+        except confluent_kafka.KafkaException as error:
+            what = "the topics" if topic is None else f"topic {topic}"
+            raise self._unanswered(what, error.args[0].str()) from None
 
     def _unanswered(self, what: str, problem: str) -> OffsetsUnavailableError:
         return OffsetsUnavailableError(

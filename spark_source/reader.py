@@ -16,7 +16,7 @@ from typing import Any
 import confluent_kafka
 
 from loadwise.assignor.model import TopicPartition
-from loadwise.spark_source.client import Client, connected
+from loadwise.spark_source.client import UNKNOWN, Client, connected
 from loadwise.spark_source.errors import DataLossError, ReadError, ReadTimeoutError
 from loadwise.spark_source.offsets import Cluster
 from loadwise.spark_source.options import EARLIEST, SourceOptions
@@ -36,10 +36,8 @@ POLL_S = 0.2
 
 _Error = confluent_kafka.KafkaError
 _OUT_OF_RANGE = frozenset((_Error._AUTO_OFFSET_RESET, _Error.OFFSET_OUT_OF_RANGE))
-_UNKNOWN = frozenset((_Error.UNKNOWN_TOPIC_OR_PART, _Error._UNKNOWN_PARTITION, _Error._UNKNOWN_TOPIC))
-_GONE = _OUT_OF_RANGE | _UNKNOWN
-"""Answers that mean: these records are not there (any more)."""
-_PASSING = frozenset((_Error._ALL_BROKERS_DOWN, _Error._TRANSPORT, _Error._TIMED_OUT, _Error._RESOLVE))
+"""Answers that mean: these offsets are not there (any more)."""
+_PASSING = frozenset((_Error._ALL_BROKERS_DOWN, _Error._TRANSPORT, _Error._TIMED_OUT, _Error._RESOLVE)) | UNKNOWN
 """Answers after which librdkafka goes on trying by itself."""
 
 
@@ -88,6 +86,8 @@ class _RangeReader:
                 deadline = self.clock() + timeout_s  # the time that Spark took over the batch is not Kafka's
             elif self.position > before:
                 deadline = self.clock() + timeout_s
+            elif self.client.doubtful:
+                self._check_that_it_is_there()
             elif self.clock() > deadline:
                 raise self._too_late()
         if batch:
@@ -99,7 +99,7 @@ class _RangeReader:
 
     def _take(self, count: int, wait_s: float) -> list[Any]:
         """Take up to ``count`` messages of the range, and move the position behind what was seen."""
-        messages = []
+        messages: list[Any] = []
         for message in self.client.consumer.consume(count, wait_s):
             error = message.error()
             if error is None:
@@ -111,8 +111,8 @@ class _RangeReader:
                 self.position = offset + 1
             elif error.code() == _Error._PARTITION_EOF:
                 self.position = max(self.position, min(message.offset(), self.wanted.end))
-            elif error.code() in _GONE:
-                self._skip_what_is_gone(error)
+            elif error.code() in _OUT_OF_RANGE:
+                self._lose(error.str(), self._first_that_is_left())
                 break
             elif error.code() in _PASSING:
                 self.client.note(error)
@@ -122,20 +122,34 @@ class _RangeReader:
                 )
         return messages
 
-    def _skip_what_is_gone(self, error: Any) -> None:
-        problem = f"{self._where()} is gone: {error.str()}"
+    def _check_that_it_is_there(self) -> None:
+        self.client.doubtful = False
+        if not self._cluster.has(self._place):
+            self._lose("there is no such topic or partition", self.wanted.end)
+
+    def _first_that_is_left(self) -> int:
+        first = self._cluster.offsets(EARLIEST, [self._place])[self._place]
+        # A position behind the partition's end is out of range too, and then nothing of the range is left.
+        return first if self.position < first < self.wanted.end else self.wanted.end
+
+    def _lose(self, problem: str, resume: int) -> None:
+        """Fail for what is gone, or go on behind it, as ``failOnDataLoss`` says."""
         if self.options.fail_on_data_loss:
-            raise DataLossError(f"{problem}; set failOnDataLoss=false to read what there is")
-        place = TopicPartition(self.wanted.topic, self.wanted.partition)
-        if error.code() in _OUT_OF_RANGE:
-            first = Cluster(self.client, self.options.client.api_timeout_ms).offsets(EARLIEST, [place])[place]
-            resume = min(first, self.wanted.end) if first > self.position else self.wanted.end
-        else:
-            resume = self.wanted.end
-        logger.warning("%s; going on at offset %d, since failOnDataLoss=false", problem, resume)
+            raise DataLossError(f"{self._where()} is gone: {problem}; set failOnDataLoss=false to read what there is")
+        logger.warning(
+            "%s is gone: %s; going on at offset %d, since failOnDataLoss=false", self._where(), problem, resume
+        )
         if resume < self.wanted.end:
             self._seek(resume)
         self.position = resume
+
+    @property
+    def _place(self) -> TopicPartition:
+        return TopicPartition(self.wanted.topic, self.wanted.partition)
+
+    @property
+    def _cluster(self) -> Cluster:
+        return Cluster(self.client, self.options.client.api_timeout_ms)
 
     def _too_late(self) -> ReadTimeoutError:
         return ReadTimeoutError(

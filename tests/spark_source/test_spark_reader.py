@@ -1,0 +1,154 @@
+"""How a task reads its ranges from a live broker: batches, ends, losses, and never hanging; no Spark in it."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs PySpark: pip install 'loadwise[spark]'")
+
+from confluent_kafka import Producer
+from confluent_kafka import TopicPartition as Place
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from loadwise.coordinator import Coordinator
+from loadwise.spark_source import client_config, reader
+from loadwise.spark_source.errors import DataLossError, ReadTimeoutError
+from loadwise.spark_source.options import parse
+from loadwise.spark_source.plan import OffsetRange, Task
+from loadwise.spark_source.records import BatchBuilder, full_schema
+
+
+def batches(options, *ranges):
+    parsed = parse(options)
+    task = Task("slot-0", tuple(OffsetRange(*item) for item in ranges), 0.0)
+    yield from reader.read_task(task, parsed, BatchBuilder(full_schema(include_headers=parsed.include_headers)))
+
+
+def places(options, *ranges):
+    found = []
+    for batch in batches(options, *ranges):
+        found += zip(
+            batch["topic"].to_pylist(), batch["partition"].to_pylist(), batch["offset"].to_pylist(), strict=True
+        )
+    return found
+
+
+def test_ranges_are_read_one_after_the_other_and_no_further(topic):
+    topic = topic([50, 50])
+    found = places(topic.options(), (topic.name, 0, 5, 9), (topic.name, 0, 20, 50), (topic.name, 1, 0, 3))
+    assert found == [
+        *((topic.name, 0, offset) for offset in [*range(5, 9), *range(20, 50)]),
+        *((topic.name, 1, offset) for offset in range(3)),
+    ]
+
+
+def test_a_task_without_ranges_asks_nobody():
+    assert places({"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "t"}) == []
+
+
+def test_a_batch_holds_no_more_records_than_wanted(topic):
+    topic = topic([25])
+    sizes = [batch.num_rows for batch in batches(topic.options(kafka__max__poll__records=10), (topic.name, 0, 0, 25))]
+    assert sizes == [10, 10, 5]
+
+
+def test_a_batch_holds_no_more_bytes_than_wanted(topic, monkeypatch):
+    """And few records more than that: how many is learnt from those before."""
+    monkeypatch.setattr(reader, "BATCH_BYTES", 100_000)
+    monkeypatch.setattr(reader, "FIRST_FETCH", 5)
+    topic = topic([0])
+    producer = Producer({"bootstrap.servers": topic.bootstrap_servers})
+    for _ in range(100):
+        producer.produce(topic.name, b"x" * 10_000, partition=0)
+    assert producer.flush(10) == 0
+    sizes = [batch.nbytes for batch in batches(topic.options(), (topic.name, 0, 0, 100))]
+    assert sum(sizes) >= 1_000_000
+    assert max(sizes) <= 150_000
+
+
+def test_records_that_never_come_are_a_timeout_that_names_the_place_and_the_option(topic):
+    topic = topic([10])
+    options = topic.options(kafkaConsumer__pollTimeoutMs=300)
+    options["kafkaConsumer.pollTimeoutMs"] = "300"
+    with pytest.raises(ReadTimeoutError) as failed:
+        places(options, (topic.name, 0, 4, 20))
+    message = str(failed.value)
+    assert message.startswith(f"no record of {topic.name}-0 at offset 10 (of {topic.name}-0[4, 20)) arrived for 300 ms")
+    assert "kafkaConsumer.pollTimeoutMs" in message
+    assert "\n" not in message
+
+
+def test_a_broker_that_goes_away_is_a_timeout_too(topic_name):
+    with Coordinator({topic_name: 1}).in_thread() as coordinator:
+        address = coordinator.bootstrap_servers
+    options = {"kafka.bootstrap.servers": address, "subscribe": topic_name, "kafkaConsumer.pollTimeoutMs": "300"}
+    with pytest.raises(ReadTimeoutError, match=f"{topic_name}-0 at offset 0 .*the client's last error: .*{address}"):
+        places(options, (topic_name, 0, 0, 5))
+
+
+def test_offsets_out_of_range(topic, caplog):
+    topic = topic([10])
+    wanted = [(topic.name, 0, 100, 110), (topic.name, 0, 8, 10)]
+    with pytest.raises(DataLossError, match=f"^{topic.name}-0 at offset 100 .* is gone: .* set failOnDataLoss=false"):
+        places(topic.options(), *wanted)
+    caplog.clear()
+    assert places(topic.options(failOnDataLoss="false"), *wanted) == [(topic.name, 0, 8), (topic.name, 0, 9)]
+    assert [f"{topic.name}-0 at offset 100" in record.getMessage() for record in caplog.records] == [True]
+
+
+@pytest.mark.parametrize("gone", ["topic", "partition"])
+def test_a_topic_or_partition_that_was_deleted(topic, caplog, monkeypatch, gone):
+    monkeypatch.setitem(client_config.DEFAULTS, "topic.metadata.propagation.max.ms", "100")
+    topic = topic([2])
+    wanted = ("never-there" if gone == "topic" else topic.name, 7, 0, 5)
+    with pytest.raises(DataLossError, match=f"^{wanted[0]}-7 at offset 0 .* is gone: "):
+        places(topic.options(), wanted)
+    caplog.clear()
+    found = places(topic.options(failOnDataLoss="false"), wanted, (topic.name, 0, 0, 2))
+    assert found == [(topic.name, 0, 0), (topic.name, 0, 1)]
+    assert [record.getMessage().split(" ")[0] for record in caplog.records if "reader" in record.name] == [
+        f"{wanted[0]}-7"
+    ]
+
+
+@pytest.mark.kafka
+def test_gaps_at_the_end_of_a_range_end_it(apache_kafka):
+    """An aborted transaction and the markers of both are offsets that are never delivered to read_committed."""
+    name = f"gaps-{uuid.uuid4()}"
+    admin = AdminClient({"bootstrap.servers": apache_kafka})
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result(20)
+    producer = Producer({"bootstrap.servers": apache_kafka, "transactional.id": name})
+    producer.init_transactions()
+    for finish in (producer.commit_transaction, producer.abort_transaction):
+        producer.begin_transaction()
+        for _ in range(10):
+            producer.produce(name, b"v", partition=0)
+        producer.flush()
+        finish()
+    options = {"kafka.bootstrap.servers": apache_kafka, "subscribe": name, "kafka.isolation.level": "read_committed"}
+    assert places(options, (name, 0, 0, 22)) == [(name, 0, offset) for offset in range(10)]
+    assert places(options, (name, 0, 10, 22)) == []
+    assert places(options, (name, 0, 0, 15)) == [(name, 0, offset) for offset in range(10)]
+    dirty = options | {"kafka.isolation.level": "read_uncommitted"}
+    assert places(dirty, (name, 0, 0, 22)) == [(name, 0, offset) for offset in [*range(10), *range(11, 21)]]
+
+
+@pytest.mark.kafka
+def test_deleted_records_are_a_loss_and_the_rest_is_read(apache_kafka):
+    name = f"deleted-{uuid.uuid4()}"
+    admin = AdminClient({"bootstrap.servers": apache_kafka})
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result(20)
+    producer = Producer({"bootstrap.servers": apache_kafka})
+    for _ in range(20):
+        producer.produce(name, b"v", partition=0)
+    assert producer.flush(20) == 0
+    (deleted,) = admin.delete_records([Place(name, 0, 12)]).values()
+    deleted.result(20)
+    options = {"kafka.bootstrap.servers": apache_kafka, "subscribe": name}
+    with pytest.raises(DataLossError, match=f"^{name}-0 at offset 5 "):
+        places(options, (name, 0, 5, 20))
+    tolerant = options | {"failOnDataLoss": "false"}
+    assert places(tolerant, (name, 0, 5, 20)) == [(name, 0, offset) for offset in range(12, 20)]
+    assert places(tolerant, (name, 0, 5, 12)) == []
