@@ -22,6 +22,7 @@ def row(assignor: str, keeps_up_per_s: float) -> Figures:
         moved=0,
         partitions=1,
         repeated=0,
+        pace=1,
     )
 
 

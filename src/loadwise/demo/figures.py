@@ -36,6 +36,9 @@ DEFINITIONS: tuple[tuple[str, str], ...] = (
     ("moved", "Partitions that had another owner once the fourth member had its own, of all."),
 )
 
+SLOW = 0.85
+"""A member that had work all the time and did less than this part of what its rate allows was held up."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
@@ -53,6 +56,8 @@ class Figures:
     moved: int
     partitions: int
     repeated: int
+    pace: float
+    """The part of its rate that the busiest member reached before the fourth joined; below 1 something held it up."""
 
     @property
     def against_ideal(self) -> float:
@@ -77,6 +82,7 @@ def figures(outcome: Outcome) -> Figures:
         moved=moved(outcome.first_owners, outcome.last_owners),
         partitions=len(outcome.ends),
         repeated=outcome.repeated,
+        pace=_pace(outcome),
     )
 
 
@@ -89,3 +95,19 @@ def max_mean(loads: Sequence[float]) -> float:
 def moved(before: Sequence[int | None], after: Sequence[int | None]) -> int:
     """How many partitions have another owner than before."""
     return sum(old != new for old, new in zip(before, after, strict=True))
+
+
+def _pace(outcome: Outcome) -> float:
+    at_join = [sample for sample in outcome.samples if sample.at_s <= outcome.joined_s][-1]
+    return max(at_join.records) / (outcome.plan.rate_per_s * at_join.at_s) if at_join.at_s else 1.0
+
+
+def slow_machine(rows: Sequence[Figures]) -> str | None:
+    """A warning where the machine and not the members' rate was the limit: the times say little then."""
+    slow = [f"{row.assignor} ({row.pace:.0%})" for row in rows if row.pace < SLOW]
+    if not slow:
+        return None
+    return (
+        "This machine was too slow or too busy for the rate: no member reached it under"
+        f" {', '.join(slow)}. Compare the times with care, or choose a lower --rate."
+    )

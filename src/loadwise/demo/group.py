@@ -14,8 +14,8 @@ from loadwise.demo.messages import Assigned, Generation, Order, Processed, Ready
 from loadwise.demo.process import Child, children
 
 TICK_S = 0.1
-_READY_S = 60.0
-_SETTLE_S = 60.0
+_READY_S = 30.0
+_SETTLE_S = 30.0
 
 KAFKA_PYTHON = "kafka-python"
 AIOKAFKA = "aiokafka"
@@ -222,11 +222,12 @@ class _Run:
 
     def _stuck(self) -> str:
         ledger = self._ledger
-        nobody = [number for number, owner in enumerate(ledger.owners) if owner is None]
+        owned = ", ".join(str(len(ledger.assignment(member))) for member in range(len(self._members)))
+        backlog = ", ".join(f"{left:,}" for left in ledger.backlog)
+        words = "".join(f"\n{member.name}:{member.last_words}" for member in self._members if member.last_words)
         return (
-            f"{self._plan.assignor}: the group got stuck with {ledger.done} of {sum(ledger.ends)} records processed;"
-            f" its members own {[len(ledger.assignment(member)) for member in range(len(self._plan.clients))]}"
-            f" partitions, and nobody owns {nobody or 'none'}"
+            f"{self._plan.assignor}: the group is stuck with {ledger.done:,} of {sum(ledger.ends):,} records processed;"
+            f" its members own {owned} partitions with {backlog} records left{words}"
         )
 
 

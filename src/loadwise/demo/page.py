@@ -25,13 +25,14 @@ p { margin: 6px 0; max-width: 85ch; }
 .lead { color: var(--soft); }
 .legend { display: flex; flex-wrap: wrap; gap: 6px 22px; margin: 14px 0 12px; padding: 0; list-style: none; }
 .legend li { display: flex; align-items: center; gap: 8px; }
-.legend i { width: 22px; height: 0; border-top: 3px solid; border-radius: 2px; }
-.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 480px), 1fr)); gap: 18px; }
+.legend i { width: 22px; border-top: 3px solid; border-radius: 2px; }
+.panels { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 480px), 1fr)); gap: 18px; }
 figure { margin: 0; padding: 14px 16px 8px; background: var(--card); border: 1px solid var(--rule);
   border-radius: 10px; }
 figcaption { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 16px; margin-bottom: 4px; }
 figcaption b { font-size: 16px; }
-figcaption span { color: var(--soft); }
+figcaption span, .clients { color: var(--soft); }
+.clients { font-size: 13px; margin: 2px 0 4px; }
 svg { display: block; width: 100%; height: auto; }
 svg text { font-size: 12px; fill: var(--soft); font-variant-numeric: tabular-nums; }
 svg .grid { stroke: var(--rule); stroke-width: 1; }
@@ -41,8 +42,8 @@ svg text.mark { fill: var(--ink); }
 svg line.ideal { stroke-dasharray: 1 4; stroke-linecap: round; stroke-width: 2; }
 svg text.ideal { fill: var(--soft); }
 svg .line { fill: none; stroke-width: 2.25; stroke-linejoin: round; stroke-linecap: round; }
-.m1 { stroke: var(--m1); border-color: var(--m1); } .m2 { stroke: var(--m2); border-color: var(--m2); }
-.m3 { stroke: var(--m3); border-color: var(--m3); } .m4 { stroke: var(--m4); border-color: var(--m4); }
+.m1 { stroke: var(--m1); color: var(--m1); } .m2 { stroke: var(--m2); color: var(--m2); }
+.m3 { stroke: var(--m3); color: var(--m3); } .m4 { stroke: var(--m4); color: var(--m4); }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { padding: 8px 10px; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--rule); }
@@ -54,6 +55,7 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: 4px 18px; max-w
   font-size: 14px; }
 dt { font-weight: 600; } dd { margin: 0; color: var(--soft); }
 @media (max-width: 640px) { dl { grid-template-columns: 1fr; } dd { margin-bottom: 8px; } }
+.warning { color: var(--bad); }
 .checks { padding: 0; list-style: none; }
 .checks li::before { content: "\\2713"; color: var(--good); font-weight: 700; margin-right: 10px; }
 footer { margin-top: 40px; color: var(--soft); font-size: 13px; }
@@ -73,6 +75,8 @@ class Report:
     """The verdict on capacity, a sentence or two."""
     checks: Sequence[str]
     """What was checked and held."""
+    warning: str | None
+    """What makes the times doubtful, if anything does."""
     footer: str
 
 
@@ -98,6 +102,7 @@ def render(report: Report) -> str:
         "</div>",
         "<h2>In numbers</h2>",
         _table(report.rows, members),
+        *([f'<p class="warning">{escape(report.warning)}</p>'] if report.warning else []),
         "<h2>Is the group fast enough?</h2>",
         *(f"<p>{escape(sentence)}</p>" for sentence in report.capacity),
         "<h2>Checked</h2>",
@@ -134,7 +139,7 @@ def _figure(outcome: Outcome, row: Figures, at: Axes) -> str:
     return (
         f"<figure><figcaption><b>{escape(plan.assignor)}</b><span>{escape(summary)}</span></figcaption>\n"
         f"{panel(plan.assignor, summary, at, lines, marks)}\n"
-        f"<figcaption><span>clients: {escape(clients)}</span></figcaption></figure>"
+        f'<p class="clients">clients of members 1 to {len(plan.clients)}: {escape(clients)}</p></figure>'
     )
 
 

@@ -32,6 +32,11 @@ class Child:
         """The process id; also that of the process group that all its own children belong to."""
         return self._process.pid
 
+    @property
+    def last_words(self) -> str:
+        """The last lines that it wrote to its standard error, indented, each after a line break; empty if none."""
+        return "".join(f"\n  {line}" for line in self._last)
+
     async def lines(self) -> AsyncIterator[str]:
         """Yield what the process writes to its standard output, line by line, until it ends."""
         while (line := await self._lines.get()) is not None:
@@ -51,8 +56,9 @@ class Child:
         status = await self._process.wait()
         await self._reading
         how = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
-        last = "".join(f"\n  {line}" for line in self._last) or " nothing"
-        return ChildDiedError(f"{self.name} (process {self.pid}) {how}; the last it wrote:{last}")
+        return ChildDiedError(
+            f"{self.name} (process {self.pid}) {how}; the last it wrote:{self.last_words or ' nothing'}"
+        )
 
     async def finished(self) -> None:
         """Wait for a process that ends by itself. Raises `ChildDiedError` if its status is not 0."""

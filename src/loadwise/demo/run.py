@@ -16,7 +16,7 @@ from loadwise.demo import spark_step
 from loadwise.demo.capacity import explain, verdict
 from loadwise.demo.cluster import Cluster, existing_kafka, own_coordinator
 from loadwise.demo.errors import CheckFailedError
-from loadwise.demo.figures import Figures, figures
+from loadwise.demo.figures import Figures, figures, slow_machine
 from loadwise.demo.flights import flights
 from loadwise.demo.group import AIOKAFKA, KAFKA_PYTHON, TICK_S, Outcome, Plan, Sample, run_group
 from loadwise.demo.page import Report, render
@@ -65,6 +65,9 @@ async def run_demo(settings: Settings, screen: Screen) -> None:
         screen.table(rows, MEMBERS + 1)
         for line in (*capacity, *checks):
             screen.say(line)
+        slow = slow_machine(rows)
+        if slow is not None:
+            screen.say(slow, "yellow")
         lacking = "left out, as asked for" if not settings.spark else spark_step.missing()
         if lacking is None:
             with screen.display():
@@ -78,6 +81,7 @@ async def run_demo(settings: Settings, screen: Screen) -> None:
         rows=rows,
         capacity=capacity,
         checks=checks,
+        warning=slow,
         footer=f"loadwise {loadwise.__version__}, {datetime.datetime.now().astimezone():%Y-%m-%d %H:%M %Z}",
     )
     settings.html.write_text(render(report), encoding="utf-8")

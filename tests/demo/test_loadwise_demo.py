@@ -1,0 +1,92 @@
+"""``loadwise demo`` itself, small: what it shows, how it fails, and that it leaves no process behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+
+@contextmanager
+def running(*options: str, html: Path) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "loadwise", "demo", "--no-spark", f"--html={html}", *options]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    ) as demo:
+        try:
+            yield demo
+        finally:
+            demo.kill()
+
+
+def topic_of(demo: subprocess.Popen[str]) -> str:
+    assert demo.stdout is not None
+    first = demo.stdout.readline()
+    assert "serves the topic" in first, first + demo.stdout.read()
+    return first.split("serves the topic ")[1].split()[0]
+
+
+def processes_of(topic: str) -> dict[int, str]:
+    """The coordinator and the members of a demo: all have the topic, which is like no other, on their command line."""
+    listed = subprocess.run(["ps", "-axww", "-o", "pid=,command="], capture_output=True, text=True, check=True).stdout
+    rows = (line.strip().partition(" ") for line in listed.splitlines())
+    return {int(pid): command for pid, _, command in rows if topic in command}
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_all_of_it_small(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    options = ("--records=3000", "--rate=3000", "--assignor=cooperative-sticky", "--assignor=weighted")
+    with running(*options, html=page) as demo:
+        output, _ = demo.communicate()
+    assert demo.returncode == 0, output
+    assert "3,000 flights, keyed by carrier" in output
+    assert "each at most 3,000 records/s" in output
+    assert "Every one of the 3,000 records was processed at least once and committed under each assignor" in output
+    assert str(page) in output
+    rows: dict[str, list[str]] = {}
+    for line in output.splitlines():
+        rows.setdefault(line[:19].strip(), line.split()[-2:])
+    records = [rows[f"records, member {number}"] for number in (1, 2, 3, 4)]
+    for column in range(2):
+        assert sum(int(row[column].replace(",", "")) for row in records) >= 3000
+    by_turns, by_load = (float(cell) for cell in rows["max/mean, 3 members"])
+    assert by_load < 1.1 < by_turns
+    assert page.read_text(encoding="utf-8").count("<svg") == 2
+
+
+@pytest.mark.parametrize(("blow", "status"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
+def test_it_leaves_no_process_behind(blow: signal.Signals, status: int, tmp_path: Path) -> None:
+    with running("--records=3000", "--rate=100", "--assignor=range", html=tmp_path / "page.html") as demo:
+        topic = topic_of(demo)
+        wait_until(lambda: len(processes_of(topic)) == 5)  # the coordinator and four members
+        demo.send_signal(blow)
+        output, _ = demo.communicate(timeout=60)
+        assert demo.returncode == status, output
+        if blow == signal.SIGINT:
+            assert processes_of(topic) == {}, "gone before the demo itself is"
+        wait_until(lambda: not processes_of(topic))
+
+
+def test_it_fails_when_a_member_dies_and_says_which(tmp_path: Path) -> None:
+    with running("--records=3000", "--rate=100", "--assignor=sticky", html=tmp_path / "page.html") as demo:
+        topic = topic_of(demo)
+        wait_until(lambda: len(processes_of(topic)) == 5)
+        victim = next(pid for pid, command in processes_of(topic).items() if "--client-id=2-aiokafka" in command)
+        os.kill(victim, signal.SIGKILL)
+        output, _ = demo.communicate(timeout=60)
+    assert demo.returncode == 1
+    assert "sticky: member 2 (aiokafka)" in output
+    assert "was killed by signal 9" in output
+    assert processes_of(topic) == {}
