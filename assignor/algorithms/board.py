@@ -13,18 +13,20 @@ from loadwise.assignor.model import NOBODY, Bools, Floats, GroupSnapshot, Ints, 
 class Board:
     """An assignment in the making; P partitions, M members, K classes of topics."""
 
-    def __init__(self, group: GroupSnapshot, weight: Floats) -> None:
+    def __init__(self, group: GroupSnapshot, weight: Floats, home: Owners) -> None:
         self.weight = weight
         """float64[P]: load of each partition, none unknown."""
         self.capacity = group.capacity
         self.eligible = group.subscribers_of_class
         """bool[K, M]: who may read each class."""
+        self.fastest = np.where(self.eligible, self.capacity, 0.0).max(axis=1)
+        """float64[K]: the highest capacity among the readers of each class."""
         self.class_of = group.class_of
-        self.home = group.owner
+        self.home = home
         """int32[P]: who owns each partition now, NOBODY if nobody does."""
-        self.owner: Owners = group.owner.copy()
+        self.owner: Owners = home.copy()
         """int32[P]: who is to have it; NOBODY while that is open."""
-        self.load = self.sum_of(group.owner)
+        self.load = self.sum_of(home)
         self.pattern_of, self.misplaced = _locality(group)
         self._rows: dict[int, Ints] = {}
         self._by_owner: tuple[Ints, Ints] | None = None
@@ -45,6 +47,20 @@ class Board:
         self.load = self.sum_of(owner)
         self._rows.clear()
         self._by_owner = None
+
+    def settle(self, owner: Owners) -> None:
+        """Take an answer for what members own."""
+        self.home = owner.copy()
+        self.assign_all(owner)
+
+    def unavoidable(self) -> Floats:
+        """float64[M]: the level of the heaviest partition of each member that is the fastest one for it; else 0."""
+        given = np.flatnonzero(self.owner != NOBODY)
+        owner = self.owner[given]
+        at_best = self.capacity[owner] >= self.fastest[self.class_of[given]]
+        heaviest = np.zeros(len(self.capacity))
+        np.maximum.at(heaviest, owner[at_best], self.weight[given[at_best]])
+        return heaviest / self.capacity
 
     def rows(self, member: int) -> Ints:
         """The partitions that a member has, in no particular but in a deterministic order. O(P) the first time."""

@@ -13,22 +13,18 @@ import numpy as np
 from loadwise.assignor.algorithms.board import Board
 from loadwise.assignor.model import Floats, Ints
 
-_PAIRS_UP_TO = 48
-"""With more partitions than this on a member only single ones are exchanged: there are enough to choose from."""
-
 
 def polish(
     board: Board,
     good_enough: float,
     *,
-    loose: bool = True,
     keep_local: bool = False,
     partners: int = 12,
     steps: int = 400,
 ) -> None:
     """Exchange partitions until no member above the level ``good_enough`` can be helped.
 
-    With ``loose``, only partitions that are not with their home are touched, so nothing more is taken from an owner.
+    Only partitions that are not with their home are touched, so nothing more is taken from an owner.
     ``partners``: how many members, from the lowest level up, are tried for each. ``steps`` bounds the exchanges.
     """
     stuck = np.zeros(len(board.capacity), bool)
@@ -45,7 +41,7 @@ def polish(
                 break
             if tried.get((high, low), -1) >= max(changed[high], changed[low]):
                 continue
-            found = _best_exchange(board, high, low, loose=loose, keep_local=keep_local)
+            found = _best_exchange(board, high, low, keep_local=keep_local)
             if found is not None and found[0] < board.level[high] - 1e-4 * good_enough:
                 if best is None or found[0] < best[0]:
                     best = (*found, low)
@@ -61,12 +57,10 @@ def polish(
         stuck[:] = False
 
 
-def _best_exchange(
-    board: Board, high: int, low: int, *, loose: bool, keep_local: bool
-) -> tuple[float, Ints, Ints] | None:
+def _best_exchange(board: Board, high: int, low: int, *, keep_local: bool) -> tuple[float, Ints, Ints] | None:
     """The higher level of the two afterwards, what goes down and what goes up; None if nothing can go."""
-    down, down_sum = _choices(board, high, low, loose=loose, keep_local=keep_local)
-    up, up_sum = _choices(board, low, high, loose=loose, keep_local=keep_local)
+    down, down_sum = choices(board, high, low, loose=True, keep_local=keep_local)
+    up, up_sum = choices(board, low, high, loose=True, keep_local=keep_local)
     if not len(down):
         return None
     wide, narrow = board.capacity[high], board.capacity[low]
@@ -83,23 +77,21 @@ def _best_exchange(
     return result and (result[0], result[1][result[1] >= 0], result[2][result[2] >= 0])
 
 
-def _choices(board: Board, giver: int, taker: int, *, loose: bool, keep_local: bool) -> tuple[Ints, Floats]:
-    """Sets of up to two partitions that may go, as int64[n, 2] padded with -1, and their loads; the empty one first."""
+def choices(
+    board: Board, giver: int, taker: int, *, loose: bool = False, keep_local: bool = False, most: int = 2000
+) -> tuple[Ints, Floats]:
+    """Sets of up to two partitions that may go, as int64[n, 2] padded with -1, and their loads; the empty one first.
+
+    Sets of two are left out where there would be more than ``most``.
+    """
     rows = board.rows(giver)
     allowed = board.may_go(rows, taker, keep_local=keep_local)
     if loose:
         allowed = allowed & (board.home[rows] != giver)
     rows = np.sort(rows[allowed])
     rows = rows[board.weight[rows] > 0]
-    nothing = np.full(1, -1)
-    if len(rows) <= _PAIRS_UP_TO:
-        first, second = np.triu_indices(len(rows), 1)
-        sets = np.column_stack(
-            (
-                np.concatenate((nothing, rows, rows[first])),
-                np.concatenate((nothing, np.full(len(rows), -1), rows[second])),
-            )
-        )
-    else:
-        sets = np.column_stack((np.concatenate((nothing, rows)), np.full(len(rows) + 1, -1)))
+    sets = np.full((len(rows) + 1, 2), -1)
+    sets[1:, 0] = rows
+    if len(rows) * (len(rows) - 1) // 2 <= most:
+        sets = np.concatenate((sets, rows[np.column_stack(np.triu_indices(len(rows), 1))]))
     return sets, np.where(sets >= 0, board.weight[sets], 0.0).sum(axis=1)

@@ -31,12 +31,16 @@ class Sticky:
 
         O(P log P) for equal subscriptions without racks; see `Transport` for the others.
         """
-        if not group.size:
-            return Assignment(group, np.empty(0, np.int32))
-        problem = Transport.of(group)
-        owned = problem.owned
-        counts = _even(group.size, owned[0]) if problem.is_uniform else problem.solve()
-        return Assignment(group, _name(group.owner, problem.class_of, owned, counts))
+        return Assignment(group, sticky_owner(group, np.arange(group.size)))
+
+
+def sticky_owner(group: GroupSnapshot, rows: Ints) -> Owners:
+    """Answer the owner of some of a group's partitions, as if it had no others: int32[n] for int64[n] rows."""
+    if not len(rows):
+        return np.empty(0, np.int32)
+    problem = Transport.of(group, rows)
+    counts = _even(len(rows), problem.owned[0]) if problem.is_uniform else problem.solve()
+    return _name(group.owner[rows], problem.class_of, problem.owned, counts)
 
 
 def _even(size: int, owned: Ints) -> Ints:

@@ -39,7 +39,7 @@ class Transport:
     """The problem, with K classes, M members and P partitions."""
 
     class_of: Owners
-    """int32[P]: the class of each row."""
+    """int32[P]: the class of each partition."""
     supply: Ints
     """int64[K]: partitions of each class."""
     owned: Ints
@@ -50,24 +50,27 @@ class Transport:
     """bool[K, M]: who would read each class from another rack."""
 
     @classmethod
-    def of(cls, group: GroupSnapshot) -> Transport:
-        """Sort the partitions of a group into classes. O(P log P)."""
-        class_of, eligible = group.class_of, group.subscribers_of_class
+    def of(cls, group: GroupSnapshot, rows: Ints) -> Transport:
+        """Sort some partitions of a group into classes. O(P log P)."""
+        topic_class, eligible = group.class_of[rows], group.subscribers_of_class
         misplaced = np.zeros(eligible.shape, bool)
         racked = group.member_rack >= 0
-        if group.partition_racks is not None and racked.any():
-            pattern, pattern_of = np.unique(group.partition_racks, axis=0, return_inverse=True)
-            pairs = class_of.astype(np.int64) * len(pattern) + pattern_of.reshape(-1)
-            distinct, inverse = np.unique(pairs, return_inverse=True)
-            class_of = inverse.astype(np.int32)
+        if group.partition_racks is None or not racked.any():
+            distinct, class_of = np.unique(topic_class, return_inverse=True)
+            eligible, misplaced = eligible[distinct], misplaced[distinct]
+        else:
+            pattern, pattern_of = np.unique(group.partition_racks[rows], axis=0, return_inverse=True)
+            pairs = topic_class.astype(np.int64) * len(pattern) + pattern_of.reshape(-1)
+            distinct, class_of = np.unique(pairs, return_inverse=True)
             eligible = eligible[distinct // len(pattern)]
             racks = pattern[distinct % len(pattern)]
             misplaced = ~racks[:, group.member_rack] & racked & racks.any(axis=1, keepdims=True)
         size, members = len(eligible), len(group.members)
-        held = group.owner >= 0
-        cells = class_of[held].astype(np.int64) * members + group.owner[held]
+        owner = group.owner[rows]
+        held = owner >= 0
+        cells = class_of[held] * members + owner[held]
         return cls(
-            class_of=class_of,
+            class_of=class_of.astype(np.int32),
             supply=np.bincount(class_of, minlength=size),
             owned=np.bincount(cells, minlength=size * members).reshape(size, members),
             eligible=eligible,

@@ -20,12 +20,19 @@ from loadwise.assignor.algorithms.board import Board
 from loadwise.assignor.algorithms.exchange import polish
 from loadwise.assignor.algorithms.fractional import lower_bound, spread
 from loadwise.assignor.algorithms.placement import place
+from loadwise.assignor.algorithms.relief import fill, relieve
 from loadwise.assignor.algorithms.shedding import least_over
-from loadwise.assignor.algorithms.sticky import Sticky
-from loadwise.assignor.model import NOBODY, Assignment, Floats, GroupSnapshot
+from loadwise.assignor.algorithms.sticky import Sticky, sticky_owner
+from loadwise.assignor.model import NOBODY, Assignment, Floats, GroupSnapshot, Owners
 
 _EVEN = 5e-4
 """How near to the fair level an exchange of partitions that are moving anyway still tries to get."""
+_WORTH = 2e-3
+"""By how much, in parts of the fair level, something has to come down to be worth taking partitions from an owner."""
+_FEW = 4
+"""Up to so many members too high, relieving them one by one is tried too, beside shedding from all of them."""
+_PASSES = 8
+"""How often at most the answer is taken for what members own and improved again, until it stays as it is."""
 _RACK_SLACK = 0.01
 """How far above the fair level a member may get for the sake of partitions on its rack."""
 
@@ -38,11 +45,15 @@ class Weighted:
     """How far above the fair share a member that gives partitions up may stay, as a share of it."""
     trigger: float = 0.05
     """How far above the fair share a member may be before it has to give partitions up; at least ``epsilon``."""
+    floor: float = 0.5
+    """Members below this part of the fair share, as newcomers are, get enough to reach it; 0: only what is free."""
 
     def __post_init__(self) -> None:
-        for name in ("epsilon", "trigger"):
+        for name in ("epsilon", "trigger", "floor"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be a finite number of 0 or more")
+        if self.floor >= 1:
+            raise ValueError(f"floor is {self.floor}; it must be below 1")
         if self.trigger < self.epsilon:
             raise ValueError(f"trigger is {self.trigger}; it must not be below epsilon, which is {self.epsilon}")
 
@@ -56,22 +67,105 @@ class Weighted:
         weight = impute(group)
         if weight is None:
             return Sticky().assign(group)
-        board = Board(group, weight)
+        board = Board(group, weight, _spread_idle(group, weight))
         fair = fair_level(board)
-        self._shed(board, fair)
-        place(board, np.flatnonzero(board.owner == NOBODY), fair * (1 + _RACK_SLACK))
-        polish(board, fair * (1 + _EVEN), keep_local=True)
-        return Assignment(group, board.owner)
+        for _ in range(_PASSES):
+            owner = self._improve(board, fair)
+            if np.array_equal(owner, board.home):
+                break
+            board.settle(owner)
+        return Assignment(group, board.home)
+
+    def _improve(self, board: Board, fair: float) -> Owners:
+        """Place what is free; where that leaves members too high or too low, move what is owned if it pays."""
+        ceiling, floor = fair * (1 + self.trigger), fair * self.floor
+        _spread(board, fair)
+        best = board.owner.copy()
+        worth = _State.of(board, ceiling, floor, fair)
+        if worth.is_good:
+            return best
+        starts = [board.home] if worth.too_high > _FEW else [best, board.home]
+        for start in starts:
+            board.assign_all(start)
+            if start is board.home:
+                self._shed(board, fair)
+                _spread(board, fair)
+            relieve(board, fair, ceiling)
+            fill(board, floor, fair)
+            state = _State.of(board, ceiling, floor, fair)
+            if state.pays_better_than(worth):
+                best, worth = board.owner.copy(), state
+        return best
 
     def _shed(self, board: Board, fair: float) -> None:
         for member in np.flatnonzero(board.level > (1 + self.trigger) * fair).tolist():
-            rows = board.rows(member)
+            rows = np.sort(board.rows(member))
+            rows = rows[board.weight[rows] > 0]
             most = (1 + self.epsilon) * fair * board.capacity[member]
             giant = int(np.argmax(board.weight[rows]))
             if board.weight[rows[giant]] > most:
                 most = float(board.weight[rows[giant]]) * (1 + self.epsilon)
                 rows = np.delete(rows, giant)
             board.move(rows[least_over(board.weight[rows], board.load[member] - most)], NOBODY)
+
+
+def _spread_idle(group: GroupSnapshot, weight: Floats) -> Owners:
+    """Give what has no load an owner, by count; what members own stays unless one has more than twice its share."""
+    owner = group.owner.copy()
+    idle = np.flatnonzero(weight == 0)
+    if len(idle):
+        even = sticky_owner(group, idle)
+        most = 2 * np.bincount(even, minlength=len(group.members)) + 1
+        kept = np.where(owner[idle] == NOBODY, even, owner[idle])
+        crowded = (np.bincount(kept, minlength=len(group.members)) > most).any()
+        owner[idle] = even if crowded else kept
+    return owner
+
+
+def _spread(board: Board, fair: float) -> None:
+    """Place what nobody has, and exchange what is not at home until the levels are even."""
+    place(board, np.flatnonzero(board.owner == NOBODY), fair * (1 + _RACK_SLACK))
+    polish(board, fair * (1 + _EVEN), keep_local=True)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _State:
+    """What an answer is judged by."""
+
+    excess: Floats
+    """float64[M]: how far members are above the ceiling, in parts of the fair level, largest first."""
+    deficit: float
+    """How far members are below the floor, all together, in the same unit."""
+    taken: float
+    """Load taken from live owners."""
+
+    @classmethod
+    def of(cls, board: Board, ceiling: float, floor: float, fair: float) -> _State:
+        level = board.level
+        over = np.maximum(level - np.maximum(ceiling, board.unavoidable() * (ceiling / fair)), 0.0)
+        away = (board.home != NOBODY) & (board.home != board.owner)
+        return cls(
+            excess=np.sort(over)[::-1] / fair,
+            deficit=float(np.maximum(floor - level, 0.0).sum()) / fair,
+            taken=float(board.weight[away].sum()),
+        )
+
+    @property
+    def is_good(self) -> bool:
+        return bool(self.excess[0] == 0.0 and self.deficit == 0.0)
+
+    @property
+    def too_high(self) -> int:
+        return int((self.excess > 0).sum())
+
+    def pays_better_than(self, other: _State) -> bool:
+        """Whether the highest levels are lower by enough to be worth it, else the lowest higher, else less moved."""
+        differs = np.flatnonzero(np.abs(self.excess - other.excess) > _WORTH)
+        if len(differs):
+            return bool(self.excess[differs[0]] < other.excess[differs[0]])
+        if abs(self.deficit - other.deficit) > _WORTH:
+            return self.deficit < other.deficit
+        return self.taken < other.taken
 
 
 def fair_level(board: Board) -> float:
@@ -82,13 +176,13 @@ def fair_level(board: Board) -> float:
         load -= float(heavy[giants])
         capacity -= float(fast[giants])
         giants += 1
-    rest = board.weight[board.weight < heavy[giants - 1]] if giants else board.weight
+    rest = heavy[giants:]
     fractional = load / capacity
     if len(board.eligible) > 1 or not board.eligible.all():
         of_class = np.bincount(board.class_of, board.weight, len(board.eligible)).astype(np.float64)
         fractional = max(fractional, spread(of_class, board.eligible, board.capacity).bound)
-    if not len(rest):
-        return fractional
+    if not load > 0:  # nothing but giants: no level is possible for the rest, so let the highest of all do
+        return lower_bound(heavy, np.full(len(heavy), fast[0]), fast, fractional)
     return lower_bound(rest, np.full(len(rest), fast[giants]), fast[giants:], fractional)
 
 

@@ -1,0 +1,164 @@
+"""Moving partitions that are owned: down from members that are too high, and up to those that have hardly anything.
+
+Two ways are tried to relieve the highest member, and the better one is taken. An exchange with another member: one or
+two partitions for none, one or two. Or an ejection: one partition goes to another member, which makes room for it by
+handing a light set of its own on to whoever has room. What is taken from live owners is what it costs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from loadwise.assignor.algorithms.board import Board
+from loadwise.assignor.algorithms.exchange import choices
+from loadwise.assignor.algorithms.shedding import least_over
+from loadwise.assignor.model import NOBODY, Floats, Ints
+
+_MATRIX = 300
+"""So many sets of each side of an exchange are combined; beyond that, only those of single partitions."""
+_EJECTED_BY = 8
+"""So many of the heaviest partitions of a member, and so many other members, are tried in an ejection."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Moves that relieve a member."""
+
+    over: float
+    """The highest level above the ceiling among all members concerned, afterwards."""
+    cost: float
+    """Load newly taken from live owners, less what goes back to them."""
+    moves: tuple[tuple[Ints, int], ...]
+    """Partitions of one member, and the member that they go to."""
+
+    def better_than(self, other: _Plan | None) -> bool:
+        return other is None or (self.over, self.cost) < (other.over, other.cost)
+
+
+def relieve(board: Board, fair: float, ceiling: float, *, partners: int = 16, steps: int = 200) -> None:
+    """Move partitions from members above the level ``ceiling``, highest first, for as long as that helps."""
+    stuck = np.zeros(len(board.capacity), bool)
+    for _ in range(steps):
+        level = np.where(stuck, -1.0, board.level)
+        high = int(np.argmax(level))
+        if level[high] <= ceiling * (1 + 1e-9):
+            return
+        if _cannot_be_helped(board, high, level[high] / (ceiling / fair)):
+            stuck[high] = True
+            continue
+        best: _Plan | None = None
+        for plan in _plans(board, high, ceiling, partners):
+            if plan.better_than(best):
+                best = plan
+        if best is None or best.over > level[high] - ceiling - 1e-3 * ceiling:
+            stuck[high] = True
+            continue
+        for rows, member in best.moves:
+            board.move(rows, member)
+        stuck[:] = False
+
+
+def _cannot_be_helped(board: Board, member: int, level: float) -> bool:
+    """Whether it has a partition that alone makes for such a level, and is the fastest one that can read it."""
+    rows = board.rows(member)
+    rows = rows[board.capacity[member] >= board.fastest[board.class_of[rows]]]
+    return bool((board.weight[rows] >= level * board.capacity[member]).any())
+
+
+def fill(board: Board, floor: float, ceiling: float) -> None:
+    """Give members below the level ``floor`` partitions of the highest ones until they reach it.
+
+    Nobody falls below the floor or rises above ``ceiling`` by that.
+    """
+    for low in np.flatnonzero(board.level < floor).tolist():
+        for high in np.argsort(-board.level, kind="stable").tolist():
+            missing = floor * board.capacity[low] - board.load[low]
+            spare = board.load[high] - floor * board.capacity[high]
+            if missing <= 0 or spare <= 0:
+                break
+            rows = np.sort(board.rows(high))
+            rows = rows[board.may_go(rows, low) & (board.weight[rows] > 0)]
+            rows = rows[board.weight[rows] <= min(spare, ceiling * board.capacity[low] - board.load[low])]
+            if not len(rows):
+                continue
+            # Little by little from many, so that the highest come down together: at most an even part from each.
+            chosen = rows[least_over(board.weight[rows], min(missing, spare / 2))]
+            taken = float(board.weight[chosen].sum())
+            if taken <= spare and board.load[low] + taken <= ceiling * board.capacity[low]:
+                board.move(chosen, low)
+
+
+def _plans(board: Board, high: int, ceiling: float, partners: int) -> list[_Plan]:
+    lowest = np.argsort(board.level, kind="stable")[:partners].tolist()
+    plans = [_exchange(board, high, low, ceiling) for low in lowest if low != high]
+    rows = board.rows(high)
+    heaviest = rows[np.lexsort((rows, -board.weight[rows]))][:_EJECTED_BY]
+    for row in heaviest.tolist():
+        for low in lowest[:_EJECTED_BY]:
+            if low != high and board.eligible[board.class_of[row], low]:
+                plan = _eject(board, high, row, low, ceiling)
+                if plan is not None:
+                    plans.append(plan)
+    return plans
+
+
+def _exchange(board: Board, high: int, low: int, ceiling: float) -> _Plan:
+    down, down_sum = choices(board, high, low, most=_MATRIX)
+    up, up_sum = choices(board, low, high, most=_MATRIX)
+    moved = down_sum[:, np.newaxis] - up_sum
+    over = np.maximum(
+        (board.load[high] - moved) / board.capacity[high], (board.load[low] + moved) / board.capacity[low]
+    )
+    over = np.maximum(over - ceiling, 0.0)
+    cost = _taken(board, down, high, low)[:, np.newaxis] + _taken(board, up, low, high)
+    best = np.lexsort((cost.ravel(), over.ravel()))[0]
+    i, j = np.unravel_index(best, over.shape)
+    moves = ((down[i][down[i] >= 0], low), (up[j][up[j] >= 0], high))
+    return _Plan(float(over[i, j]), float(cost[i, j]), moves)
+
+
+def _eject(board: Board, high: int, row: int, low: int, ceiling: float) -> _Plan | None:
+    """Give ``row`` to ``low``, which hands lighter partitions on to the others."""
+    weight = float(board.weight[row])
+    rows = np.sort(board.rows(low))
+    lighter = rows[(board.weight[rows] < weight) & (board.weight[rows] > 0)]
+    ejected = lighter[least_over(board.weight[lighter], board.load[low] + weight - ceiling * board.capacity[low])]
+    if len(ejected) > 2 * _EJECTED_BY:
+        return None
+    load = board.load.copy()
+    load[high] -= weight
+    load[low] += weight - float(board.weight[ejected].sum())
+    moves = [(np.array([row]), low)]
+    concerned = {high, low}
+    cost = _taken_one(board, row, high, low)
+    for light in ejected[np.argsort(-board.weight[ejected], kind="stable")].tolist():
+        level = np.where(board.eligible[board.class_of[light]], (load + board.weight[light]) / board.capacity, np.inf)
+        level[low] = np.inf
+        member = int(np.argmin(level))
+        home = int(board.home[light])
+        if home != NOBODY and level[home] <= ceiling:
+            member = home
+        if level[member] == np.inf:
+            return None
+        load[member] += board.weight[light]
+        moves.append((np.array([light]), member))
+        concerned.add(member)
+        cost += _taken_one(board, light, low, member)
+    who = sorted(concerned)
+    over = max(0.0, float((load[who] / board.capacity[who]).max()) - ceiling)
+    return _Plan(over, cost, tuple(moves))
+
+
+def _taken(board: Board, sets: Ints, giver: int, taker: int) -> Floats:
+    """float64[n]: load newly taken from live owners, less what goes home, for each set of partitions."""
+    home = np.where(sets >= 0, board.home[sets], NOBODY)
+    weight = np.where(sets >= 0, board.weight[sets], 0.0)
+    cost: Floats = (weight * ((home == giver) * 1.0 - (home == taker))).sum(axis=1)
+    return cost
+
+
+def _taken_one(board: Board, row: int, giver: int, taker: int) -> float:
+    home = int(board.home[row])
+    return float(board.weight[row]) * ((home == giver) - (home == taker))
