@@ -62,7 +62,8 @@ class Participant:
         """How many of these had to do without the load: it was missing, stale or impossible."""
         self._algorithm = algorithm(self.strategy.algorithm)
         self._owned: Mapping[str, Sequence[int]] | None = None
-        self._generation = NO_GENERATION
+        self.generation = NO_GENERATION
+        """The generation of the newest assignment; `NO_GENERATION` before the first, or where the client is silent."""
         self._warned = False
 
     @property
@@ -76,7 +77,7 @@ class Participant:
             self.strategy,
             frozenset(topics),
             owned=self._owned if owned is None else owned,
-            generation=self._generation,
+            generation=self.generation,
             capacity=self.capacity,
             rack=self.rack,
         )
@@ -85,7 +86,7 @@ class Participant:
     def assigned(self, partitions: Mapping[str, Sequence[int]], generation: int) -> None:
         """Remember what the leader gave, and when; ``generation`` is `NO_GENERATION` where the client does not say."""
         self._owned = {topic: list(numbers) for topic, numbers in partitions.items()}
-        self._generation = generation
+        self.generation = generation
 
     def assign(self, joined: Iterable[JoinedMember], cluster: Cluster) -> dict[str, bytes]:
         """Answer, as the leader, every member's assignment bytes. Topics without metadata are left for later."""

@@ -240,7 +240,7 @@ async def _listen(member: Child, number: int, ledger: Ledger, ready: asyncio.Eve
             case Assigned(partitions):
                 ledger.assigned(number, partitions)
             case Generation(generation):
-                ledger.knows(generation)
+                ledger.knows(number, generation)
             case Processed(ranges):
                 for partition, start, stop in ranges:
                     ledger.processed(number, partition, start, stop)

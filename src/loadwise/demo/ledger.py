@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from loadwise.assignor.model import NO_GENERATION
 from loadwise.demo.coverage import Coverage
-
-UNKNOWN_GENERATION = -1
 
 
 class Ledger:
@@ -21,9 +20,8 @@ class Ledger:
         self.ends = tuple(ends)
         self.records = [0] * members
         """Records that each member processed; one processed by two members counts for both."""
-        self.generation = UNKNOWN_GENERATION
-        """The latest generation that a member knows of: it rises by one a rebalance."""
         self._coverage = [Coverage() for _ in ends]
+        self._generations = [NO_GENERATION] * members
         self._assigned: list[frozenset[int]] = [frozenset()] * members
         self._owner: list[int | None] = [None] * len(ends)
 
@@ -42,14 +40,22 @@ class Ledger:
         self._coverage[partition].add(start, stop)
         self.records[member] += stop - start
 
-    def knows(self, generation: int) -> None:
-        """Note that a member is at this generation."""
-        self.generation = max(self.generation, generation)
+    def knows(self, member: int, generation: int) -> None:
+        """Note that what a member owns is that of this generation."""
+        self._generations[member] = generation
+
+    @property
+    def generation(self) -> int:
+        """The latest generation that a member knows of: it rises by one a rebalance."""
+        return max(self._generations)
 
     def settled(self, members: Collection[int]) -> bool:
-        """Whether these members own every partition exactly once, each of them at least one."""
-        claims = [self.assignment(member) for member in members]
-        return all(claims) and sorted(p for claim in claims for p in claim) == list(range(len(self.ends)))
+        """Whether these members are all at the latest generation and own every partition exactly once."""
+        return (
+            self.generation != NO_GENERATION
+            and all(self._generations[member] == self.generation for member in members)
+            and sorted(p for member in members for p in self._assigned[member]) == list(range(len(self.ends)))
+        )
 
     def assignment(self, member: int) -> frozenset[int]:
         """What a member last said that it owns."""

@@ -11,9 +11,10 @@ import asyncio
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from loadwise.assignor.model import NO_GENERATION
 from loadwise.demo.lifeline import watch
 from loadwise.demo.messages import Assigned, Generation, Message, Order, Processed, Ready, encode
 from loadwise.demo.pace import TokenBucket
@@ -65,22 +66,24 @@ class Reporter:
     def __init__(self) -> None:
         self._ranges: list[list[int]] = []
         self._next_s = 0.0
-        self._partitions: list[int] | None = None
-        self._generation: int | None = None
+        self._partitions: list[int] = []
+        self._generation = NO_GENERATION
 
     def say(self, message: Message) -> None:
         """Write a line at once."""
         sys.stdout.write(encode(message) + "\n")
         sys.stdout.flush()
 
-    def state(self, partitions: Iterable[int], generation: int | None) -> None:
+    def state(self, consumer: Any) -> None:
         """Say what the member owns, and at which generation, where that has changed."""
-        now = sorted(partitions)
-        if now != self._partitions:
+        # The other way round, an old assignment could pass for one of the new generation.
+        generation = consumer.assignor.participant.generation
+        partitions = sorted(partition.partition for partition in consumer.assignment())
+        if partitions != self._partitions:
             self.flush()  # what was processed under the old assignment comes before the new one
-            self._partitions = now
-            self.say(Assigned(now))
-        if generation is not None and generation != self._generation:
+            self._partitions = partitions
+            self.say(Assigned(partitions))
+        if generation != self._generation:
             self._generation = generation
             self.say(Generation(generation))
 
@@ -117,9 +120,7 @@ def run_kafka_python(args: argparse.Namespace, orders: Orders, report: Reporter)
     consumer = kafka_consumer(args.topic, **_config(args))
     bucket: TokenBucket | None = None
     while not orders.stop.is_set():
-        report.state(
-            (partition.partition for partition in consumer.assignment()), consumer.group_metadata().generation_id
-        )
+        report.state(consumer)
         if not orders.go.is_set():
             for partition, records in consumer.poll(timeout_ms=50).items():
                 consumer.seek(partition, records[0].offset)
@@ -151,7 +152,7 @@ async def run_aiokafka(args: argparse.Namespace, orders: Orders, report: Reporte
     try:
         bucket: TokenBucket | None = None
         while not orders.stop.is_set():
-            report.state((partition.partition for partition in consumer.assignment()), None)
+            report.state(consumer)
             if not orders.go.is_set():
                 await asyncio.sleep(0.02)
                 continue

@@ -42,7 +42,7 @@ class Processed:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The group is at a new generation. Only kafka-python tells its user which one."""
+    """What the member owns is that of a new generation, whether it has changed or not."""
 
     generation: int
 
