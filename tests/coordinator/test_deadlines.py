@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadwise.coordinator.deadlines import Deadlines
+
+CHANGES = st.lists(
+    st.one_of(
+        st.tuples(st.just("set"), st.integers(0, 5), st.none() | st.integers(0, 50)),
+        st.tuples(st.just("due"), st.just(0), st.integers(0, 60)),
+    ),
+    max_size=200,
+)
+
+
+@given(CHANGES)
+def test_they_agree_with_a_plain_dict(changes: list[tuple[str, int, int | None]]) -> None:
+    deadlines: Deadlines[int] = Deadlines()
+    plain: dict[int, int] = {}
+    for change, key, at_ms in changes:
+        if change == "set":
+            deadlines.set(key, at_ms)
+            plain.pop(key, None)
+            if at_ms is not None:
+                plain[key] = at_ms
+        else:
+            assert at_ms is not None
+            due = deadlines.due(at_ms)
+            assert sorted(due) == sorted(key for key, each in plain.items() if each <= at_ms)
+            assert [plain[key] for key in due] == sorted(plain[key] for key in due), "earliest first"
+            for key in due:
+                del plain[key]
+        assert deadlines.next_ms == min(plain.values(), default=None)
+
+
+def test_moving_one_deadline_for_ever_takes_no_memory() -> None:
+    deadlines: Deadlines[str] = Deadlines()
+    for at_ms in range(10_000):
+        deadlines.set("session", at_ms)
+    assert len(deadlines._heap) < 100
+    assert deadlines.due(9_999) == ["session"]
