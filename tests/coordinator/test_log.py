@@ -149,4 +149,4 @@ def test_producers_do_not_mix_and_sequences_wrap_around() -> None:
 
 
 def test_an_idempotent_batch_without_a_sequence_is_refused() -> None:
-    assert produced(new_log(), -1)[0] == ErrorCode.INVALID_RECORD
+    assert produced(new_log(), -2)[0] == ErrorCode.INVALID_RECORD

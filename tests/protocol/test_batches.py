@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from kafka.record import MemoryRecords, MemoryRecordsBuilder
+from kafka.record import MemoryRecords
 from kafka.record.util import calc_crc32c
+from record_batches import batch
 
 from loadwise.protocol.batches import checksummed, placed, read_header
-
-
-def batch(values: list[bytes], compression: int = 0, producer: tuple[int, int, int] | None = None) -> bytes:
-    builder = MemoryRecordsBuilder(magic=2, compression_type=compression, batch_size=1_000_000)
-    for offset, value in enumerate(values):
-        builder.append(timestamp=1000 + offset, key=None, value=value)
-    if producer is not None:
-        builder.set_producer_state(*producer, is_transactional=False)
-    builder.close()
-    return bytes(builder.buffer())
 
 
 def test_the_header_says_what_the_writer_wrote() -> None:

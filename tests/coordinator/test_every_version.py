@@ -1,0 +1,401 @@
+"""Every version of every API that is advertised: a request as a client writes it, an answer as a client reads it.
+
+The broker is driven without a network, under a clock that stands still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kafka.protocol import admin, consumer, metadata, producer
+from record_batches import batch
+
+from loadwise.coordinator.apis import SERVICES
+from loadwise.coordinator.broker import Broker
+from loadwise.coordinator.calls import Answer, Call, EncodedBody
+from loadwise.coordinator.groups import Committer
+from loadwise.coordinator.offsets import CommittedOffset, Partition
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.errors import MalformedBytesError
+from loadwise.protocol.messages import decode_request, encode_response, frame_body, served
+
+APIS = served(service.api for service in SERVICES.values())
+TOKENS = count(1)
+
+
+class Wire:
+    """A broker with topic ``t`` (2 partitions, 3 records in partition 0) and group ``g`` (offset 2), by bytes."""
+
+    def __init__(self) -> None:
+        self.broker = Broker(SERVICES)
+        self.broker.host, self.broker.port = "127.0.0.1", 9092
+        self.topic_id: UUID = self.broker.topics.create("t", 2).id
+        log = self.broker.topics.log("t", 0)
+        assert log is not None
+        log.append(batch([b"a", b"b", b"c"]))
+        offsets = {Partition("t", 0): CommittedOffset(2, 0, "note")}
+        self.broker.groups.commit("g", Committer(), offsets, names_missing_groups=True)
+
+    def send(self, frame: bytes) -> list[Answer]:
+        call = Call(next(TOKENS), decode_request(frame, APIS), "/127.0.0.1")
+        return self.broker.receive(call, 1000)
+
+    def ask(self, request: Any, version: int) -> Any:
+        """Send a request, and read the one answer that comes, as the client would."""
+        request.with_header(7, "client")
+        (answer,) = self.send(bytes(request.encode(header=True)))
+        if isinstance(answer.response, EncodedBody):
+            frame = frame_body(answer.response.data, 7, flexible=answer.response.flexible)
+        else:
+            frame = bytes(encode_response(answer.response, 7))
+        return answer.call.request.api.response.decode(frame[4:], version=version, header=True)
+
+
+def only(items: Any) -> Any:
+    (item,) = items
+    return item
+
+
+def api_versions(wire: Wire, version: int) -> None:
+    request = metadata.ApiVersionsRequest(version=version, client_software_name="x", client_software_version="1.0")
+    answer = wire.ask(request, version)
+    assert answer.error_code == 0
+    assert {row.api_key for row in answer.api_keys} == set(SERVICES)
+
+
+def metadata_of_topics(wire: Wire, version: int) -> None:
+    topic = metadata.MetadataRequest.MetadataRequestTopic(name="t", topic_id=None)
+    answer = wire.ask(metadata.MetadataRequest(version=version, topics=[topic]), version)
+    found = only(answer.topics)
+    assert (found.name, found.error_code, len(found.partitions)) == ("t", 0, 2)
+    assert [(node.node_id, node.host, node.port) for node in answer.brokers] == [(1, "127.0.0.1", 9092)]
+    every = metadata.MetadataRequest(version=version, topics=None if version else [])
+    assert only(wire.ask(every, version).topics).name == "t"
+    if version >= 12:
+        by_id = metadata.MetadataRequest.MetadataRequestTopic(name=None, topic_id=wire.topic_id)
+        assert only(wire.ask(metadata.MetadataRequest(version=version, topics=[by_id]), version).topics).name == "t"
+
+
+def find_coordinator(wire: Wire, version: int) -> None:
+    request = metadata.FindCoordinatorRequest(version=version, key="g", key_type=0, coordinator_keys=["g"])
+    answer = wire.ask(request, version)
+    found = answer if version < 4 else only(answer.coordinators)
+    assert (found.error_code, found.node_id, found.port) == (0, 1, 9092)
+
+
+def produce(wire: Wire, version: int) -> None:
+    topic = producer.ProduceRequest.TopicProduceData
+    data = topic.PartitionProduceData(index=1, records=batch([b"x"]))
+    topics = [topic(name="t", topic_id=wire.topic_id, partition_data=[data])]
+    request = producer.ProduceRequest(version=version, transactional_id=None, acks=-1, timeout_ms=1, topic_data=topics)
+    answer = only(only(wire.ask(request, version).responses).partition_responses)
+    assert (answer.index, answer.error_code, answer.base_offset) == (1, 0, 0)
+
+
+def fetch(wire: Wire, version: int) -> None:
+    topic = consumer.FetchRequest.FetchTopic
+    partition = topic.FetchPartition(
+        partition=0, current_leader_epoch=-1, fetch_offset=1, last_fetched_epoch=-1, log_start_offset=-1,
+        partition_max_bytes=1000, replica_directory_id=None, high_watermark=2**63 - 1,
+    )  # fmt: skip
+    request = consumer.FetchRequest(
+        version=version,
+        cluster_id=None,
+        max_wait_ms=0,
+        min_bytes=1,
+        topics=[topic(topic="t", topic_id=wire.topic_id, partitions=[partition])],
+        forgotten_topics_data=[],
+    )
+    answer = wire.ask(request, version)
+    found = only(only(answer.responses).partitions)
+    assert (answer.session_id, found.error_code, found.high_watermark) == (0, 0, 3)
+    log = wire.broker.topics.log("t", 0)
+    assert log is not None
+    assert found.records == log.read(0, 1000, at_least_one=True)
+
+
+def list_offsets(wire: Wire, version: int) -> None:
+    topic = consumer.ListOffsetsRequest.ListOffsetsTopic
+
+    def offset(timestamp: int) -> int:
+        each = topic.ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=timestamp)
+        request = consumer.ListOffsetsRequest(
+            version=version, replica_id=-1, isolation_level=0, topics=[topic(name="t", partitions=[each])]
+        )
+        found = only(only(wire.ask(request, version).topics).partitions)
+        assert found.error_code == 0
+        return int(found.offset)
+
+    assert [offset(timestamp) for timestamp in (-2, -1, 1001, 5000)] == [0, 3, 1, -1]
+
+
+def join_group(wire: Wire, version: int) -> None:
+    row = consumer.JoinGroupRequest.JoinGroupRequestProtocol
+
+    def join(member_id: str) -> Any:
+        return wire.ask(
+            consumer.JoinGroupRequest(
+                version=version,
+                group_id="new",
+                session_timeout_ms=1000,
+                rebalance_timeout_ms=1000,
+                member_id=member_id,
+                group_instance_id=None,
+                protocol_type="consumer",
+                protocols=[row(name="range", metadata=b"m")],
+                reason=None,
+            ),
+            version,
+        )
+
+    answer = join("")
+    if version >= 4:
+        assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
+        answer = join(answer.member_id)
+    assert (answer.error_code, answer.generation_id, answer.protocol_name) == (0, 1, "range")
+    assert answer.leader == answer.member_id == only(answer.members).member_id
+    assert only(answer.members).metadata == b"m"
+
+
+def sync_group(wire: Wire, version: int) -> None:
+    request = consumer.SyncGroupRequest(
+        version=version,
+        group_id="g",
+        generation_id=1,
+        member_id="nobody",
+        protocol_type="consumer",
+        protocol_name="range",
+        assignments=[],
+    )
+    assert wire.ask(request, version).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def heartbeat(wire: Wire, version: int) -> None:
+    request = consumer.HeartbeatRequest(version=version, group_id="g", generation_id=1, member_id="nobody")
+    assert wire.ask(request, version).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def leave_group(wire: Wire, version: int) -> None:
+    row = consumer.LeaveGroupRequest.MemberIdentity(member_id="nobody", group_instance_id=None, reason=None)
+    request = consumer.LeaveGroupRequest(version=version, group_id="g", member_id="nobody", members=[row])
+    answer = wire.ask(request, version)
+    assert (answer if version < 3 else only(answer.members)).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def offset_commit(wire: Wire, version: int) -> None:
+    topic = consumer.OffsetCommitRequest.OffsetCommitRequestTopic
+    partition = topic.OffsetCommitRequestPartition(
+        partition_index=1, committed_offset=9, committed_leader_epoch=-1, committed_metadata=None
+    )
+    request = consumer.OffsetCommitRequest(
+        version=version,
+        group_id="g",
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        topics=[topic(name="t", topic_id=wire.topic_id, partitions=[partition])],
+    )
+    answer = only(only(wire.ask(request, version).topics).partitions)
+    assert (answer.partition_index, answer.error_code) == (1, 0)
+    assert wire.broker.groups.offsets.of("g")[Partition("t", 1)] == CommittedOffset(9, -1, "")
+
+
+def offset_fetch(wire: Wire, version: int) -> None:
+    one = consumer.OffsetFetchRequest.OffsetFetchRequestTopic(name="t", partition_indexes=[0, 1])
+    many = consumer.OffsetFetchRequest.OffsetFetchRequestGroup
+    topic = many.OffsetFetchRequestTopics(name="t", topic_id=wire.topic_id, partition_indexes=[0, 1])
+    group = many(group_id="g", member_id=None, member_epoch=-1, topics=[topic])
+    request = consumer.OffsetFetchRequest(version=version, group_id="g", topics=[one], groups=[group])
+    answer = wire.ask(request, version)
+    partitions = only((answer if version < 8 else only(answer.groups)).topics).partitions
+    assert [(each.committed_offset, each.metadata) for each in partitions] == [(2, "note"), (-1, "")]
+    if version >= 2:
+        every = many(group_id="g", member_id=None, member_epoch=-1, topics=None)
+        answer = wire.ask(
+            consumer.OffsetFetchRequest(version=version, group_id="g", topics=None, groups=[every]), version
+        )
+        assert len(only((answer if version < 8 else only(answer.groups)).topics).partitions) == 1
+
+
+def offset_delete(wire: Wire, version: int) -> None:
+    topic = consumer.OffsetDeleteRequest.OffsetDeleteRequestTopic
+    partitions = [topic.OffsetDeleteRequestPartition(partition_index=0)]
+    request = consumer.OffsetDeleteRequest(
+        version=version, group_id="g", topics=[topic(name="t", partitions=partitions)]
+    )
+    assert only(only(wire.ask(request, version).topics).partitions).error_code == 0
+    assert not wire.broker.groups.offsets.of("g")
+
+
+def offset_for_leader_epoch(wire: Wire, version: int) -> None:
+    topic = consumer.OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+    partition = topic.OffsetForLeaderPartition(partition=0, current_leader_epoch=0, leader_epoch=0)
+    request = consumer.OffsetForLeaderEpochRequest(
+        version=version, replica_id=-1, topics=[topic(topic="t", partitions=[partition])]
+    )
+    answer = only(only(wire.ask(request, version).topics).partitions)
+    assert (answer.error_code, answer.leader_epoch, answer.end_offset) == (0, 0, 3)
+
+
+def init_producer_id(wire: Wire, version: int) -> None:
+    request = producer.InitProducerIdRequest(version=version, transactional_id=None, transaction_timeout_ms=1000)
+    answer = wire.ask(request, version)
+    assert (answer.error_code, answer.producer_epoch) == (0, 0)
+    assert answer.producer_id != wire.ask(request, version).producer_id
+
+
+def describe_groups(wire: Wire, version: int) -> None:
+    answer = wire.ask(admin.DescribeGroupsRequest(version=version, groups=["g", "none"]), version)
+    found, missing = answer.groups
+    assert (found.group_state, found.error_code, missing.group_state) == ("Empty", 0, "Dead")
+    assert missing.error_code == (ErrorCode.GROUP_ID_NOT_FOUND if version >= 6 else 0)
+
+
+def list_groups(wire: Wire, version: int) -> None:
+    def listed(**filters: Any) -> list[str]:
+        fields = {"states_filter": [], "types_filter": []} | filters
+        return [each.group_id for each in wire.ask(admin.ListGroupsRequest(version=version, **fields), version).groups]
+
+    assert listed() == ["g"]
+    if version >= 4:
+        assert listed(states_filter=["EMPTY"]) == ["g"]
+        assert listed(states_filter=["Stable"]) == []
+    if version >= 5:
+        assert listed(types_filter=["consumer"]) == []
+
+
+def delete_groups(wire: Wire, version: int) -> None:
+    answer = wire.ask(admin.DeleteGroupsRequest(version=version, groups_names=["g", "none"]), version)
+    assert [each.error_code for each in answer.results] == [0, ErrorCode.GROUP_ID_NOT_FOUND]
+
+
+def create_topics(wire: Wire, version: int) -> None:
+    row = admin.CreateTopicsRequest.CreatableTopic
+
+    def new(name: str, partitions: int, replicas: int) -> Any:
+        return row(name=name, num_partitions=partitions, replication_factor=replicas, assignments=[], configs=[])
+
+    wanted = [new("n", 4, 1), new("t", 1, 1), new("a/b", 1, 1), new("z", 0, 1), new("r", 1, 3), new("d", -1, -1)]
+    answer = wire.ask(admin.CreateTopicsRequest(version=version, topics=wanted, timeout_ms=1), version)
+    assert [each.error_code for each in answer.topics] == [
+        ErrorCode.NONE,
+        ErrorCode.TOPIC_ALREADY_EXISTS,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.INVALID_PARTITIONS,
+        ErrorCode.INVALID_REPLICATION_FACTOR,
+        ErrorCode.NONE,
+    ]
+    topic = wire.broker.topics.get("n")
+    assert topic is not None
+    assert len(topic.partitions) == 4
+    dry = admin.CreateTopicsRequest(version=version, topics=[new("v", 1, 1)], timeout_ms=1, validate_only=True)
+    assert only(wire.ask(dry, version).topics).error_code == 0
+    assert wire.broker.topics.get("v") is None
+
+
+def create_partitions(wire: Wire, version: int) -> None:
+    row = admin.CreatePartitionsRequest.CreatePartitionsTopic
+    wanted = [row(name="t", count=3, assignments=None), row(name="x", count=3, assignments=None)]
+    request = admin.CreatePartitionsRequest(version=version, topics=wanted, timeout_ms=1, validate_only=False)
+    answer = wire.ask(request, version)
+    assert [each.error_code for each in answer.results] == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert only(wire.broker.topics).partitions[2].end_offset == 0
+    again = wire.ask(request, version)
+    assert again.results[0].error_code == ErrorCode.INVALID_PARTITIONS
+
+
+def delete_topics(wire: Wire, version: int) -> None:
+    row = admin.DeleteTopicsRequest.DeleteTopicState
+    wanted = [row(name="t", topic_id=None), row(name="x", topic_id=None)]
+    request = admin.DeleteTopicsRequest(version=version, topics=wanted, topic_names=["t", "x"], timeout_ms=1)
+    answer = wire.ask(request, version)
+    assert [each.error_code for each in answer.responses] == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert list(wire.broker.topics) == []
+    assert not wire.broker.groups.offsets.of("g"), "what groups committed for the topic goes with it"
+
+
+def describe_configs(wire: Wire, version: int) -> None:
+    row = admin.DescribeConfigsRequest.DescribeConfigsResource
+    wanted = [
+        row(resource_type=2, resource_name="t", configuration_keys=["retention.ms"]),
+        row(resource_type=4, resource_name="1", configuration_keys=None),
+        row(resource_type=2, resource_name="x", configuration_keys=None),
+        row(resource_type=9, resource_name="x", configuration_keys=None),
+    ]
+    answer = wire.ask(admin.DescribeConfigsRequest(version=version, resources=wanted), version)
+    assert [each.error_code for each in answer.results] == [
+        ErrorCode.NONE,
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_REQUEST,
+    ]
+    assert only(answer.results[0].configs).name == "retention.ms"
+    assert "group.initial.rebalance.delay.ms" in {config.name for config in answer.results[1].configs}
+
+
+def describe_cluster(wire: Wire, version: int) -> None:
+    answer = wire.ask(admin.DescribeClusterRequest(version=version), version)
+    assert (only(answer.brokers).broker_id, answer.controller_id) == (1, 1)
+
+
+EXCHANGES: dict[str, Callable[[Wire, int], None]] = {
+    "ApiVersions": api_versions,
+    "CreatePartitions": create_partitions,
+    "CreateTopics": create_topics,
+    "DeleteGroups": delete_groups,
+    "DeleteTopics": delete_topics,
+    "DescribeCluster": describe_cluster,
+    "DescribeConfigs": describe_configs,
+    "DescribeGroups": describe_groups,
+    "Fetch": fetch,
+    "FindCoordinator": find_coordinator,
+    "Heartbeat": heartbeat,
+    "InitProducerId": init_producer_id,
+    "JoinGroup": join_group,
+    "LeaveGroup": leave_group,
+    "ListGroups": list_groups,
+    "ListOffsets": list_offsets,
+    "Metadata": metadata_of_topics,
+    "OffsetCommit": offset_commit,
+    "OffsetDelete": offset_delete,
+    "OffsetFetch": offset_fetch,
+    "OffsetForLeaderEpoch": offset_for_leader_epoch,
+    "Produce": produce,
+    "SyncGroup": sync_group,
+}
+
+
+def test_every_api_has_its_exchange() -> None:
+    assert set(EXCHANGES) == {api.name for api in APIS.values()}
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [(api.name, version) for api in APIS.values() for version in range(api.min_version, api.max_version + 1)],
+)
+def test_every_version_is_answered(name: str, version: int) -> None:
+    EXCHANGES[name](Wire(), version)
+
+
+@given(data=st.data())
+def test_a_request_of_random_bytes_is_answered_parked_or_refused(data: st.DataObject) -> None:
+    """Whatever parses must not be able to break a handler."""
+    api = data.draw(st.sampled_from(sorted(APIS.values(), key=lambda api: api.key)))
+    version = data.draw(st.integers(api.min_version, api.max_version))
+    header = api.key.to_bytes(2) + version.to_bytes(2) + b"\x00\x00\x00\x07" + b"\xff\xff"
+    tags = b"\x00" if api.request.flexible_version_q(version) else b""
+    pieces = data.draw(
+        st.lists(st.sampled_from([b"\x00", b"\x01", b"\x02", b"t", b"g", b"\x00\x00\x00\x01"]), max_size=40)
+    )
+    try:
+        answers = Wire().send(header + tags + b"".join(pieces))
+    except MalformedBytesError:
+        return
+    for answer in answers:
+        if hasattr(answer.response, "with_header"):
+            encode_response(answer.response, 7)
