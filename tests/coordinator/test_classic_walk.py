@@ -32,7 +32,7 @@ PROTOCOLS = st.lists(
     unique_by=lambda protocol: protocol.name,
 )
 INSTANCES = st.sampled_from([None, None, "i1", "i2"])
-SESSIONS = st.sampled_from([10, 50, 1000])
+SESSIONS = st.sampled_from([20, 1000, 9000])
 REBALANCES = st.sampled_from([-1, 0, 20, 100, 3000])
 
 

@@ -1,0 +1,82 @@
+"""`Coordinator` as a part of somebody's program."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+
+import pytest
+from kafka import KafkaConsumer
+
+from loadwise.coordinator import BadTopicError, Coordinator, NotLoopbackError, NotRunningError, ThreadedCoordinator
+
+
+async def test_it_listens_while_it_is_entered() -> None:
+    coordinator = Coordinator(topics={"flights": 36})
+    with pytest.raises(NotRunningError, match="async with"):
+        _ = coordinator.bootstrap_servers
+    async with coordinator:
+        host, port = coordinator.bootstrap_servers.split(":")
+        socket.create_connection((host, int(port))).close()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((host, int(port)))
+    with pytest.raises(NotRunningError):
+        _ = coordinator.bootstrap_servers
+
+
+async def test_it_can_be_started_again_and_keeps_what_it_had() -> None:
+    coordinator = Coordinator(topics={"t": 2})
+    for _ in range(2):
+        async with coordinator:
+            topic = coordinator.broker.topics.get("t")
+            assert topic is not None
+
+
+def test_on_a_thread_it_leaves_no_thread_behind() -> None:
+    before = threading.active_count()
+    with Coordinator(topics={"flights": 36}).in_thread() as coordinator:
+        assert threading.active_count() == before + 1
+        coordinator.create_topic("more", 2)
+        with pytest.raises(BadTopicError, match="exists already"):
+            coordinator.create_topic("more", 2)
+        with KafkaConsumer(bootstrap_servers=coordinator.bootstrap_servers) as client:
+            assert client.partitions_for_topic("flights") == set(range(36))
+            assert client.partitions_for_topic("more") == {0, 1}
+    assert threading.active_count() == before
+    with pytest.raises(NotRunningError):
+        coordinator.create_topic("late")
+
+
+def test_an_address_that_is_taken_is_an_error_where_it_is_started(coordinator: ThreadedCoordinator) -> None:
+    port = int(coordinator.bootstrap_servers.rpartition(":")[2])
+    with pytest.raises(OSError, match="in use"):
+        Coordinator(port=port).in_thread().start()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
+def test_others_reach_it_only_if_that_is_said_twice(host: str) -> None:
+    with pytest.raises(NotLoopbackError, match="allow_remote=True"):
+        Coordinator(host=host)
+    Coordinator(host=host, allow_remote=True)
+    Coordinator(host="localhost")
+    Coordinator(host="::1")
+
+
+async def test_clients_are_told_another_address_if_there_is_one() -> None:
+    async with Coordinator(advertised_host="broker.example", advertised_port=9092) as coordinator:
+        assert coordinator.bootstrap_servers == "broker.example:9092"
+
+
+@pytest.mark.parametrize(("name", "partitions", "complaint"), [("a/b", 1, "no name"), ("t", 0, "at least 1")])
+def test_a_topic_that_cannot_be_is_refused(name: str, partitions: int, complaint: str) -> None:
+    with pytest.raises(BadTopicError, match=complaint):
+        Coordinator(topics={name: partitions})
+
+
+def test_without_kafka_python_the_error_names_the_extra() -> None:
+    code = "import sys; sys.modules['kafka'] = None; import loadwise.coordinator"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert "pip install 'loadwise[coordinator]'" in result.stderr.splitlines()[-1]

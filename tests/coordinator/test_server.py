@@ -1,0 +1,286 @@
+"""The server: the order of answers, and peers that send what nobody should; seen from raw sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import struct
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from kafka.protocol.consumer import (
+    FetchRequest,
+    FetchResponse,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+)
+from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
+from kafka.protocol.producer import ProduceRequest
+from record_batches import batch
+
+from loadwise.coordinator import BrokerSettings, Coordinator, GroupLimits
+from loadwise.coordinator.apis import heartbeat, metadata
+from loadwise.coordinator.broker import Broker
+from loadwise.coordinator.calls import Call, Service
+from loadwise.coordinator.server import ServerLimits
+
+
+class Peer:
+    """A client by hand: it sends bytes and reads frames."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    @classmethod
+    async def connect(cls, coordinator: Coordinator) -> Peer:
+        host, port = coordinator.bootstrap_servers.split(":")
+        return cls(*await asyncio.open_connection(host, int(port)))
+
+    def send(self, request: Any, correlation_id: int = 7) -> None:
+        request.with_header(correlation_id, "peer")
+        self.writer.write(bytes(request.encode(header=True, framed=True)))
+
+    async def read(self, response: Any, version: int) -> Any:
+        async with asyncio.timeout(10):
+            (size,) = struct.unpack(">i", await self.reader.readexactly(4))
+            return response.decode(await self.reader.readexactly(size), version=version, header=True)
+
+    async def ask(self, request: Any, response: Any) -> Any:
+        self.send(request)
+        return await self.read(response, request.API_VERSION)
+
+    async def is_hung_up_on(self) -> bool:
+        async with asyncio.timeout(10):
+            try:
+                return await self.reader.read() == b""
+            except ConnectionResetError:
+                return True
+
+    async def close(self) -> None:
+        self.writer.close()
+        with contextlib.suppress(ConnectionResetError):
+            await self.writer.wait_closed()
+
+
+def beat() -> Any:
+    return HeartbeatRequest(version=4, group_id="g", generation_id=1, member_id="m", group_instance_id=None)
+
+
+def fetch(max_wait_ms: int, min_bytes: int = 1, offset: int = 0) -> Any:
+    topic = FetchRequest.FetchTopic
+    partition = topic.FetchPartition(
+        partition=0, current_leader_epoch=-1, fetch_offset=offset, log_start_offset=-1, partition_max_bytes=10_000
+    )
+    return FetchRequest(
+        version=11,
+        max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
+        topics=[topic(topic="t", partitions=[partition])],
+        forgotten_topics_data=[],
+    )
+
+
+def produce(acks: int = 1) -> Any:
+    topic = ProduceRequest.TopicProduceData
+    data = topic.PartitionProduceData(index=0, records=batch([b"x"]))
+    return ProduceRequest(
+        version=9, transactional_id=None, acks=acks, timeout_ms=1, topic_data=[topic(name="t", partition_data=[data])]
+    )
+
+
+def join(group_id: str, session_timeout_ms: int = 200) -> Any:
+    protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"")
+    return JoinGroupRequest(
+        version=3,
+        group_id=group_id,
+        session_timeout_ms=session_timeout_ms,
+        rebalance_timeout_ms=10_000,
+        member_id="",
+        protocol_type="consumer",
+        protocols=[protocol],
+    )
+
+
+async def answers(peer: Peer) -> bool:
+    reply = await peer.ask(beat(), HeartbeatResponse)
+    return int(reply.error_code) == 25
+
+
+@pytest.fixture
+async def coordinator() -> AsyncIterator[Coordinator]:
+    async with Coordinator(topics={"t": 1}, limits=ServerLimits(max_frame_bytes=100_000)) as running:
+        yield running
+
+
+# ---- answers ----
+
+
+async def test_requests_that_come_in_one_piece_are_answered_in_their_order(coordinator: Coordinator) -> None:
+    peer = await Peer.connect(coordinator)
+    for number in range(5):
+        peer.send(MetadataRequest(version=4, topics=[]) if number % 2 else beat(), number)
+    for number in range(5):
+        response, version = (MetadataResponse, 4) if number % 2 else (HeartbeatResponse, 4)
+        assert (await peer.read(response, version)).header.correlation_id == number
+    await peer.close()
+
+
+async def test_a_request_behind_one_that_waits_waits_too(coordinator: Coordinator) -> None:
+    peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
+    peer.send(fetch(max_wait_ms=60_000), 1)
+    peer.send(beat(), 2)
+    assert await answers(other)
+    other.send(produce(acks=0))
+    assert await answers(other), "acks=0 gets no answer, and the next request gets its own"
+    found = await peer.read(FetchResponse, 11)
+    assert found.header.correlation_id == 1
+    assert found.responses[0].partitions[0].records
+    assert (await peer.read(HeartbeatResponse, 4)).header.correlation_id == 2
+    await peer.close()
+    await other.close()
+
+
+async def test_a_fetch_waits_for_enough_bytes_and_no_longer_than_it_wants(coordinator: Coordinator) -> None:
+    peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
+    size = len(batch([b"x"]))
+    peer.send(fetch(max_wait_ms=60_000, min_bytes=2 * size), 1)
+    other.send(produce(acks=0))
+    other.send(produce(acks=0))
+    found = await peer.read(FetchResponse, 11)
+    assert len(found.responses[0].partitions[0].records) == 2 * size
+    found = await peer.ask(fetch(max_wait_ms=1, offset=2), FetchResponse)
+    assert not found.responses[0].partitions[0].records
+    await peer.close()
+    await other.close()
+
+
+async def test_a_version_of_api_versions_from_the_future_is_answered_in_v0(coordinator: Coordinator) -> None:
+    peer = await Peer.connect(coordinator)
+    peer.writer.write(struct.pack(">ihhih", 10, 18, 99, 1234, -1))
+    reply = await peer.read(ApiVersionsResponse, 0)
+    assert (reply.header.correlation_id, reply.error_code) == (1234, 35)
+    assert (18, 0) in {(row.api_key, row.min_version) for row in reply.api_keys}
+    request = ApiVersionsRequest(version=4, client_software_name="a", client_software_version="1")
+    assert (await peer.ask(request, ApiVersionsResponse)).error_code == 0, "the same connection goes on"
+    await peer.close()
+
+
+# ---- peers that send what nobody should ----
+
+BAD_BYTES = {
+    "a negative size": struct.pack(">i", -5),
+    "a size above the limit": struct.pack(">i", 100_001),
+    "an unknown API": struct.pack(">ihhih", 10, 999, 0, 1, -1),
+    "an unknown version": struct.pack(">ihhih", 10, 12, 77, 1, -1),
+    "less than a header": struct.pack(">ih", 2, 12),
+    "a body that ends early": struct.pack(">ihhihh", 12, 12, 0, 1, -1, 50),
+    "bad UTF-8": struct.pack(">ihhihh", 14, 12, 0, 1, -1, 2) + b"\xff\xfe",
+    "a TLS hello": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(512),
+    "HTTP": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("bad", BAD_BYTES.values(), ids=BAD_BYTES.keys())
+async def test_bad_bytes_close_their_connection_with_one_line_and_nobody_else_notices(
+    coordinator: Coordinator, bad: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
+    assert await answers(other)
+    peer.writer.write(bad)
+    assert await peer.is_hung_up_on()
+    assert await answers(other)
+    (line,) = [record for record in caplog.records if record.name == "loadwise.coordinator"]
+    assert (line.levelno, "closed: " in line.message) == (logging.WARNING, True)
+    assert f"{peer.writer.get_extra_info('sockname')[1]}" in line.message
+    await peer.close()
+    await other.close()
+
+
+async def test_what_came_before_the_bad_bytes_is_answered(coordinator: Coordinator) -> None:
+    peer = await Peer.connect(coordinator)
+    peer.send(beat())
+    peer.writer.write(struct.pack(">i", -1))
+    assert (await peer.read(HeartbeatResponse, 4)).error_code == 25
+    assert await peer.is_hung_up_on()
+    await peer.close()
+
+
+async def test_a_failure_of_ours_closes_one_connection(
+    coordinator: Coordinator, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    coordinator.broker.services = {**coordinator.broker.services, 12: Service(heartbeat.SERVICE.api, fail)}
+    peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
+    peer.send(beat())
+    assert await peer.is_hung_up_on()
+    assert (await other.ask(MetadataRequest(version=4, topics=[]), MetadataResponse)).brokers
+    assert "ZeroDivisionError" in caplog.text
+    await peer.close()
+    await other.close()
+
+
+async def test_an_answer_to_a_connection_that_is_gone_is_dropped() -> None:
+    settings = BrokerSettings(groups=GroupLimits(initial_rebalance_delay_ms=100))
+    async with Coordinator(topics={"t": 1}, settings=settings) as coordinator:
+        waits = await Peer.connect(coordinator)
+        waits.send(join("g"))
+        stays = await Peer.connect(coordinator)
+        while coordinator.broker.groups.get("g") is None:
+            assert await answers(stays)
+        await waits.close()
+        joined = await stays.ask(join("g"), JoinGroupResponse)
+        assert (joined.error_code, joined.generation_id) == (0, 1)
+        group = coordinator.broker.groups.get("g")
+        assert group is not None
+        assert len(group.members) == 2, "only its session ends a member"
+        await stays.close()
+
+
+async def test_a_fetch_of_a_connection_that_is_gone_is_forgotten(coordinator: Coordinator) -> None:
+    peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
+    peer.send(fetch(max_wait_ms=600_000))
+    while coordinator.broker.fetches.next_deadline_ms is None:
+        assert await answers(other)
+    await peer.close()
+    while coordinator.broker.fetches.next_deadline_ms is not None:
+        assert await answers(other)
+    await other.close()
+
+
+async def test_there_are_no_more_connections_than_allowed(caplog: pytest.LogCaptureFixture) -> None:
+    async with Coordinator(limits=ServerLimits(max_connections=1)) as coordinator:
+        first, second = await Peer.connect(coordinator), await Peer.connect(coordinator)
+        assert await second.is_hung_up_on()
+        assert await answers(first)
+        await first.close()
+        await second.close()
+    assert "which is the limit" in caplog.text
+
+
+async def test_a_peer_that_does_not_read_is_not_answered_on_and_on(coordinator: Coordinator) -> None:
+    coordinator.create_topic("large", 2000)
+    handled = 0
+
+    def handle(call: Call, broker: Broker) -> object:
+        nonlocal handled
+        handled += 1
+        return metadata.SERVICE.handle(call, broker)
+
+    coordinator.broker.services = {**coordinator.broker.services, 3: Service(metadata.SERVICE.api, handle)}
+    peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
+    for number in range(2000):  # each is answered with 50 kB
+        peer.send(MetadataRequest(version=4, topics=None), number)
+    for _ in range(20):
+        assert await answers(other)
+    assert 0 < handled < 1000, "what does not fit into the sockets' buffers waits unanswered"
+    for number in range(300):
+        assert (await peer.read(MetadataResponse, 4)).header.correlation_id == number
+    peer.writer.transport.abort()
+    await other.close()
