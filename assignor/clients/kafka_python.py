@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from loadwise.assignor.claim import JoinedMember, read_subscription
+from loadwise.assignor.clients.kafka_python_joins import finish_joins
 from loadwise.assignor.clients.kafka_python_lag import KafkaPythonLag
 from loadwise.assignor.errors import MissingClientError
 from loadwise.assignor.load.source import LoadSource
@@ -165,6 +166,7 @@ class _Consumer(KafkaConsumer):
         self._lag = lag
         super().__init__(*topics, partition_assignment_strategy=[plug], **config)
         plug.follow(self)
+        finish_joins(self._coordinator)
 
     def subscribe(
         self, topics: Iterable[str] = (), pattern: str | re.Pattern[str] | None = None, listener: Any = None
