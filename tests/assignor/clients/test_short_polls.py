@@ -1,0 +1,21 @@
+"""A join that outlasts the poll that began it is finished by the polls that follow."""
+
+import time
+
+from loadwise.assignor.clients.kafka_python import kafka_consumer
+
+
+def test_kafka_python(coordinator, group_id, topic_name):
+    # The consumer learns of the topic's partitions in its first rebalance, and joins again for them. With
+    # kafka-python's own consumer that second join is never finished when the time of a poll runs out within it.
+    coordinator.create_topic(topic_name, 4)
+    consumer = kafka_consumer(
+        topic_name, group_id=group_id, bootstrap_servers=coordinator.bootstrap_servers, assignor="range"
+    )
+    try:
+        deadline = time.monotonic() + 20
+        while len(consumer.assignment()) < 4:
+            assert time.monotonic() < deadline, "the member has no partitions and sends no heartbeats"
+            consumer.poll(timeout_ms=1)
+    finally:
+        consumer.close()
