@@ -75,6 +75,9 @@ class LoadwiseReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """One input partition a task of the plan, in order. Raises what `planned` raises."""
+        # This runs in a process of Spark's, where nobody else can ask for the plan to be logged. It goes to Spark's own
+        # log of its Python processes (spark.sql.pyspark.worker.logging.enabled), and nowhere by default.
+        logger.setLevel(logging.INFO)
         found = planned_by(self._options)
         logger.info("%s", found)
         return [InputPartition(task) for task in found.tasks]

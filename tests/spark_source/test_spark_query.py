@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import datetime
+import importlib.util
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+pytest.importorskip("pyspark", reason="needs PySpark: pip install 'loadwise[spark]'")
+
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql.functions import spark_partition_id
+from pyspark.sql.types import _parse_datatype_json_string
+
+from loadwise.spark_source.source import planned
+
 pytestmark = pytest.mark.spark
 
-pyspark = pytest.importorskip("pyspark", reason="needs PySpark: pip install 'loadwise[spark]'")
-
-from pyspark.errors import AnalysisException, PySparkException  # noqa: E402 - after importorskip
-from pyspark.sql.functions import spark_partition_id  # noqa: E402
-from pyspark.sql.types import _parse_datatype_json_string  # noqa: E402
-
-from loadwise.spark_source.source import planned  # noqa: E402
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def read(spark, topic, **options):
@@ -191,6 +195,27 @@ def test_offsets_that_are_not_there_are_named(spark, topic):
     with pytest.raises(PySparkException) as failed:
         spark.read.format("loadwise").options(**options).load().count()
     assert f"{topic.name}-0[0, 11) is not all there: the partition holds [0, 1)" in str(failed.value)
+
+
+def test_the_plan_is_in_sparks_log_of_its_python_processes(spark, topic):
+    topic = topic([30, 10])
+    spark.conf.set("spark.sql.pyspark.worker.logging.enabled", "true")
+    try:
+        assert read(spark, topic, split="false", maxOffsetsPerTrigger=5).count() == 40
+        logged = {row.msg for row in spark.tvf.python_worker_logs().collect()}
+    finally:
+        spark.conf.unset("spark.sql.pyspark.worker.logging.enabled")
+    assert "weighted plan of 2 tasks, max/mean 1.500: slot-0 30 in 1 ranges, slot-1 10 in 1 ranges" in logged
+    assert "ignored options: maxOffsetsPerTrigger (says nothing about a batch query)" in logged
+
+
+def test_the_example(spark, coordinator, capsys):
+    spec = importlib.util.spec_from_file_location("spark_batch", EXAMPLES / "spark_batch.py")
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    shares = example.compare(spark, coordinator.bootstrap_servers)
+    assert shares == {"false": [11_250, 3_750, 2_500, 2_500], "true": [5_000] * 4}
+    assert "the longest has 2.25 times the mean" in capsys.readouterr().out
 
 
 def test_streaming_is_missing_and_says_so(spark, topic, tmp_path):

@@ -132,6 +132,7 @@ def test_gaps_at_the_end_of_a_range_end_it(apache_kafka):
     assert places(options, (name, 0, 10, 22)) == []
     assert places(options, (name, 0, 0, 15)) == [(name, 0, offset) for offset in range(10)]
     dirty = options | {"kafka.isolation.level": "read_uncommitted"}
+    assert places(dirty, (name, 0, 0, 11)) == [(name, 0, offset) for offset in range(10)]
     assert places(dirty, (name, 0, 0, 22)) == [(name, 0, offset) for offset in [*range(10), *range(11, 21)]]
 
 

@@ -1,0 +1,38 @@
+"""Without one of its libraries the source names the extra that brings it, and Spark's look-up of sources still works."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+ERROR = "loadwise.spark_source.errors.MissingDependencyError: "
+
+
+def last_line(missing: str, program: str) -> str:
+    """The last line of what Python says about a program where a library is not installed."""
+    program = f"import sys; sys.modules[{missing!r}] = None\n{program}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1, done.stderr
+    return done.stderr.splitlines()[-1]
+
+
+def test_without_pyspark():
+    line = last_line("pyspark", "import pyspark_loadwise")
+    assert line == f"{ERROR}loadwise.spark_source needs pyspark 4.2 or later: pip install 'loadwise[spark]'"
+
+
+@pytest.mark.parametrize(("module", "library"), [("confluent_kafka", "confluent-kafka"), ("pyarrow", "pyarrow")])
+def test_without_what_reading_takes(module, library):
+    """The import succeeds, for Spark looks up all sources at once: a failing one would take the others with it."""
+    pytest.importorskip("pyspark", reason="needs PySpark: pip install 'loadwise[spark]'")
+    load = "import pyspark_loadwise as found\nfound.DefaultSource({'subscribe': 't'}).schema()"
+    line = last_line(module, load)
+    assert line == f"{ERROR}format('loadwise') needs {library}, which is not installed: pip install 'loadwise[spark]'"
+
+
+def test_the_client_without_confluent_kafka():
+    line = last_line("confluent_kafka", "import loadwise.spark_source.client")
+    assert line.startswith(f"{ERROR}reading Kafka from Spark needs confluent-kafka")
+    assert line.endswith("pip install 'loadwise[spark]'")
