@@ -40,11 +40,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.driver.memory", "512m")
-            # Most of what Spark does here it does once: the second compiler would cost more than it gives.
+            # Most of what Spark does here it does once: compiling it costs more than it gives.
             .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.sql.codegen.wholeStage", "false")
             .config("spark.sql.shuffle.partitions", "1")
+            .config("spark.sql.pyspark.worker.logging.enabled", "true")
             .config("spark.sql.session.timeZone", "UTC")
             .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
             .getOrCreate()

@@ -1,4 +1,4 @@
-"""Without one of its libraries the source names the extra that brings it, and Spark's look-up of sources still works."""
+"""Without one of its libraries the source names the extra that brings it, and Spark still finds other sources."""
 
 from __future__ import annotations
 

@@ -199,12 +199,8 @@ def test_offsets_that_are_not_there_are_named(spark, topic):
 
 def test_the_plan_is_in_sparks_log_of_its_python_processes(spark, topic):
     topic = topic([30, 10])
-    spark.conf.set("spark.sql.pyspark.worker.logging.enabled", "true")
-    try:
-        assert read(spark, topic, split="false", maxOffsetsPerTrigger=5).count() == 40
-        logged = {row.msg for row in spark.tvf.python_worker_logs().collect()}
-    finally:
-        spark.conf.unset("spark.sql.pyspark.worker.logging.enabled")
+    assert read(spark, topic, split="false", maxOffsetsPerTrigger=5).count() == 40
+    logged = {row.msg for row in spark.tvf.python_worker_logs().collect()}
     assert "weighted plan of 2 tasks, max/mean 1.500: slot-0 30 in 1 ranges, slot-1 10 in 1 ranges" in logged
     assert "ignored options: maxOffsetsPerTrigger (says nothing about a batch query)" in logged
 
