@@ -197,7 +197,7 @@ class ClassicGroup:
         elif event.member_id in self._pending_joins:
             if event.instance_id is not None:
                 # Kafka throws IllegalStateException here, which reaches the client as this code.
-                self._refuse_join(event, ErrorCode.UNKNOWN_SERVER_ERROR)
+                self._refuse_join(event, ErrorCode.UNKNOWN_SERVER_ERROR, NO_MEMBER_ID)
             else:
                 self._add_member(event, event.member_id)
         else:
@@ -414,8 +414,10 @@ class ClassicGroup:
         return not self._pending_joins and all(member.join_token is not None for member in self.members.values())
 
     def _rebalance_timeout_ms(self) -> int:
+        if not self.members:
+            return 0
         # At least 1 ms: a deadline that lies ahead, whatever the clients ask for.
-        return max([1, *(member.rebalance_timeout_ms for member in self.members.values())])
+        return max(1, *(member.rebalance_timeout_ms for member in self.members.values()))
 
     # ---- syncing, heartbeats, leaving ----
 
@@ -524,14 +526,14 @@ class ClassicGroup:
                     self._complete_join_without_the_expired()
                 else:
                     self._prepare_rebalance()
-        if self._join_deadline_ms is not None and self._join_deadline_ms <= now:
-            self._on_join_deadline()
         if self._sync_deadline_ms is not None and self._sync_deadline_ms <= now:
             self._sync_deadline_ms = None
             if self._pending_syncs:
                 for member_id in list(self._pending_syncs):
                     self._remove(member_id)
                 self._prepare_rebalance()
+        if self._join_deadline_ms is not None and self._join_deadline_ms <= now:
+            self._on_join_deadline()
 
     def _complete_join_without_the_expired(self) -> None:
         # Unlike a leave, an expiry ends even the delay of an empty group's first rebalance, as in Kafka.

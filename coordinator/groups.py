@@ -110,9 +110,10 @@ class Groups:
         *,
         names_missing_groups: bool,
     ) -> ErrorCode:
-        """Commit offsets, all or none. ``names_missing_groups``: OffsetCommit v9 and later have a code for those."""
-        if not group_id:
-            return ErrorCode.INVALID_GROUP_ID
+        """Commit offsets, all or none. ``names_missing_groups``: OffsetCommit v9 and later have a code for those.
+
+        The empty group id is a group like any other here, as it was before groups had members.
+        """
         group = self._groups.get(group_id)
         if group is None:
             if who.generation >= 0:

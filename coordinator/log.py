@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from loadwise.coordinator.producers import ProducerStates
-from loadwise.protocol.batches import BatchHeader, checksummed, placed, read_header
+from loadwise.protocol.batches import HEADER_BYTES, MAGIC, BatchHeader, checksummed, placed, read_header
 from loadwise.protocol.error_codes import ErrorCode
 
 LEADER_EPOCH = 0
@@ -68,8 +68,9 @@ class PartitionLog:
         """Check one record batch and keep it. O(size of the batch), for the CRC."""
         header = read_header(data)
         refusal = self._refusal(header, data)
-        if refusal is not None or header is None:
-            return refusal or Appended(ErrorCode.CORRUPT_MESSAGE)
+        if refusal is not None:
+            return refusal
+        assert header is not None
         base_offset = self.end_offset
         verdict = self._producers.check(header, base_offset)
         if verdict.error is not ErrorCode.NONE:
@@ -126,16 +127,20 @@ class PartitionLog:
 
     def _refusal(self, header: BatchHeader | None, data: bytes) -> Appended | None:
         if header is None or header.size_bytes > len(data):
-            return Appended(ErrorCode.CORRUPT_MESSAGE, message="the record batch ends early")
+            return Appended(ErrorCode.INVALID_RECORD, message="the record batch ends early")
+        if header.size_bytes < HEADER_BYTES:
+            return Appended(ErrorCode.CORRUPT_MESSAGE, message="the record batch is shorter than its header")
         if header.size_bytes < len(data):
             return Appended(ErrorCode.INVALID_RECORD, message="a produce request takes one record batch a partition")
+        if header.magic < MAGIC:
+            return Appended(ErrorCode.INVALID_RECORD, message="only record batches v2 are taken")
         if len(data) > self._max_batch_bytes:
             message = f"the record batch has {len(data):,} bytes; the limit is {self._max_batch_bytes:,}"
             return Appended(ErrorCode.MESSAGE_TOO_LARGE, message=message)
+        if header.magic > MAGIC or self._crc32c(checksummed(data)) != header.crc:
+            return Appended(ErrorCode.CORRUPT_MESSAGE, message="the CRC of the record batch is wrong")
         if not header.is_sound:
             return Appended(ErrorCode.INVALID_RECORD, message="the header of the record batch contradicts itself")
         if header.is_control or header.is_transactional:
             return Appended(ErrorCode.INVALID_RECORD, message="transactions are not supported here")
-        if self._crc32c(checksummed(data)) != header.crc:
-            return Appended(ErrorCode.CORRUPT_MESSAGE, message="the CRC of the record batch is wrong")
         return None

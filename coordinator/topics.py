@@ -33,6 +33,16 @@ class Refusal:
     message: str
 
 
+def is_topic_name(name: str) -> bool:
+    """Whether a topic may be called this (``Topic.validate``)."""
+    return name not in {".", ".."} and len(name) <= MAX_NAME_LENGTH and _NAME.fullmatch(name) is not None
+
+
+def _metric_name(name: str) -> str:
+    """Kafka's metrics write a dot as an underscore, so two topics must not differ in that alone."""
+    return name.replace(".", "_")
+
+
 class Topics:
     """The topics that there are."""
 
@@ -44,6 +54,7 @@ class Topics:
         self._max_partitions = max_partitions
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
+        self._by_metric_name: dict[str, str] = {}
         self._partition_count = 0
         self.version = 0
         """Grows with every change, so that answers made of it can be kept until then."""
@@ -70,9 +81,12 @@ class Topics:
         """Why this topic cannot be made; None if it can."""
         if name in self._by_name:
             return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name!r} exists already")
-        if name in {"", ".", ".."} or len(name) > MAX_NAME_LENGTH or not _NAME.fullmatch(name):
+        if not is_topic_name(name):
             message = f"{name!r} is no name for a topic: 1 to {MAX_NAME_LENGTH} of a-z A-Z 0-9 . _ -, not . or .."
             return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
+        twin = self._by_metric_name.get(_metric_name(name))
+        if twin is not None:
+            return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic {name!r} collides with existing topics: {twin}")
         if partitions < 1:
             return Refusal(ErrorCode.INVALID_PARTITIONS, f"{partitions} partitions; a topic needs at least 1")
         return self._too_many(partitions)
@@ -81,6 +95,7 @@ class Topics:
         """Make a topic that `refusal` has nothing against."""
         topic = Topic(name, self._new_id(), [self._new_log() for _ in range(partitions)], dict(configs or {}))
         self._by_name[name] = topic
+        self._by_metric_name[_metric_name(name)] = name
         self._by_id[topic.id] = topic
         self._partition_count += partitions
         self.version += 1
@@ -104,6 +119,7 @@ class Topics:
     def delete(self, topic: Topic) -> None:
         """Drop a topic and its records."""
         del self._by_name[topic.name]
+        del self._by_metric_name[_metric_name(topic.name)]
         del self._by_id[topic.id]
         self._partition_count -= len(topic.partitions)
         self.version += 1

@@ -12,6 +12,9 @@ from struct import Struct
 HEADER_BYTES = 61
 """Size of the header of a record batch v2."""
 
+MAGIC = 2
+"""The version of record batches that is read here, in their header."""
+
 _HEADER = Struct(">qiibIhiqqqhii")
 _PLACE = Struct(">q")
 _EPOCH = Struct(">i")
@@ -62,10 +65,9 @@ class BatchHeader:
 
     @property
     def is_sound(self) -> bool:
-        """Whether the numbers fit each other: magic 2, at least one record, offsets without gaps, known compression."""
+        """Whether the numbers fit each other: at least one record, offsets without gaps, a known compression."""
         return (
-            self.magic == 2
-            and self.record_count > 0
+            self.record_count > 0
             and self.last_offset_delta == self.record_count - 1
             and self.compression < _KNOWN_COMPRESSIONS
         )

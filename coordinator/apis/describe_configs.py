@@ -14,11 +14,13 @@ from kafka.protocol.admin import DescribeConfigsRequest, DescribeConfigsResponse
 
 from loadwise.coordinator.broker import NODE_ID, Broker
 from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.topics import is_topic_name
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
 _TOPIC = 2
 _BROKER = 4
+_GROUP = 32
 _Result = DescribeConfigsResponse.DescribeConfigsResult
 
 
@@ -41,7 +43,9 @@ def _describe(broker: Broker, resource: Message) -> Message:
     name = resource.resource_name
     if resource.resource_type == _TOPIC:
         topic = broker.topics.get(name)
-        if topic is None:
+        if not is_topic_name(name):
+            error, message = ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name!r} is no name for a topic"
+        elif topic is None:
             error, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}"
         else:
             configs = _sourced(_topic_defaults(broker), _Source.DEFAULT) | _sourced(topic.configs, _Source.TOPIC)
@@ -50,7 +54,7 @@ def _describe(broker: Broker, resource: Message) -> Message:
             configs = _sourced(_broker_settings(broker), _Source.STATIC_BROKER)
         else:
             error, message = ErrorCode.INVALID_REQUEST, f"there is no broker {name!r}, only {NODE_ID}"
-    else:
+    elif resource.resource_type != _GROUP:  # a group has none of its own
         error, message = ErrorCode.INVALID_REQUEST, f"resource type {resource.resource_type} has no settings here"
     wanted = resource.configuration_keys
     return _Result(

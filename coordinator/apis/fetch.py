@@ -111,7 +111,7 @@ def _response(call: Call, wanted: list[list[_Wanted]]) -> Message:
                     high_watermark=end_offset,
                     last_stable_offset=end_offset,
                     log_start_offset=-1 if each.log is None else each.log.start_offset,
-                    aborted_transactions=None,
+                    aborted_transactions=[] if each.log is None else None,
                     preferred_read_replica=-1,
                     records=records,
                 )

@@ -12,7 +12,7 @@ from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
-_TYPE = "Classic"
+_TYPE = "classic"
 
 
 def handle(call: Call, broker: Broker) -> Message:
@@ -27,7 +27,7 @@ def handle(call: Call, broker: Broker) -> Message:
             group_type=_TYPE,
         )
         for group_id, group in broker.groups.all().items()
-        if (not states or group.state.value.lower() in states) and (not types or _TYPE.lower() in types)
+        if (not states or group.state.value.lower() in states) and (not types or _TYPE in types)
     ]
     return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, groups=groups)
 

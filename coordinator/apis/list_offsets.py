@@ -34,7 +34,7 @@ def handle(call: Call, broker: Broker) -> Message:
             elif each.current_leader_epoch > LEADER_EPOCH:
                 error = ErrorCode.UNKNOWN_LEADER_EPOCH
             elif each.timestamp < _OLDEST_MEANING:
-                error = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
+                error = ErrorCode.UNSUPPORTED_VERSION
             else:
                 error = ErrorCode.NONE
                 found = _find(log, each.timestamp)

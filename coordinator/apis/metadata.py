@@ -17,7 +17,7 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from loadwise.coordinator.broker import NODE_ID, Broker
 from loadwise.coordinator.calls import Call, EncodedBody, Message, Service
 from loadwise.coordinator.log import LEADER_EPOCH
-from loadwise.coordinator.topics import Topic
+from loadwise.coordinator.topics import Topic, is_topic_name
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api, encode_body
 
@@ -75,9 +75,7 @@ def _looked_up(broker: Broker, name: str | None, topic_id: UUID | None) -> Messa
         missing = ErrorCode.UNKNOWN_TOPIC_ID
     else:
         topic = broker.topics.get(name)
-        refusal = broker.topics.refusal(name, 1)
-        is_bad_name = refusal is not None and refusal.error is ErrorCode.INVALID_TOPIC_EXCEPTION
-        missing = ErrorCode.INVALID_TOPIC_EXCEPTION if is_bad_name else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_topic_name(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
     if topic is not None:
         return _described(topic)
     return _Topic(

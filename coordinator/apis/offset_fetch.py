@@ -28,15 +28,12 @@ def handle(call: Call, broker: Broker) -> Message:
     """Look every group's partitions up; one without a commit has offset -1. A group that is not there has none."""
     body = call.body
     if call.version < _MANY_GROUPS:
-        if not body.group_id:
-            return call.response(throttle_time_ms=0, topics=[], error_code=ErrorCode.INVALID_GROUP_ID)
         topics = _of_one_group(broker, body)
         return call.response(throttle_time_ms=0, topics=topics, error_code=ErrorCode.NONE)
-    groups = []
-    for group in body.groups:
-        error = ErrorCode.NONE if group.group_id else ErrorCode.INVALID_GROUP_ID
-        topics = [] if error else _of_group(call, broker, group)
-        groups.append(_Group(group_id=group.group_id, topics=topics, error_code=error))
+    groups = [
+        _Group(group_id=group.group_id, topics=_of_group(call, broker, group), error_code=ErrorCode.NONE)
+        for group in body.groups
+    ]
     return call.response(throttle_time_ms=0, groups=groups)
 
 

@@ -191,7 +191,9 @@ class Walk(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not hasattr(self, "group"):
             return
-        for _ in range(1000):
+        for _ in range(
+            30_000
+        ):  # static members who stay away are waited for again and again, each time for 1 ms or more
             if self.group.next_deadline_ms is None:
                 break
             self.now_ms = self.group.next_deadline_ms

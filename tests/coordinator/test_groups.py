@@ -116,8 +116,13 @@ def test_a_commit_to_a_group_that_is_not_there_is_named_by_new_versions_only() -
     who = Committer(member_id="m1", generation=3)
     assert groups.commit("g", who, {P0: AT_5}, names_missing_groups=True) is ErrorCode.GROUP_ID_NOT_FOUND
     assert groups.commit("g", who, {P0: AT_5}, names_missing_groups=False) is ErrorCode.ILLEGAL_GENERATION
-    assert groups.commit("", who, {P0: AT_5}, names_missing_groups=True) is ErrorCode.INVALID_GROUP_ID
     assert groups.get("g") is None
+
+
+def test_the_empty_group_id_may_commit() -> None:
+    groups = Groups()
+    assert groups.commit("", Committer(), {P0: AT_5}, names_missing_groups=True) is ErrorCode.NONE
+    assert dict(groups.offsets.of("")) == {P0: AT_5}
 
 
 def test_deleting() -> None:

@@ -62,22 +62,30 @@ def damaged(data: bytes, offset: int, form: str, value: int) -> bytes:
 GOOD = batch([b"a", b"b"])
 
 
+def resealed(data: bytes, offset: int, form: str, value: int) -> bytes:
+    """Damaged, with a CRC that says it is not."""
+    changed = damaged(data, offset, form, value)
+    return damaged(changed, 17, ">I", calc_crc32c(memoryview(changed)[21:]))
+
+
+# The codes are those that Kafka 4.3.1 gives, but for transactions and an unknown compression (-1 there).
 @pytest.mark.parametrize(
     ("data", "error"),
     [
-        (b"", ErrorCode.CORRUPT_MESSAGE),
-        (GOOD[:60], ErrorCode.CORRUPT_MESSAGE),
-        (GOOD[:-1], ErrorCode.CORRUPT_MESSAGE),
-        (GOOD[:-1] + b"?", ErrorCode.CORRUPT_MESSAGE),
-        (damaged(GOOD, 17, ">I", 1), ErrorCode.CORRUPT_MESSAGE),
+        (b"", ErrorCode.INVALID_RECORD),
+        (GOOD[:60], ErrorCode.INVALID_RECORD),
+        (GOOD[:-1], ErrorCode.INVALID_RECORD),
         (GOOD + GOOD, ErrorCode.INVALID_RECORD),
+        (damaged(GOOD, 8, ">i", -1), ErrorCode.CORRUPT_MESSAGE),
         (damaged(GOOD, 16, "b", 1), ErrorCode.INVALID_RECORD),
-        (damaged(GOOD, 23, ">i", 5), ErrorCode.INVALID_RECORD),
-        (damaged(GOOD, 57, ">i", -1), ErrorCode.INVALID_RECORD),
-        (damaged(GOOD, 8, ">i", -1), ErrorCode.INVALID_RECORD),
-        (damaged(GOOD, 21, ">h", 0x20), ErrorCode.INVALID_RECORD),
-        (damaged(GOOD, 21, ">h", 0x10), ErrorCode.INVALID_RECORD),
-        (damaged(GOOD, 21, ">h", 0x07), ErrorCode.INVALID_RECORD),
+        (damaged(GOOD, 16, "b", 9), ErrorCode.CORRUPT_MESSAGE),
+        (GOOD[:-1] + b"?", ErrorCode.CORRUPT_MESSAGE),
+        (damaged(GOOD, 23, ">i", 5), ErrorCode.CORRUPT_MESSAGE),
+        (resealed(GOOD, 23, ">i", 5), ErrorCode.INVALID_RECORD),
+        (resealed(GOOD, 57, ">i", -1), ErrorCode.INVALID_RECORD),
+        (resealed(GOOD, 21, ">h", 0x20), ErrorCode.INVALID_RECORD),
+        (resealed(GOOD, 21, ">h", 0x10), ErrorCode.INVALID_RECORD),
+        (resealed(GOOD, 21, ">h", 0x07), ErrorCode.INVALID_RECORD),
         (batch([b"x" * 600]), ErrorCode.MESSAGE_TOO_LARGE),
     ],
 )
