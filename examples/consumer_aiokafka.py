@@ -1,0 +1,58 @@
+"""An aiokafka consumer in a load-aware group. Start several, of either client, and watch them share the lag.
+
+python examples/consumer_aiokafka.py flights --bootstrap-servers localhost:9092 --capacity 2
+"""
+
+import argparse
+import asyncio
+import time
+
+from aiokafka import ConsumerRebalanceListener
+
+from loadwise.assignor.clients.aiokafka import aiokafka_consumer
+from loadwise.assignor.strategy import STRATEGIES
+
+EAGER = [name for name, strategy in STRATEGIES.items() if not strategy.cooperative]
+
+
+class Announce(ConsumerRebalanceListener):
+    """Says what the consumer is given and what is taken from it."""
+
+    def on_partitions_assigned(self, assigned):
+        print("assigned", sorted(tuple(partition) for partition in assigned))
+
+    def on_partitions_revoked(self, revoked):
+        print("revoked", sorted(tuple(partition) for partition in revoked))
+
+
+async def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("topic")
+    options.add_argument("--bootstrap-servers", default="localhost:9092")
+    options.add_argument("--group", default="loadwise-example")
+    options.add_argument("--assignor", default="weighted", choices=EAGER)
+    options.add_argument("--capacity", type=float, default=1.0, help="what this consumer can do, next to the others")
+    options.add_argument("--seconds", type=float, default=30.0, help="how long to run")
+    given = options.parse_args()
+
+    # Everything but assignor and capacity is aiokafka's own: credentials go here too.
+    consumer = aiokafka_consumer(
+        group_id=given.group,
+        bootstrap_servers=given.bootstrap_servers,
+        auto_offset_reset="earliest",
+        assignor=given.assignor,
+        capacity=given.capacity,
+    )
+    consumer.subscribe([given.topic], listener=Announce())
+    records = 0
+    async with consumer:
+        end = time.monotonic() + given.seconds
+        while time.monotonic() < end:
+            for batch in (await consumer.getmany(timeout_ms=500)).values():
+                records += len(batch)
+        decisions = consumer.assignor.participant
+        print(f"{records} records; led {decisions.led} rebalances, {decisions.fallbacks} of them without load")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,25 @@
+"""The examples run as they stand."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from kafka import KafkaProducer
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+@pytest.mark.parametrize("script", ["consumer_kafka_python.py", "consumer_aiokafka.py"])
+def test_example(script, coordinator, topic, group_id):
+    producer = KafkaProducer(bootstrap_servers=coordinator.bootstrap_servers)
+    for _ in range(20):
+        producer.send(topic, b"x")
+    producer.close()
+    servers = ["--bootstrap-servers", coordinator.bootstrap_servers, "--group", group_id]
+    command = [sys.executable, EXAMPLES / script, topic, *servers, "--seconds", "1.5"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.count(f"('{topic}', ") >= 6
+    assert "20 records; led " in ran.stdout
+    assert ", 0 of them without load" in ran.stdout
