@@ -109,7 +109,6 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):
                 self._joined = ()
 
         consumer._coordinator._perform_assignment = perform_with_readable_members
-        _finish_joins(consumer._coordinator)
 
 
 def assignor(
@@ -185,16 +184,6 @@ class _Consumer(KafkaConsumer):
         finally:
             if self._lag is not None:
                 self._lag.close()
-
-
-def _finish_joins(coordinator: Any) -> None:
-    """Let no join be left half-way by a short ``poll``.
-
-    A join for the sake of new metadata stops being needed when the leader has assigned by it. A ``poll`` that ran out
-    of time just then would not be followed by one that takes up the result: no assignment, and no more heartbeats.
-    """
-    needed = coordinator.need_rejoin
-    coordinator.need_rejoin = lambda: coordinator.rejoining or needed()
 
 
 class _Metadata:
