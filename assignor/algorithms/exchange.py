@@ -8,10 +8,12 @@ turn comes.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from loadwise.assignor.algorithms.board import Board
-from loadwise.assignor.model import Floats, Ints
+from loadwise.assignor.model import Bools, Floats, Ints
 
 
 def polish(
@@ -27,54 +29,63 @@ def polish(
     Only partitions that are not with their home are touched, so nothing more is taken from an owner.
     ``partners``: how many members, from the lowest level up, are tried for each. ``steps`` bounds the exchanges.
     """
-    stuck = np.zeros(len(board.capacity), bool)
+    loose = _have_loose(board)
+    hopeless = ~loose
     changed = [0] * len(board.capacity)  # the step at which each member's partitions last changed
     tried: dict[tuple[int, int], int] = {}
     for step in range(1, steps + 1):
-        level = np.where(stuck, -1.0, board.level)
-        high = int(np.argmax(level))
-        if level[high] <= good_enough:
+        level = board.level
+        high = int(np.argmax(np.where(hopeless, -1.0, level)))
+        if hopeless[high] or level[high] <= good_enough:
             return
         best: tuple[float, Ints, Ints, int] | None = None
-        for low in np.argsort(board.level, kind="stable")[:partners].tolist():
-            if board.level[low] >= board.level[high]:
+        for low in np.argsort(level, kind="stable")[:partners].tolist():
+            if level[low] >= level[high]:
                 break
             if tried.get((high, low), -1) >= max(changed[high], changed[low]):
                 continue
             found = _best_exchange(board, high, low, keep_local=keep_local)
-            if found is not None and found[0] < board.level[high] - 1e-4 * good_enough:
-                if best is None or found[0] < best[0]:
-                    best = (*found, low)
-            else:
+            if found[0] >= level[high] - 1e-4 * good_enough:
                 tried[high, low] = step
+            elif best is None or found[0] < best[0]:
+                best = (*found, low)
+                if best[0] <= good_enough:
+                    break
         if best is None:
-            stuck[high] = True
+            hopeless[high] = True
             continue
         _, down, up, low = best
         board.move(down, low)
         board.move(up, high)
         changed[high] = changed[low] = step
-        stuck[:] = False
+        for member in (high, low):
+            rows = board.rows(member)
+            loose[member] = ((board.home[rows] != member) & (board.weight[rows] > 0)).any()
+        hopeless = ~loose
 
 
-def _best_exchange(board: Board, high: int, low: int, *, keep_local: bool) -> tuple[float, Ints, Ints] | None:
-    """The higher level of the two afterwards, what goes down and what goes up; None if nothing can go."""
+def _have_loose(board: Board) -> Bools:
+    """bool[M]: who has a partition that is not at home and has a load."""
+    loose = (board.owner != board.home) & (board.weight > 0)
+    return np.bincount(board.owner[loose], minlength=len(board.capacity)) > 0
+
+
+def _best_exchange(board: Board, high: int, low: int, *, keep_local: bool) -> tuple[float, Ints, Ints]:
+    """The higher level of the two afterwards, what goes down and what goes up."""
     down, down_sum = choices(board, high, low, loose=True, keep_local=keep_local)
     up, up_sum = choices(board, low, high, loose=True, keep_local=keep_local)
-    if not len(down):
-        return None
     wide, narrow = board.capacity[high], board.capacity[low]
     ideal = (board.load[high] * narrow - board.load[low] * wide) / (wide + narrow)
     order = np.argsort(up_sum, kind="stable")
     after = np.searchsorted(up_sum[order], down_sum - ideal)
-    result: tuple[float, Ints, Ints] | None = None
+    best = (float(board.level[high]), down[0], up[0])  # nothing for nothing
     for near in (np.maximum(after - 1, 0), np.minimum(after, len(order) - 1)):
         moved = down_sum - up_sum[order[near]]
         level = np.maximum((board.load[high] - moved) / wide, (board.load[low] + moved) / narrow)
         index = int(np.argmin(level))
-        if result is None or level[index] < result[0]:
-            result = float(level[index]), down[index], up[order[near[index]]]
-    return result and (result[0], result[1][result[1] >= 0], result[2][result[2] >= 0])
+        if level[index] < best[0]:
+            best = float(level[index]), down[index], up[order[near[index]]]
+    return best[0], best[1][best[1] >= 0], best[2][best[2] >= 0]
 
 
 def choices(
@@ -93,5 +104,11 @@ def choices(
     sets = np.full((len(rows) + 1, 2), -1)
     sets[1:, 0] = rows
     if len(rows) * (len(rows) - 1) // 2 <= most:
-        sets = np.concatenate((sets, rows[np.column_stack(np.triu_indices(len(rows), 1))]))
+        sets = np.concatenate((sets, rows[_pairs(len(rows))]))
     return sets, np.where(sets >= 0, board.weight[sets], 0.0).sum(axis=1)
+
+
+@cache
+def _pairs(count: int) -> Ints:
+    """int64[n, 2]: all pairs of so many things, each once."""
+    return np.column_stack(np.triu_indices(count, 1))

@@ -1,0 +1,208 @@
+"""Weighted: even loads for even capacities, and nothing moved without need."""
+
+from __future__ import annotations
+
+from itertools import chain, combinations
+
+import numpy as np
+import pytest
+from group_strategies import Group, groups
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loadwise.assignor.algorithms.board import Board
+from loadwise.assignor.algorithms.exchange import polish
+from loadwise.assignor.algorithms.placement import place
+from loadwise.assignor.algorithms.shedding import least_over
+from loadwise.assignor.algorithms.sticky import Sticky
+from loadwise.assignor.algorithms.weighted import Weighted, impute
+from loadwise.assignor.measure import measure
+from loadwise.assignor.model import NOBODY, GroupSnapshot, Member
+from loadwise.assignor.staging import stage
+
+
+def members(*capacities: float, topics: tuple[str, ...] = ("t",)) -> tuple[Member, ...]:
+    return tuple(Member(id=f"m{i:03d}", topics=topics, capacity=c) for i, c in enumerate(capacities))
+
+
+def lognormal(size: int, seed: int = 1) -> list[float | None]:
+    return np.random.default_rng(seed).lognormal(0, 0.8, size).tolist()
+
+
+@pytest.mark.parametrize("capacities", [(1,) * 4, (0.5, 1, 2, 4), tuple(1 + i / 7 for i in range(20))])
+def test_a_first_assignment_is_even_in_relation_to_capacity(capacities: tuple[float, ...]) -> None:
+    group = Group(members(*capacities), {"t": 300}, {"t": lognormal(300)}).snapshot()
+    assert measure(Weighted().assign(group)).max_over_bound < 1.01
+
+
+def test_the_incident_of_36_partitions_and_3_members() -> None:
+    """Of 36 partitions 14 have anything; range, round robin and sticky put the heaviest ones together."""
+    loads = [0.0] * 36
+    for partition, load in zip(range(0, 28, 2), (9, 8, 7, 7, 6, 5, 4, 4, 3, 2, 2, 1, 1, 1), strict=True):
+        loads[partition] = float(load)
+    answer = Weighted().assign(Group(members(1, 1, 1), {"t": 36}, {"t": loads}).snapshot())
+    m = measure(answer)
+    assert m.load.tolist() == [20.0, 20.0, 20.0]
+    idle = [sum(loads[p] == 0 for p in owned["t"]) for owned in answer.by_member().values()]
+    assert max(idle) - min(idle) <= 1, "idle partitions are spread by count"
+
+
+def test_a_member_that_joins_gets_its_part_and_nothing_else_moves() -> None:
+    before = Group(members(1, 1, 1), {"t": 60}, {"t": lognormal(60)})
+    before = before.owning(Weighted().assign(before.snapshot()))
+    joined = Group((*before.members, Member(id="new", topics=["t"])), before.partitions, before.load)
+    answer = Weighted().assign(joined.snapshot())
+    m = measure(answer)
+    assert m.max_over_bound <= 1.05
+    assert m.moved_load == pytest.approx(m.load[-1]), "what moved, moved to the newcomer"
+
+
+def test_a_member_that_leaves_moves_only_what_it_had() -> None:
+    before = Group(members(*(1.0,) * 5), {"t": 100}, {"t": lognormal(100)})
+    before = before.owning(Weighted().assign(before.snapshot()))
+    m = measure(Weighted().assign(Group(before.members[1:], before.partitions, before.load).snapshot()))
+    assert m.moved == 0
+    assert m.max_over_bound <= 1.05
+
+
+def test_below_the_trigger_nothing_moves_and_above_it_hardly_more_than_must() -> None:
+    even = Group(members(1, 1), {"t": 40}, {"t": [1.0] * 40})
+    even = even.owning(Sticky().assign(even.snapshot()))
+    loads = [1.0 + 0.08 * (p % 2 == 0) for p in range(40)]
+    slightly = Group(even.members, {"t": 40}, {"t": loads}).snapshot()
+    assert measure(Weighted().assign(slightly)).moved == 0
+    badly = Group(even.members, {"t": 40}, {"t": [1.0 + (p % 2 == 0) for p in range(40)]}).snapshot()
+    m = measure(Weighted().assign(badly))
+    assert m.max_over_bound <= 1.05
+    assert m.moved_load <= 10.0, "40 against 20: 8.5 must move, in partitions of 2"
+    assert measure(Weighted(trigger=0.5).assign(badly)).moved == 0
+    assert measure(Weighted(epsilon=0.0, trigger=0.0).assign(badly)).max_over_bound <= 1.0 + 1e-9
+
+
+def test_a_partition_heavier_than_a_fair_share_is_alone_and_the_rest_is_even() -> None:
+    loads = [100.0, *lognormal(59)]
+    answer = Weighted().assign(Group(members(1, 1, 1, 1), {"t": 60}, {"t": loads}).snapshot())
+    m = measure(answer)
+    giant = int(answer.owner[0])
+    rest = np.delete(m.load, giant)
+    assert m.load[giant] == 100.0
+    assert rest.max() / rest.mean() < 1.005
+
+
+def test_the_heaviest_goes_to_the_fastest() -> None:
+    answer = Weighted().assign(Group(members(1, 4, 1), {"t": 9}, {"t": [40.0] + [1.0] * 8}).snapshot())
+    assert answer.owner[0] == 1
+
+
+def test_partitions_stay_on_their_rack_where_the_load_allows() -> None:
+    racks = [[f"r{p % 3}"] for p in range(90)]
+    six = tuple(Member(id=f"m{i}", topics=["t"], rack=f"r{i % 3}") for i in range(6))
+    answer = Weighted().assign(Group(six, {"t": 90}, {"t": lognormal(90)}, {"t": racks}).snapshot())
+    m = measure(answer)
+    loads = np.array(lognormal(90))
+    crossed = loads[answer.owner % 3 != np.arange(90) % 3].sum() / loads.sum()
+    unavoidable = sum(max(0.0, loads[r::3].sum() - loads.sum() / 3 * 1.01) for r in range(3)) / loads.sum()
+    assert crossed <= unavoidable + 0.02
+    assert m.max_over_bound <= 1.02
+
+
+def test_unknown_loads_are_guessed_from_the_topic_then_from_all() -> None:
+    one = (Member(id="a", topics=["t", "u", "v"]),)
+    group = Group(one, {"t": 3, "u": 2, "v": 1}, {"t": [1.0, 3.0, None], "u": [8.0, None], "v": [None]}).snapshot()
+    weight = impute(group)
+    assert weight is not None
+    assert weight.tolist() == [1.0, 3.0, 2.0, 8.0, 8.0, 4.0]
+
+
+@pytest.mark.parametrize("load", [None, {"t": [None] * 7}, {"t": [0.0] * 7}, {}])
+def test_without_loads_it_answers_as_sticky_does(load: dict[str, list[float | None]] | None) -> None:
+    group = Group(members(1, 2, 1), {"t": 7}, load).snapshot()
+    assert Weighted().assign(group).owner.tolist() == Sticky().assign(group).owner.tolist()
+
+
+def test_idle_partitions_stay_with_their_owner_unless_one_has_far_too_many() -> None:
+    busy = {"t": [5.0] * 4 + [0.0] * 12}
+    owned = [Member(id="a", topics=["t"], owned={"t": [0, 1, *range(4, 11)]}, generation=1)]
+    owned += [Member(id="b", topics=["t"], owned={"t": [2, 3, *range(11, 16)]}, generation=1)]
+    assert measure(Weighted().assign(GroupSnapshot.of(owned, {"t": 16}, load=busy))).moved == 0
+    hoarder = [Member(id="a", topics=["t"], owned={"t": [0, 1, *range(4, 100)]}, generation=1)]
+    hoarder += [Member(id=id_, topics=["t"]) for id_ in "bcd"]
+    counts = Weighted().assign(GroupSnapshot.of(hoarder, {"t": 100}, load={"t": [5.0] * 4 + [0.0] * 96})).counts()
+    assert counts.tolist() == [25] * 4
+
+
+def test_members_that_can_read_little_do_not_hold_the_others_back() -> None:
+    three = (
+        Member(id="a", topics=["small"]),
+        Member(id="b", topics=["small", "big"]),
+        Member(id="c", topics=["big"]),
+    )
+    load = {"small": [1.0] * 10, "big": [1.0] * 100}
+    m = measure(Weighted().assign(GroupSnapshot.of(three, {"small": 10, "big": 100}, load=load)))
+    assert m.load.tolist() == [10.0, 50.0, 50.0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(group=groups())
+def test_a_cooperative_group_settles_soon(group: Group) -> None:
+    for round_ in range(9):
+        target = Weighted().assign(group.snapshot())
+        staged = stage(target)
+        if np.array_equal(staged.owner, target.owner):
+            break
+        group = group.owning(staged, 9 + round_)
+    assert round_ <= 3
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"epsilon": -0.1}, "epsilon is -0.1"),
+        ({"epsilon": 0.2, "trigger": 0.1}, "trigger is 0.1; it must not be below epsilon, which is 0.2"),
+        ({"trigger": float("nan")}, "trigger is nan"),
+        ({"floor": 1.0}, "floor is 1.0; it must be below 1"),
+    ],
+)
+def test_bad_parameters_are_refused(parameters: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Weighted(**parameters)
+
+
+weights = st.lists(st.floats(0.01, 100), min_size=1, max_size=9)
+
+
+@settings(deadline=None)
+@given(weights=weights, part=st.floats(0, 1.2))
+def test_what_is_shed_is_the_lightest_set_that_suffices(weights: list[float], part: float) -> None:
+    weight = np.array(weights)
+    amount = float(weight.sum() * part)
+    chosen = weight[least_over(weight, amount)].sum()
+    sets = chain.from_iterable(combinations(weights, n) for n in range(len(weights) + 1))
+    best = min((sum(s) for s in sets if sum(s) >= amount), default=weight.sum())
+    assert chosen == pytest.approx(best)
+
+
+@given(seed=st.integers(0, 1000), part=st.floats(0.01, 0.99))
+def test_of_many_weights_it_sheds_hardly_more_than_it_has_to(seed: int, part: float) -> None:
+    weight = np.array(lognormal(60, seed))
+    amount = float(weight.sum() * part)
+    assert amount <= weight[least_over(weight, amount)].sum() <= amount + np.sort(weight)[:3].sum()
+
+
+@settings(max_examples=30, deadline=None)
+@given(group=groups())
+def test_polishing_lowers_levels_and_leaves_owned_partitions_alone(group: Group) -> None:
+    snapshot = group.snapshot()
+    if not snapshot.size:
+        return
+    weight = np.arange(1.0, snapshot.size + 1)
+    board = Board(snapshot, weight, snapshot.owner)
+    place(board, np.flatnonzero(board.owner == NOBODY), 0.0)
+    before = np.sort(board.level)[::-1]
+    polish(board, 0.0)
+    after = np.sort(board.level)[::-1]
+    differs = np.flatnonzero(np.abs(after - before) > 1e-9)
+    assert not len(differs) or after[differs[0]] < before[differs[0]]
+    np.testing.assert_allclose(board.load, board.sum_of(board.owner))
+    owned = snapshot.owner != NOBODY
+    assert (board.owner[owned] == snapshot.owner[owned]).all()
