@@ -6,12 +6,11 @@ partition that gets more than one member processes falls behind however many mem
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loadwise.demo.figures import Figures
+from loadwise.demo.figures import Figures, largest_first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,16 +68,8 @@ def members_needed(arrivals_per_s: Sequence[float], rate_per_s: float) -> int | 
     return next(
         count
         for count in range(least, max(least, len(arrivals_per_s)) + 1)
-        if max(_largest_first(arrivals_per_s, count)) <= rate_per_s * (1 + 1e-9)
+        if max(largest_first(arrivals_per_s, count)) <= rate_per_s * (1 + 1e-9)
     )
-
-
-def _largest_first(loads: Sequence[float], members: int) -> list[float]:
-    """Load of each member when every partition, the heaviest first, goes to whoever has least."""
-    heap = [0.0] * members
-    for load in sorted(loads, reverse=True):
-        heapq.heapreplace(heap, heap[0] + load)
-    return heap
 
 
 def explain(judged: Verdict, rows: Sequence[Figures]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,11 @@ DEFINITIONS: tuple[tuple[str, str], ...] = (
     (
         "max/mean, 4 members",
         "The same for the records that were left when the fourth member had its partitions.",
+    ),
+    (
+        "at best",
+        "The same if partitions were placed largest first, wherever they were. A partition is read by one member: where"
+        " one holds most of what is left, nobody can share it out.",
     ),
     (
         "drained",
@@ -48,7 +54,11 @@ class Figures:
     records: tuple[int, ...]
     """Records that each member processed."""
     max_mean_first: float
+    best_first: float
+    """``max_mean_first`` if partitions are placed largest first, without regard to who had them."""
     max_mean_last: float
+    best_last: float
+    """``max_mean_last`` in the same way."""
     drained_s: float
     ideal_s: float
     keeps_up_per_s: float
@@ -74,7 +84,9 @@ def figures(outcome: Outcome) -> Figures:
         assignor=plan.assignor,
         records=outcome.records,
         max_mean_first=max_mean(first),
+        best_first=max_mean(largest_first(outcome.ends, plan.late)),
         max_mean_last=max_mean(last),
+        best_last=max_mean(largest_first(outcome.left, plan.late + 1)),
         drained_s=outcome.drained_s,
         ideal_s=plan.ideal_s(sum(outcome.ends)),
         keeps_up_per_s=plan.rate_per_s * plan.late / max_mean(first),
@@ -90,6 +102,14 @@ def max_mean(loads: Sequence[float]) -> float:
     """The largest load over the mean; 1 where there is no load at all, which nobody can share better."""
     total = sum(loads)
     return max(loads) * len(loads) / total if total else 1.0
+
+
+def largest_first(loads: Sequence[float], members: int) -> list[float]:
+    """Load of each member when every partition, the heaviest first, goes to whoever has least: hard to beat."""
+    heap = [0.0] * members
+    for load in sorted(loads, reverse=True):
+        heapq.heapreplace(heap, heap[0] + load)
+    return heap
 
 
 def moved(before: Sequence[int | None], after: Sequence[int | None]) -> int:

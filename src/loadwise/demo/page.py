@@ -46,10 +46,11 @@ svg .line { fill: none; stroke-width: 2.25; stroke-linejoin: round; stroke-linec
 .m3 { stroke: var(--m3); color: var(--m3); } .m4 { stroke: var(--m4); color: var(--m4); }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { padding: 8px 10px; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--rule); }
+th, td { padding: 8px 9px; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--rule); }
 th { font-weight: 600; font-size: 13px; color: var(--soft); vertical-align: bottom; line-height: 1.25; }
 th:first-child, td:first-child { text-align: left; }
 td:first-child { font-weight: 600; }
+small { color: var(--soft); font-weight: 400; font-size: 12px; margin-left: 4px; }
 .best { color: var(--good); font-weight: 600; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 4px 18px; max-width: 100ch; margin: 10px 0;
   font-size: 14px; }
@@ -131,7 +132,7 @@ def _figure(outcome: Outcome, row: Figures, at: Axes) -> str:
             points = [point for point in points if point[0] >= outcome.joined_s]
         lines.append(Line(f"member {number + 1} ({client})", f"m{number + 1}", points))
     marks = [
-        Mark(outcome.joined_s, "half done: the fourth joins", "join", anchor="end"),
+        Mark(outcome.joined_s, "fourth joins", "join", anchor="end"),
         Mark(row.ideal_s, f"ideal {row.ideal_s:.1f} s", "ideal"),
         Mark(row.drained_s, "drained", "end", anchor="end" if row.drained_s > at.x_max * 0.85 else "start", row=1),
     ]
@@ -147,13 +148,13 @@ def _table(rows: Sequence[Figures], members: int) -> str:
     heads = [
         "assignor",
         *(f"member {number}<br>records" for number in range(1, members + 1)),
-        "max/mean<br>3 members",
-        "max/mean<br>4 members",
-        "drained<br>s",
-        "against<br>ideal",
+        "max/mean<br>3 members <small>at best</small>",
+        "max/mean<br>4 members <small>at best</small>",
+        "drained<br>seconds",
+        "drained /<br>ideal",
         "keeps up to<br>records/s",
-        "rebalances",
-        "moved<br>partitions",
+        "rebal-<br>ances",
+        f"moved<br>of {rows[0].partitions}",
     ]
     best = {
         "first": min(row.max_mean_first for row in rows),
@@ -170,13 +171,13 @@ def _table(rows: Sequence[Figures], members: int) -> str:
         "<tr>"
         + cell(escape(row.assignor))
         + "".join(cell(f"{count:,}") for count in row.records)
-        + cell(f"{row.max_mean_first:.2f}", row.max_mean_first == best["first"])
-        + cell(f"{row.max_mean_last:.2f}", row.max_mean_last == best["last"])
+        + cell(f"{row.max_mean_first:.2f} <small>{row.best_first:.2f}</small>", row.max_mean_first == best["first"])
+        + cell(f"{row.max_mean_last:.2f} <small>{row.best_last:.2f}</small>", row.max_mean_last == best["last"])
         + cell(f"{row.drained_s:.1f}", row.drained_s == best["drained"])
         + cell(f"{row.against_ideal:.2f}", row.drained_s == best["drained"])
         + cell(f"{row.keeps_up_per_s:,.0f}", row.keeps_up_per_s == best["keeps"])
         + cell(str(row.rebalances))
-        + cell(f"{row.moved} of {row.partitions}", row.moved == best["moved"])
+        + cell(str(row.moved), row.moved == best["moved"])
         + "</tr>"
         for row in rows
     )
