@@ -8,7 +8,7 @@ gets nothing for ``kafkaConsumer.pollTimeoutMs`` fails, naming topic, partition 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 BATCH_RECORDS = 10_000
 """Most records in an Arrow batch, as Spark's own ``spark.sql.execution.arrow.maxRecordsPerBatch``."""
 BATCH_BYTES = 16 << 20
-"""About how many bytes of records an Arrow batch may hold; a single record may be larger."""
+"""About how many bytes of values an Arrow batch may hold; a single one may be larger."""
 FIRST_FETCH = 500
 """Records asked for before anything is known about their size."""
 POLL_S = 0.2
@@ -62,14 +62,14 @@ class _RangeReader:
     position: int = -1
     """The next offset to be read."""
     mean_bytes: float = BATCH_BYTES / FIRST_FETCH
-    clock: Callable[[], float] = monotonic
+    """Bytes of a value, by those of the latest batch."""
 
     def batches(self) -> Iterator[list[Any]]:
         """Yield the range's messages in lists of bounded size."""
         self._seek(self.wanted.start)
         limit = min(self.options.client.max_poll_records or BATCH_RECORDS, BATCH_RECORDS)
         timeout_s = self.options.poll_timeout_ms / 1000
-        deadline = self.clock() + timeout_s
+        deadline = monotonic() + timeout_s
         batch: list[Any] = []
         size = 0
         while self.position < self.wanted.end:
@@ -77,18 +77,18 @@ class _RangeReader:
             before = self.position
             taken = self._take(min(room, self.wanted.end - self.position), min(POLL_S, timeout_s))
             batch += taken
-            size += sum(len(message.value() or b"") + len(message.key() or b"") for message in taken)
+            size += sum(map(len, taken))
             if batch:
                 self.mean_bytes = max(1.0, size / len(batch))
             if len(batch) >= limit or size >= BATCH_BYTES:
                 yield batch
                 batch, size = [], 0
-                deadline = self.clock() + timeout_s  # the time that Spark took over the batch is not Kafka's
+                deadline = monotonic() + timeout_s  # the time that Spark took over the batch is not Kafka's
             elif self.position > before:
-                deadline = self.clock() + timeout_s
+                deadline = monotonic() + timeout_s
             elif self.client.doubtful:
                 self._check_that_it_is_there()
-            elif self.clock() > deadline:
+            elif monotonic() > deadline:
                 raise self._too_late()
         if batch:
             yield batch
