@@ -46,6 +46,9 @@ def test_owned_partitions_are_in_the_subscription_of_cooperative_members_only(na
 def test_partitions_of_a_topic_left_are_not_claimed(name):
     """kafka-python's cooperative sticky claims them, and then nobody gets them."""
     narrowed = claim(name, topics=("s",), **LATER)
+    assert narrowed.owned == {}
+    if name in ("sticky", "weighted"):
+        assert StickyUserData.decode(narrowed.user_data).owned == {}
     assert read_claim(strategy(name), JoinedMember(id="m", subscription=narrowed)).owned == {}
     stock = Subscription(topics=["s"], owned={"t": [0]}, user_data=StickyUserData(owned={"t": [0]}).encode())
     assert read_claim(strategy(name), JoinedMember(id="m", subscription=stock)).owned == {}

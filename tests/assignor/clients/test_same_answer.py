@@ -169,10 +169,15 @@ def test_the_explicit_forms_answer_alike_where_the_client_tells_them_all(group, 
     assert first == second
 
 
-@settings(max_examples=30)
-@given(groups().map(legal), st.sampled_from(sorted(STRATEGIES)))
-def test_kafka_python_s_explicit_form_sees_what_its_factory_sees(group, name):
+@settings(max_examples=50)
+@given(groups().map(legal), st.sampled_from(sorted(STRATEGIES)), st.booleans())
+def test_kafka_python_s_explicit_form_sees_what_its_factory_sees(group, name, with_user_data):
     members = listed(name, group)
+    if not with_user_data:  # as some clients join a cooperative group: all is in the subscription
+        members = [
+            (id_, instance_id, replace(Subscription.decode(data), user_data=None).encode())
+            for id_, instance_id, data in members
+        ]
     cluster, _ = metadata(group.partitions, group.racks)
     plain = led_by_kafka_python(kafka_python.assignor(name), cluster, members, follow=False)
     followed = led_by_kafka_python(kafka_python.assignor(name), cluster, members, follow=True)
@@ -200,3 +205,15 @@ def test_replica_racks_are_read_from_both_clients_metadata():
         assert seen.replica_racks("t") == [["r1"], ["r0", "r2"]]
         assert (seen.partition_count("t"), seen.partition_count("unknown")) == (2, None)
         assert seen.replica_racks("unknown") == []
+
+
+def test_kafka_python_s_explicit_form_knows_which_of_two_claims_is_older():
+    cluster, _ = metadata({"t": 2}, None)
+    members = [
+        (id_, None, Subscription(topics=["t"], owned={"t": [number, 1]}, generation=generation).encode())
+        for id_, number, generation in (("old", 0, 4), ("new", 1, 5))
+    ]
+    answer = led_by_kafka_python(kafka_python.assignor("cooperative-sticky"), cluster, members, follow=False)
+    assert Assignment.decode(answer["old"]).partitions == {"t": [0]}
+    # Claimed twice, it must be given up before anybody gets it.
+    assert Assignment.decode(answer["new"]).partitions == {}
