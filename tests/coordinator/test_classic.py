@@ -299,6 +299,18 @@ def test_assignments_reach_their_members_whoever_syncs_first() -> None:
     assert driver.synced(driver.sync("m2")).assignment == b"two", "a stable group answers at once"
 
 
+def test_a_sync_that_is_sent_again_answers_the_one_before() -> None:
+    driver = Driver(initial_rebalance_delay_ms=1)
+    driver.join()
+    driver.join()
+    driver.wait(2)
+    first = driver.sync("m2")
+    second = driver.sync("m2")
+    assert driver.synced(first).error is ErrorCode.REBALANCE_IN_PROGRESS
+    driver.sync("m1")
+    assert driver.synced(second).assignment == b"m2"
+
+
 def test_a_sync_of_another_generation_or_protocol_is_refused() -> None:
     driver = Driver()
     member = driver.joined(driver.join()).member_id
@@ -380,6 +392,17 @@ def test_a_waiting_join_stands_for_heartbeats_but_not_for_a_new_member() -> None
         driver.wait(5000)
     assert driver.joined(slow).error is ErrorCode.UNKNOWN_MEMBER_ID
     assert list(driver.group.members) == [leader]
+
+
+def test_a_session_starts_again_when_the_rebalance_is_through() -> None:
+    driver = Driver()
+    leader, follower = driver.stable(None, None)
+    driver.join(follower, protocols=[Protocol("range", b"news")])
+    for _ in range(4):
+        driver.wait(SESSION_MS // 2)
+        driver.beat(leader)
+    driver.join(leader)
+    assert driver.group.members[follower].session_deadline_ms == driver.now_ms + SESSION_MS
 
 
 # ---- leaving ----

@@ -382,6 +382,59 @@ def test_every_version_is_answered(name: str, version: int) -> None:
     EXCHANGES[name](Wire(), version)
 
 
+def test_kept_metadata_follow_every_change_of_the_topics() -> None:
+    wire = Wire()
+
+    def seen() -> dict[str, int]:
+        answer = wire.ask(metadata.MetadataRequest(version=9, topics=None), 9)
+        return {topic.name: len(topic.partitions) for topic in answer.topics}
+
+    assert seen() == {"t": 2}
+    new = wire.broker.topics.create("new", 3)
+    assert seen() == {"t": 2, "new": 3}
+    wire.broker.topics.grow(new, 5)
+    assert seen() == {"t": 2, "new": 5}
+    wire.broker.topics.delete(new)
+    assert seen() == {"t": 2}
+
+
+def test_asking_for_a_topic_makes_it_if_the_client_lets_it() -> None:
+    wire = Wire()
+
+    def ask(name: str, create: bool) -> int:
+        topic = metadata.MetadataRequest.MetadataRequestTopic(name=name)
+        request = metadata.MetadataRequest(version=9, topics=[topic], allow_auto_topic_creation=create)
+        return int(only(wire.ask(request, 9).topics).error_code)
+
+    assert ask("new", create=False) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert ask("new", create=True) == ErrorCode.NONE
+    assert ask("a/b", create=True) == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+def test_a_fetch_with_too_small_limits_still_gets_one_batch() -> None:
+    wire = Wire()
+    topic = consumer.FetchRequest.FetchTopic
+    for partition_limit, limit in ((1, 10_000), (10_000, 1), (0, 0)):
+        partition = topic.FetchPartition(
+            partition=0,
+            current_leader_epoch=-1,
+            fetch_offset=0,
+            log_start_offset=-1,
+            partition_max_bytes=partition_limit,
+        )
+        request = consumer.FetchRequest(
+            version=11,
+            max_wait_ms=0,
+            min_bytes=1,
+            max_bytes=limit,
+            topics=[topic(topic="t", partitions=[partition, partition])],
+            forgotten_topics_data=[],
+        )
+        first, second = only(wire.ask(request, 11).responses).partitions
+        assert first.records
+        assert not second.records, "one is enough not to get stuck"
+
+
 @given(data=st.data())
 def test_a_request_of_random_bytes_is_answered_parked_or_refused(data: st.DataObject) -> None:
     """Whatever parses must not be able to break a handler."""
