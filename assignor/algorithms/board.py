@@ -16,6 +16,8 @@ class Board:
     def __init__(self, group: GroupSnapshot, weight: Floats, home: Owners) -> None:
         self.weight = weight
         """float64[P]: load of each partition, none unknown."""
+        self.guessed: Bools = np.zeros(group.size, bool) if group.load is None else np.isnan(group.load)
+        """bool[P]: whose load is not known but imputed."""
         self.capacity = group.capacity
         self.eligible = group.subscribers_of_class
         """bool[K, M]: who may read each class."""

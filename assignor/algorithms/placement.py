@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from loadwise.assignor.algorithms.board import Board
-from loadwise.assignor.model import Floats, Ints
+from loadwise.assignor.model import NOBODY, Floats, Ints
 
 _CAPACITIES = 16
 """Up to so many different capacities there is a heap for each; with more, members are scanned."""
@@ -22,35 +22,72 @@ _Loads: TypeAlias = list[float] | Floats
 def place(board: Board, rows: Ints, ceiling: float) -> None:
     """Give every one of ``rows`` an owner, on its rack as long as that stays below the level ``ceiling``.
 
+    A load that is only guessed could be many times as high, which hurts a slow member most. So guessed ones go, below
+    the ceiling, to whoever then has the least sum of their squares for the square of its capacity.
+
     O(n log n + n K log M) at worst; O(n M) with more than `_CAPACITIES` different capacities.
     """
     if not len(rows):
         return
     rows = rows[np.argsort(-board.weight[rows], kind="stable")]
-    scan = len(np.unique(board.capacity)) > _CAPACITIES
-    load: _Loads = board.load.copy() if scan else board.load.tolist()
-    anywhere = [_lightest(np.flatnonzero(readers), load, board.capacity) for readers in board.eligible]
-    near: dict[tuple[int, int], _Lightest | None] = {}
+    risky = np.where(board.guessed, board.weight, 0.0) ** 2
+    held = board.owner != NOBODY
+    by_load = _Readers(board, board.load, board.capacity)
+    by_risk = _Readers(
+        board,
+        np.bincount(board.owner[held], risky[held], len(board.capacity)).astype(np.float64),
+        board.capacity**2,
+    )
+    capacity: list[float] = board.capacity.tolist()
     owner = []
-    classes, patterns = board.class_of[rows].tolist(), board.pattern_of[rows].tolist()
-    for weight, class_, pattern in zip(board.weight[rows].tolist(), classes, patterns, strict=True):
-        member = -1
-        if board.misplaced is not None:
-            if (class_, pattern) not in near:
-                local = np.flatnonzero(board.eligible[class_] & ~board.misplaced[pattern])
-                near[class_, pattern] = _lightest(local, load, board.capacity) if len(local) else None
-            readers = near[class_, pattern]
-            if readers is not None:
-                level, member = readers.after(weight)
-                if level > ceiling:
-                    member = -1
-        if member < 0:
-            _, member = anywhere[class_].after(weight)
+    for weight, risk, class_, pattern in zip(
+        board.weight[rows].tolist(),
+        risky[rows].tolist(),
+        board.class_of[rows].tolist(),
+        board.pattern_of[rows].tolist(),
+        strict=True,
+    ):
+        for near in (True, False):
+            readers = by_load.of(class_, pattern, near=near)
+            if readers is None:
+                continue
+            level, member = readers.after(weight)
+            if risk and level <= ceiling:
+                careful = by_risk.of(class_, pattern, near=near)
+                if careful is not None:
+                    _, safest = careful.after(risk)
+                    if by_load.load[safest] + weight <= ceiling * capacity[safest]:
+                        member = safest
+            if level <= ceiling:
+                break
         owner.append(member)
-        load[member] += weight
+        by_load.load[member] += weight
+        by_risk.load[member] += risk
     after = board.owner.copy()
     after[rows] = owner
     board.assign_all(after)
+
+
+class _Readers:
+    """The members that may read each class of partitions, those on its racks or all, by what they have so far."""
+
+    def __init__(self, board: Board, load: Floats, capacity: Floats) -> None:
+        scan = len(np.unique(capacity)) > _CAPACITIES
+        self.load: _Loads = load.copy() if scan else load.tolist()
+        self._board, self._capacity = board, capacity
+        self._known: dict[tuple[int, int], _Lightest | None] = {}
+
+    def of(self, class_: int, pattern: int, *, near: bool) -> _Lightest | None:
+        """All readers of a class; with ``near``, those on the racks of a pattern. None if there are none."""
+        misplaced = self._board.misplaced
+        if near and misplaced is None:
+            return None
+        key = (class_, pattern if near else NOBODY)
+        if key not in self._known:
+            readers = self._board.eligible[class_]
+            members = np.flatnonzero(readers & ~misplaced[pattern] if near and misplaced is not None else readers)
+            self._known[key] = _lightest(members, self.load, self._capacity) if len(members) else None
+        return self._known[key]
 
 
 class _Lightest(Protocol):
