@@ -2,7 +2,8 @@
 
 Mirrors Kafka 4.3's ``ClassicGroup`` and the ``classicGroup…`` methods of ``GroupMetadataManager``, with KIP-62, 134
 (initial rebalance delay), 345 (static members), 394 (member id required), 559 (protocol in SyncGroup), 814 (skip
-assignment). No I/O, no clock, no chance: `ClassicGroup.handle` takes an event and the time, and gives effects::
+assignment). No I/O, no clock, no chance: `ClassicGroup.handle` takes an event and the time, and gives effects. All that
+moves a group is in this one file, so that a question about a state has one place to look::
 
     Empty ──join──► PreparingRebalance ──all joined, or time is up──► CompletingRebalance ──leader's sync──► Stable
       ▲                │        ▲                                            │                                 │

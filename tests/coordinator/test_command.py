@@ -43,7 +43,7 @@ def test_it_says_where_it_listens_and_stops_cleanly(stop: signal.Signals) -> Non
         (["--listen", "127.0.0.1:99999"], "is no HOST:PORT"),
         (["--topic", "flights"], "is no NAME:PARTITIONS"),
         (["--topic", "flights:0"], "at least 1"),
-        (["--listen", "0.0.0.0:0"], "allow_remote"),
+        (["--listen", "0.0.0.0:0"], "--allow-remote"),
     ],
 )
 def test_it_refuses_what_it_cannot_do(arguments: list[str], complaint: str) -> None:

@@ -36,7 +36,7 @@ def coordinator(
 
     Prints one line with its address when clients can connect, and runs until SIGTERM or Ctrl-C.
     """
-    from loadwise.coordinator import BrokerSettings, Coordinator, CoordinatorError, GroupLimits
+    from loadwise.coordinator import BrokerSettings, Coordinator, CoordinatorError, GroupLimits, NotLoopbackError
 
     host, port = _address(listen, "--listen")
     advertised_host, advertised_port = (None, None) if advertise is None else _address(advertise, "--advertise")
@@ -54,6 +54,9 @@ def coordinator(
             ),
         )
         asyncio.run(_serve(broker))
+    except NotLoopbackError as problem:
+        message = f"other machines can reach {host}, and there is no authentication: give --allow-remote too"
+        raise typer.BadParameter(message, param_hint="--listen") from problem
     except (CoordinatorError, OSError) as problem:
         typer.echo(f"loadwise coordinator: {problem}", err=True)
         raise typer.Exit(1) from problem
