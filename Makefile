@@ -5,13 +5,17 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint clean
+.PHONY: demo test test-kafka lint clean
 
 demo: $(VENV)/.all
 	$(BIN)/loadwise demo $(DEMO)
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest $(TESTS)
+
+# The real tier: against Apache Kafka, beside Java and librdkafka members; needs a JDK 17 and Maven.
+test-kafka: $(VENV)/.dev
+	$(BIN)/python -m pytest -m kafka $(TESTS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

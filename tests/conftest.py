@@ -1,12 +1,14 @@
-"""What all tests share: one coordinator for the session, names that no other test uses, hypothesis's settings."""
+"""What all tests share: one coordinator and one Kafka for the session, names of their own, hypothesis's settings."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from itertools import count
 
 import pytest
 from hypothesis import settings
+from kafka_process import KafkaNotInstalledError, running_kafka
 
 from loadwise.coordinator import Coordinator, ThreadedCoordinator
 
@@ -22,6 +24,18 @@ def coordinator() -> Iterator[ThreadedCoordinator]:
     """A running coordinator on a thread of its own, shared by all tests: ``coordinator.bootstrap_servers``."""
     with Coordinator().in_thread() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def apache_kafka() -> Iterator[str]:
+    """The address of a real Apache Kafka, shared by the tests that are marked ``kafka``."""
+    try:
+        with running_kafka() as address:
+            yield address
+    except KafkaNotInstalledError as error:
+        if os.environ.get("LOADWISE_REQUIRE_KAFKA"):
+            raise
+        pytest.skip(str(error))
 
 
 @pytest.fixture

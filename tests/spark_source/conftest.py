@@ -16,7 +16,6 @@ from confluent_kafka import Producer
 import loadwise
 
 NO_JDK = "needs a JDK 17 or later: apt-get install openjdk-17-jre-headless"
-NO_KAFKA = "needs a real Apache Kafka: set LOADWISE_KAFKA to jars, docker or host:port"
 
 
 @pytest.fixture(scope="session")
@@ -60,17 +59,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     gateway.proc.stdin.close()
     gateway.proc.wait(30)
     SparkContext._gateway = SparkContext._jvm = None
-
-
-@pytest.fixture(scope="session")
-def apache_kafka() -> Iterator[str]:
-    """The address of a real Kafka, for what our coordinator does not do: transactions, deleted records."""
-    if not os.environ.get("LOADWISE_KAFKA"):
-        pytest.skip(NO_KAFKA)
-    import broker
-
-    with broker.apache_kafka() as address:
-        yield address
 
 
 @dataclass

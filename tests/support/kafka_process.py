@@ -40,7 +40,7 @@ class KafkaNotInstalledError(Exception):
 
 
 @contextlib.contextmanager
-def apache_kafka() -> Iterator[str]:
+def running_kafka() -> Iterator[str]:
     """Run Apache Kafka for the length of a with block; answers its bootstrap address.
 
     Raises `KafkaNotInstalledError` where a JDK, Maven or Docker is missing.
@@ -58,12 +58,9 @@ def apache_kafka() -> Iterator[str]:
 
 @contextlib.contextmanager
 def _from_jars() -> Iterator[str]:
-    java, maven = shutil.which("java"), shutil.which("mvn")
-    if java is None or maven is None:
-        raise KafkaNotInstalledError(
-            "the tests against Apache Kafka need a JDK 17 and Maven: apt-get install openjdk-17-jdk-headless maven"
-        )
-    classpath = f"{_jars(maven)}/*"
+    classpath = f"{jars()}/*"
+    java = shutil.which("java")
+    assert java is not None
     port, controller = _free_port(), _free_port()
     with tempfile.TemporaryDirectory(prefix="apache-kafka-") as folder:
         listener = f"PLAINTEXT://127.0.0.1:{port}"
@@ -89,8 +86,16 @@ def _from_jars() -> Iterator[str]:
                 process.kill()  # nothing of it is kept, so there is nothing to shut down in order
 
 
-def _jars(maven: str) -> Path:
-    """The folder with Kafka's jars, fetched once for each content of the pom."""
+def jars() -> Path:
+    """The folder with Kafka's jars, fetched once for each content of the pom.
+
+    Raises `KafkaNotInstalledError` where a JDK or Maven is missing, or Maven cannot fetch them.
+    """
+    maven = shutil.which("mvn")
+    if maven is None or shutil.which("javac") is None:
+        raise KafkaNotInstalledError(
+            "the tests against Apache Kafka need a JDK 17 and Maven: apt-get install openjdk-17-jdk-headless maven"
+        )
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     folder = cache / "loadwise" / f"kafka-{VERSION}-{hashlib.sha256(POM.read_bytes()).hexdigest()[:8]}"
     if not folder.is_dir():
