@@ -58,7 +58,8 @@ class Coordinator:
         """Where clients connect to, as ``127.0.0.1:43567``. Raises `NotRunningError` before the start."""
         if self._server is None:
             raise NotRunningError("the coordinator has an address only while it runs: enter it with `async with` first")
-        return f"{self.broker.host}:{self.broker.port}"
+        host = f"[{self.broker.host}]" if ":" in self.broker.host else self.broker.host
+        return f"{host}:{self.broker.port}"
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
         """Make a topic. Raises `BadTopicError` if it is there already or cannot be."""

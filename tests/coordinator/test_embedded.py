@@ -67,6 +67,8 @@ def test_others_reach_it_only_if_that_is_said_twice(host: str) -> None:
 async def test_clients_are_told_another_address_if_there_is_one() -> None:
     async with Coordinator(advertised_host="broker.example", advertised_port=9092) as coordinator:
         assert coordinator.bootstrap_servers == "broker.example:9092"
+    async with Coordinator(advertised_host="::1", advertised_port=9092) as coordinator:
+        assert coordinator.bootstrap_servers == "[::1]:9092"
 
 
 @pytest.mark.parametrize(("name", "partitions", "complaint"), [("a/b", 1, "no name"), ("t", 0, "at least 1")])
