@@ -45,8 +45,8 @@ def test_the_numbers_of_a_run() -> None:
     row = figures(outcome())
     assert row.max_mean_first == pytest.approx(900 / 500)
     assert row.max_mean_last == pytest.approx(250 / (500 / 3))
-    assert row.best_first == pytest.approx(600 / 500)
-    assert row.best_last == pytest.approx(250 / (500 / 3))
+    assert row.greedy_first == pytest.approx(600 / 500)
+    assert row.greedy_last == pytest.approx(250 / (500 / 3))
     assert row.ideal_s == pytest.approx(500 / 200 + 500 / 300)
     assert row.keeps_up_per_s == pytest.approx(200 / 1.8)
     assert row.moved == 1

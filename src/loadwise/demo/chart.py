@@ -73,18 +73,17 @@ def panel(title: str, summary: str, at: Axes, lines: Sequence[Line], marks: Sequ
         *_grid(at),
     ]
     for mark in marks:
-        x, y = at.x(mark.x), _TOP + 10 + 15 * mark.row
-        shift = 5 if mark.anchor == "start" else -5
+        x = at.x(mark.x)
         parts.append(f'<line class="mark {mark.style}" x1="{x:.1f}" y1="{_TOP}" x2="{x:.1f}" y2="{at.y(0):.1f}"/>')
-        parts.append(
-            f'<text class="mark {mark.style}" x="{x + shift:.1f}" y="{y}" text-anchor="{mark.anchor}">'
-            f"{escape(mark.text)}</text>"
-        )
     for line in lines:
         points = " ".join(f"{at.x(x):.1f},{at.y(y):.1f}" for x, y in line.points)
         parts.append(
             f'<polyline class="line {line.style}" points="{points}"><title>{escape(line.name)}</title></polyline>'
         )
+    for mark in marks:  # on top of all lines, which their halo interrupts
+        x, y = at.x(mark.x) + (5 if mark.anchor == "start" else -5), _TOP + 10 + 15 * mark.row
+        place = f'x="{x:.1f}" y="{y}" text-anchor="{mark.anchor}"'
+        parts.append(f'<text class="mark {mark.style}" {place}>{escape(mark.text)}</text>')
     parts.append("</svg>")
     return "\n".join(parts)
 

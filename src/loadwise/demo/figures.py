@@ -21,9 +21,9 @@ DEFINITIONS: tuple[tuple[str, str], ...] = (
         "The same for the records that were left when the fourth member had its partitions.",
     ),
     (
-        "at best",
-        "The same if partitions were placed largest first, wherever they were. A partition is read by one member: where"
-        " one holds most of what is left, nobody can share it out.",
+        "largest first",
+        "The same if each partition, the largest first, went to whoever has least, wherever it was: near the best there"
+        " is. A partition is read by one member, so where one holds most of what is left nobody can share it out.",
     ),
     (
         "drained",
@@ -54,10 +54,10 @@ class Figures:
     records: tuple[int, ...]
     """Records that each member processed."""
     max_mean_first: float
-    best_first: float
+    greedy_first: float
     """``max_mean_first`` if partitions are placed largest first, without regard to who had them."""
     max_mean_last: float
-    best_last: float
+    greedy_last: float
     """``max_mean_last`` in the same way."""
     drained_s: float
     ideal_s: float
@@ -84,9 +84,9 @@ def figures(outcome: Outcome) -> Figures:
         assignor=plan.assignor,
         records=outcome.records,
         max_mean_first=max_mean(first),
-        best_first=max_mean(largest_first(outcome.ends, plan.late)),
+        greedy_first=max_mean(largest_first(outcome.ends, plan.late)),
         max_mean_last=max_mean(last),
-        best_last=max_mean(largest_first(outcome.left, plan.late + 1)),
+        greedy_last=max_mean(largest_first(outcome.left, plan.late + 1)),
         drained_s=outcome.drained_s,
         ideal_s=plan.ideal_s(sum(outcome.ends)),
         keeps_up_per_s=plan.rate_per_s * plan.late / max_mean(first),
@@ -105,7 +105,7 @@ def max_mean(loads: Sequence[float]) -> float:
 
 
 def largest_first(loads: Sequence[float], members: int) -> list[float]:
-    """Load of each member when every partition, the heaviest first, goes to whoever has least: hard to beat."""
+    """Load of each member when every partition, the heaviest first, goes to whoever has least."""
     heap = [0.0] * members
     for load in sorted(loads, reverse=True):
         heapq.heapreplace(heap, heap[0] + load)

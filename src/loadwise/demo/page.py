@@ -38,19 +38,20 @@ svg text { font-size: 12px; fill: var(--soft); font-variant-numeric: tabular-num
 svg .grid { stroke: var(--rule); stroke-width: 1; }
 svg .axis { stroke: var(--soft); stroke-width: 1; }
 svg line.mark { stroke: var(--soft); stroke-width: 1; stroke-dasharray: 4 3; }
-svg text.mark { fill: var(--ink); }
+svg text.mark { fill: var(--ink); paint-order: stroke; stroke: var(--card); stroke-width: 5px; }
 svg line.ideal { stroke-dasharray: 1 4; stroke-linecap: round; stroke-width: 2; }
 svg text.ideal { fill: var(--soft); }
 svg .line { fill: none; stroke-width: 2.25; stroke-linejoin: round; stroke-linecap: round; }
 .m1 { stroke: var(--m1); color: var(--m1); } .m2 { stroke: var(--m2); color: var(--m2); }
 .m3 { stroke: var(--m3); color: var(--m3); } .m4 { stroke: var(--m4); color: var(--m4); }
 .scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+table { border-collapse: collapse; width: 100%; font-size: 14px; font-variant-numeric: tabular-nums; }
 th, td { padding: 8px 9px; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--rule); }
 th { font-weight: 600; font-size: 13px; color: var(--soft); vertical-align: bottom; line-height: 1.25; }
 th:first-child, td:first-child { text-align: left; }
 td:first-child { font-weight: 600; }
 small { color: var(--soft); font-weight: 400; font-size: 12px; margin-left: 4px; }
+th small { margin: 0; }
 .best { color: var(--good); font-weight: 600; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 4px 18px; max-width: 100ch; margin: 10px 0;
   font-size: 14px; }
@@ -148,8 +149,8 @@ def _table(rows: Sequence[Figures], members: int) -> str:
     heads = [
         "assignor",
         *(f"member {number}<br>records" for number in range(1, members + 1)),
-        "max/mean<br>3 members <small>at best</small>",
-        "max/mean<br>4 members <small>at best</small>",
+        "max/mean<br>3 members<br><small>largest first</small>",
+        "max/mean<br>4 members<br><small>largest first</small>",
         "drained<br>seconds",
         "drained /<br>ideal",
         "keeps up to<br>records/s",
@@ -171,8 +172,8 @@ def _table(rows: Sequence[Figures], members: int) -> str:
         "<tr>"
         + cell(escape(row.assignor))
         + "".join(cell(f"{count:,}") for count in row.records)
-        + cell(f"{row.max_mean_first:.2f} <small>{row.best_first:.2f}</small>", row.max_mean_first == best["first"])
-        + cell(f"{row.max_mean_last:.2f} <small>{row.best_last:.2f}</small>", row.max_mean_last == best["last"])
+        + cell(f"{row.max_mean_first:.2f} <small>{row.greedy_first:.2f}</small>", row.max_mean_first == best["first"])
+        + cell(f"{row.max_mean_last:.2f} <small>{row.greedy_last:.2f}</small>", row.max_mean_last == best["last"])
         + cell(f"{row.drained_s:.1f}", row.drained_s == best["drained"])
         + cell(f"{row.against_ideal:.2f}", row.drained_s == best["drained"])
         + cell(f"{row.keeps_up_per_s:,.0f}", row.keeps_up_per_s == best["keeps"])
