@@ -15,7 +15,10 @@ import asyncio
 from loadwise.demo.process import child
 
 async def main():
-    async with child("sleeper", "loadwise.demo.lifeline", "http.server", "--bind", "127.0.0.1", "0") as sleeper:
+    # It says that it runs, and nothing after that: writing to a closed pipe would end it as well.
+    sleep = "print('up', flush=True); import time; time.sleep(60)"
+    async with child("sleeper", "loadwise.demo.lifeline", "timeit", "-n1", "-r1", sleep) as sleeper:
+        await anext(sleeper.lines())
         print(sleeper.pid, flush=True)
         await asyncio.sleep(60)
 
