@@ -113,8 +113,7 @@ def _exchange(board: Board, high: int, low: int, ceiling: float) -> _Plan:
     )
     over = np.maximum(over - ceiling, 0.0)
     cost = _taken(board, down, high, low)[:, np.newaxis] + _taken(board, up, low, high)
-    best = np.lexsort((cost.ravel(), over.ravel()))[0]
-    i, j = np.unravel_index(best, over.shape)
+    i, j = np.unravel_index(np.argmin(np.where(over <= over.min(), cost, np.inf)), over.shape)
     moves = ((down[i][down[i] >= 0], low), (up[j][up[j] >= 0], high))
     return _Plan(float(over[i, j]), float(cost[i, j]), moves)
 
