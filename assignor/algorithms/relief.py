@@ -68,26 +68,30 @@ def _cannot_be_helped(board: Board, member: int, level: float) -> bool:
 
 
 def fill(board: Board, floor: float, ceiling: float) -> None:
-    """Give members below the level ``floor`` partitions of the highest ones until they reach it.
+    """Give members below the level ``floor`` partitions of the highest ones, one by one, until they reach it.
 
     Nobody falls below the floor or rises above ``ceiling`` by that.
     """
     for low in np.flatnonzero(board.level < floor).tolist():
-        for high in np.argsort(-board.level, kind="stable").tolist():
-            missing = floor * board.capacity[low] - board.load[low]
+        may_give = np.ones(len(board.capacity), bool)
+        while (missing := floor * board.capacity[low] - board.load[low]) > 0:
+            high = int(np.argmax(np.where(may_give, board.level, -1.0)))
             spare = board.load[high] - floor * board.capacity[high]
-            if missing <= 0 or spare <= 0:
+            if not may_give[high] or spare <= 0:
                 break
             rows = np.sort(board.rows(high))
-            rows = rows[board.may_go(rows, low) & (board.weight[rows] > 0)]
-            rows = rows[board.weight[rows] <= min(spare, ceiling * board.capacity[low] - board.load[low])]
+            weight = board.weight[rows]
+            fits = (weight > 0) & (weight <= min(spare, ceiling * board.capacity[low] - board.load[low]))
+            rows = rows[fits & board.may_go(rows, low)]
             if not len(rows):
+                may_give[high] = False
                 continue
-            # Little by little from many, so that the highest come down together: at most an even part from each.
-            chosen = rows[least_over(board.weight[rows], min(missing, spare / 2))]
-            taken = float(board.weight[chosen].sum())
-            if taken <= spare and board.load[low] + taken <= ceiling * board.capacity[low]:
-                board.move(chosen, low)
+            weight = board.weight[rows]
+            # The largest step that does not go too far, or the smallest one that does.
+            chosen = (
+                np.argmax(np.where(weight <= missing, weight, 0.0)) if weight.min() <= missing else np.argmin(weight)
+            )
+            board.move(rows[[chosen]], low)
 
 
 def _plans(board: Board, high: int, ceiling: float, partners: int) -> list[_Plan]:

@@ -63,6 +63,15 @@ def test_range_keeps_topics_co_partitioned_over_racks() -> None:
     assert assign("range", racked(a="x", b="y"), racks, t0=3, t1=3) == {"a": "t0p1 t1p1", "b": "t0p0 t0p2 t1p0 t1p2"}
 
 
+def test_range_hands_co_partitioned_topics_out_partition_by_partition() -> None:
+    """`b` comes first with its second partition, so the one partition more than an even share is its, not a's."""
+    racks = {topic: [["y"], ["y"], ["x"], ["x"]] for topic in ("t0", "t1")}
+    answer = assign("range", racked(a="x", b="y", c="z"), racks, t0=4, t1=4)
+    assert answer == {"a": "t0p2 t1p2", "b": "t0p0 t0p1 t1p0 t1p1", "c": "t0p3 t1p3"}
+    alone = assign("range", racked(a="x", b="y", c="z"), {"t0": racks["t0"]}, t0=4)
+    assert alone == {"a": "t0p2 t0p3", "b": "t0p0", "c": "t0p1"}
+
+
 def test_range_ignores_racks_that_do_not_help() -> None:
     plain = {"a": "t0p0 t0p1", "b": "t0p2"}
     assert assign("range", racked(a="elsewhere", b="nowhere"), {"t0": [["y"], ["x"], ["y"]]}, t0=3) == plain

@@ -65,6 +65,32 @@ def test_a_member_that_leaves_moves_only_what_it_had() -> None:
     assert m.max_over_bound <= 1.05
 
 
+def test_room_is_made_for_something_heavy_that_was_left_behind() -> None:
+    two = [
+        Member(id=id_, topics=["t"], owned={"t": rows}, generation=1) for id_, rows in (("a", [0, 1]), ("b", [2, 3]))
+    ]
+    m = measure(Weighted().assign(GroupSnapshot.of(two, {"t": 5}, load={"t": [4.0, 4.0, 4.0, 4.0, 8.0]})))
+    assert m.load.tolist() == [12.0, 12.0]
+    assert m.moved == 1
+
+
+def test_a_newcomer_is_filled_up_even_when_nobody_has_too_much() -> None:
+    before = Group(members(*(1.0,) * 25), {"t": 250}, {"t": [1.0] * 250})
+    before = before.owning(Weighted().assign(before.snapshot()))
+    joined = Group((*before.members, Member(id="new", topics=["t"])), before.partitions, before.load).snapshot()
+    m = measure(Weighted().assign(joined))
+    assert m.load[-1] == m.moved_load == 5.0
+    assert m.load[:-1].min() >= 9.0
+    assert measure(Weighted(floor=0.0).assign(joined)).moved == 0
+
+
+def test_a_guessed_load_is_kept_off_slow_members() -> None:
+    loads: list[float | None] = [None, None, *[1.0] * 40]
+    answer = Weighted().assign(Group(members(0.5, 4.0, 0.5), {"t": 42}, {"t": loads}).snapshot())
+    assert answer.owner[:2].tolist() == [1, 1]
+    assert measure(answer, load=np.ones(42)).max_over_bound < 1.1
+
+
 def test_below_the_trigger_nothing_moves_and_above_it_hardly_more_than_must() -> None:
     even = Group(members(1, 1), {"t": 40}, {"t": [1.0] * 40})
     even = even.owning(Sticky().assign(even.snapshot()))
