@@ -1,11 +1,7 @@
-"""The same requests to Apache Kafka and to ours get the same answers: who joins, who is fenced, which error code.
-
-Runs where LOADWISE_KAFKA says which Kafka (see ``tests/apache_kafka/broker.py``).
-"""
+"""The same requests to Apache Kafka and to ours get the same answers: who joins, who is fenced, which error code."""
 
 from __future__ import annotations
 
-import os
 import socket
 import struct
 import time
@@ -20,16 +16,6 @@ from record_batches import batch
 from loadwise.coordinator import ThreadedCoordinator
 
 pytestmark = pytest.mark.kafka
-
-
-@pytest.fixture(scope="module")
-def apache_kafka() -> Iterator[str]:
-    if not os.environ.get("LOADWISE_KAFKA"):
-        pytest.skip("set LOADWISE_KAFKA=jars (JDK and Maven), docker, or the address of a running Apache Kafka 4.3")
-    import broker
-
-    with broker.apache_kafka() as address:
-        yield address
 
 
 class Session:

@@ -139,8 +139,8 @@ def _free_port() -> int:
 
 
 def _wait_until_ready(address: str, process: subprocess.Popen[bytes] | None = None, log: Path | None = None) -> None:
-    """Wait until the broker answers a metadata request with itself in it."""
-    from confluent_kafka import KafkaException
+    """Wait until the broker answers a metadata request with itself in it, and coordinates groups."""
+    from confluent_kafka import Consumer, KafkaException, TopicPartition
     from confluent_kafka.admin import AdminClient
 
     admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
@@ -151,8 +151,14 @@ def _wait_until_ready(address: str, process: subprocess.Popen[bytes] | None = No
             raise RuntimeError(f"Apache Kafka ended with exit code {process.returncode}:\n{log.read_text()[-4000:]}")
         try:
             if admin.list_topics(timeout=1).brokers:
-                return
+                break
         except KafkaException:
             pass
         if time.monotonic() > deadline:
             raise TimeoutError(f"Apache Kafka did not answer on {address} within {START_TIMEOUT_S} s")
+    # The first question after offsets of a group makes the topic that holds them; until all of its partitions are loaded,
+    # their groups are answered NOT_COORDINATOR. Enough groups to meet them all:
+    for number in range(4 * int(SETTINGS["offsets.topic.num.partitions"])):
+        consumer = Consumer({"bootstrap.servers": address, "group.id": f"ready-{number}", "log_level": 0})
+        consumer.committed([TopicPartition("none", 0)], timeout=START_TIMEOUT_S)
+        consumer.close()
