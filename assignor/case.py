@@ -20,10 +20,11 @@ without what a cooperative member owns below 1; ``user_data_version`` 0 is stick
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -84,6 +85,15 @@ class Case:
         group = GroupSnapshot.of(self.members, self.partitions, load=self.load, racks=self.racks)
         target = self.assignor.assign(group)
         return stage(target) if self.strategy.cooperative else target
+
+
+def load_json(text: str | bytes) -> object:
+    """``json.loads``, but NaN and infinity, which JSON does not have, raise `BadCaseError`. Else what that raises."""
+    return json.loads(text, parse_constant=_refuse_constant)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise BadCaseError(f"{name} is not a number that JSON has; write null for what is unknown")
 
 
 def _member(member: dict[str, Any], where: str, *, cooperative: bool) -> Member:

@@ -43,7 +43,7 @@ class KafkaPythonLag(LagLoad):
         known = {key: value for key, value in config.items() if key in KafkaAdminClient.DEFAULT_CONFIG}
         # A reading that takes longer is of no use, and `close` waits for the one under way.
         self._config = {**known, "request_timeout_ms": _TIMEOUT_MS, "bootstrap_timeout_ms": _TIMEOUT_MS}
-        self._admin: _Admin | None = None
+        self._admin: Admin | None = None
         self._changed = threading.Condition()
         self._asked = 1  # readings asked for: the first, and one for each change of what is watched
         self._tried = 0  # the newest of them that has succeeded or failed
@@ -99,37 +99,15 @@ class KafkaPythonLag(LagLoad):
             return self.topics
         return self.topics.union(filter(self.pattern.match, self._connected().list_topics()))
 
-    def _connected(self) -> _Admin:
+    def _connected(self) -> Admin:
         if self._admin is None:
-            self._admin = _Admin(**self._config)
+            self._admin = Admin(**self._config)
         return self._admin
 
     def _offsets(self, topics: Collection[str]) -> dict[tuple[str, int], PartitionOffsets]:
         if not topics:
             return {}
-        admin = self._connected()
-        partitions = [
-            TopicPartition(topic["name"], partition["partition_index"])
-            for topic in admin.describe_topics(sorted(topics))
-            for partition in topic["partitions"]
-            if partition["leader_id"] >= 0
-        ]
-        if not partitions:
-            return {}
-        committed = admin.list_group_offsets(self._group_id)[self._group_id]
-        beginning = self._list_offsets(admin, partitions, OffsetSpec.EARLIEST)
-        end = self._list_offsets(admin, partitions, OffsetSpec.LATEST)
-        return {
-            partition: PartitionOffsets(
-                beginning=beginning[partition].offset,
-                end=end[partition].offset,
-                committed=committed[partition].offset if partition in committed else None,
-            )
-            for partition in partitions
-        }
-
-    def _list_offsets(self, admin: _Admin, partitions: Collection[TopicPartition], spec: OffsetSpec) -> Any:
-        return admin.list_partition_offsets(dict.fromkeys(partitions, spec), isolation_level=self._isolation_level)
+        return read_offsets(self._connected(), self._group_id, topics, isolation_level=self._isolation_level)
 
     def _disconnect(self) -> None:
         if self._admin is not None:
@@ -137,7 +115,7 @@ class KafkaPythonLag(LagLoad):
             self._admin = None
 
 
-class _Admin(KafkaAdminClient):
+class Admin(KafkaAdminClient):
     """An admin client that leaves no thread behind when it cannot reach a broker."""
 
     def __init__(self, **config: Any) -> None:
@@ -148,3 +126,31 @@ class _Admin(KafkaAdminClient):
                 self._client.close()
                 self._net.stop()
             raise
+
+
+def read_offsets(
+    admin: Admin, group_id: str, topics: Collection[str], *, isolation_level: str = "read_uncommitted"
+) -> dict[tuple[str, int], PartitionOffsets]:
+    """Where a group is in topics, as far as their partitions have leaders. Raises kafka-python's errors."""
+    partitions = [
+        TopicPartition(topic["name"], partition["partition_index"])
+        for topic in admin.describe_topics(sorted(topics))
+        for partition in topic["partitions"]
+        if partition["leader_id"] >= 0
+    ]
+    if not partitions:
+        return {}
+    committed = admin.list_group_offsets(group_id)[group_id]
+
+    def offsets(spec: OffsetSpec) -> Any:
+        return admin.list_partition_offsets(dict.fromkeys(partitions, spec), isolation_level=isolation_level)
+
+    beginning, end = offsets(OffsetSpec.EARLIEST), offsets(OffsetSpec.LATEST)
+    return {
+        partition: PartitionOffsets(
+            beginning=beginning[partition].offset,
+            end=end[partition].offset,
+            committed=committed[partition].offset if partition in committed else None,
+        )
+        for partition in partitions
+    }

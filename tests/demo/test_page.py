@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadwise.demo import figures as numbers
-from loadwise.demo.chart import HEIGHT, WIDTH, Line, Mark, axes, panel, ticks
+from loadwise.demo.chart import HEIGHT, WIDTH, Line, Mark, axes, panel
 from loadwise.demo.figures import figures, max_mean, moved, slow_machine
 from loadwise.demo.group import Outcome, Plan, Sample
 from loadwise.demo.page import Report, render
+from loadwise.report.scale import ticks
 
 ENDS = (600, 300, 0, 100)
 

@@ -7,12 +7,13 @@ from typing import Annotated
 import typer
 
 import loadwise
-from loadwise.cli import assign, coordinator, demo
+from loadwise.cli import assign, compare, coordinator, demo
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", add_completion=False)
 app.command("demo")(demo.demo)
 app.command("coordinator")(coordinator.coordinator)
 app.command("assign")(assign.assign)
+app.command("compare")(compare.compare)
 
 
 def _print_version(wanted: bool) -> None:

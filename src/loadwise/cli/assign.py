@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import Any, NoReturn
+from typing import Any
 
 import typer
 
-from loadwise.assignor.case import Case
-from loadwise.assignor.errors import AssignorError, BadCaseError
+from loadwise.assignor.case import Case, load_json
+from loadwise.assignor.errors import AssignorError
 
 
 def assign() -> None:
@@ -29,7 +29,7 @@ def answer(line: bytes) -> dict[str, Any]:
     """Answer one line: ``id`` as given, ``members`` with the partitions of each, ``elapsed_ms``; or ``error``."""
     given: object = None
     try:
-        given = json.loads(line, parse_constant=_refuse_constant)
+        given = load_json(line)
         case = Case.parse(given)
         start = time.perf_counter()
         members = case.answer().by_member()
@@ -47,7 +47,3 @@ def answer(line: bytes) -> dict[str, Any]:
 
 def _id(given: object) -> dict[str, Any]:
     return {"id": given["id"]} if isinstance(given, dict) and "id" in given else {}
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise BadCaseError(f"{name} is not a number that JSON has; write null for what is unknown")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from loadwise.report.scale import ticks
+
 WIDTH, HEIGHT = 560, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 22, 42
-_TICKS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +48,6 @@ class Axes:
     def y(self, value: float) -> float:
         """Where a number of records lies in the picture."""
         return HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * value / self.y_max
-
-
-def ticks(largest: float) -> list[float]:
-    """Round numbers from 0 to the first at or above ``largest``, about five steps of 1, 2 or 5 times a power of ten."""
-    if largest <= 0:
-        return [0.0, 1.0]
-    rough = largest / _TICKS
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
-    count = math.ceil(largest / step - 1e-9)
-    return [step * number for number in range(count + 1)]
 
 
 def axes(x_largest: float, y_largest: float) -> Axes:

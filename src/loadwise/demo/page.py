@@ -1,4 +1,4 @@
-"""The report as one self-contained HTML page: it loads nothing from anywhere, and follows the reader's dark mode."""
+"""The report of the demo as a page: the pictures, the table, the verdict, and what was checked."""
 
 from __future__ import annotations
 
@@ -9,34 +9,15 @@ from html import escape
 from loadwise.demo.chart import Axes, Line, Mark, axes, panel
 from loadwise.demo.figures import DEFINITIONS, Figures
 from loadwise.demo.group import Outcome
+from loadwise.report.page import definitions, document, table
 
 _STYLE = """
-:root { color-scheme: light dark; --ink: #1d2430; --soft: #5b6575; --paper: #ffffff; --card: #f6f7f9; --rule: #dfe3e8;
-  --m1: #2563c9; --m2: #d0700f; --m3: #17875a; --m4: #b03a8c; --good: #17875a; --bad: #c0392b; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ee; --soft: #9aa5b5; --paper: #12161c; --card: #1a2028;
-  --rule: #2d3541; --m1: #6ea3f7; --m2: #f2a154; --m3: #4cc38f; --m4: #e27cc2; --good: #4cc38f; --bad: #f07565; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--paper); color: var(--ink);
-  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif; }
-main { max-width: 1220px; margin: 0 auto; padding: 36px 24px 64px; }
-h1 { font-size: 27px; line-height: 1.2; margin: 0 0 6px; letter-spacing: -0.01em; }
-h2 { font-size: 18px; margin: 40px 0 10px; }
-p { margin: 6px 0; max-width: 85ch; }
-.lead { color: var(--soft); }
+:root { --m1: #2563c9; --m2: #d0700f; --m3: #17875a; --m4: #b03a8c; }
+@media (prefers-color-scheme: dark) { :root { --m1: #6ea3f7; --m2: #f2a154; --m3: #4cc38f; --m4: #e27cc2; } }
 .legend { display: flex; flex-wrap: wrap; gap: 6px 22px; margin: 14px 0 12px; padding: 0; list-style: none; }
 .legend li { display: flex; align-items: center; gap: 8px; }
 .legend i { width: 22px; border-top: 3px solid; border-radius: 2px; }
-.panels { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 480px), 1fr)); gap: 18px; }
-figure { margin: 0; padding: 14px 16px 8px; background: var(--card); border: 1px solid var(--rule);
-  border-radius: 10px; }
-figcaption { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 16px; margin-bottom: 4px; }
-figcaption b { font-size: 16px; }
-figcaption span, .clients { color: var(--soft); }
-.clients { font-size: 13px; margin: 2px 0 4px; }
-svg { display: block; width: 100%; height: auto; }
-svg text { font-size: 12px; fill: var(--soft); font-variant-numeric: tabular-nums; }
-svg .grid { stroke: var(--rule); stroke-width: 1; }
-svg .axis { stroke: var(--soft); stroke-width: 1; }
+.clients { color: var(--soft); font-size: 13px; margin: 2px 0 4px; }
 svg line.mark { stroke: var(--soft); stroke-width: 1; stroke-dasharray: 4 3; }
 svg text.mark { fill: var(--ink); paint-order: stroke; stroke: var(--card); stroke-width: 5px; }
 svg line.ideal { stroke-dasharray: 1 4; stroke-linecap: round; stroke-width: 2; }
@@ -44,23 +25,8 @@ svg text.ideal { fill: var(--soft); }
 svg .line { fill: none; stroke-width: 2.25; stroke-linejoin: round; stroke-linecap: round; }
 .m1 { stroke: var(--m1); color: var(--m1); } .m2 { stroke: var(--m2); color: var(--m2); }
 .m3 { stroke: var(--m3); color: var(--m3); } .m4 { stroke: var(--m4); color: var(--m4); }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-size: 14px; font-variant-numeric: tabular-nums; }
-th, td { padding: 8px 9px; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--rule); }
-th { font-weight: 600; font-size: 13px; color: var(--soft); vertical-align: bottom; line-height: 1.25; }
-th:first-child, td:first-child { text-align: left; }
-td:first-child { font-weight: 600; }
-small { color: var(--soft); font-weight: 400; font-size: 12px; margin-left: 4px; }
-th small { margin: 0; }
-.best { color: var(--good); font-weight: 600; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: 4px 18px; max-width: 100ch; margin: 10px 0;
-  font-size: 14px; }
-dt { font-weight: 600; } dd { margin: 0; color: var(--soft); }
-@media (max-width: 640px) { dl { grid-template-columns: 1fr; } dd { margin-bottom: 8px; } }
-.warning { color: var(--bad); }
 .checks { padding: 0; list-style: none; }
 .checks li::before { content: "\\2713"; color: var(--good); font-weight: 700; margin-right: 10px; }
-footer { margin-top: 40px; color: var(--soft); font-size: 13px; }
 """
 
 
@@ -90,9 +56,6 @@ def render(report: Report) -> str:
     )
     members = max(len(outcome.plan.clients) for outcome in report.outcomes)
     parts = [
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>loadwise demo: assignors compared</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>",
         "<h1>One skewed stream, every assignor</h1>",
         f'<p class="lead">{escape(report.setting)}</p>',
         "<h2>Backlog of every member</h2>",
@@ -110,11 +73,10 @@ def render(report: Report) -> str:
         "<h2>Checked</h2>",
         f'<ul class="checks">{"".join(f"<li>{escape(check)}</li>" for check in report.checks)}</ul>',
         "<h2>What the numbers mean</h2>",
-        "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in DEFINITIONS) + "</dl>",
+        definitions(DEFINITIONS),
         f"<footer>{escape(report.footer)}</footer>",
-        "</main>\n</body>\n</html>\n",
     ]
-    return "\n".join(parts)
+    return document("loadwise demo: assignors compared", parts, style=_STYLE)
 
 
 def _legend(members: int) -> str:
@@ -168,7 +130,7 @@ def _table(rows: Sequence[Figures], members: int) -> str:
     def cell(text: str, is_best: bool = False) -> str:
         return f'<td class="best">{text}</td>' if is_best and len(rows) > 1 else f"<td>{text}</td>"
 
-    body = "\n".join(
+    body = (
         "<tr>"
         + cell(escape(row.assignor))
         + "".join(cell(f"{count:,}") for count in row.records)
@@ -182,5 +144,4 @@ def _table(rows: Sequence[Figures], members: int) -> str:
         + "</tr>"
         for row in rows
     )
-    head = "".join(f"<th>{name}</th>" for name in heads)
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>'
+    return table(heads, body)

@@ -1,0 +1,197 @@
+"""``loadwise compare``: every assignor on one group, as a table, a page or JSON."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import loadwise
+from loadwise.assignor.algorithms import ALGORITHMS
+from loadwise.assignor.errors import MissingClientError, UnknownStrategyError
+from loadwise.compare.columns import COLUMNS, best
+from loadwise.compare.comparison import Comparison, assignor_named
+from loadwise.compare.comparison import compare as compare_assignors
+from loadwise.compare.errors import BadInputError, CompareError
+from loadwise.compare.files import from_case, from_loads
+from loadwise.compare.page import render
+from loadwise.compare.scenarios import SCENARIOS, scenario
+from loadwise.compare.situation import Situation
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_SOURCES = "give a case file, or --loads with --members, or --bootstrap-servers with --group, or --scenario"
+
+
+def compare(
+    *,
+    case: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="CASE",
+            help="A group as a JSON file: the object that `loadwise assign` takes, its strategy left out.",
+            show_default=False,
+        ),
+    ] = None,
+    loads: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Loads as CSV with the header topic,partition,load; needs --members."),
+    ] = None,
+    members: Annotated[
+        int | None, typer.Option(min=1, metavar="NUMBER", help="With --loads: how many equal members share them.")
+    ] = None,
+    bootstrap_servers: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="The Kafka of a running group; needs --group.")
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="A running group: its members, what they own, its lag as the load. Only read."),
+    ] = None,
+    scenario_name: Annotated[
+        str | None, typer.Option("--scenario", metavar="NAME", help=f"A built-in group: {', '.join(SCENARIOS)}.")
+    ] = None,
+    assignor: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help=f"Only this one; may be given again. Without: {', '.join(ALGORITHMS)}."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page too: the table, and a picture of every assignor.")
+    ] = None,
+) -> None:
+    """Compare what each assignor makes of one group: how even the load, how much moves, how long it takes.
+
+    Nothing is changed anywhere: a running group is only looked at. Begin with a built-in one:
+
+    `loadwise compare --scenario flights`
+
+    or with your own topic, whose loads you have in a file, shared by four consumers:
+
+    `loadwise compare --loads loads.csv --members 4 --html compare.html`
+
+    The answers are targets: a cooperative assignor's is the same as its eager twin's, and takes two rebalances.
+    """
+    try:
+        names = _names(assignor)
+        situation = _situation(
+            case=case,
+            loads=loads,
+            members=members,
+            bootstrap_servers=bootstrap_servers,
+            group=group,
+            scenario_name=scenario_name,
+        )
+        comparison = compare_assignors(situation, names, time.perf_counter)
+    except BadInputError as error:
+        typer.echo(f"loadwise compare: {error}", err=True)
+        raise typer.Exit(2) from error
+    except (CompareError, MissingClientError) as error:
+        typer.echo(f"loadwise compare: {error}", err=True)
+        raise typer.Exit(1) from error
+    if html is not None:
+        _write(html, comparison)
+    if as_json:
+        typer.echo(json.dumps(comparison.as_json(), allow_nan=False))
+    else:
+        _show(comparison)
+        if html is not None:
+            typer.echo(f"The pictures: {html.resolve()}")
+
+
+def _names(given: list[str] | None) -> list[str]:
+    names = list(dict.fromkeys(given or ALGORITHMS))
+    for name in names:
+        try:
+            assignor_named(name)
+        except UnknownStrategyError as error:
+            raise BadInputError(f"--assignor {name}: {error}") from error
+    return names
+
+
+def _situation(
+    *,
+    case: Path | None,
+    loads: Path | None,
+    members: int | None,
+    bootstrap_servers: str | None,
+    group: str | None,
+    scenario_name: str | None,
+) -> Situation:
+    if (loads is None) != (members is None):
+        raise BadInputError("--loads FILE and --members NUMBER go together: loads, and how many members share them")
+    if (bootstrap_servers is None) != (group is None):
+        raise BadInputError("--bootstrap-servers HOST:PORT and --group ID go together")
+    given = [source for source in (case, loads, bootstrap_servers, scenario_name) if source is not None]
+    if len(given) != 1:
+        raise BadInputError(f"{len(given) or 'no'} group{'s' * (len(given) > 1)} given; {_SOURCES}")
+    if case is not None:
+        return from_case(_read(case), str(case))
+    if loads is not None and members is not None:
+        return from_loads(_read(loads), str(loads), members)
+    if bootstrap_servers is not None and group is not None:
+        from loadwise.compare.live import read_group
+
+        return read_group(bootstrap_servers, group)
+    assert scenario_name is not None
+    return scenario(scenario_name)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadInputError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BadInputError(f"{path}, byte {error.start}: not UTF-8; save the file as UTF-8") from error
+
+
+def _write(path: Path, comparison: Comparison) -> None:
+    footer = f"loadwise {loadwise.__version__}, {datetime.datetime.now().astimezone():%Y-%m-%d %H:%M %Z}"
+    try:
+        path.write_text(render(comparison, footer), encoding="utf-8")
+    except OSError as error:
+        typer.echo(f"loadwise compare: --html {path} cannot be written: {error.strerror}", err=True)
+        raise typer.Exit(2) from error
+
+
+def _show(comparison: Comparison) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    # A pipe or a log has no width of its own.
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    group = comparison.group
+    unit = f", loads in {group.load_unit}" if group.load_unit else ""
+    console.print(Text(comparison.about, "bold"))
+    console.print(Text(f"{group.size:,} partitions, {len(group.members):,} members{unit}."))
+    for note in comparison.notes:
+        console.print(Text(note))
+    console.print(_table(comparison))
+
+
+def _table(comparison: Comparison) -> RenderableType:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = comparison.rows
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, padding=(0, 0, 0, 1))
+    table.add_column("assignor", no_wrap=True, vertical="bottom")
+    winners = {}
+    for column in COLUMNS:
+        # Two lines for "moved load", so that eighty characters hold it all.
+        table.add_column(column.name.replace(" ", "\n"), justify="right", no_wrap=True, vertical="bottom")
+        winners[column.name] = best(column, rows)
+    for index, row in enumerate(rows):
+        cells = [
+            Text(column.text(column.number(row)), "green" if index in winners[column.name] else "")
+            for column in COLUMNS
+        ]
+        table.add_row(row.assignor.replace("cooperative-", "cooperative-\n"), *cells)
+    return table

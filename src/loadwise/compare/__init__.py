@@ -1,0 +1,1 @@
+"""Every assignor on the same group, side by side: what ``loadwise compare`` shows."""

@@ -1,0 +1,65 @@
+"""Bar charts as SVG text: the load of every member, against the mean. Colours are CSS, so that the page has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from loadwise.compare.columns import amount
+from loadwise.report.scale import ticks
+
+WIDTH, HEIGHT = 560, 280
+_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 14, 32, 30
+_CHARACTER = 7.0
+"""About the width of one, of text as small as labels are."""
+_LEAST_LABEL = 3
+"""Shorter than this a member's name says nothing, and is left out."""
+
+STYLE = """
+svg .bar { fill: var(--bar); }
+svg .bar.most { fill: var(--bad); }
+svg .mean { stroke: var(--ink); stroke-width: 1.5; stroke-dasharray: 5 4; }
+svg text.mean { stroke: none; fill: var(--ink); }
+"""
+
+
+def bars(title: str, summary: str, names: Sequence[str], loads: Sequence[float], *, mean: float, top: float) -> str:
+    """One chart as an SVG element: a bar a member, the highest in another colour, and a line at the mean.
+
+    ``top`` is the highest value of all charts that are to be compared by eye; ``summary`` says in words what is shown.
+    """
+    scale = ticks(top)
+    bottom, right = HEIGHT - _BOTTOM, WIDTH - _RIGHT
+    slot = (right - _LEFT) / len(loads)
+
+    def y(value: float) -> float:
+        return bottom - (bottom - _TOP) * value / scale[-1]
+
+    parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(f"{title}: {summary}")}">']
+    for value in scale:
+        parts.append(f'<line class="grid" x1="{_LEFT}" y1="{y(value):.1f}" x2="{right}" y2="{y(value):.1f}"/>')
+        parts.append(f'<text x="{_LEFT - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{amount(value)}</text>')
+    most = max(loads)
+    room = int(slot / _CHARACTER)
+    for index, (name, load) in enumerate(zip(names, loads, strict=True)):
+        left, style = _LEFT + slot * index, "bar most" if load == most > mean else "bar"
+        parts.append(
+            f'<rect class="{style}" x="{left + slot * 0.14:.2f}" y="{y(load):.1f}" width="{slot * 0.72:.2f}"'
+            f' height="{bottom - y(load):.1f}"><title>{escape(name)}: {amount(load)}</title></rect>'
+        )
+        if room >= _LEAST_LABEL:
+            parts.append(
+                f'<text x="{left + slot / 2:.1f}" y="{bottom + 17}" text-anchor="middle">'
+                f"{escape(_shortened(name, room))}</text>"
+            )
+    parts.append(f'<line class="axis" x1="{_LEFT}" y1="{bottom}" x2="{right}" y2="{bottom}"/>')
+    parts.append(f'<line class="mean" x1="{_LEFT}" y1="{y(mean):.1f}" x2="{right}" y2="{y(mean):.1f}"/>')
+    parts.append(f'<line class="mean" x1="{_LEFT}" y1="{_TOP - 14}" x2="{_LEFT + 22}" y2="{_TOP - 14}"/>')
+    parts.append(f'<text class="mean" x="{_LEFT + 28}" y="{_TOP - 10}">mean {amount(mean)}</text>')
+    parts.append("</svg>")
+    return "\n".join(parts)
+
+
+def _shortened(name: str, room: int) -> str:
+    """The end of a name that is too long: member ids begin with the client's name and end in what tells them apart."""
+    return name if len(name) <= room else "\u2026" + name[len(name) - room + 1 :]

@@ -1,0 +1,93 @@
+"""The columns of the table, on the screen as on the page: what each is called, means, and says of a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from loadwise.compare.comparison import Row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column; the lower its number the better."""
+
+    name: str
+    meaning: str
+    number: Callable[[Row], float]
+    text: Callable[[float], str]
+    ranked: bool = True
+    """Whether the best are worth pointing out; not where the number says nothing of the assignor."""
+
+
+def amount(load: float) -> str:
+    """A load in few characters: whole numbers from 100 on, three digits below."""
+    return f"{load:,.0f}" if load >= 100 or load == int(load) else f"{load:.3g}"
+
+
+def best(column: Column, rows: Sequence[Row]) -> set[int]:
+    """Indexes of the rows that show the column's best; empty where all show the same."""
+    if not column.ranked:
+        return set()
+    shown = [column.text(column.number(row)) for row in rows]
+    lowest = column.text(min(column.number(row) for row in rows))
+    winners = {index for index, text in enumerate(shown) if text == lowest}
+    return winners if len(winners) < len(rows) else set()
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column(
+        name="max load",
+        meaning="The load of the member that has most, for its capacity: it finishes last.",
+        number=lambda row: row.measured.highest,
+        text=amount,
+    ),
+    Column(
+        name="mean",
+        meaning="What every member would have if partitions could be cut to measure.",
+        number=lambda row: row.measured.mean,
+        text=amount,
+        ranked=False,
+    ),
+    Column(
+        name="ideal",
+        meaning=(
+            "A bound: no assignment has a lower max load. It is above the mean where one partition alone is heavier"
+            " than that, or where subscriptions stand in the way."
+        ),
+        number=lambda row: row.measured.bound,
+        text=amount,
+        ranked=False,
+    ),
+    Column(
+        name="max/mean",
+        meaning="1.00 is perfect; with N members, N means that one of them has everything.",
+        number=lambda row: row.measured.max_over_mean,
+        text=lambda ratio: f"{ratio:.2f}",
+    ),
+    Column(
+        name="moved",
+        meaning="Partitions taken from an owner that is still there and still wants them.",
+        number=lambda row: row.measured.moved,
+        text=lambda count: f"{count:,.0f}",
+    ),
+    Column(
+        name="moved load",
+        meaning="Their load.",
+        number=lambda row: row.measured.moved_load,
+        text=amount,
+    ),
+    Column(
+        name="spread",
+        meaning="Partitions of the member with most of them, less those of the member with fewest.",
+        number=lambda row: row.measured.spread,
+        text=lambda count: f"{count:,.0f}",
+    ),
+    Column(
+        name="ms",
+        meaning="Milliseconds to decide.",
+        number=lambda row: row.elapsed_ms,
+        text=lambda ms: f"{ms:,.1f}",
+        ranked=False,
+    ),
+)

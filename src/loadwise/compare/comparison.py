@@ -1,0 +1,132 @@
+"""Asks every assignor for its answer to one situation, and measures each: rows to be shown as a table, page or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from loadwise.assignor.algorithms import algorithm
+from loadwise.assignor.measure import Measurement, measure
+from loadwise.assignor.model import NOBODY, Assignment, Assignor, GroupSnapshot
+from loadwise.assignor.strategy import STRATEGIES
+from loadwise.compare.situation import Situation
+
+_RUNS = 2
+"""The faster of so many counts, so that whoever comes first does not pay for cold caches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One assignor's answer."""
+
+    assignor: str
+    """The name that it was asked for by."""
+    assignment: Assignment
+    """The target: where everything is once it has moved, whether by an eager or a cooperative protocol."""
+    measured: Measurement
+    elapsed_ms: float
+    """Time to decide, without reading the input."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """All answers to one situation."""
+
+    about: str
+    rows: Sequence[Row]
+    """In the order asked for; at least one."""
+
+    @property
+    def group(self) -> GroupSnapshot:
+        """The group that was asked about; what its members own may differ from row to row, nothing else does."""
+        return self.rows[0].assignment.group
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader must know about the input to read the numbers right."""
+        group = self.group
+        notes: list[str] = []
+        if group.load is None:
+            notes.append("No load is known: every partition counts as 1.")
+        elif unknown := int(np.isnan(group.load).sum()):
+            notes.append(
+                f"The load of {unknown} of {group.size} partitions is not known: counted as 0 in the table; weighted"
+                " guesses it from the others."
+            )
+        if all((row.assignment.group.owner == NOBODY).all() for row in self.rows):
+            notes.append("No member owns anything yet, so nothing moves.")
+        if (group.capacity != group.capacity[0]).any():
+            notes.append("Capacities differ: max and mean are load for each unit of capacity.")
+        return notes
+
+    def as_json(self) -> dict[str, Any]:
+        """The comparison for programs: what ``json.dumps`` takes; loads in ``load_unit``, numbers not rounded."""
+        group = self.group
+        return {
+            "about": self.about,
+            "notes": self.notes,
+            "load_unit": group.load_unit,
+            "partitions": group.size,
+            "capacity": dict(zip(group.members, group.capacity.tolist(), strict=True)),
+            "assignors": [_row_as_json(row) for row in self.rows],
+        }
+
+
+def compare(situation: Situation, names: Sequence[str], clock: Callable[[], float]) -> Comparison:
+    """Put a situation to the assignors of these names; ``clock`` gives seconds.
+
+    A name is an algorithm's (``sticky``) or one on the wire (``cooperative-sticky``). Raises `UnknownStrategyError` for
+    one that there is not and `BadInputError` where there is nothing to assign.
+    """
+    rows: list[Row] = []
+    for name in names:
+        assignor = assignor_named(name)
+        if situation.tuned is not None and situation.tuned.name == assignor.name:
+            assignor = situation.tuned
+        assignment, elapsed_s = _timed(assignor, situation.under(assignor), clock)
+        rows.append(
+            Row(assignor=name, assignment=assignment, measured=measure(assignment), elapsed_ms=elapsed_s * 1000)
+        )
+    return Comparison(about=situation.about, rows=rows)
+
+
+def assignor_named(name: str) -> Assignor:
+    """An algorithm by its own name or by a name on the wire. Raises `UnknownStrategyError`."""
+    on_the_wire = STRATEGIES.get(name)
+    return algorithm(name if on_the_wire is None else on_the_wire.algorithm)
+
+
+def _timed(assignor: Assignor, group: GroupSnapshot, clock: Callable[[], float]) -> tuple[Assignment, float]:
+    """An answer and the seconds that it takes. It is the same each time, but the snapshot keeps what it worked out."""
+    runs: list[float] = []
+    for _ in range(_RUNS):
+        fresh = replace(group)
+        begin_s = clock()
+        assignment = assignor.assign(fresh)
+        runs.append(clock() - begin_s)
+    return assignment, min(runs)
+
+
+def _row_as_json(row: Row) -> dict[str, Any]:
+    measured = row.measured
+    return {
+        "assignor": row.assignor,
+        "max_load": measured.highest,
+        "mean_load": measured.mean,
+        "max_over_mean": measured.max_over_mean,
+        "ideal": measured.bound,
+        "max_over_ideal": measured.max_over_bound,
+        "moved": measured.moved,
+        "moved_load": measured.moved_load,
+        "count_spread": measured.spread,
+        "elapsed_ms": round(row.elapsed_ms, 3),
+        "members": {
+            member: {"load": load, "partitions": count}
+            for member, load, count in zip(
+                row.assignment.group.members, measured.load.tolist(), measured.count.tolist(), strict=True
+            )
+        },
+    }

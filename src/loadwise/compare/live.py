@@ -1,0 +1,142 @@
+"""The situation of a running group, read with kafka-python's admin client: who is in it, what it owns, its lag."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from loadwise.assignor.claim import JoinedMember, read_claim, read_subscription
+from loadwise.assignor.clients.kafka_python_lag import Admin, read_offsets
+from loadwise.assignor.load.lag import PartitionOffsets, lag_of
+from loadwise.assignor.model import Member
+from loadwise.assignor.strategy import STRATEGIES, strategy
+from loadwise.compare.errors import BadInputError, LiveGroupError
+from loadwise.compare.situation import Situation
+from loadwise.protocol.consumer import PROTOCOL_TYPE, Assignment
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.errors import ProtocolError
+
+# kafka-python is there: importing its lag reader says which extra brings it, where it is not.
+from kafka.errors import KafkaError  # isort: skip
+
+_TIMEOUT_MS = 10_000
+_STABLE = "Stable"
+_GENERATION = 1
+"""Brokers do not tell which generation it is. All members of a stable group are of one, so any number will do."""
+
+
+def read_group(bootstrap_servers: str, group_id: str) -> Situation:
+    """Read a group. Raises `LiveGroupError` where it cannot be read or nobody is in it.
+
+    Its load is its lag; that of a partition where nothing is committed yet is not known.
+    """
+    try:
+        admin = _GroupAdmin(
+            bootstrap_servers=bootstrap_servers,
+            client_id="loadwise-compare",
+            request_timeout_ms=_TIMEOUT_MS,
+            bootstrap_timeout_ms=_TIMEOUT_MS,
+        )
+    except KafkaError as error:
+        raise LiveGroupError(f"no Kafka answers at {bootstrap_servers} ({error}); see --bootstrap-servers") from error
+    except ValueError as error:
+        raise BadInputError(f"{bootstrap_servers!r} is no HOST:PORT ({error}); see --bootstrap-servers") from error
+    try:
+        described = admin.describe_groups([group_id])[group_id]
+        members = members_of(described)
+        topics = sorted({topic for member in members for topic in member.topics})
+        metadata = {topic["name"]: topic["partitions"] for topic in admin.describe_topics(topics)} if topics else {}
+        return Situation(
+            about=f"The group {group_id} at {bootstrap_servers}, which runs under {described.protocol_data}.",
+            members=members,
+            partitions={topic: len(partitions) for topic, partitions in metadata.items() if partitions},
+            load=_lag(read_offsets(admin, group_id, topics), metadata),
+            load_unit="records",
+            racks=_racks(admin, metadata) if any(member.rack for member in members) else {},
+        )
+    except KafkaError as error:
+        raise LiveGroupError(f"the group {group_id} at {bootstrap_servers} cannot be read: {error}") from error
+    finally:
+        admin.close()
+
+
+def members_of(described: Any) -> list[Member]:
+    """The members of a group as DescribeGroups has it (KIP-345's instance ids included).
+
+    Raises `LiveGroupError` for a group that has no members or is no stable group of the classic consumer protocol.
+    """
+    group_id, members = described.group_id, described.members
+    if described.error_code not in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
+        raise LiveGroupError(f"the broker does not describe the group {group_id}: error {described.error_code}")
+    if described.error_message and "not a classic group" in described.error_message:
+        raise LiveGroupError(
+            f"the group {group_id} runs under the new protocol (KIP-848), where the broker assigns; only classic groups"
+            " can be compared: group.protocol=classic"
+        )
+    if described.protocol_type not in ("", PROTOCOL_TYPE):
+        raise LiveGroupError(
+            f"the group {group_id} is no group of consumers: its protocol type is {described.protocol_type!r}"
+        )
+    if not members:
+        raise LiveGroupError(
+            f"nobody is in the group {group_id}; check the name, and compare while its consumers are running"
+        )
+    if described.group_state != _STABLE:
+        raise LiveGroupError(
+            f"the group {group_id} is rebalancing (its state is {described.group_state}); try again when it is done"
+        )
+    return [_member(member, described.protocol_data) for member in members]
+
+
+class _GroupAdmin(Admin):
+    """kafka-python's client, which gives back its responses as they come.
+
+    Its own processing turns what members say (user data, which are bytes) into text, and not reversibly.
+    """
+
+    def _describe_groups_process_response(self, response: Any) -> dict[str, Any]:
+        return {group.group_id: group for group in response.groups}
+
+
+def _member(member: Any, protocol: str) -> Member:
+    """Who it is and what it wants; where the protocol is ours, with the capacity that it says it has."""
+    subscription = read_subscription(member.member_id, bytes(member.member_metadata or b""))
+    try:
+        owned = Assignment.decode(bytes(member.member_assignment or b"")).partitions
+    except ProtocolError as error:
+        raise LiveGroupError(f"the assignment of member {member.member_id} cannot be read: {error}") from error
+    joined = JoinedMember(
+        id=member.member_id, subscription=subscription, instance_id=getattr(member, "group_instance_id", None)
+    )
+    claim = read_claim(strategy(protocol if protocol in STRATEGIES else "range"), joined)
+    return Member(
+        id=claim.id,
+        topics=claim.topics,
+        owned=owned,
+        generation=_GENERATION,
+        instance_id=claim.instance_id,
+        rack=claim.rack,
+        capacity=claim.capacity,
+    )
+
+
+def _lag(
+    offsets: Mapping[tuple[str, int], PartitionOffsets], metadata: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> dict[str, list[float | None]]:
+    lag: dict[str, list[float | None]] = {topic: [None] * len(partitions) for topic, partitions in metadata.items()}
+    for (topic, partition), at in offsets.items():
+        if at.committed is not None or at.beginning == at.end:
+            lag[topic][partition] = lag_of(at, from_beginning=True)
+    return lag
+
+
+def _racks(admin: Any, metadata: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, list[list[str]]]:
+    of_broker = {broker["broker_id"]: broker["rack"] for broker in admin.describe_cluster()["brokers"]}
+    racks: dict[str, list[list[str]]] = {}
+    for topic, partitions in metadata.items():
+        by_number = sorted(partitions, key=lambda partition: int(partition["partition_index"]))
+        racks[topic] = [
+            sorted({rack for node in partition["replica_nodes"] if (rack := of_broker.get(node))})
+            for partition in by_number
+        ]
+    return {topic: replicas for topic, replicas in racks.items() if any(replicas)}

@@ -1,0 +1,55 @@
+"""A situation: the group that all assignors are put to, wherever it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from loadwise.assignor.errors import BadGroupError
+from loadwise.assignor.load.source import TopicLoads
+from loadwise.assignor.model import Assignor, GroupSnapshot, Member
+from loadwise.compare.errors import BadInputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """A group by names: a case file, a table of loads, a running group and a scenario all come to this."""
+
+    about: str
+    """One sentence: where it comes from and what is special about it."""
+    members: Sequence[Member]
+    """Its members, and what they own now."""
+    partitions: Mapping[str, int]
+    """Topic to number of partitions."""
+    load: TopicLoads | None = None
+    """Load of each partition; None where nothing is known, and every partition counts as 1."""
+    load_unit: str = ""
+    """What the loads count, as ``records``; empty where nobody said."""
+    racks: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
+    """Racks of the replicas of each partition."""
+    tuned: Assignor | None = None
+    """An algorithm with parameters of its own, to be used in place of the one of its name."""
+    earlier: Situation | None = None
+    """The same group one rebalance ago. Each assignor answers that first, and its members own what it gave them."""
+
+    def snapshot(self) -> GroupSnapshot:
+        """The group as assignors take it. Raises `BadInputError` if there is nobody, or nothing, to assign."""
+        try:
+            group = GroupSnapshot.of(
+                self.members, self.partitions, load=self.load, load_unit=self.load_unit, racks=self.racks
+            )
+        except BadGroupError as error:
+            raise BadInputError(str(error)) from error
+        if not group.members:
+            raise BadInputError("the group has no members; it takes at least one to assign partitions to")
+        if not group.size:
+            raise BadInputError("nothing is to be assigned: no member subscribes to a topic that has partitions")
+        return group
+
+    def under(self, assignor: Assignor) -> GroupSnapshot:
+        """The group as it comes to an assignor: where there is an earlier situation, with what that one gave then."""
+        if self.earlier is None:
+            return self.snapshot()
+        given = assignor.assign(self.earlier.snapshot()).by_member()
+        members = [replace(member, owned=given.get(member.id, {}), generation=1) for member in self.members]
+        return replace(self, members=members).snapshot()

@@ -1,0 +1,1 @@
+"""What the pages of all reports share; each report has its own pictures and words."""

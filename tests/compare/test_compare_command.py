@@ -1,0 +1,123 @@
+"""``loadwise compare`` from the command line, as far as it needs no broker."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from loadwise.assignor.algorithms import ALGORITHMS
+from loadwise.cli import app
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["compare", *map(str, arguments)])
+
+
+def test_the_table_of_a_scenario() -> None:
+    result = run("--scenario", "flights")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[1] == "36 partitions, 3 members, loads in records."
+    rows = {line.split()[0]: line.split()[1:] for line in lines if line.split() and line.split()[0] in ALGORITHMS}
+    assert list(rows) == list(ALGORITHMS)
+    assert rows["range"][:4] == ["240,267", "112,259", "112,259", "2.14"]
+    assert rows["weighted"][3] == "1.00"
+
+
+def test_a_table_fits_eighty_characters() -> None:
+    result = run("--scenario=one-joins", "--assignor=cooperative-weighted", "--assignor=range")
+    assert result.exit_code == 0
+    assert max(len(line.rstrip()) for line in result.stdout.splitlines()[2:]) <= 80
+
+
+def test_json_for_programs_and_a_page_for_people(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    result = run("--scenario=drift", "--json", "--html", page, "--assignor=weighted", "--assignor=cooperative-sticky")
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert [row["assignor"] for row in told["assignors"]] == ["weighted", "cooperative-sticky"]
+    assert (told["partitions"], told["load_unit"]) == (64, "records")
+    assert told["assignors"][0]["moved"] > 0
+    assert page.read_text(encoding="utf-8").count("<svg") == 2
+
+
+def test_files(tmp_path: Path) -> None:
+    loads, case = tmp_path / "loads.csv", tmp_path / "case.json"
+    loads.write_text("topic,partition,load\nt,0,6\nt,1,4\nt,2,2\n")
+    case.write_text(
+        '{"topics": {"t": {"partitions": 3}}, "weights": {"t": [6, 4, 2]},'
+        ' "members": [{"id": "x", "topics": ["t"]}, {"id": "y", "topics": ["t"]}]}'
+    )
+    from_loads, from_case = (
+        json.loads(run(*options, "--json").stdout)["assignors"]
+        for options in (["--loads", loads, "--members", 2], [case])
+    )
+    highest = [row["max_load"] for row in from_loads]
+    assert highest == [10.0, 8.0, 8.0, 6.0] == [row["max_load"] for row in from_case]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "no group given; give a case file, or --loads with --members"),
+        (["--scenario", "zipf", "case.json"], "2 groups given; give a case file"),
+        (["--scenario", "nope"], "no scenario is called 'nope'; there are flights"),
+        (
+            ["--scenario", "zipf", "--assignor", "fair"],
+            "--assignor fair: no algorithm is called 'fair'; there are range",
+        ),
+        (["--loads", "loads.csv"], "--loads FILE and --members NUMBER go together"),
+        (["--scenario", "zipf", "--members", "3"], "--loads FILE and --members NUMBER go together"),
+        (["--group", "g"], "--bootstrap-servers HOST:PORT and --group ID go together"),
+        (["missing.json"], "missing.json cannot be read: No such file or directory"),
+        (["."], ". cannot be read: Is a directory"),
+        (["latin.json"], "latin.json, byte 2: not UTF-8"),
+        (["--loads", "bad.csv", "--members", "2"], "bad.csv, line 2, column load: 'x'; expected a finite number"),
+        (["--scenario", "zipf", "--html", "no/such/page.html"], "--html no/such/page.html cannot be written: No such"),
+    ],
+)
+def test_what_is_wrong_is_said_with_exit_status_2(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("latin.json").write_bytes(b'{"\xe9": 1}')
+    Path("bad.csv").write_text("topic,partition,load\nt,0,x\n")
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("loadwise compare: ")
+    assert message in result.stderr
+    assert result.stdout == ""
+
+
+def test_the_help_begins_with_something_to_try() -> None:
+    result = run("--help")
+    assert result.exit_code == 0
+    assert "loadwise compare --scenario flights" in result.stdout
+
+
+def test_only_a_running_group_needs_a_client() -> None:
+    code = """
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "kafka":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Missing())
+from loadwise.cli import main
+main()
+"""
+
+    def without_kafka_python(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", code, "compare", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    assert without_kafka_python("--scenario=zipf", "--json").returncode == 0
+    refused = without_kafka_python("--bootstrap-servers=127.0.0.1:9", "--group=g")
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("loadwise compare: kafka-python is not installed; get it with: pip install")

@@ -1,0 +1,189 @@
+"""A running group, read from a broker: ours, and Apache Kafka in its tier. Its members are the clients' own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import NewTopic
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.structs import OffsetAndMetadata
+from typer.testing import CliRunner
+
+from loadwise.assignor.clients.kafka_python import kafka_consumer
+from loadwise.cli import app
+from loadwise.compare.errors import LiveGroupError
+from loadwise.compare.live import members_of, read_group
+
+RECORDS = (40, 30, 20, 10, 0, 0)
+
+
+@pytest.fixture(params=["loadwise", pytest.param("apache", marks=pytest.mark.kafka)])
+def broker(request: pytest.FixtureRequest) -> str:
+    if request.param == "loadwise":
+        return str(request.getfixturevalue("coordinator").bootstrap_servers)
+    return str(request.getfixturevalue("apache_kafka"))
+
+
+@pytest.fixture
+def topic(broker: str) -> str:
+    """Six partitions with so many records."""
+    name = f"compare-{uuid.uuid4().hex[:12]}"
+    with closing(KafkaAdminClient(bootstrap_servers=broker)) as admin:
+        admin.create_topics([NewTopic(name, len(RECORDS), 1)])
+    producer = KafkaProducer(bootstrap_servers=broker)
+    for partition, records in enumerate(RECORDS):
+        for _ in range(records):
+            producer.send(name, b"x", partition=partition)
+    producer.close()
+    return name
+
+
+@pytest.fixture
+def consumers() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def settle(consumers: list[Any], partitions: int) -> None:
+    """Poll in turn until every partition is owned, and by everybody some."""
+    deadline = time.monotonic() + 30
+    while True:
+        for consumer in consumers:
+            consumer.poll(timeout_ms=50)
+        owned = [consumer.assignment() for consumer in consumers]
+        if all(owned) and sum(map(len, owned)) == partitions == len(set().union(*owned)):
+            return
+        assert time.monotonic() < deadline, owned
+
+
+def config(broker: str, group_id: str) -> dict[str, Any]:
+    return {
+        "bootstrap_servers": broker,
+        "group_id": group_id,
+        "enable_auto_commit": False,
+        "auto_offset_reset": "earliest",
+        "heartbeat_interval_ms": 100,
+    }
+
+
+def test_a_group_of_stock_consumers(broker: str, topic: str, consumers: ExitStack) -> None:
+    settings = config(broker, f"group-{topic}")
+    members = [
+        consumers.enter_context(
+            closing(KafkaConsumer(topic, **settings, partition_assignment_strategy=[RangePartitionAssignor]))
+        )
+        for _ in range(2)
+    ]
+    settle(members, len(RECORDS))
+    committing = next(member for member in members if TopicPartition(topic, 0) in member.assignment())
+    # 15 of the 40 records in partition 0 are done; nothing is known of 1 to 3, and 4 and 5 are empty.
+    committing.commit({TopicPartition(topic, 0): OffsetAndMetadata(15, "", -1)})
+
+    situation = read_group(broker, settings["group_id"])
+    assert situation.load == {topic: [25, None, None, None, 0, 0]}
+    assert sorted(sorted(member.owned[topic]) for member in situation.members) == [[0, 1, 2], [3, 4, 5]]
+    assert {tuple(member.topics) for member in situation.members} == {(topic,)}
+    assert {member.capacity for member in situation.members} == {1.0}
+
+    result = CliRunner().invoke(
+        app, ["compare", "--bootstrap-servers", broker, "--group", settings["group_id"], "--json"]
+    )
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert "runs under range" in told["about"]
+    assert {row["assignor"]: row["moved"] for row in told["assignors"]}["range"] == 0, "as the group has it"
+    assert {row["assignor"]: row["moved"] for row in told["assignors"]}["sticky"] == 0
+
+
+def test_members_of_ours_say_their_capacity_rack_and_instance_id(broker: str, topic: str, consumers: ExitStack) -> None:
+    settings = config(broker, f"group-{topic}") | {"assignor": "weighted"}
+    fast = kafka_consumer(topic, **settings, capacity=3.25, group_instance_id="fast", client_rack="r1")
+    slow = kafka_consumer(topic, **settings)
+    members = [consumers.enter_context(closing(each)) for each in (fast, slow)]
+    settle(members, len(RECORDS))
+    read = {member.instance_id: member for member in read_group(broker, settings["group_id"]).members}
+    assert (read["fast"].capacity, read["fast"].rack) == (3.25, "r1")
+    assert (read[None].capacity, read[None].rack) == (1.0, None)
+
+
+def test_nobody_there(broker: str, topic: str) -> None:
+    result = CliRunner().invoke(app, ["compare", "--bootstrap-servers", broker, "--group", f"nobody-{topic}"])
+    assert result.exit_code == 1
+    assert "nobody is in the group nobody-" in result.stderr
+
+
+@pytest.mark.kafka
+def test_a_group_under_the_new_protocol(apache_kafka: str) -> None:
+    from confluent_kafka import Consumer
+
+    topic = f"compare-{uuid.uuid4().hex[:12]}"
+    with closing(KafkaAdminClient(bootstrap_servers=apache_kafka)) as admin:
+        admin.create_topics([NewTopic(topic, 2, 1)])
+    consumer = Consumer({"bootstrap.servers": apache_kafka, "group.id": topic, "group.protocol": "consumer"})
+    with closing(consumer):
+        consumer.subscribe([topic])
+        deadline = time.monotonic() + 30
+        while not consumer.assignment():
+            consumer.poll(0.1)
+            assert time.monotonic() < deadline
+        with pytest.raises(LiveGroupError, match="KIP-848"):
+            read_group(apache_kafka, topic)
+
+
+def described(**changes: Any) -> Any:
+    """A description as DescribeGroups has it."""
+    given = {
+        "error_code": 0,
+        "error_message": None,
+        "group_id": "g",
+        "group_state": "Stable",
+        "protocol_type": "consumer",
+        "protocol_data": "range",
+        "members": [SimpleNamespace(member_id="m", member_metadata=b"", member_assignment=b"")],
+    }
+    return SimpleNamespace(**given | changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"error_code": 30}, "does not describe the group g: error 30"),
+        ({"protocol_type": "connect"}, "no group of consumers: its protocol type is 'connect'"),
+        ({"group_state": "Empty", "members": []}, "nobody is in the group g"),
+        ({"group_state": "PreparingRebalance"}, "rebalancing .its state is PreparingRebalance.; try again"),
+        ({"error_code": 69, "group_state": "Dead", "members": []}, "nobody is in the group g; check the name"),
+        (
+            {"members": [SimpleNamespace(member_id="m", member_metadata=b"", member_assignment=b"\x00")]},
+            "the assignment of member m cannot be read",
+        ),
+    ],
+)
+def test_groups_that_cannot_be_compared(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(LiveGroupError, match=message):
+        members_of(described(**changes))
+
+
+# In a process of its own: kafka-python forgets to close the sockets of connections that were refused.
+IMPATIENT = "from loadwise.compare import live; live._TIMEOUT_MS = 500; from loadwise.cli import main; main()"
+
+
+@pytest.mark.parametrize(
+    ("servers", "code", "message"),
+    [("127.0.0.1:port", 2, "'127.0.0.1:port' is no HOST:PORT"), ("127.0.0.1:1", 1, "no Kafka answers at 127.0.0.1:1")],
+)
+def test_no_broker(servers: str, code: int, message: str) -> None:
+    command = [sys.executable, "-c", IMPATIENT, "compare", "--bootstrap-servers", servers, "--group", "g"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == code
+    assert ran.stderr.startswith("loadwise compare: ")
+    assert message in ran.stderr

@@ -1,0 +1,72 @@
+"""The pictures and the page of a comparison."""
+
+from __future__ import annotations
+
+import html.parser
+from dataclasses import replace
+from xml.etree import ElementTree as ET
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadwise.assignor.algorithms import ALGORITHMS
+from loadwise.compare.bars import HEIGHT, WIDTH, bars
+from loadwise.compare.columns import COLUMNS
+from loadwise.compare.comparison import compare
+from loadwise.compare.page import render
+from loadwise.compare.scenarios import scenario
+
+LOADS = st.one_of(st.just(0.0), st.floats(1e-3, 1e12))
+
+
+@given(st.lists(LOADS, min_size=1, max_size=200), st.floats(1, 3))
+def test_bars_stay_in_the_picture_and_are_as_high_as_their_loads(loads: list[float], room: float) -> None:
+    mean = sum(loads) / len(loads)
+    names = [f"<{index}>&\u2026" for index in range(len(loads))]
+    root = ET.fromstring(bars("range", "a & b", names, loads, mean=mean, top=max(loads) * room))
+    drawn = [(float(bar.attrib["height"]), float(bar.attrib["y"])) for bar in root.findall("rect")]
+    assert len(drawn) == len(loads)
+    assert all(height >= 0 and 0 <= y <= HEIGHT for height, y in drawn)
+    assert all(0 <= float(text.attrib["x"]) <= WIDTH for text in root.findall("text"))
+    for (height, _), load in zip(drawn, loads, strict=True):
+        assert abs(height - drawn[loads.index(max(loads))][0] * (load / max(loads) if load else 0)) < 0.2
+    titles = [bar.findtext("title") or "" for bar in root.findall("rect")]
+    assert all(title.startswith(name) for title, name in zip(titles, names, strict=True))
+    marked = [bar for bar in root.findall("rect") if "most" in bar.attrib["class"]]
+    assert bool(marked) == (max(loads) > mean)
+
+
+def test_long_names_keep_their_ends() -> None:
+    picture = bars("range", "", [f"kafka-python-3.0.12-{n}abc{n}" for n in range(12)], [1.0] * 12, mean=1, top=1)
+    labels = [text.text for text in ET.fromstring(picture).findall("text")]
+    assert {"\u2026abc0", "\u2026bc11"} <= set(labels)
+
+
+class Tags(html.parser.HTMLParser):
+    """Collects tags and links."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append(tag)
+        self.links += [name for name, _ in attrs if name in ("src", "href", "xlink:href")]
+
+
+def test_the_page_is_whole_and_needs_nothing_else() -> None:
+    situation = replace(scenario("one-joins"), about="<script>So & so")
+    compared = compare(situation, list(ALGORITHMS), lambda: 0.0)
+    page = render(compared, "by <me>")
+    tags = Tags()
+    tags.feed(page)
+    assert tags.seen.count("svg") == len(ALGORITHMS)
+    assert tags.seen.count("rect") == len(ALGORITHMS) * 7
+    assert tags.seen.count("tr") == len(ALGORITHMS) + 1
+    assert tags.links == []
+    assert not {"://", "url(", "<script"} & {word for word in ("://", "url(", "<script") if word in page}
+    for text in ("&lt;script&gt;So &amp; so", "by &lt;me&gt;", *(column.name for column in COLUMNS)):
+        assert text in page
+    for row in compared.rows:
+        assert f"max/mean {row.measured.max_over_mean:.2f}" in page
