@@ -156,8 +156,8 @@ def _wait_until_ready(address: str, process: subprocess.Popen[bytes] | None = No
             pass
         if time.monotonic() > deadline:
             raise TimeoutError(f"Apache Kafka did not answer on {address} within {START_TIMEOUT_S} s")
-    # The first question after offsets of a group makes the topic that holds them; until all of its partitions are loaded,
-    # their groups are answered NOT_COORDINATOR. Enough groups to meet them all:
+    # The first question after offsets of a group makes the topic that holds them; until all of its partitions are
+    # loaded, their groups are answered NOT_COORDINATOR. Enough groups to meet them all:
     for number in range(4 * int(SETTINGS["offsets.topic.num.partitions"])):
         consumer = Consumer({"bootstrap.servers": address, "group.id": f"ready-{number}", "log_level": 0})
         consumer.committed([TopicPartition("none", 0)], timeout=START_TIMEOUT_S)
