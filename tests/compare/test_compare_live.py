@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from loadwise.assignor.clients.kafka_python import kafka_consumer
 from loadwise.cli import app
 from loadwise.compare.errors import LiveGroupError
-from loadwise.compare.live import members_of, read_group
+from loadwise.compare.live import members_of, racks_of, read_group
 
 RECORDS = (40, 30, 20, 10, 0, 0)
 
@@ -171,6 +171,13 @@ def described(**changes: Any) -> Any:
 def test_groups_that_cannot_be_compared(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(LiveGroupError, match=message):
         members_of(described(**changes))
+
+
+def test_racks_of_replicas() -> None:
+    brokers = [{"broker_id": 1, "rack": "a"}, {"broker_id": 2, "rack": "b"}, {"broker_id": 3, "rack": None}]
+    partitions = [{"partition_index": 1, "replica_nodes": [3, 9]}, {"partition_index": 0, "replica_nodes": [2, 1, 3]}]
+    nowhere = [{"partition_index": 0, "replica_nodes": [3]}]
+    assert racks_of(brokers, {"t": partitions, "u": nowhere}) == {"t": [["a", "b"], []]}
 
 
 # In a process of its own: kafka-python forgets to close the sockets of connections that were refused.

