@@ -17,7 +17,7 @@ from loadwise.assignor.algorithms.shedding import least_over
 from loadwise.assignor.model import NOBODY, Floats, Ints
 
 _MATRIX = 300
-"""So many sets of each side of an exchange are combined; beyond that, only those of single partitions."""
+"""So many sets of each side of an exchange are combined; where there are more, single partitions of so many weights."""
 _EJECTED_BY = 8
 """So many of the heaviest partitions of a member, and so many other members, are tried in an ejection."""
 
@@ -48,10 +48,7 @@ def relieve(board: Board, fair: float, ceiling: float, *, partners: int = 16, st
         if _cannot_be_helped(board, high, level[high] / (ceiling / fair)):
             stuck[high] = True
             continue
-        best: _Plan | None = None
-        for plan in _plans(board, high, ceiling, partners):
-            if plan.better_than(best):
-                best = plan
+        best = _best_plan(board, high, ceiling, partners)
         if best is None or best.over > level[high] - ceiling - 1e-3 * ceiling:
             stuck[high] = True
             continue
@@ -94,23 +91,29 @@ def fill(board: Board, floor: float, ceiling: float) -> None:
             board.move(rows[[chosen]], low)
 
 
-def _plans(board: Board, high: int, ceiling: float, partners: int) -> list[_Plan]:
+def _best_plan(board: Board, high: int, ceiling: float, partners: int) -> _Plan | None:
     lowest = np.argsort(board.level, kind="stable")[:partners].tolist()
-    plans = [_exchange(board, high, low, ceiling) for low in lowest if low != high]
+    best: _Plan | None = None
+    for low in lowest:
+        if low != high:
+            plan = _exchange(board, high, low, ceiling)
+            best = plan if plan.better_than(best) else best
     rows = board.rows(high)
     heaviest = rows[np.lexsort((rows, -board.weight[rows]))][:_EJECTED_BY]
     for row in heaviest.tolist():
+        remains = (board.load[high] - board.weight[row]) / board.capacity[high] - ceiling
+        if best is not None and remains > best.over:
+            break  # ejecting this one, or a lighter one, cannot be better
         for low in lowest[:_EJECTED_BY]:
             if low != high and board.eligible[board.class_of[row], low]:
-                plan = _eject(board, high, row, low, ceiling)
-                if plan is not None:
-                    plans.append(plan)
-    return plans
+                ejection = _eject(board, high, row, low, ceiling)
+                best = ejection if ejection is not None and ejection.better_than(best) else best
+    return best
 
 
 def _exchange(board: Board, high: int, low: int, ceiling: float) -> _Plan:
-    down, down_sum = choices(board, high, low, most=_MATRIX)
-    up, up_sum = choices(board, low, high, most=_MATRIX)
+    down, down_sum = _thinned(*choices(board, high, low, most=_MATRIX))
+    up, up_sum = _thinned(*choices(board, low, high, most=_MATRIX))
     moved = down_sum[:, np.newaxis] - up_sum
     over = np.maximum(
         (board.load[high] - moved) / board.capacity[high], (board.load[low] + moved) / board.capacity[low]
@@ -122,13 +125,26 @@ def _exchange(board: Board, high: int, low: int, ceiling: float) -> _Plan:
     return _Plan(float(over[i, j]), float(cost[i, j]), moves)
 
 
+def _thinned(sets: Ints, weight: Floats) -> tuple[Ints, Floats]:
+    """At most `_MATRIX` and one of the sets, evenly from the lightest to the heaviest."""
+    if len(sets) <= _MATRIX + 1:
+        return sets, weight
+    even = np.linspace(0, len(sets) - 1, _MATRIX + 1).astype(np.int64)
+    taken = np.sort(np.argsort(weight, kind="stable")[even])
+    return sets[taken], weight[taken]
+
+
 def _eject(board: Board, high: int, row: int, low: int, ceiling: float) -> _Plan | None:
     """Give ``row`` to ``low``, which hands lighter partitions on to the others."""
     weight = float(board.weight[row])
     rows = np.sort(board.rows(low))
     lighter = rows[(board.weight[rows] < weight) & (board.weight[rows] > 0)]
-    ejected = lighter[least_over(board.weight[lighter], board.load[low] + weight - ceiling * board.capacity[low])]
-    if len(ejected) > 2 * _EJECTED_BY:
+    amount = board.load[low] + weight - ceiling * board.capacity[low]
+    most = 2 * _EJECTED_BY
+    if len(lighter) > most and np.partition(board.weight[lighter], -most)[-most:].sum() < amount:
+        return None  # more would have to go than may
+    ejected = lighter[least_over(board.weight[lighter], amount)]
+    if len(ejected) > most:
         return None
     load = board.load.copy()
     load[high] -= weight

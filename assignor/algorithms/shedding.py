@@ -26,20 +26,36 @@ def least_over(weight: Floats, amount: float) -> Ints:
         sums = np.where(sums >= amount, sums, np.inf)
         lightest = np.flatnonzero(sums <= sums.min() * (1 + 1e-12))
         return np.sort(order[sets[lightest[np.argmin(sets[lightest].sum(axis=1))]]])
+    upto = np.concatenate(([0.0], np.cumsum(heavy)))
     best: tuple[float, list[int]] = (np.inf, [])
     for skip in range(min(8, len(heavy))):
-        total, chosen = 0.0, []
-        for index in range(skip, len(heavy)):
-            if total + heavy[index] <= amount:
-                total += float(heavy[index])
-                chosen.append(index)
-        rest = np.setdiff1d(np.arange(len(heavy)), chosen)
+        chosen = _fitting(heavy, upto, skip, amount)
+        total = float(heavy[chosen].sum())
         if total < amount:
+            rest = np.delete(np.arange(len(heavy)), chosen)
             total, last = _make_up(heavy, rest, amount, total)
             chosen = chosen + last
         if total < best[0]:
             best = (total, chosen)
     return np.sort(order[best[1]])
+
+
+def _fitting(heavy: Floats, upto: Floats, start: int, amount: float) -> list[int]:
+    """Take, from ``start`` on, each weight that still fits, the largest first; ``upto`` are the sums of all before.
+
+    It goes from run to run of weights that fit, not from weight to weight: there are few runs, because what is left of
+    the amount is below the lightest one of the last.
+    """
+    chosen: list[int] = []
+    index, left = start, amount
+    while index < len(heavy):
+        end = int(np.searchsorted(upto, upto[index] + left, side="right")) - 1
+        chosen += range(index, end)
+        left -= float(upto[end] - upto[index])
+        index = max(end, int(np.searchsorted(-heavy, -left)))
+        if index == end:  # it would fit, but for rounding
+            index += 1
+    return chosen
 
 
 def _make_up(heavy: Floats, rest: Ints, amount: float, total: float) -> tuple[float, list[int]]:

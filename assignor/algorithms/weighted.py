@@ -31,6 +31,8 @@ _WORTH = 2e-3
 """By how much, in parts of the fair level, something has to come down to be worth taking partitions from an owner."""
 _FEW = 4
 """Up to so many members too high, relieving them one by one is tried too, beside shedding from all of them."""
+_FEW_MOVES = 32
+"""And only where at most so many partitions have to go: each is chosen anew."""
 _PASSES = 8
 """How often at most the answer is taken for what members own and improved again, until it stays as it is."""
 _RACK_SLACK = 0.01
@@ -84,7 +86,7 @@ class Weighted:
         worth = _State.of(board, ceiling, floor, fair)
         if worth.is_good:
             return best
-        starts = [board.home] if worth.too_high > _FEW else [best, board.home]
+        starts = [best, board.home] if _few_moves_do(board, _bearable(board, ceiling, fair)) else [board.home]
         for start in starts:
             board.assign_all(start)
             if start is board.home:
@@ -128,6 +130,25 @@ def _spread(board: Board, fair: float) -> None:
     polish(board, fair * (1 + _EVEN), keep_local=True)
 
 
+def _bearable(board: Board, ceiling: float, fair: float) -> Floats:
+    """float64[M]: the ceiling, but for a member that has a partition too heavy for it and is the fastest one for it."""
+    bearable: Floats = np.maximum(ceiling, board.unavoidable() * (ceiling / fair))
+    return bearable
+
+
+def _few_moves_do(board: Board, ceiling: Floats) -> bool:
+    """Whether few members are above their ceilings, and few of their heaviest partitions make for that."""
+    high = np.flatnonzero(board.level > ceiling)
+    if len(high) > _FEW:
+        return False
+    moves = 0
+    for member in high.tolist():
+        heaviest = np.sort(board.weight[board.rows(member)])[::-1]
+        excess = board.load[member] - ceiling[member] * board.capacity[member]
+        moves += int(np.searchsorted(np.cumsum(heaviest), excess)) + 1
+    return moves <= _FEW_MOVES
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class _State:
     """What an answer is judged by."""
@@ -142,7 +163,7 @@ class _State:
     @classmethod
     def of(cls, board: Board, ceiling: float, floor: float, fair: float) -> _State:
         level = board.level
-        over = np.maximum(level - np.maximum(ceiling, board.unavoidable() * (ceiling / fair)), 0.0)
+        over = np.maximum(level - _bearable(board, ceiling, fair), 0.0)
         away = (board.home != NOBODY) & (board.home != board.owner)
         return cls(
             excess=np.sort(over)[::-1] / fair,
@@ -153,10 +174,6 @@ class _State:
     @property
     def is_good(self) -> bool:
         return bool(self.excess[0] == 0.0 and self.deficit == 0.0)
-
-    @property
-    def too_high(self) -> int:
-        return int((self.excess > 0).sum())
 
     def pays_better_than(self, other: _State) -> bool:
         """Whether the highest levels are lower by enough to be worth it, else the lowest higher, else less moved."""

@@ -23,6 +23,7 @@ from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAs
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from loadwise.assignor.clients import aiokafka, kafka_python
+from loadwise.assignor.load.source import FixedLoad
 from loadwise.protocol.user_data import StickyUserData
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "kafka-clients-4.3.1.jsonl"
@@ -350,13 +351,17 @@ def comparisons(call):
         (KafkaPython, kafka_python, "sticky", KafkaPythonSticky),
         (KafkaPython, kafka_python, "cooperative-sticky", KafkaPythonCooperativeSticky),
         (Aiokafka, aiokafka, "sticky", AiokafkaSticky),
+        (KafkaPython, kafka_python, "weighted", KafkaPythonSticky),
+        (Aiokafka, aiokafka, "weighted", AiokafkaSticky),
     ],
 )
 def test_four_times_the_partitions_are_not_sixteen_times_the_work(client, module, strategy, stock):
     """The sticky assignors search lists of all partitions for each partition: their work grows with the square.
 
-    Ours never compares two partitions one by one, and takes as many steps however long the arrays are.
+    Ours never compares two partitions one by one, and takes steps at most in proportion to their number: weighted
+    places one by one what has to move, the others take as many steps however long the arrays are.
     """
+    load = FixedLoad(load={"t": [1 + number % 7 for number in range(4000)]}) if strategy == "weighted" else None
 
     def fresh_stock():
         stock.member_assignment = None  # aiokafka's is the class
@@ -366,8 +371,8 @@ def test_four_times_the_partitions_are_not_sixteen_times_the_work(client, module
     assert many > 10 * few
 
     def ours():
-        return module.assignor(strategy)
+        return module.assignor(strategy, load=load)
 
     assert comparisons(a_member_joined(client, ours, 400)) == 0
     few, many = (steps_of_ours(a_member_joined(client, ours, count)) for count in (1000, 4000))
-    assert 0 < many < 1.5 * few
+    assert 0 < many < (4 if strategy == "weighted" else 1.1) * few
