@@ -6,6 +6,7 @@ brings its own Kafka, a loadwise coordinator on loopback: give another's address
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -25,6 +26,8 @@ TASKS = 4
 
 def main() -> None:
     given = sys.argv[1] if len(sys.argv) > 1 else None
+    # Spark looks for the data source with the `python3` on PATH, unless it is told which environment has it.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")

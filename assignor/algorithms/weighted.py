@@ -198,7 +198,8 @@ def fair_level(board: Board) -> float:
     if len(board.eligible) > 1 or not board.eligible.all():
         of_class = np.bincount(board.class_of, board.weight, len(board.eligible)).astype(np.float64)
         fractional = max(fractional, spread(of_class, board.eligible, board.capacity).bound)
-    if not load > 0:  # nothing but giants: no level is possible for the rest, so let the highest of all do
+    # Nothing but giants, or only the rounding error of their sum: no level is possible for the rest.
+    if not (load > 0 and len(rest) and rest[0] > 0):
         return lower_bound(heavy, np.full(len(heavy), fast[0]), fast, fractional)
     return lower_bound(rest, np.full(len(rest), fast[giants]), fast[giants:], fractional)
 

@@ -232,3 +232,10 @@ def test_polishing_lowers_levels_and_leaves_owned_partitions_alone(group: Group)
     np.testing.assert_allclose(board.load, board.sum_of(board.owner))
     owned = snapshot.owner != NOBODY
     assert (board.owner[owned] == snapshot.owner[owned]).all()
+
+
+def test_partitions_that_all_outweigh_a_fair_share_leave_no_level_for_the_rest() -> None:
+    # The unknown load is guessed by a mean that no float holds: taking the giants off the sum leaves a rounding error.
+    members = [Member(id=f"m{n}", topics=["a"], capacity=capacity) for n, capacity in enumerate((2, 3, 3, 3, 2, 1))]
+    group = GroupSnapshot.of(members, {"a": 4}, load={"a": [570_530, None, 134_966, 889_239]})
+    assert sorted(Weighted().assign(group).counts()) == [0, 0, 1, 1, 1, 1]

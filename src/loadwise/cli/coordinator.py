@@ -36,7 +36,11 @@ def coordinator(
 
     Prints one line with its address when clients can connect, and runs until SIGTERM or Ctrl-C.
     """
-    from loadwise.coordinator import BrokerSettings, Coordinator, CoordinatorError, GroupLimits, NotLoopbackError
+    try:
+        from loadwise.coordinator import BrokerSettings, Coordinator, CoordinatorError, GroupLimits, NotLoopbackError
+    except ImportError as missing:
+        typer.echo(f"loadwise coordinator: {missing}", err=True)
+        raise typer.Exit(1) from None
 
     host, port = _address(listen, "--listen")
     advertised_host, advertised_port = (None, None) if advertise is None else _address(advertise, "--advertise")

@@ -16,6 +16,8 @@ _COMMIT_S = 10.0
 
 Result = TypeVar("Result")
 
+_CONNECT_MS = 10_000
+
 
 class Cluster:
     """Bootstrap servers and a topic on them."""
@@ -83,13 +85,21 @@ class Cluster:
         """Put a question to kafka-python's admin client, which blocks: in a thread."""
         try:
             from kafka import KafkaAdminClient
+            from kafka.errors import KafkaTimeoutError
         except ImportError as error:
             raise MissingPartError(
                 "kafka-python is not installed; install it with: pip install 'loadwise[demo]'"
             ) from error
 
         def ask() -> Result:
-            admin = KafkaAdminClient(bootstrap_servers=self.bootstrap_servers, client_id="loadwise-demo")
+            try:
+                admin = KafkaAdminClient(
+                    bootstrap_servers=self.bootstrap_servers,
+                    client_id="loadwise-demo",
+                    bootstrap_timeout_ms=_CONNECT_MS,
+                )
+            except KafkaTimeoutError:
+                raise StuckError(f"no Kafka answers at {self.bootstrap_servers}; is the address right?") from None
             try:
                 return question(admin)
             finally:

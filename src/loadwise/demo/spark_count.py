@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import sys
 
 
 def main() -> None:
@@ -16,6 +18,9 @@ def main() -> None:
     parser.add_argument("--topic", required=True)
     parser.add_argument("--tasks", type=int, required=True)
     args = parser.parse_args()
+
+    # Spark's own Python processes look for the data source too: they must be of this environment, activated or not.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
     from pyspark.sql import SparkSession
     from pyspark.sql.functions import spark_partition_id

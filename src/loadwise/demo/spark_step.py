@@ -13,13 +13,13 @@ from loadwise.demo.errors import CheckFailedError, StuckError
 from loadwise.demo.figures import max_mean
 from loadwise.demo.process import child
 
-_PATIENCE_S = 120.0
+_PATIENCE_S = 240.0
 
 
 def missing() -> str | None:
     """What to install for this step, in one line; None if nothing is missing."""
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
-        return "the Spark step needs a JDK, 17 or later, on PATH or in JAVA_HOME"
+        return "the Spark step needs a JDK, 17 or later: apt-get install openjdk-17-jre-headless (or set JAVA_HOME)"
     if any(importlib.util.find_spec(name) is None for name in ("pyspark", "pyarrow")):
         return "the Spark step needs PySpark: pip install 'loadwise[spark]'"
     return None
