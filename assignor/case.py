@@ -37,6 +37,9 @@ from loadwise.assignor.strategy import Strategy, strategy
 
 Loads = dict[str, list[float | None]]
 
+MOST_PARTITIONS = 10_000_000
+"""Partitions of all topics together: ten times what is built for, so that a slip of the keyboard is no MemoryError."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
@@ -62,6 +65,9 @@ class Case:
             name: _integer(spec.get("partitions"), f"topics.{name}.partitions", least=0)
             for name, spec in topics.items()
         }
+        total = sum(partitions.values())
+        if total > MOST_PARTITIONS:
+            raise BadCaseError(f"topics have {total:,} partitions together; at most {MOST_PARTITIONS:,} are taken")
         members = tuple(
             _member(_object(member, f"members[{index}]"), f"members[{index}]", cooperative=chosen.cooperative)
             for index, member in enumerate(_list(case.get("members"), "members"))

@@ -82,6 +82,10 @@ def test_capacity_and_options_are_heeded() -> None:
         ({"topics": []}, "topics is []; expected an object"),
         ({"topics": {"t": {}}}, "topics.t.partitions is missing; expected a whole number"),
         ({"topics": {"t": {"partitions": -1}}}, "topics.t.partitions is -1; expected 0 or more"),
+        (
+            {"topics": {"t": {"partitions": 2**31 - 1}}},
+            "topics have 2,147,483,647 partitions together; at most 10,000,000",
+        ),
         ({"members": [{"id": 7}]}, "members[0].id is 7; expected a string"),
         ({"members": [{"id": "a", "topics": "t"}]}, "members[0].topics is 't'; expected a list"),
         (
