@@ -23,10 +23,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from loadwise.assignor.claim import JoinedMember, read_subscription
 from loadwise.assignor.clients.aiokafka_lag import AiokafkaLag
+from loadwise.assignor.clients.metadata import ClientMetadata
 from loadwise.assignor.errors import MissingClientError, UnsupportedByClientError
 from loadwise.assignor.load.source import LoadSource
 from loadwise.assignor.model import NO_GENERATION
@@ -81,7 +83,7 @@ class AiokafkaAssignor(AbstractPartitionAssignor):
             JoinedMember(id=member, subscription=Subscription(topics=said.subscription, user_data=said.user_data))
             for member, said in members.items()
         ]
-        return self.participant.assign(joined, _Metadata(cluster))
+        return self.participant.assign(joined, _metadata(cluster))
 
     def follow(self, coordinator: GroupCoordinator, lag: AiokafkaLag | None = None) -> None:
         """Learn from the client's coordinator what it does not tell an assignor: generations, and members in full."""
@@ -204,25 +206,5 @@ class _Consumer(AIOKafkaConsumer):
             self.assignor.follow(coordinator, self._lag)
 
 
-class _Metadata:
-    """The client's metadata as the leader wants it."""
-
-    def __init__(self, cluster: Any) -> None:
-        self._cluster = cluster
-
-    def partition_count(self, topic: str) -> int | None:
-        partitions = self._cluster.partitions_for_topic(topic)
-        return None if partitions is None else len(partitions)
-
-    def replica_racks(self, topic: str) -> Sequence[Sequence[str]]:
-        # There is no public way to ask for replicas.
-        partitions: Mapping[int, Any] = self._cluster._partitions.get(topic, {})
-        racks = [
-            [
-                broker.rack
-                for node in partitions[number].replicas
-                if (broker := self._cluster.broker_metadata(node)) is not None and broker.rack
-            ]
-            for number in sorted(partitions)
-        ]
-        return racks if any(racks) else []
+def _metadata(cluster: Any) -> ClientMetadata:
+    return ClientMetadata(cluster, attrgetter("replicas"))

@@ -21,12 +21,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from loadwise.assignor.claim import JoinedMember, read_subscription
 from loadwise.assignor.clients.kafka_python_joins import finish_joins
 from loadwise.assignor.clients.kafka_python_lag import KafkaPythonLag
+from loadwise.assignor.clients.metadata import ClientMetadata
 from loadwise.assignor.errors import MissingClientError
 from loadwise.assignor.load.source import LoadSource
 from loadwise.assignor.participant import Participant
@@ -82,7 +84,7 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):
 
     def assign(self, cluster: Any, members: Iterable[Any]) -> dict[str, bytes]:
         """Answer every member's assignment, as the leader; the client sends bytes as they are."""
-        return self.participant.assign(self._joined or [_joined(member) for member in members], _Metadata(cluster))
+        return self.participant.assign(self._joined or [_joined(member) for member in members], _metadata(cluster))
 
     def follow(self, consumer: KafkaConsumer) -> None:
         """Learn from the consumer what it does not tell an assignor: what it holds, and members that it cannot read."""
@@ -186,30 +188,6 @@ class _Consumer(KafkaConsumer):
                 self._lag.close()
 
 
-class _Metadata:
-    """The client's metadata as the leader wants it."""
-
-    def __init__(self, cluster: Any) -> None:
-        self._cluster = cluster
-
-    def partition_count(self, topic: str) -> int | None:
-        partitions = self._cluster.partitions_for_topic(topic)
-        return None if partitions is None else len(partitions)
-
-    def replica_racks(self, topic: str) -> Sequence[Sequence[str]]:
-        # There is no public way to ask for replicas.
-        partitions: Mapping[int, Any] = self._cluster._partitions.get(topic, {})
-        racks = [
-            [
-                broker.rack
-                for node in partitions[number].replica_nodes
-                if (broker := self._cluster.broker_metadata(node)) is not None and broker.rack
-            ]
-            for number in sorted(partitions)
-        ]
-        return racks if any(racks) else []
-
-
 def _joined(member: Any) -> JoinedMember:
     said = member.metadata
     return JoinedMember(
@@ -230,3 +208,7 @@ def _by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
     for topic, partition in partitions:
         grouped[topic].append(partition)
     return grouped
+
+
+def _metadata(cluster: Any) -> ClientMetadata:
+    return ClientMetadata(cluster, attrgetter("replica_nodes"))

@@ -201,7 +201,7 @@ def test_replica_racks_are_read_from_both_clients_metadata():
     for cluster, module in zip(
         metadata({"t": 2}, {"t": [["r1"], ["r0", "r2"]]}), (kafka_python, aiokafka), strict=True
     ):
-        seen = module._Metadata(cluster)
+        seen = module._metadata(cluster)
         assert seen.replica_racks("t") == [["r1"], ["r0", "r2"]]
         assert (seen.partition_count("t"), seen.partition_count("unknown")) == (2, None)
         assert seen.replica_racks("unknown") == []

@@ -1,0 +1,36 @@
+"""A client's cluster metadata as the leader wants it: kafka-python's and aiokafka's differ in one name only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+
+class ClientMetadata:
+    """The `loadwise.assignor.participant.Cluster` over a client's ``ClusterMetadata``.
+
+    ``replicas`` answers the broker ids that hold a partition, given the client's own record of it.
+    """
+
+    def __init__(self, cluster: Any, replicas: Callable[[Any], Iterable[int]]) -> None:
+        self._cluster = cluster
+        self._replicas = replicas
+
+    def partition_count(self, topic: str) -> int | None:
+        """How many partitions a topic has; None while there is no metadata of it."""
+        partitions = self._cluster.partitions_for_topic(topic)
+        return None if partitions is None else len(partitions)
+
+    def replica_racks(self, topic: str) -> Sequence[Sequence[str]]:
+        """Racks of the replicas of each partition; empty where the brokers have none."""
+        # There is no public way to ask for replicas.
+        partitions: Mapping[int, Any] = self._cluster._partitions.get(topic, {})
+        racks = [
+            [
+                broker.rack
+                for node in self._replicas(partitions[number])
+                if (broker := self._cluster.broker_metadata(node)) is not None and broker.rack
+            ]
+            for number in sorted(partitions)
+        ]
+        return racks if any(racks) else []
