@@ -7,16 +7,17 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.admin import NewTopic
+from kafka import KafkaConsumer, TopicPartition
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.structs import OffsetAndMetadata
+from polled import Polled, polled, settle
+from topics import WAIT_S, fill, make_topic
 from typer.testing import CliRunner
 
 from loadwise.assignor.clients.kafka_python import kafka_consumer
@@ -38,32 +39,9 @@ def broker(request: pytest.FixtureRequest) -> str:
 def topic(broker: str) -> str:
     """Six partitions with so many records."""
     name = f"compare-{uuid.uuid4().hex[:12]}"
-    with closing(KafkaAdminClient(bootstrap_servers=broker)) as admin:
-        admin.create_topics([NewTopic(name, len(RECORDS), 1)])
-    producer = KafkaProducer(bootstrap_servers=broker)
-    for partition, records in enumerate(RECORDS):
-        for _ in range(records):
-            producer.send(name, b"x", partition=partition)
-    producer.close()
+    make_topic(broker, name, len(RECORDS))
+    fill(broker, name, RECORDS)
     return name
-
-
-@pytest.fixture
-def consumers() -> Iterator[ExitStack]:
-    with ExitStack() as stack:
-        yield stack
-
-
-def settle(consumers: list[Any], partitions: int) -> None:
-    """Poll in turn until every partition is owned, and by everybody some."""
-    deadline = time.monotonic() + 30
-    while True:
-        for consumer in consumers:
-            consumer.poll(timeout_ms=50)
-        owned = [consumer.assignment() for consumer in consumers]
-        if all(owned) and sum(map(len, owned)) == partitions == len(set().union(*owned)):
-            return
-        assert time.monotonic() < deadline, owned
 
 
 def config(broker: str, group_id: str) -> dict[str, Any]:
@@ -76,18 +54,22 @@ def config(broker: str, group_id: str) -> dict[str, Any]:
     }
 
 
-def test_a_group_of_stock_consumers(broker: str, topic: str, consumers: ExitStack) -> None:
+@pytest.fixture
+def join() -> Iterator[Callable[..., Polled]]:
+    """``join(make, topic, **config)``: a consumer that is polled until the test ends."""
+    with ExitStack() as stack:
+        yield lambda *args, **kwargs: stack.enter_context(polled(*args, **kwargs))
+
+
+def test_a_group_of_stock_consumers(broker: str, topic: str, join: Callable[..., Polled]) -> None:
     settings = config(broker, f"group-{topic}")
     members = [
-        consumers.enter_context(
-            closing(KafkaConsumer(topic, **settings, partition_assignment_strategy=[RangePartitionAssignor]))
-        )
-        for _ in range(2)
+        join(KafkaConsumer, topic, **settings, partition_assignment_strategy=[RangePartitionAssignor]) for _ in range(2)
     ]
     settle(members, len(RECORDS))
     committing = next(member for member in members if TopicPartition(topic, 0) in member.assignment())
     # 15 of the 40 records in partition 0 are done; nothing is known of 1 to 3, and 4 and 5 are empty.
-    committing.commit({TopicPartition(topic, 0): OffsetAndMetadata(15, "", -1)})
+    committing.call(lambda consumer: consumer.commit({TopicPartition(topic, 0): OffsetAndMetadata(15, "", -1)}))
 
     situation = read_group(broker, settings["group_id"])
     assert situation.load == {topic: [25, None, None, None, 0, 0]}
@@ -105,12 +87,13 @@ def test_a_group_of_stock_consumers(broker: str, topic: str, consumers: ExitStac
     assert {row["assignor"]: row["moved"] for row in told["assignors"]}["sticky"] == 0
 
 
-def test_members_of_ours_say_their_capacity_rack_and_instance_id(broker: str, topic: str, consumers: ExitStack) -> None:
+def test_members_of_ours_say_their_capacity_rack_and_instance_id(
+    broker: str, topic: str, join: Callable[..., Polled]
+) -> None:
     settings = config(broker, f"group-{topic}") | {"assignor": "weighted"}
-    fast = kafka_consumer(topic, **settings, capacity=3.25, group_instance_id="fast", client_rack="r1")
-    slow = kafka_consumer(topic, **settings)
-    members = [consumers.enter_context(closing(each)) for each in (fast, slow)]
-    settle(members, len(RECORDS))
+    fast = join(kafka_consumer, topic, **settings, capacity=3.25, group_instance_id="fast", client_rack="r1")
+    slow = join(kafka_consumer, topic, **settings)
+    settle([fast, slow], len(RECORDS))
     read = {member.instance_id: member for member in read_group(broker, settings["group_id"]).members}
     assert (read["fast"].capacity, read["fast"].rack) == (3.25, "r1")
     assert (read[None].capacity, read[None].rack) == (1.0, None)
@@ -127,12 +110,11 @@ def test_a_group_under_the_new_protocol(apache_kafka: str) -> None:
     from confluent_kafka import Consumer
 
     topic = f"compare-{uuid.uuid4().hex[:12]}"
-    with closing(KafkaAdminClient(bootstrap_servers=apache_kafka)) as admin:
-        admin.create_topics([NewTopic(topic, 2, 1)])
+    make_topic(apache_kafka, topic, 2)
     consumer = Consumer({"bootstrap.servers": apache_kafka, "group.id": topic, "group.protocol": "consumer"})
     with closing(consumer):
         consumer.subscribe([topic])
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + WAIT_S
         while not consumer.assignment():
             consumer.poll(0.1)
             assert time.monotonic() < deadline
@@ -190,7 +172,7 @@ IMPATIENT = "from loadwise.compare import live; live._TIMEOUT_MS = 500; from loa
 )
 def test_no_broker(servers: str, code: int, message: str) -> None:
     command = [sys.executable, "-c", IMPATIENT, "compare", "--bootstrap-servers", servers, "--group", "g"]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=False)
     assert ran.returncode == code
     assert ran.stderr.startswith("loadwise compare: ")
     assert message in ran.stderr

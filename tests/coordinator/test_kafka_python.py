@@ -5,11 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import pytest
 from kafka import ConsumerRebalanceListener, KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewPartitions, NewTopic
+from polled import Polled, polled, settle
+from topics import WAIT_S
 
 from loadwise.coordinator import ThreadedCoordinator
 
@@ -28,7 +32,7 @@ def consumer(coordinator: ThreadedCoordinator, group_id: str, *topics: str, **op
     )
 
 
-def take(client: KafkaConsumer, count: int, within_s: float = 30) -> list[int]:
+def take(client: KafkaConsumer, count: int, within_s: float = WAIT_S) -> list[int]:
     """Poll until ``count`` records have come."""
     deadline = time.monotonic() + within_s
     values: list[int] = []
@@ -97,28 +101,22 @@ class Revocations(ConsumerRebalanceListener):  # type: ignore[misc]  # the clien
         pass
 
 
-def poll_until_assigned(*clients: KafkaConsumer, within_s: float = 30) -> None:
-    deadline = time.monotonic() + within_s
-    while not all(client.assignment() for client in clients):
-        assert time.monotonic() < deadline, [client.assignment() for client in clients]
-        for client in clients:
-            client.poll(POLL_MS, max_records=1)
-
-
 def test_a_static_member_restarts_without_a_rebalance(
     coordinator: ThreadedCoordinator, filled: str, group_id: str
 ) -> None:
     revocations = Revocations()
-    with consumer(coordinator, group_id, group_instance_id="stays") as stays:
-        stays.subscribe([filled], listener=revocations)
-        poll_until_assigned(stays)
-        restarts = consumer(coordinator, group_id, filled, group_instance_id="restarts")
-        poll_until_assigned(stays, restarts)
-        before = revocations.count
-        had = restarts.assignment()
-        restarts.close()
-        with consumer(coordinator, group_id, filled, group_instance_id="restarts") as again:
-            poll_until_assigned(again, stays)
+
+    def member(name: str, **options: Any) -> AbstractContextManager[Polled]:
+        return polled(partial(consumer, coordinator, group_id), filled, group_instance_id=name, **options)
+
+    with member("stays", listener=revocations) as stays:
+        settle([stays], 4)
+        with member("restarts") as restarts:
+            settle([stays, restarts], 4)
+            before = revocations.count
+            had = restarts.assignment()
+        with member("restarts") as again:
+            settle([stays, again], 4)
             assert again.assignment() == had
         assert revocations.count == before
 

@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
+from polled import know
+from topics import WAIT_S
 
 from loadwise.assignor.clients import aiokafka, kafka_python
 
@@ -18,7 +20,7 @@ QUICK = {"heartbeat_interval_ms": 100, "session_timeout_ms": 6000, "enable_auto_
 Owned = set[tuple[str, int]]
 
 
-async def eventually(condition: Callable[[], bool], timeout_s: float = 15.0) -> None:
+async def eventually(condition: Callable[[], bool], timeout_s: float = WAIT_S) -> None:
     """Wait until something holds."""
     deadline = time.monotonic() + timeout_s
     while not condition():
@@ -85,8 +87,10 @@ class Group:
         return await self.run(aiokafka.aiokafka_consumer(*topics, **{**self.settings, **config}))
 
     async def poll(self, make: Callable[[], Any], timeout_ms: int = 1000) -> KafkaPythonMember:
-        """Join with any consumer of kafka-python. Its own may lose a join that takes longer than ``timeout_ms``."""
-        member = KafkaPythonMember(await asyncio.to_thread(make), timeout_ms)
+        """Join with any consumer of kafka-python; ``polled`` says what its own one needs."""
+        consumer = await asyncio.to_thread(make)
+        await asyncio.to_thread(know, consumer)
+        member = KafkaPythonMember(consumer, timeout_ms)
         self.members.append(member)
         return member
 
@@ -94,7 +98,7 @@ class Group:
         """Join with any consumer of aiokafka."""
         member = AiokafkaMember(consumer)
         self.members.append(member)
-        await asyncio.wait_for(consumer.start(), 15.0)
+        await asyncio.wait_for(consumer.start(), WAIT_S)
         return member
 
     async def leave(self, member: KafkaPythonMember | AiokafkaMember) -> None:

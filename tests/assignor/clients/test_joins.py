@@ -4,6 +4,8 @@ import time
 
 import pytest
 from kafka import KafkaConsumer
+from polled import know
+from topics import WAIT_S
 
 from loadwise.assignor.clients.kafka_python import kafka_consumer
 
@@ -21,12 +23,13 @@ def test_a_changed_subscription_and_polls_that_are_shorter_than_a_join(make, fin
     consumer = make(bootstrap_servers=coordinator.bootstrap_servers, group_id=group_id, **SETTINGS)
     try:
         consumer.subscribe([topic])
+        know(consumer)
         while len(consumer.assignment()) < 6:
             consumer.poll(timeout_ms=1000)
         joins = consumer._coordinator._generation.generation_id
 
         consumer.subscribe([topic, other])
-        deadline = time.monotonic() + (10.0 if finishes else 1.0)
+        deadline = time.monotonic() + (WAIT_S if finishes else 1.0)
         while len(consumer.assignment()) < 8 and time.monotonic() < deadline:
             consumer.poll(timeout_ms=0)
             time.sleep(0.02)  # what a program does with its records

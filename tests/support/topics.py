@@ -1,0 +1,44 @@
+"""Topics for tests against any broker: made, led by somebody, and filled; and how long a test waits for anything."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+WAIT_S = 90.0
+"""How long a test waits for what must happen. Machines that run tests are slow at times; what hangs, hangs longer."""
+
+
+def make_topic(bootstrap_servers: str, name: str, partitions: int) -> None:
+    """Make a topic, and wait until the broker tells all of its partitions with their leaders.
+
+    Kafka answers CreateTopics when its controller has the topic; that the broker tells clients of it comes later.
+    """
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(WAIT_S)
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        told = admin.list_topics(name, timeout=WAIT_S).topics[name].partitions.values()
+        if len(told) == partitions and all(partition.leader >= 0 for partition in told):
+            return
+        assert time.monotonic() < deadline, f"{name} has leaders for {len(told)} of {partitions} partitions"
+        time.sleep(0.02)  # between two looks
+
+
+def fill(bootstrap_servers: str, topic: str, records: Sequence[int]) -> None:
+    """Produce so many records into each partition; all are there when this returns."""
+    failures: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            failures.append(error)
+
+    producer = Producer({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    for partition, count in enumerate(records):
+        for _ in range(count):
+            producer.produce(topic, b"x", partition=partition, on_delivery=delivered)
+    assert producer.flush(WAIT_S) == 0
+    assert failures == []
