@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-kafka lint clean
+.PHONY: demo test test-kafka lint bench-quality clean
 
 demo: $(VENV)/.all
 	$(BIN)/loadwise demo $(DEMO)
@@ -17,6 +17,10 @@ test: $(VENV)/.dev
 # The real tier: against Apache Kafka, beside Java and librdkafka members; needs a JDK 17 and Maven.
 test-kafka: $(VENV)/.dev
 	$(BIN)/python -m pytest -m kafka $(TESTS)
+
+# How even assignments are and how much they move, beside other assignors: a table and benchmark-quality.html.
+bench-quality: $(VENV)/.all
+	$(BIN)/python -m benchmarks.quality $(QUALITY)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
