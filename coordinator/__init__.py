@@ -16,6 +16,7 @@ As a program: ``loadwise coordinator --topic flights:36``.
 from __future__ import annotations
 
 from loadwise.coordinator.errors import (
+    BadFaultError,
     BadTopicError,
     CoordinatorError,
     MissingLibraryError,
@@ -33,12 +34,16 @@ except ImportError as missing:
 from loadwise.coordinator.broker import BrokerSettings
 from loadwise.coordinator.classic import GroupLimits
 from loadwise.coordinator.embedded import Coordinator, ThreadedCoordinator
+from loadwise.coordinator.faults import Fault, Faults
 
 __all__ = [
+    "BadFaultError",
     "BadTopicError",
     "BrokerSettings",
     "Coordinator",
     "CoordinatorError",
+    "Fault",
+    "Faults",
     "GroupLimits",
     "MissingLibraryError",
     "NotLoopbackError",

@@ -52,6 +52,10 @@ class NoAnswer:
     """What a request gets that wants no response: Produce with acks=0."""
 
 
+class HangUp:
+    """What a request gets whose connection is to be closed instead: a fault that a test asked for."""
+
+
 Outcome: TypeAlias = Message | EncodedBody | NoAnswer | None
 """A response, or None where it comes later."""
 
@@ -61,7 +65,7 @@ class Answer:
     """The response for whoever waits under this token."""
 
     call: Call
-    response: Message | EncodedBody | NoAnswer
+    response: Message | EncodedBody | NoAnswer | HangUp
 
 
 @dataclass(frozen=True, slots=True)

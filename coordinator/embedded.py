@@ -12,6 +12,7 @@ from typing import Self
 from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.broker import Broker, BrokerSettings
 from loadwise.coordinator.errors import BadTopicError, NotLoopbackError, NotRunningError
+from loadwise.coordinator.faults import Faults
 from loadwise.coordinator.server import Server, ServerLimits
 
 _THREAD_TIMEOUT_S = 30
@@ -50,6 +51,8 @@ class Coordinator:
         self._server: Server | None = None
         self.broker = Broker(SERVICES, settings)
         """The state behind the server; to be touched from the server's own loop only."""
+        self.faults = Faults({service.api.name for service in SERVICES.values()})
+        """What is to go wrong, and when: ``coordinator.faults.answer("Heartbeat", error="REBALANCE_IN_PROGRESS")``."""
         for name, partitions in (topics or {}).items():
             self.create_topic(name, partitions)
 
@@ -75,7 +78,7 @@ class Coordinator:
     async def start(self) -> None:
         """Listen. `bootstrap_servers` is known after this."""
         # Clients ask for the address as soon as they can connect, but not before this task goes on.
-        server = Server(self.broker, self._limits)
+        server = Server(self.broker, self._limits, self.faults)
         host, port = await server.start(*self._listen)
         self._server = server
         self.broker.host = self._advertised[0] or host
@@ -112,6 +115,11 @@ class ThreadedCoordinator:
     def bootstrap_servers(self) -> str:
         """Where clients connect to, as ``127.0.0.1:43567``. Raises `NotRunningError` before the start."""
         return self._coordinator.bootstrap_servers
+
+    @property
+    def faults(self) -> Faults:
+        """What is to go wrong, and when; may be used from any thread."""
+        return self._coordinator.faults
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
         """Make a topic. Raises `BadTopicError` if it is there already or cannot be."""

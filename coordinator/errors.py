@@ -6,6 +6,7 @@
     ├── MissingLibraryError       kafka-python is not installed (names the extra)
     ├── NotLoopbackError          asked to listen where others can reach it, without saying so twice
     ├── BadTopicError             a topic that was asked for cannot be
+    ├── BadFaultError             a fault that was asked for cannot be
     └── NotRunningError           asked for something that only a running coordinator has
 """
 
@@ -26,6 +27,10 @@ class NotLoopbackError(CoordinatorError, ValueError):
 
 class BadTopicError(CoordinatorError, ValueError):
     """A topic cannot be made; the message names it and says why."""
+
+
+class BadFaultError(CoordinatorError, ValueError):
+    """A fault cannot be made; the message names what is wrong with it and what there is."""
 
 
 class NotRunningError(CoordinatorError, RuntimeError):

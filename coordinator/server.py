@@ -16,8 +16,10 @@ from itertools import count
 
 from loadwise.coordinator.apis import api_versions
 from loadwise.coordinator.broker import Broker
-from loadwise.coordinator.calls import Answer, Call, EncodedBody, NoAnswer
+from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp, NoAnswer
 from loadwise.coordinator.events import Token
+from loadwise.coordinator.faults import Faults
+from loadwise.coordinator.interference import Interference
 from loadwise.protocol.errors import MalformedBytesError, UnsupportedVersionError
 from loadwise.protocol.frames import MAX_FRAME_BYTES, FrameSplitter
 from loadwise.protocol.messages import decode_request, encode_response, frame_body, served
@@ -40,10 +42,11 @@ class ServerLimits:
 class Server:
     """Listens, and carries requests to the broker and answers back."""
 
-    def __init__(self, broker: Broker, limits: ServerLimits | None = None) -> None:
+    def __init__(self, broker: Broker, limits: ServerLimits | None = None, faults: Faults | None = None) -> None:
         self.broker = broker
         self.limits = limits or ServerLimits()
         self._apis = served(service.api for service in broker.services.values())
+        self._broker = Interference(broker, faults or Faults({api.name for api in self._apis.values()}))
         self._tokens = count(1)
         self._connections: set[Connection] = set()
         self._waiting: dict[Token, Connection] = {}
@@ -89,7 +92,7 @@ class Server:
         self._connections.discard(connection)
         if connection.token is not None:
             self._waiting.pop(connection.token, None)
-            self.broker.forget(connection.token)
+            self._broker.forget(connection.token)
         if not self._connections:
             self._all_gone.set()
 
@@ -109,7 +112,7 @@ class Server:
             return
         token = connection.token = next(self._tokens)
         self._waiting[token] = connection
-        self._deliver(self.broker.receive(Call(token, request, f"/{connection.host}"), self._now_ms()), connection)
+        self._deliver(self._broker.receive(Call(token, request, f"/{connection.host}"), self._now_ms()), connection)
 
     # ---- answers and time ----
 
@@ -119,7 +122,9 @@ class Server:
             if connection is None:
                 continue  # its client is gone
             connection.token = None
-            if not isinstance(answer.response, NoAnswer):
+            if isinstance(answer.response, HangUp):
+                connection.close(f"a fault was asked for at its {answer.call.request.api.name}")
+            elif not isinstance(answer.response, NoAnswer):
                 connection.write(_encoded(answer))
             if connection is not caller:
                 self._ready.append(connection)  # its next request may wait already
@@ -137,7 +142,7 @@ class Server:
     def _arm(self) -> None:
         """Let the timer fire at the next deadline, or before: then it is armed again."""
         assert self._loop is not None
-        deadline_ms = self.broker.next_deadline_ms
+        deadline_ms = self._broker.next_deadline_ms
         if deadline_ms is None or (self._armed_ms is not None and self._armed_ms <= deadline_ms):
             return
         if self._timer is not None:
@@ -148,7 +153,7 @@ class Server:
 
     def _on_timer(self) -> None:
         self._timer = self._armed_ms = None
-        self._deliver(self.broker.expire(self._now_ms()))
+        self._deliver(self._broker.expire(self._now_ms()))
         self._run()
 
 
