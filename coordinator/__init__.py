@@ -1,4 +1,4 @@
-"""A group coordinator that real Kafka clients connect to, for tests and demos: one broker in memory, without a JVM.
+"""A group coordinator that real Kafka clients connect to, for tests and demos: brokers in memory, without a JVM.
 
 In asyncio code::
 
@@ -16,6 +16,7 @@ As a program: ``loadwise coordinator --topic flights:36``.
 from __future__ import annotations
 
 from loadwise.coordinator.errors import (
+    BadClusterError,
     BadFaultError,
     BadTopicError,
     CoordinatorError,
@@ -37,6 +38,7 @@ from loadwise.coordinator.embedded import Coordinator, ThreadedCoordinator
 from loadwise.coordinator.faults import Fault, Faults
 
 __all__ = [
+    "BadClusterError",
     "BadFaultError",
     "BadTopicError",
     "BrokerSettings",

@@ -1,4 +1,4 @@
-"""The whole broker apart from sockets and clock: topics, groups, parked fetches, and who waits for which answer.
+"""The whole cluster apart from sockets and clock: topics, groups, parked fetches, and who waits for which answer.
 
 A `Call` goes in with the time, `Answer` objects come out: for that call, or for others that waited. A test can drive it
 without a network, under a clock of its own.
@@ -16,15 +16,13 @@ from kafka.record.util import calc_crc32c
 
 from loadwise.coordinator.calls import Answer, Call, EncodedBody, Message, Service
 from loadwise.coordinator.classic import GroupLimits
+from loadwise.coordinator.cluster import Cluster, coordinator_partition
 from loadwise.coordinator.effects import Reply
 from loadwise.coordinator.events import Event, Token
 from loadwise.coordinator.fetches import ParkedFetches
 from loadwise.coordinator.groups import Groups
 from loadwise.coordinator.log import PartitionLog
 from loadwise.coordinator.topics import Topics
-
-NODE_ID = 1
-"""The id of the one broker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,23 +42,27 @@ class BrokerSettings:
 
 
 class Broker:
-    """One broker that is its own cluster, controller and group coordinator."""
+    """All brokers of a cluster behind one state: each call says which of them was asked."""
 
     def __init__(
         self,
         services: Mapping[int, Service],
         settings: BrokerSettings | None = None,
         *,
+        cluster: Cluster | None = None,
         new_uuid: Callable[[], UUID] = uuid4,
     ) -> None:
         self.settings = settings or BrokerSettings()
         self.services = services
         self.new_uuid = new_uuid
         self.cluster_id = "loadwise"
-        self.host = ""
-        """Host that clients are told to connect to; the server sets it when it listens."""
-        self.port = 0
-        self.topics = Topics(new_log=self._new_log, new_id=new_uuid, max_partitions=self.settings.max_partitions)
+        self.cluster = cluster or Cluster()
+        self.topics = Topics(
+            cluster=self.cluster,
+            new_log=self._new_log,
+            new_id=new_uuid,
+            max_partitions=self.settings.max_partitions,
+        )
         self.groups = Groups(self.settings.groups)
         self.fetches = ParkedFetches()
         self.producer_ids = count(1000)
@@ -98,7 +100,33 @@ class Broker:
     def tell_group(self, call: Call, group_id: str, event: Event, respond: Callable[[Call, Any], Message]) -> None:
         """Let an event that carries the call's token take effect; ``respond`` makes the answer of the reply."""
         self._waiting[call.token] = (call, respond)
-        self._pass_on(self.groups.handle(group_id, event, self.now_ms))
+        is_here = self.coordinates(call, group_id)
+        self._pass_on(self.groups.handle(group_id, event, self.now_ms, is_here=is_here))
+
+    def coordinates(self, call: Call, group_id: str) -> bool:
+        """Whether the broker that was asked is the one that coordinates a group; NOT_COORDINATOR if it is not."""
+        return self.cluster.coordinator_of(group_id).id == call.node_id
+
+    def move_leader(self, topic: str, partition: int, to: int | None = None) -> None:
+        """Let another replica lead a partition, in a new leader epoch; ``to`` None is the next one.
+
+        Fetches that wait for it are answered by the next `receive` or `expire`. Raises `BadClusterError` if there is no
+        such partition or replica.
+        """
+        moved = self.topics.move_leader(topic, partition, to)
+        self.fetches.gone(moved.log)
+
+    def move_coordinator(self, group_id: str, to: int | None = None) -> None:
+        """Let another broker coordinate a group, and those that share its partition of ``__consumer_offsets``.
+
+        As in Kafka the new one knows what is in the records: members and committed offsets stay, and a rebalance that
+        was under way begins again. Who waits in one hears NOT_COORDINATOR by the next `receive` or `expire`. ``to``
+        None is the next broker. Raises `BadClusterError` if there is no such broker.
+        """
+        moved = self.cluster.move_coordinator(group_id, to)
+        for each in list(self.groups.all()):
+            if coordinator_partition(each) == moved:
+                self._pass_on(self.groups.reload(each, self.now_ms))
 
     def _pass_on(self, replies: Iterable[Reply]) -> None:
         for reply in replies:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from loadwise.coordinator.cluster import FIRST_NODE_ID
 from loadwise.coordinator.events import Token
 from loadwise.protocol.messages import Api, Request
 
@@ -24,6 +25,8 @@ class Call:
     request: Request
     client_host: str
     """Address of the client, as ``/127.0.0.1`` (Java's way to write it, which DescribeGroups shows)."""
+    node_id: int = FIRST_NODE_ID
+    """Which broker was asked."""
 
     @property
     def body(self) -> Message:
@@ -52,11 +55,14 @@ class NoAnswer:
     """What a request gets that wants no response: Produce with acks=0."""
 
 
+@dataclass(frozen=True, slots=True)
 class HangUp:
-    """What a request gets whose connection is to be closed instead: a fault that a test asked for."""
+    """Closes the connection of a request: Kafka has no other answer to it, or a test asked for this fault."""
+
+    reason: str
 
 
-Outcome: TypeAlias = Message | EncodedBody | NoAnswer | None
+Outcome: TypeAlias = Message | EncodedBody | NoAnswer | HangUp | None
 """A response, or None where it comes later."""
 
 

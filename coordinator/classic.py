@@ -183,6 +183,15 @@ class ClassicGroup:
         effects, self._effects = self._effects, []
         return effects
 
+    def unload(self) -> list[Effect]:
+        """Answer everybody who waits that the coordinator is elsewhere now; the group is of no use after that."""
+        self._effects = []
+        for member in self.members.values():
+            self._answer_join(member, JoinReply(error=ErrorCode.NOT_COORDINATOR, member_id=member.member_id))
+            self._answer_sync(member, SyncReply(error=ErrorCode.NOT_COORDINATOR))
+        effects, self._effects = self._effects, []
+        return effects
+
     # ---- joining ----
 
     def _on_join(self, event: Join) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
 from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.broker import Broker, BrokerSettings
+from loadwise.coordinator.cluster import Cluster
 from loadwise.coordinator.errors import BadTopicError, NotLoopbackError, NotRunningError
 from loadwise.coordinator.faults import Faults
 from loadwise.coordinator.server import Server, ServerLimits
@@ -19,20 +20,26 @@ _THREAD_TIMEOUT_S = 30
 
 
 class Coordinator:
-    """One broker in memory that Kafka clients connect to; starts with ``async with`` and is gone after it.
+    """A cluster in memory that Kafka clients connect to; starts with ``async with`` and is gone after it.
 
     ``topics`` maps names to numbers of partitions; others are made when they are asked for, unless ``settings`` say
-    otherwise. Port 0 takes a free one. It listens on loopback only: a ``host`` that other machines can reach needs
-    ``allow_remote=True`` too, since there is no authentication. ``advertised_host`` and ``advertised_port`` are what
-    clients are told to connect to, where that is not the address it listens on.
+    otherwise. ``brokers`` is how many brokers there are, each on a port of its own; ``racks`` are dealt out to them in
+    a circle. Port 0 takes free ports; another is the first broker's, and the others have those after it.
 
-    Raises `NotLoopbackError` and `BadTopicError`; starting raises OSError where the address cannot be bound.
+    It listens on loopback only: a ``host`` that other machines can reach needs ``allow_remote=True`` too, since there
+    is no authentication. ``advertised_host`` and ``advertised_port`` are what clients are told to connect to, where
+    that is not the address it listens on; the port counts up from broker to broker too.
+
+    Raises `NotLoopbackError`, `BadClusterError` and `BadTopicError`; starting raises OSError where an address cannot be
+    bound.
     """
 
     def __init__(
         self,
         topics: Mapping[str, int] | None = None,
         *,
+        brokers: int = 1,
+        racks: Sequence[str] = (),
         host: str = "127.0.0.1",
         port: int = 0,
         allow_remote: bool = False,
@@ -49,7 +56,7 @@ class Coordinator:
         self._advertised = (advertised_host, advertised_port)
         self._limits = limits
         self._server: Server | None = None
-        self.broker = Broker(SERVICES, settings)
+        self.broker = Broker(SERVICES, settings, cluster=Cluster(brokers, racks))
         """The state behind the server; to be touched from the server's own loop only."""
         self.faults = Faults({service.api.name for service in SERVICES.values()})
         """What is to go wrong, and when: ``coordinator.faults.answer("Heartbeat", error="REBALANCE_IN_PROGRESS")``."""
@@ -58,11 +65,16 @@ class Coordinator:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients connect to, as ``127.0.0.1:43567``. Raises `NotRunningError` before the start."""
+        """Where clients connect to, as ``127.0.0.1:43567``, with commas between several brokers.
+
+        Raises `NotRunningError` before the start.
+        """
         if self._server is None:
             raise NotRunningError("the coordinator has an address only while it runs: enter it with `async with` first")
-        host = f"[{self.broker.host}]" if ":" in self.broker.host else self.broker.host
-        return f"{host}:{self.broker.port}"
+        return ",".join(
+            f"[{node.host}]:{node.port}" if ":" in node.host else f"{node.host}:{node.port}"
+            for node in self.broker.cluster.nodes
+        )
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
         """Make a topic. Raises `BadTopicError` if it is there already or cannot be."""
@@ -70,6 +82,22 @@ class Coordinator:
         if refusal is not None:
             raise BadTopicError(refusal.message)
         self.broker.topics.create(name, partitions)
+
+    def move_leader(self, topic: str, partition: int, to: int | None = None) -> None:
+        """Let another replica lead a partition, in a new leader epoch; ``to`` None is the replica after the leader.
+
+        Raises `BadClusterError` if there is no such partition or replica.
+        """
+        self.broker.move_leader(topic, partition, to)
+        self._carry_on()
+
+    def move_coordinator(self, group_id: str, to: int | None = None) -> None:
+        """Let another broker coordinate a group; ``to`` None is the next broker. See `Broker.move_coordinator`.
+
+        Raises `BadClusterError` if there is no such broker.
+        """
+        self.broker.move_coordinator(group_id, to)
+        self._carry_on()
 
     def in_thread(self) -> ThreadedCoordinator:
         """The same coordinator for code without a loop: ``with Coordinator(...).in_thread() as coordinator``."""
@@ -79,16 +107,22 @@ class Coordinator:
         """Listen. `bootstrap_servers` is known after this."""
         # Clients ask for the address as soon as they can connect, but not before this task goes on.
         server = Server(self.broker, self._limits, self.faults)
-        host, port = await server.start(*self._listen)
+        bound = await server.start(*self._listen)
         self._server = server
-        self.broker.host = self._advertised[0] or host
-        self.broker.port = self._advertised[1] or port
+        host, port = self._advertised
+        for index, (node, (bound_host, bound_port)) in enumerate(zip(self.broker.cluster.nodes, bound, strict=True)):
+            node.host = host or bound_host
+            node.port = port + index if port else bound_port
 
     async def stop(self) -> None:
         """Close the listener and all connections. What topics hold is gone with this object."""
         if self._server is not None:
             await self._server.stop()
             self._server = None
+
+    def _carry_on(self) -> None:
+        if self._server is not None:
+            self._server.carry_on()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -113,7 +147,7 @@ class ThreadedCoordinator:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients connect to, as ``127.0.0.1:43567``. Raises `NotRunningError` before the start."""
+        """Where clients connect to; see `Coordinator.bootstrap_servers`."""
         return self._coordinator.bootstrap_servers
 
     @property

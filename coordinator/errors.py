@@ -7,6 +7,7 @@
     ├── NotLoopbackError          asked to listen where others can reach it, without saying so twice
     ├── BadTopicError             a topic that was asked for cannot be
     ├── BadFaultError             a fault that was asked for cannot be
+    ├── BadClusterError           brokers that cannot be, or a broker, topic or replica that is not there
     └── NotRunningError           asked for something that only a running coordinator has
 """
 
@@ -31,6 +32,10 @@ class BadTopicError(CoordinatorError, ValueError):
 
 class BadFaultError(CoordinatorError, ValueError):
     """A fault cannot be made; the message names what is wrong with it and what there is."""
+
+
+class BadClusterError(CoordinatorError, ValueError):
+    """Brokers cannot be so, or are asked for something that they do not have; the message names it."""
 
 
 class NotRunningError(CoordinatorError, RuntimeError):

@@ -77,9 +77,12 @@ class Groups:
         """When `expire` is due at the latest; None while nothing can happen by time alone."""
         return self._deadlines.next_ms
 
-    def handle(self, group_id: str, event: Event, now_ms: int) -> list[Reply]:
-        """Let an event take effect in its group; the replies may be for other waits than the event's."""
-        refusal = self._refusal(group_id, event)
+    def handle(self, group_id: str, event: Event, now_ms: int, *, is_here: bool = True) -> list[Reply]:
+        """Let an event take effect in its group; the replies may be for other waits than the event's.
+
+        ``is_here``: whether the broker that was asked coordinates the group.
+        """
+        refusal = self._refusal(group_id, event, is_here)
         if refusal is not None:
             return [refusal]
         group = self._groups.get(group_id)
@@ -135,9 +138,22 @@ class Groups:
                 )
         return error
 
-    def delete(self, group_id: str, now_ms: int) -> ErrorCode:
-        """Delete a group that has no members, and its offsets."""
-        (reply,) = self.handle(group_id, Delete(token=0), now_ms)
+    def reload(self, group_id: str, now_ms: int) -> list[Reply]:
+        """Rebuild a group from its records, as when another broker takes it over; who waits is told."""
+        group = self._groups[group_id]
+        replies = self._carry_out(group, group.unload())
+        record = self.journal.group(group_id)
+        if record is None:
+            rebuilt = ClassicGroup(group_id, self.limits)
+        else:
+            rebuilt = ClassicGroup.replay(record, now_ms, self.limits)
+        self._groups[group_id] = rebuilt
+        self._deadlines.set(group_id, rebuilt.next_deadline_ms)
+        return replies
+
+    def delete(self, group_id: str, now_ms: int, *, is_here: bool = True) -> ErrorCode:
+        """Delete a group that has no members, and its offsets; ``is_here`` as in `handle`."""
+        (reply,) = self.handle(group_id, Delete(token=0), now_ms, is_here=is_here)
         return reply.body.error
 
     def forget_offsets(self, group_id: str, partitions: Iterable[Partition]) -> None:
@@ -154,7 +170,7 @@ class Groups:
 
     # ---- inside ----
 
-    def _refusal(self, group_id: str, event: Event) -> Reply | None:
+    def _refusal(self, group_id: str, event: Event, is_here: bool) -> Reply | None:
         """What Kafka answers before the group is asked; None if the group is to be asked."""
         error = ErrorCode.NONE
         if not group_id and not isinstance(event, Delete):
@@ -163,8 +179,12 @@ class Groups:
             limits = self.limits
             if not limits.min_session_timeout_ms <= event.session_timeout_ms <= limits.max_session_timeout_ms:
                 error = ErrorCode.INVALID_SESSION_TIMEOUT
+            elif not is_here:
+                error = ErrorCode.NOT_COORDINATOR
             elif group_id not in self._groups and event.member_id != NO_MEMBER_ID:
                 error = ErrorCode.UNKNOWN_MEMBER_ID
+        elif not is_here:
+            error = ErrorCode.NOT_COORDINATOR
         elif group_id not in self._groups:
             error = ErrorCode.GROUP_ID_NOT_FOUND if isinstance(event, Delete) else ErrorCode.UNKNOWN_MEMBER_ID
         if error is ErrorCode.NONE or isinstance(event, Tick):

@@ -90,7 +90,7 @@ class Interference:
             case Drop():
                 return []
             case Disconnect():
-                return [Answer(call, HangUp())]
+                return [Answer(call, HangUp(f"a fault was asked for at its {call.request.api.name}"))]
 
     def _topic_name(self, topic_id: UUID) -> str | None:
         topic = self.broker.topics.get_by_id(topic_id)

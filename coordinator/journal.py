@@ -27,6 +27,11 @@ class Journal:
         if isinstance(record, GroupRecord | OffsetRecord):
             of_group[key] = record
 
+    def group(self, group_id: str) -> GroupRecord | None:
+        """The newest record of a group; None if there are only offsets of it."""
+        record = self._groups.get(group_id, {}).get(None)
+        return record if isinstance(record, GroupRecord) else None
+
     def __iter__(self) -> Iterator[Record]:
         """All records that count, group by group."""
         for records in self._groups.values():

@@ -11,12 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from loadwise.coordinator.leader_epochs import LeaderEpochs
 from loadwise.coordinator.producers import ProducerStates
 from loadwise.protocol.batches import HEADER_BYTES, MAGIC, BatchHeader, checksummed, placed, read_header
 from loadwise.protocol.error_codes import ErrorCode
-
-LEADER_EPOCH = 0
-"""The leader epoch of every partition: leaders never change here."""
 
 NO_TIMESTAMP = -1
 NO_OFFSET = -1
@@ -51,8 +49,15 @@ class PartitionLog:
         self._last_offsets: list[int] = []
         self._max_timestamps: list[int] = []
         self._producers = ProducerStates()
+        self.epochs = LeaderEpochs()
+        """Which leader epoch wrote what."""
         self.size_bytes = 0
         """Size of all batches together."""
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch of the present leader, which every batch that is appended gets."""
+        return self.epochs.latest
 
     @property
     def start_offset(self) -> int:
@@ -77,7 +82,7 @@ class PartitionLog:
             return Appended(verdict.error, message=verdict.message)
         if verdict.known_offset is not None:
             return Appended(ErrorCode.NONE, verdict.known_offset)  # a retry of what is here already
-        batch = placed(data, base_offset, LEADER_EPOCH)
+        batch = placed(data, base_offset, self.leader_epoch)
         self._batches.append(batch)
         self._last_offsets.append(base_offset + header.last_offset_delta)
         self._max_timestamps.append(header.max_timestamp)

@@ -1,4 +1,4 @@
-"""The asyncio server around the broker: the only socket and the only clock.
+"""The asyncio server around the broker: the only sockets, one for each broker of the cluster, and the only clock.
 
 One request of a connection is handled at a time, the next when it is answered (Kafka mutes the channel meanwhile), so
 answers go out in the order of the requests. A peer that sends bytes which are no request loses its connection, with one
@@ -12,6 +12,7 @@ import logging
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 
 from loadwise.coordinator.apis import api_versions
@@ -51,24 +52,36 @@ class Server:
         self._connections: set[Connection] = set()
         self._waiting: dict[Token, Connection] = {}
         self._ready: deque[Connection] = deque()
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._armed_ms: int | None = None
         self._all_gone = asyncio.Event()
 
-    async def start(self, host: str, port: int) -> tuple[str, int]:
-        """Listen, and answer with the address that was bound. Raises OSError where that cannot be."""
+    async def start(self, host: str, port: int) -> list[tuple[str, int]]:
+        """Listen for every broker, and answer with the addresses that were bound, in the order of the brokers.
+
+        The first listens on ``port``, the others on those after it; 0 takes free ones. Raises OSError where that cannot
+        be.
+        """
         self._loop = asyncio.get_running_loop()
-        self._server = await self._loop.create_server(lambda: Connection(self), host, port)
-        bound_host, bound_port = self._server.sockets[0].getsockname()[:2]
-        return bound_host, bound_port
+        bound = []
+        try:
+            for index, node in enumerate(self.broker.cluster.nodes):
+                accept = partial(Connection, self, node.id)
+                listener = await self._loop.create_server(accept, host, port + index if port else 0)
+                self._servers.append(listener)
+                bound_host, bound_port = listener.sockets[0].getsockname()[:2]
+                bound.append((bound_host, bound_port))
+        except OSError:
+            await self.stop()
+            raise
+        return bound
 
     async def stop(self) -> None:
-        """Close the listener and every connection."""
-        if self._server is None:
-            return
-        self._server.close()
+        """Close the listeners and every connection."""
+        for listener in self._servers:
+            listener.close()
         if self._timer is not None:
             self._timer.cancel()
         self._all_gone.clear()
@@ -76,8 +89,14 @@ class Server:
             connection.abort()
         if self._connections:
             await self._all_gone.wait()
-        await self._server.wait_closed()
-        self._server = None
+        for listener in self._servers:
+            await listener.wait_closed()
+        self._servers.clear()
+
+    def carry_on(self) -> None:
+        """Send what became due because somebody changed the broker's state from outside."""
+        self._deliver(self._broker.expire(self._now_ms()))
+        self._run()
 
     # ---- what connections tell ----
 
@@ -112,7 +131,8 @@ class Server:
             return
         token = connection.token = next(self._tokens)
         self._waiting[token] = connection
-        self._deliver(self._broker.receive(Call(token, request, f"/{connection.host}"), self._now_ms()), connection)
+        call = Call(token, request, f"/{connection.host}", connection.node_id)
+        self._deliver(self._broker.receive(call, self._now_ms()), connection)
 
     # ---- answers and time ----
 
@@ -123,7 +143,7 @@ class Server:
                 continue  # its client is gone
             connection.token = None
             if isinstance(answer.response, HangUp):
-                connection.close(f"a fault was asked for at its {answer.call.request.api.name}")
+                connection.close(answer.response.reason)
             elif not isinstance(answer.response, NoAnswer):
                 connection.write(_encoded(answer))
             if connection is not caller:
@@ -153,14 +173,15 @@ class Server:
 
     def _on_timer(self) -> None:
         self._timer = self._armed_ms = None
-        self._deliver(self._broker.expire(self._now_ms()))
-        self._run()
+        self.carry_on()
 
 
 class Connection(asyncio.Protocol):
     """One connection: cuts its stream into requests and waits with each for the answer to the one before."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, node_id: int) -> None:
+        self.node_id = node_id
+        """The broker that the peer connected to."""
         self.token: Token | None = None
         """The request that is being handled; None while the connection is free."""
         self.host = ""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from loadwise.coordinator.cluster import Cluster
+from loadwise.coordinator.errors import BadClusterError
 from loadwise.coordinator.log import PartitionLog
+from loadwise.coordinator.replication import ReplicatedPartition
 from loadwise.protocol.error_codes import ErrorCode
 
 MAX_NAME_LENGTH = 249
@@ -16,11 +19,11 @@ _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 @dataclass(slots=True)
 class Topic:
-    """One topic and its partitions' logs."""
+    """One topic and its partitions."""
 
     name: str
     id: UUID
-    partitions: list[PartitionLog]
+    partitions: list[ReplicatedPartition]
     configs: Mapping[str, str] = field(default_factory=dict)
     """What its creator set; nothing here acts on it but ``DescribeConfigs``."""
 
@@ -47,8 +50,14 @@ class Topics:
     """The topics that there are."""
 
     def __init__(
-        self, *, new_log: Callable[[], PartitionLog], new_id: Callable[[], UUID], max_partitions: int = 100_000
+        self,
+        *,
+        cluster: Cluster,
+        new_log: Callable[[], PartitionLog],
+        new_id: Callable[[], UUID],
+        max_partitions: int = 100_000,
     ) -> None:
+        self._cluster = cluster
         self._new_log = new_log
         self._new_id = new_id
         self._max_partitions = max_partitions
@@ -56,8 +65,9 @@ class Topics:
         self._by_id: dict[UUID, Topic] = {}
         self._by_metric_name: dict[str, str] = {}
         self._partition_count = 0
+        self._next_leader = 0
         self.version = 0
-        """Grows with every change, so that answers made of it can be kept until then."""
+        """Grows with every change, a leader's too, so that answers made of it can be kept until then."""
 
     def __iter__(self) -> Iterator[Topic]:
         return iter(self._by_name.values())
@@ -70,12 +80,17 @@ class Topics:
         """The topic of this id (KIP-516); None if there is none."""
         return None if topic_id is None else self._by_id.get(topic_id)
 
+    def partition(self, name: str, number: int) -> ReplicatedPartition | None:
+        """A partition; None if there is no such topic or partition."""
+        topic = self._by_name.get(name)
+        if topic is None or not 0 <= number < len(topic.partitions):
+            return None
+        return topic.partitions[number]
+
     def log(self, name: str, partition: int) -> PartitionLog | None:
         """The log of a partition; None if there is no such topic or partition."""
-        topic = self._by_name.get(name)
-        if topic is None or not 0 <= partition < len(topic.partitions):
-            return None
-        return topic.partitions[partition]
+        found = self.partition(name, partition)
+        return None if found is None else found.log
 
     def refusal(self, name: str, partitions: int) -> Refusal | None:
         """Why this topic cannot be made; None if it can."""
@@ -91,9 +106,23 @@ class Topics:
             return Refusal(ErrorCode.INVALID_PARTITIONS, f"{partitions} partitions; a topic needs at least 1")
         return self._too_many(partitions)
 
-    def create(self, name: str, partitions: int, configs: Mapping[str, str] | None = None) -> Topic:
-        """Make a topic that `refusal` has nothing against."""
-        topic = Topic(name, self._new_id(), [self._new_log() for _ in range(partitions)], dict(configs or {}))
+    def create(
+        self,
+        name: str,
+        partitions: int,
+        configs: Mapping[str, str] | None = None,
+        *,
+        replication_factor: int | None = None,
+        replicas: Sequence[Sequence[int]] | None = None,
+    ) -> Topic:
+        """Make a topic that `refusal` has nothing against.
+
+        ``replicas`` says of each partition which brokers hold it; without it they are spread over the brokers.
+        """
+        if replicas is None:
+            factor = replication_factor or self._cluster.default_replication_factor
+            replicas = self._spread(partitions, factor)
+        topic = Topic(name, self._new_id(), [self._new_partition(each) for each in replicas], dict(configs or {}))
         self._by_name[name] = topic
         self._by_metric_name[_metric_name(name)] = name
         self._by_id[topic.id] = topic
@@ -109,10 +138,12 @@ class Topics:
             return Refusal(ErrorCode.INVALID_PARTITIONS, f"topic {topic.name!r} has {now} partitions; {more}")
         return self._too_many(partitions - now)
 
-    def grow(self, topic: Topic, partitions: int) -> None:
-        """Give a topic more partitions, as `growth_refusal` allows."""
+    def grow(self, topic: Topic, partitions: int, replicas: Sequence[Sequence[int]] | None = None) -> None:
+        """Give a topic more partitions, as `growth_refusal` allows; ``replicas`` as for `create`, of the new ones."""
         added = partitions - len(topic.partitions)
-        topic.partitions.extend(self._new_log() for _ in range(added))
+        if replicas is None:
+            replicas = self._spread(added, len(topic.partitions[0].replicas))
+        topic.partitions.extend(self._new_partition(each) for each in replicas)
         self._partition_count += added
         self.version += 1
 
@@ -123,6 +154,35 @@ class Topics:
         del self._by_id[topic.id]
         self._partition_count -= len(topic.partitions)
         self.version += 1
+
+    def move_leader(self, name: str, number: int, to: int | None = None) -> ReplicatedPartition:
+        """Let another replica lead a partition; the leader epoch grows. ``to`` None is the replica after the leader.
+
+        A partition with one replica, or moved to its own leader, keeps it in a new epoch. Raises `BadClusterError` if
+        there is no such partition or replica.
+        """
+        partition = self.partition(name, number)
+        if partition is None:
+            raise BadClusterError(f"there is no partition {number} of a topic {name!r} whose leader could be moved")
+        replicas = list(partition.replicas)
+        if to is None:
+            to = replicas[(replicas.index(partition.leader) + 1) % len(replicas)]
+        elif to not in replicas:
+            message = f"broker {to} does not hold partition {number} of topic {name!r}; these do: {replicas}"
+            raise BadClusterError(message)
+        partition.leader = to
+        partition.log.epochs.start(partition.leader_epoch + 1, partition.log.end_offset)
+        self.version += 1
+        return partition
+
+    def _spread(self, partitions: int, factor: int) -> list[tuple[int, ...]]:
+        # Each topic begins at another broker, so that topics of one partition do not all have the same leader.
+        spread = self._cluster.spread(partitions, factor, start=self._next_leader)
+        self._next_leader += partitions
+        return spread
+
+    def _new_partition(self, replicas: Sequence[int]) -> ReplicatedPartition:
+        return ReplicatedPartition(self._new_log(), tuple(replicas), leader=replicas[0])
 
     def _too_many(self, added: int) -> Refusal | None:
         if self._partition_count + added > self._max_partitions:

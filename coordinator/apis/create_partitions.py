@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kafka.protocol.admin import CreatePartitionsRequest, CreatePartitionsResponse
 
-from loadwise.coordinator.broker import NODE_ID, Broker
+from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.topics import Refusal
 from loadwise.protocol.error_codes import ErrorCode
@@ -34,13 +34,17 @@ def _grow(call: Call, broker: Broker, wanted: Message) -> Refusal | None:
     if topic is None:
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {wanted.name!r}")
     refusal = broker.topics.growth_refusal(topic, wanted.count)
+    replicas = None
     if refusal is None and wanted.assignments is not None:
+        replicas = [each.broker_ids for each in wanted.assignments]
         added = wanted.count - len(topic.partitions)
-        if len(wanted.assignments) != added or any(each.broker_ids != [NODE_ID] for each in wanted.assignments):
-            message = f"{added} assignments are needed, each of broker {NODE_ID} alone"
-            refusal = Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+        problem = broker.cluster.misplaced(replicas, len(topic.partitions[0].replicas))
+        if len(replicas) != added:
+            problem = f"{added} new partitions, but assignments of {len(replicas)}"
+        if problem is not None:
+            refusal = Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
     if refusal is None and not call.body.validate_only:
-        broker.topics.grow(topic, wanted.count)
+        broker.topics.grow(topic, wanted.count, replicas)
     return refusal
 
 

@@ -7,10 +7,11 @@ the answer (KIP-525); v7 topic id (KIP-516).
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from kafka.protocol.admin import CreateTopicsRequest, CreateTopicsResponse
 
-from loadwise.coordinator.broker import NODE_ID, Broker
+from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.topics import Refusal
 from loadwise.protocol.error_codes import ErrorCode
@@ -27,7 +28,7 @@ def handle(call: Call, broker: Broker) -> Message:
         if names.pop(topic.name, 0) != 1:
             if topic.name not in {row.name for row in topics}:
                 twice = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-                topics.append(_result(topic.name, None, twice, -1))
+                topics.append(_result(topic.name, None, twice))
             continue
         topics.append(_create(call, broker, topic))
     return call.response(throttle_time_ms=0, topics=topics)
@@ -39,40 +40,50 @@ def _create(call: Call, broker: Broker, topic: Message) -> Message:
         count = len(topic.assignments)
     elif count == _BROKERS_DEFAULT:
         count = broker.settings.default_partitions
-    refusal = _layout_refusal(topic) or broker.topics.refusal(topic.name, count)
+    factor = topic.replication_factor
+    factor = broker.cluster.default_replication_factor if factor == _BROKERS_DEFAULT else factor
+    replicas = None
+    if topic.assignments:
+        by_number = {each.partition_index: each.broker_ids for each in topic.assignments}
+        replicas = [by_number[number] for number in sorted(by_number)]
+    refusal = _layout_refusal(broker, topic, replicas) or broker.topics.refusal(topic.name, count)
     if refusal is not None:
-        return _result(topic.name, None, refusal, -1)
+        return _result(topic.name, None, refusal)
     topic_id = None
     if not call.body.validate_only:
         configs = {config.name: config.value for config in topic.configs if config.value is not None}
-        topic_id = broker.topics.create(topic.name, count, configs).id
-    return _result(topic.name, topic_id, None, count)
+        made = broker.topics.create(topic.name, count, configs, replication_factor=factor, replicas=replicas)
+        topic_id = made.id
+    return _result(topic.name, topic_id, None, count, len(replicas[0]) if replicas else factor)
 
 
-def _layout_refusal(topic: Message) -> Refusal | None:
-    if topic.assignments:
+def _layout_refusal(broker: Broker, topic: Message, replicas: Sequence[Sequence[int]] | None) -> Refusal | None:
+    if replicas is not None:
         if topic.num_partitions != -1 or topic.replication_factor != -1:
             both = "give the assignments, or the numbers of partitions and replicas, not both"
             return Refusal(ErrorCode.INVALID_REQUEST, both)
         if sorted(each.partition_index for each in topic.assignments) != list(range(len(topic.assignments))):
             gaps = "the assignments have to name the partitions from 0 on, each once"
             return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, gaps)
-        if any(each.broker_ids != [NODE_ID] for each in topic.assignments):
-            return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"the only broker is {NODE_ID}")
-    elif topic.replication_factor not in (1, _BROKERS_DEFAULT):
-        wrong = f"{topic.replication_factor} replicas; there is one broker, so a partition has 1"
-        return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, wrong)
+        problem = broker.cluster.misplaced(replicas)
+        if problem is not None:
+            return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+    elif topic.replication_factor != _BROKERS_DEFAULT:
+        brokers = len(broker.cluster.nodes)
+        if not 1 <= topic.replication_factor <= brokers:
+            wrong = f"{topic.replication_factor} replicas; a partition can have 1 to {brokers}, the number of brokers"
+            return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, wrong)
     return None
 
 
-def _result(name: str, topic_id: object, refusal: Refusal | None, count: int) -> Message:
+def _result(name: str, topic_id: object, refusal: Refusal | None, partitions: int = -1, replicas: int = -1) -> Message:
     return CreateTopicsResponse.CreatableTopicResult(
         name=name,
         topic_id=topic_id,
         error_code=ErrorCode.NONE if refusal is None else refusal.error,
         error_message=None if refusal is None else refusal.message,
-        num_partitions=count,
-        replication_factor=-1 if refusal else 1,
+        num_partitions=partitions,
+        replication_factor=replicas,
         configs=[],
     )
 

@@ -16,7 +16,10 @@ def handle(call: Call, broker: Broker) -> Message:
     """Delete each group by itself."""
     row = DeleteGroupsResponse.DeletableGroupResult
     results = [
-        row(group_id=group_id, error_code=broker.groups.delete(group_id, broker.now_ms))
+        row(
+            group_id=group_id,
+            error_code=broker.groups.delete(group_id, broker.now_ms, is_here=broker.coordinates(call, group_id)),
+        )
         for group_id in call.body.groups_names
     ]
     return call.response(throttle_time_ms=0, results=results)

@@ -44,8 +44,8 @@ def handle(call: Call, broker: Broker) -> Message:
 def _delete(broker: Broker, topic: Topic) -> None:
     broker.topics.delete(topic)
     broker.groups.forget_topic(topic.name)
-    for log in topic.partitions:
-        broker.fetches.gone(log)
+    for partition in topic.partitions:
+        broker.fetches.gone(partition.log)
 
 
 SERVICE = Service(Api.of(DeleteTopicsRequest, DeleteTopicsResponse), handle)

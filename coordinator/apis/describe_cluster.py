@@ -1,4 +1,4 @@
-"""DescribeCluster (60): the one broker.
+"""DescribeCluster (60): the brokers.
 
 v1 endpoint type (KIP-919); v2 fenced brokers.
 """
@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from kafka.protocol.admin import DescribeClusterRequest, DescribeClusterResponse
 
-from loadwise.coordinator.broker import NODE_ID, Broker
+from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
 
 def handle(call: Call, broker: Broker) -> Message:
-    """Describe this broker."""
+    """Describe every broker."""
     row = DescribeClusterResponse.DescribeClusterBroker
     return call.response(
         throttle_time_ms=0,
@@ -22,8 +22,11 @@ def handle(call: Call, broker: Broker) -> Message:
         error_message=None,
         endpoint_type=1,
         cluster_id=broker.cluster_id,
-        controller_id=NODE_ID,
-        brokers=[row(broker_id=NODE_ID, host=broker.host, port=broker.port, rack=None, is_fenced=False)],
+        controller_id=broker.cluster.controller.id,
+        brokers=[
+            row(broker_id=node.id, host=node.host, port=node.port, rack=node.rack, is_fenced=False)
+            for node in broker.cluster.nodes
+        ],
         authorized_operations=None,
     )
 

@@ -1,8 +1,8 @@
-"""DescribeConfigs (32): the settings of topics and of the broker.
+"""DescribeConfigs (32): the settings of topics and of brokers.
 
 v1 synonyms and sources; v2 throttled after the response; v3 documentation and types; v4 flexible.
 
-A topic has what its creator gave it and the few settings that are real here; the broker those that it runs with.
+A topic has what its creator gave it and the few settings that are real here; a broker those that it runs with.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from enum import IntEnum
 
 from kafka.protocol.admin import DescribeConfigsRequest, DescribeConfigsResponse
 
-from loadwise.coordinator.broker import NODE_ID, Broker
+from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.cluster import Node
 from loadwise.coordinator.topics import is_topic_name
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
@@ -50,10 +51,11 @@ def _describe(broker: Broker, resource: Message) -> Message:
         else:
             configs = _sourced(_topic_defaults(broker), _Source.DEFAULT) | _sourced(topic.configs, _Source.TOPIC)
     elif resource.resource_type == _BROKER:
-        if name in {"", str(NODE_ID)}:
-            configs = _sourced(_broker_settings(broker), _Source.STATIC_BROKER)
+        nodes = {str(node.id): node for node in broker.cluster.nodes}
+        if not name or name in nodes:
+            configs = _sourced(_broker_settings(broker, nodes.get(name)), _Source.STATIC_BROKER)
         else:
-            error, message = ErrorCode.INVALID_REQUEST, f"there is no broker {name!r}, only {NODE_ID}"
+            error, message = ErrorCode.INVALID_REQUEST, f"there is no broker {name!r}, only {', '.join(nodes)}"
     elif resource.resource_type != _GROUP:  # a group has none of its own
         error, message = ErrorCode.INVALID_REQUEST, f"resource type {resource.resource_type} has no settings here"
     wanted = resource.configuration_keys
@@ -77,16 +79,20 @@ def _topic_defaults(broker: Broker) -> Mapping[str, str]:
     }
 
 
-def _broker_settings(broker: Broker) -> Mapping[str, str]:
+def _broker_settings(broker: Broker, node: Node | None) -> Mapping[str, str]:
+    """What all brokers run with, and what one of them does; None stands for the defaults of all."""
     settings = broker.settings
-    return {
+    its_own = {} if node is None else {"node.id": str(node.id)}
+    if node is not None and node.rack is not None:
+        its_own["broker.rack"] = node.rack
+    return its_own | {
         "auto.create.topics.enable": str(settings.auto_create_topics).lower(),
+        "default.replication.factor": str(broker.cluster.default_replication_factor),
         "group.initial.rebalance.delay.ms": str(settings.groups.initial_rebalance_delay_ms),
         "group.max.session.timeout.ms": str(settings.groups.max_session_timeout_ms),
         "group.max.size": str(settings.groups.max_size),
         "group.min.session.timeout.ms": str(settings.groups.min_session_timeout_ms),
         "message.max.bytes": str(settings.max_batch_bytes),
-        "node.id": str(NODE_ID),
         "num.partitions": str(settings.default_partitions),
     }
 

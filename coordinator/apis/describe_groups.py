@@ -10,7 +10,7 @@ from kafka.protocol.admin import DescribeGroupsRequest, DescribeGroupsResponse
 
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.classic import ClassicGroup, GroupState
+from loadwise.coordinator.classic import GroupState
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
@@ -20,11 +20,23 @@ _Group = DescribeGroupsResponse.DescribedGroup
 
 def handle(call: Call, broker: Broker) -> Message:
     """Describe each group by itself."""
-    groups = [_describe(call, group_id, broker.groups.get(group_id)) for group_id in call.body.groups]
+    groups = [_describe(call, broker, group_id) for group_id in call.body.groups]
     return call.response(throttle_time_ms=0, groups=groups)
 
 
-def _describe(call: Call, group_id: str, group: ClassicGroup | None) -> Message:
+def _describe(call: Call, broker: Broker, group_id: str) -> Message:
+    if not broker.coordinates(call, group_id):
+        return _Group(
+            error_code=ErrorCode.NOT_COORDINATOR,
+            error_message=None,
+            group_id=group_id,
+            group_state="",
+            protocol_type="",
+            protocol_data="",
+            members=[],
+            authorized_operations=None,
+        )
+    group = broker.groups.get(group_id)
     if group is None:
         is_named = call.version >= _NAMES_MISSING_GROUPS
         return _Group(

@@ -1,7 +1,8 @@
 """Fetch (1): record batches out of partitions, waiting for them if there are too few.
 
 v4 record batches v2, isolation level; v5 log start offset; v7 sessions (KIP-227); v9 leader epoch; v11 rack (KIP-392);
-v12 flexible, diverging epoch; v13 topics by id (KIP-516); v15 replica state; v16 node endpoints; v17, v18 for replicas.
+v12 flexible, diverging epoch; v13 topics by id (KIP-516); v15 replica state; v16 who leads now (KIP-951); v17, v18 for
+replicas.
 
 There are no sessions: session id 0 in the answer tells the client to name all its partitions every time. There are no
 transactions either, so read_committed and read_uncommitted see the same.
@@ -13,29 +14,45 @@ from typing import NamedTuple
 
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 
+from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.log import LEADER_EPOCH, PartitionLog
+from loadwise.coordinator.log import PartitionLog
+from loadwise.coordinator.replication import NO_EPOCH, NO_NODE, ReplicatedPartition
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
 _Topic = FetchResponse.FetchableTopicResponse
 _Partition = _Topic.PartitionData
+_LEADER_EPOCH = 9
+_RACK = 11
 _BY_ID = 13
+_NEW_LEADERS = 16
+_TOLD_THE_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 class _Wanted(NamedTuple):
     """One partition of a fetch: where to read, or why not."""
 
-    partition: int
+    number: int
     offset: int
     max_bytes: int
-    log: PartitionLog | None
     error: ErrorCode
+    partition: ReplicatedPartition | None
+    """None if there is no such partition."""
+    preferred_replica: int = NO_NODE
+    """Which broker to read from instead."""
+
+    @property
+    def log(self) -> PartitionLog | None:
+        """The log to read from; None if there is nothing to be read here."""
+        if self.partition is None or self.error is not ErrorCode.NONE or self.preferred_replica != NO_NODE:
+            return None
+        return self.partition.log
 
 
 def handle(call: Call, broker: Broker) -> Message | None:
-    """Answer at once if there is enough, or an error to tell; park the fetch otherwise."""
+    """Answer at once if there is enough, or something else to tell; park the fetch otherwise."""
     body = call.body
     if body.session_id:
         return call.response(
@@ -46,20 +63,20 @@ def handle(call: Call, broker: Broker) -> Message | None:
             node_endpoints=[],
         )
     wanted = [_resolve(call, broker, topic) for topic in body.topics]
-    flat = [each for topic in wanted for each in topic]
+    logs = [each.log for topic in wanted for each in topic]
+    offsets = [each.offset for topic in wanted for each in topic]
     missing_bytes = body.min_bytes
-    for each in flat:
-        if each.log is None or missing_bytes <= 0:
+    for log, offset in zip(logs, offsets, strict=True):
+        if log is None or missing_bytes <= 0:
             break
-        missing_bytes -= each.log.available_bytes(each.offset, missing_bytes)
-    has_errors = any(each.log is None for each in flat)
-    if missing_bytes <= 0 or has_errors or body.max_wait_ms <= 0 or not flat:
-        return _response(call, wanted)
+        missing_bytes -= log.available_bytes(offset, missing_bytes)
+    if missing_bytes <= 0 or None in logs or body.max_wait_ms <= 0 or not logs:
+        return _response(call, broker, wanted)
     broker.fetches.park(
         call,
-        # Looked up anew: a topic may be gone by then.
-        lambda: _response(call, [_resolve(call, broker, topic) for topic in body.topics]),
-        logs=[each.log for each in flat if each.log is not None],
+        # Looked up anew: a topic may be gone by then, or led by another broker.
+        lambda: _response(call, broker, [_resolve(call, broker, topic) for topic in body.topics]),
+        logs=[log for log in logs if log is not None],
         missing_bytes=missing_bytes,
         deadline_ms=broker.now_ms + body.max_wait_ms,
     )
@@ -69,56 +86,69 @@ def handle(call: Call, broker: Broker) -> Message | None:
 def _resolve(call: Call, broker: Broker, topic: Message) -> list[_Wanted]:
     by_id = call.version >= _BY_ID
     found = broker.topics.get_by_id(topic.topic_id) if by_id else broker.topics.get(topic.topic)
-    logs = [] if found is None else found.partitions
+    partitions = [] if found is None else found.partitions
+    unknown = ErrorCode.UNKNOWN_TOPIC_ID if found is None and by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     wanted = []
     for each in topic.partitions:
-        log = None
-        if found is None and by_id:
-            error = ErrorCode.UNKNOWN_TOPIC_ID
-        elif not 0 <= each.partition < len(logs):
-            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        elif each.current_leader_epoch > LEADER_EPOCH:
-            error = ErrorCode.UNKNOWN_LEADER_EPOCH
-        elif not logs[each.partition].start_offset <= each.fetch_offset <= logs[each.partition].end_offset:
-            error = ErrorCode.OFFSET_OUT_OF_RANGE
+        partition = partitions[each.partition] if 0 <= each.partition < len(partitions) else None
+        preferred = NO_NODE
+        if partition is None:
+            error = unknown
         else:
-            error = ErrorCode.NONE
-            log = logs[each.partition]
-        wanted.append(_Wanted(each.partition, each.fetch_offset, each.partition_max_bytes, log, error))
+            epoch = each.current_leader_epoch if call.version >= _LEADER_EPOCH else NO_EPOCH
+            # Who says which rack it is in may read from any replica (KIP-392).
+            error = partition.refusal(call.node_id, epoch, leader_only=call.version < _RACK)
+            if error is ErrorCode.NONE:
+                if call.version >= _RACK:
+                    preferred = partition.preferred_replica(broker.cluster, call.node_id, call.body.rack_id)
+                log = partition.log
+                if preferred == NO_NODE and not log.start_offset <= each.fetch_offset <= log.end_offset:
+                    error = ErrorCode.OFFSET_OUT_OF_RANGE
+        wanted.append(_Wanted(each.partition, each.fetch_offset, each.partition_max_bytes, error, partition, preferred))
     return wanted
 
 
-def _response(call: Call, wanted: list[list[_Wanted]]) -> Message:
+def _response(call: Call, broker: Broker, wanted: list[list[_Wanted]]) -> Message:
     budget = call.body.max_bytes
     is_empty = True
     responses = []
+    moved = []
     for topic, partitions in zip(call.body.topics, wanted, strict=True):
         rows = []
         for each in partitions:
             records = b""
-            end_offset = -1
-            if each.log is not None:
-                end_offset = each.log.end_offset
-                if each.offset < end_offset and (budget > 0 or is_empty):
-                    limit = min(each.max_bytes, budget)
-                    records = each.log.read(each.offset, limit, at_least_one=is_empty)
-                    budget -= len(records)
-                    is_empty = is_empty and not records
-            rows.append(
-                _Partition(
-                    partition_index=each.partition,
-                    error_code=each.error,
-                    high_watermark=end_offset,
-                    last_stable_offset=end_offset,
-                    log_start_offset=-1 if each.log is None else each.log.start_offset,
-                    aborted_transactions=[] if each.log is None else None,
-                    preferred_read_replica=-1,
-                    records=records,
-                )
-            )
+            log = each.log
+            if log is not None and each.offset < log.end_offset and (budget > 0 or is_empty):
+                records = log.read(each.offset, min(each.max_bytes, budget), at_least_one=is_empty)
+                budget -= len(records)
+                is_empty = is_empty and not records
+            row = _row(each, records)
+            if each.partition is not None and each.error in _TOLD_THE_LEADER and call.version >= _NEW_LEADERS:
+                row.current_leader = current_leader(_Partition.LeaderIdAndEpoch, each.partition)
+                moved.append(each.partition)
+            rows.append(row)
         responses.append(_Topic(topic=topic.topic, topic_id=topic.topic_id, partitions=rows))
     return call.response(
-        throttle_time_ms=0, error_code=ErrorCode.NONE, session_id=0, responses=responses, node_endpoints=[]
+        throttle_time_ms=0,
+        error_code=ErrorCode.NONE,
+        session_id=0,
+        responses=responses,
+        node_endpoints=node_endpoints(FetchResponse.NodeEndpoint, broker, moved),
+    )
+
+
+def _row(each: _Wanted, records: bytes) -> Message:
+    log = each.partition.log if each.partition is not None and each.error is ErrorCode.NONE else None
+    end_offset = -1 if log is None else log.end_offset
+    return _Partition(
+        partition_index=each.number,
+        error_code=each.error,
+        high_watermark=end_offset,
+        last_stable_offset=end_offset,
+        log_start_offset=-1 if log is None else log.start_offset,
+        aborted_transactions=[] if log is None else None,
+        preferred_read_replica=each.preferred_replica,
+        records=records,
     )
 
 

@@ -1,37 +1,43 @@
-"""FindCoordinator (10): which broker coordinates a group. There is one broker, so it does.
+"""FindCoordinator (10): which broker coordinates a group.
 
 v1 key type (group or transaction), throttle time; v3 flexible; v4 many keys at once (KIP-699); v5, v6 further errors.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorResponse
 
-from loadwise.coordinator.broker import NODE_ID, Broker
+from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
 _GROUP = 0
+_KEY_TYPE = 1
 _MANY_KEYS = 4
 
 
 def handle(call: Call, broker: Broker) -> Message:
-    """Name this broker for groups, and say no for transactions and share groups."""
-    is_group = call.body.key_type == _GROUP
-    error = ErrorCode.NONE if is_group else ErrorCode.INVALID_REQUEST
-    fields = {
-        "error_code": error,
-        "error_message": None if is_group else "only groups have a coordinator here, not transactions or shares",
-        "node_id": NODE_ID if is_group else -1,
-        "host": broker.host if is_group else "",
-        "port": broker.port if is_group else -1,
-    }
+    """Name the broker for each group, and say no for transactions and share groups."""
     if call.version < _MANY_KEYS:
-        return call.response(throttle_time_ms=0, **fields)
+        return call.response(throttle_time_ms=0, **_found(call, broker, call.body.key))
     row = FindCoordinatorResponse.Coordinator
-    coordinators = [row(key=key, **fields) for key in call.body.coordinator_keys]
+    coordinators = [row(key=key, **_found(call, broker, key)) for key in call.body.coordinator_keys]
     return call.response(throttle_time_ms=0, coordinators=coordinators)
+
+
+def _found(call: Call, broker: Broker, key: str) -> dict[str, Any]:
+    if call.version >= _KEY_TYPE and call.body.key_type != _GROUP:
+        message = "only groups have a coordinator here, not transactions or shares"
+        return {
+            "error_code": ErrorCode.INVALID_REQUEST, "error_message": message, "node_id": -1, "host": "", "port": -1
+        }  # fmt: skip
+    node = broker.cluster.coordinator_of(key)
+    return {
+        "error_code": ErrorCode.NONE, "error_message": None, "node_id": node.id, "host": node.host, "port": node.port
+    }  # fmt: skip
 
 
 SERVICE = Service(Api.of(FindCoordinatorRequest, FindCoordinatorResponse), handle)

@@ -1,4 +1,4 @@
-"""ListGroups (16): all groups, or those in some states or of some types.
+"""ListGroups (16): all groups of one broker, or those in some states or of some types.
 
 v1 throttle time; v3 flexible; v4 filter by state (KIP-518); v5 filter by type (KIP-848).
 """
@@ -27,7 +27,9 @@ def handle(call: Call, broker: Broker) -> Message:
             group_type=_TYPE,
         )
         for group_id, group in broker.groups.all().items()
-        if (not states or group.state.value.lower() in states) and (not types or _TYPE in types)
+        if broker.coordinates(call, group_id)
+        and (not states or group.state.value.lower() in states)
+        and (not types or _TYPE in types)
     ]
     return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, groups=groups)
 

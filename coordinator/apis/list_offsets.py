@@ -13,10 +13,12 @@ from kafka.record import MemoryRecords
 
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.log import LEADER_EPOCH, NO_OFFSET, NO_TIMESTAMP, PartitionLog, TimestampedOffset
+from loadwise.coordinator.log import NO_OFFSET, NO_TIMESTAMP, PartitionLog, TimestampedOffset
+from loadwise.coordinator.replication import NO_EPOCH
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
+_LEADER_EPOCH = 4
 _OLDEST_MEANING = -4
 _Topic = ListOffsetsResponse.ListOffsetsTopicResponse
 
@@ -27,24 +29,26 @@ def handle(call: Call, broker: Broker) -> Message:
     for topic in call.body.topics:
         partitions = []
         for each in topic.partitions:
-            log = broker.topics.log(topic.name, each.partition_index)
+            partition = broker.topics.partition(topic.name, each.partition_index)
             found = TimestampedOffset()
-            if log is None:
+            epoch = NO_EPOCH
+            if partition is None:
                 error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif each.current_leader_epoch > LEADER_EPOCH:
-                error = ErrorCode.UNKNOWN_LEADER_EPOCH
             elif each.timestamp < _OLDEST_MEANING:
                 error = ErrorCode.UNSUPPORTED_VERSION
             else:
-                error = ErrorCode.NONE
-                found = _find(log, each.timestamp)
+                known_epoch = each.current_leader_epoch if call.version >= _LEADER_EPOCH else NO_EPOCH
+                error = partition.refusal(call.node_id, known_epoch)
+                if error is ErrorCode.NONE:
+                    found = _find(partition.log, each.timestamp)
+                    epoch = NO_EPOCH if found.offset == NO_OFFSET else partition.log.epochs.of(found.offset)
             partitions.append(
                 _Topic.ListOffsetsPartitionResponse(
                     partition_index=each.partition_index,
                     error_code=error,
                     timestamp=found.timestamp,
                     offset=found.offset,
-                    leader_epoch=-1 if found.offset == NO_OFFSET else LEADER_EPOCH,
+                    leader_epoch=epoch,
                 )
             )
         topics.append(_Topic(name=topic.name, partitions=partitions))

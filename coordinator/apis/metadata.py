@@ -5,7 +5,7 @@ v5 offline replicas; v7 leader epoch; v8 authorized operations; v9 flexible; v10
 v13 error of the whole response.
 
 Encoding thousands of partitions takes milliseconds (kafka-python: 4.7 µs each), and clients ask often: encoded bodies
-are kept until a topic comes, grows or goes.
+are kept until a topic comes, grows or goes, or a leader moves.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from uuid import UUID
 
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
-from loadwise.coordinator.broker import NODE_ID, Broker
+from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, EncodedBody, Message, Service
-from loadwise.coordinator.log import LEADER_EPOCH
 from loadwise.coordinator.topics import Topic, is_topic_name
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api, encode_body
@@ -57,12 +56,12 @@ def _response(call: Call, broker: Broker, wanted: tuple[tuple[str | None, UUID |
         topics = [_described(topic) for topic in broker.topics]
     else:
         topics = [_looked_up(broker, name, topic_id) for name, topic_id in wanted]
-    node = MetadataResponse.MetadataResponseBroker(node_id=NODE_ID, host=broker.host, port=broker.port, rack=None)
+    row = MetadataResponse.MetadataResponseBroker
     return call.response(
         throttle_time_ms=0,
-        brokers=[node],
+        brokers=[row(node_id=node.id, host=node.host, port=node.port, rack=node.rack) for node in broker.cluster.nodes],
         cluster_id=broker.cluster_id,
-        controller_id=NODE_ID,
+        controller_id=broker.cluster.controller.id,
         topics=topics,
         authorized_operations=None,
         error_code=ErrorCode.NONE,
@@ -84,18 +83,17 @@ def _looked_up(broker: Broker, name: str | None, topic_id: UUID | None) -> Messa
 
 
 def _described(topic: Topic) -> Message:
-    replicas = [NODE_ID]
     partitions = [
         _Topic.MetadataResponsePartition(
             error_code=ErrorCode.NONE,
             partition_index=index,
-            leader_id=NODE_ID,
-            leader_epoch=LEADER_EPOCH,
-            replica_nodes=replicas,
-            isr_nodes=replicas,
+            leader_id=partition.leader,
+            leader_epoch=partition.leader_epoch,
+            replica_nodes=partition.replicas,
+            isr_nodes=partition.replicas,
             offline_replicas=[],
         )
-        for index in range(len(topic.partitions))
+        for index, partition in enumerate(topic.partitions)
     ]
     return _Topic(
         error_code=ErrorCode.NONE,

@@ -46,7 +46,10 @@ def handle(call: Call, broker: Broker) -> Message:
         member_id=body.member_id, instance_id=body.group_instance_id, generation=body.generation_id_or_member_epoch
     )
     names_missing_groups = call.version >= _NAMES_MISSING_GROUPS
-    refused = broker.groups.commit(body.group_id, who, offsets, names_missing_groups=names_missing_groups)
+    if broker.coordinates(call, body.group_id):
+        refused = broker.groups.commit(body.group_id, who, offsets, names_missing_groups=names_missing_groups)
+    else:
+        refused = ErrorCode.NOT_COORDINATOR
     topics = []
     for topic, row in zip(body.topics, errors, strict=True):
         partitions = [

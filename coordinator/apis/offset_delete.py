@@ -19,6 +19,8 @@ _Topic = OffsetDeleteResponse.OffsetDeleteResponseTopic
 def handle(call: Call, broker: Broker) -> Message:
     """Delete per partition; a topic that a member subscribes to keeps its offsets."""
     group_id = call.body.group_id
+    if group_id and not broker.coordinates(call, group_id):
+        return _refused(call, ErrorCode.NOT_COORDINATOR)
     group = broker.groups.get(group_id)
     if group is None:
         return _refused(call, ErrorCode.GROUP_ID_NOT_FOUND if group_id else ErrorCode.INVALID_GROUP_ID)

@@ -16,6 +16,7 @@ from loadwise.coordinator.offsets import CommittedOffset, Partition
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
+_ERROR_OF_ALL = 2
 _MANY_GROUPS = 8
 _BY_ID = 10
 _NOTHING = CommittedOffset(-1, -1, "")
@@ -28,13 +29,32 @@ def handle(call: Call, broker: Broker) -> Message:
     """Look every group's partitions up; one without a commit has offset -1. A group that is not there has none."""
     body = call.body
     if call.version < _MANY_GROUPS:
+        if not broker.coordinates(call, body.group_id):
+            return _refused(call)
         topics = _of_one_group(broker, body)
         return call.response(throttle_time_ms=0, topics=topics, error_code=ErrorCode.NONE)
     groups = [
         _Group(group_id=group.group_id, topics=_of_group(call, broker, group), error_code=ErrorCode.NONE)
+        if broker.coordinates(call, group.group_id)
+        else _Group(group_id=group.group_id, topics=[], error_code=ErrorCode.NOT_COORDINATOR)
         for group in body.groups
     ]
     return call.response(throttle_time_ms=0, groups=groups)
+
+
+def _refused(call: Call) -> Message:
+    """NOT_COORDINATOR of a request about one group, which before v2 each partition has to say."""
+    topics = []
+    if call.version < _ERROR_OF_ALL:
+        row = _Topic.OffsetFetchResponsePartition
+        topics = [
+            _Topic(
+                name=topic.name,
+                partitions=_partitions(row, {}, topic.name, topic.partition_indexes, ErrorCode.NOT_COORDINATOR),
+            )
+            for topic in call.body.topics
+        ]
+    return call.response(throttle_time_ms=0, topics=topics, error_code=ErrorCode.NOT_COORDINATOR)
 
 
 def _of_one_group(broker: Broker, body: Message) -> list[Message]:

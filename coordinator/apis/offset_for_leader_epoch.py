@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch (23): where the log of a leader epoch ends, for a consumer that checks its position (KIP-320).
 
-v2 leader epoch in request and answer; v3 replica id; v4 flexible. There is one epoch, which ends where the log does.
+v2 leader epoch in request and answer; v3 replica id; v4 flexible.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from kafka.protocol.consumer import OffsetForLeaderEpochRequest, OffsetForLeader
 
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.log import LEADER_EPOCH, NO_OFFSET
+from loadwise.coordinator.leader_epochs import EpochEnd
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
@@ -22,19 +22,17 @@ def handle(call: Call, broker: Broker) -> Message:
     for topic in call.body.topics:
         partitions = []
         for each in topic.partitions:
-            log = broker.topics.log(topic.topic, each.partition)
-            epoch, end_offset = -1, NO_OFFSET
-            if log is None:
+            partition = broker.topics.partition(topic.topic, each.partition)
+            end = EpochEnd()
+            if partition is None:
                 error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif each.current_leader_epoch > LEADER_EPOCH:
-                error = ErrorCode.UNKNOWN_LEADER_EPOCH
             else:
-                error = ErrorCode.NONE
-                if each.leader_epoch == LEADER_EPOCH:
-                    epoch, end_offset = LEADER_EPOCH, log.end_offset
+                error = partition.refusal(call.node_id, each.current_leader_epoch)
+                if error is ErrorCode.NONE:
+                    end = partition.log.epochs.end_of(each.leader_epoch, partition.log.end_offset)
             partitions.append(
                 _Topic.EpochEndOffset(
-                    error_code=error, partition=each.partition, leader_epoch=epoch, end_offset=end_offset
+                    error_code=error, partition=each.partition, leader_epoch=end.epoch, end_offset=end.end_offset
                 )
             )
         topics.append(_Topic(topic=topic.topic, partitions=partitions))

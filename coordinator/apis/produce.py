@@ -1,61 +1,76 @@
 """Produce (0): record batches into partitions.
 
-v3 record batches v2; v5 log start offset; v7 zstd; v8 error messages; v9 flexible; v10 new leader in the answer; v11
-and v12 transactions (KIP-890); v13 topics by id (KIP-516). acks=0 gets no answer at all, as in Kafka.
+v3 record batches v2; v5 log start offset; v7 zstd; v8 error messages; v9 flexible; v10 who leads now (KIP-951);
+v11 and v12 transactions (KIP-890); v13 topics by id (KIP-516). acks=0 gets no answer at all; an error then hangs up, so
+that the producer asks for metadata again, as in Kafka.
 """
 
 from __future__ import annotations
 
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
+from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
 from loadwise.coordinator.broker import Broker
-from loadwise.coordinator.calls import Call, Message, NoAnswer, Service
-from loadwise.coordinator.log import NO_OFFSET, Appended, PartitionLog
+from loadwise.coordinator.calls import Call, HangUp, Message, NoAnswer, Service
+from loadwise.coordinator.log import NO_OFFSET, Appended
+from loadwise.coordinator.replication import ReplicatedPartition
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
 _Topic = ProduceResponse.TopicProduceResponse
+_Partition = _Topic.PartitionProduceResponse
+_NEW_LEADERS = 10
 _BY_ID = 13
 
 
-def handle(call: Call, broker: Broker) -> Message | NoAnswer:
+def handle(call: Call, broker: Broker) -> Message | NoAnswer | HangUp:
     """Append every batch by itself; one that is refused does not touch the others."""
     body = call.body
+    failures = 0
     responses = []
+    moved: list[ReplicatedPartition] = []
     for topic_data in body.topic_data:
         by_id = call.version >= _BY_ID
         found = broker.topics.get_by_id(topic_data.topic_id) if by_id else broker.topics.get(topic_data.name)
         missing = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        logs = [] if found is None else found.partitions
+        there = [] if found is None else found.partitions
         partitions = []
         for data in topic_data.partition_data:
             if body.acks not in (-1, 0, 1):
                 appended = Appended(ErrorCode.INVALID_REQUIRED_ACKS)
             elif found is None:
                 appended = Appended(missing)
-            elif not 0 <= data.index < len(logs):
+            elif not 0 <= data.index < len(there):
                 appended = Appended(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            elif there[data.index].leader != call.node_id:
+                appended = Appended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                moved.append(there[data.index])
             elif data.records is None:
                 appended = Appended(ErrorCode.INVALID_RECORD, message="there is no record batch")
             else:
-                appended = _append(broker, logs[data.index], data.records)
-            partitions.append(_answer(data.index, appended))
+                appended = _append(broker, there[data.index], data.records)
+            row = _answer(data.index, appended)
+            if appended.error is ErrorCode.NOT_LEADER_OR_FOLLOWER and call.version >= _NEW_LEADERS:
+                row.current_leader = current_leader(_Partition.LeaderIdAndEpoch, moved[-1])
+            failures += appended.error is not ErrorCode.NONE
+            partitions.append(row)
         responses.append(_Topic(name=topic_data.name, topic_id=topic_data.topic_id, partition_responses=partitions))
     if body.acks == 0:
-        return NoAnswer()
-    return call.response(responses=responses, throttle_time_ms=0, node_endpoints=[])
+        return HangUp(f"{failures} partitions of a Produce with acks=0 failed") if failures else NoAnswer()
+    endpoints = node_endpoints(ProduceResponse.NodeEndpoint, broker, moved) if call.version >= _NEW_LEADERS else []
+    return call.response(responses=responses, throttle_time_ms=0, node_endpoints=endpoints)
 
 
-def _append(broker: Broker, log: PartitionLog, records: bytes) -> Appended:
-    appended = log.append(records)
+def _append(broker: Broker, partition: ReplicatedPartition, records: bytes) -> Appended:
+    appended = partition.log.append(records)
     if appended.size_bytes:
-        broker.fetches.grown(log, appended.size_bytes)
+        broker.fetches.grown(partition.log, appended.size_bytes)
     return appended
 
 
 def _answer(index: int, appended: Appended) -> Message:
     failed = appended.error is not ErrorCode.NONE
-    return _Topic.PartitionProduceResponse(
+    return _Partition(
         index=index,
         error_code=appended.error,
         base_offset=appended.base_offset,

@@ -108,9 +108,9 @@ def test_an_administrator_sees_and_changes_topics_and_groups(
     wanted = [ConsumerGroupTopicPartitions(group_id)]
     committed = admin.list_consumer_group_offsets(wanted)[group_id].result(30).topic_partitions
     assert sum(partition.offset for partition in committed) == 10
-    partition = TopicPartition(topic_name, 0)
+    partition = TopicPartition(topic_name, committed[0].partition)
     latest = admin.list_offsets({partition: OffsetSpec.latest()})[partition].result(30)
-    assert latest.offset == next(each.offset for each in committed if each.partition == 0)
+    assert latest.offset == committed[0].offset
     resource = ConfigResource(ResourceType.TOPIC, topic_name)
     assert admin.describe_configs([resource])[resource].result(30)["cleanup.policy"].value == "delete"
     assert len(admin.describe_cluster().result(30).nodes) == 1

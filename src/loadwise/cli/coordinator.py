@@ -21,6 +21,10 @@ def coordinator(
         list[str] | None,
         typer.Option(metavar="NAME:PARTITIONS", help="Make this topic at the start; may be given many times."),
     ] = None,
+    brokers: Annotated[int, typer.Option(min=1, help="How many brokers, each on a port of its own.")] = 1,
+    rack: Annotated[
+        list[str] | None, typer.Option(help="A rack; may be given many times, dealt out to the brokers in a circle.")
+    ] = None,
     allow_remote: Annotated[
         bool, typer.Option("--allow-remote", help="Listen on an address that other machines can reach.")
     ] = False,
@@ -32,9 +36,9 @@ def coordinator(
     ] = 0,
     auto_create_topics: Annotated[bool, typer.Option(help="Whether asking for a topic makes it.")] = True,
 ) -> None:
-    """Start a Kafka group coordinator for tests and demos: one broker, everything in memory, no security.
+    """Start a Kafka group coordinator for tests and demos: everything in memory, no security.
 
-    Prints one line with its address when clients can connect, and runs until SIGTERM or Ctrl-C.
+    Prints one line with its addresses when clients can connect, and runs until SIGTERM or Ctrl-C.
     """
     try:
         from loadwise.coordinator import BrokerSettings, Coordinator, CoordinatorError, GroupLimits, NotLoopbackError
@@ -47,6 +51,8 @@ def coordinator(
     try:
         broker = Coordinator(
             dict(_topic(each) for each in topic or ()),
+            brokers=brokers,
+            racks=rack or (),
             host=host,
             port=port,
             allow_remote=allow_remote,

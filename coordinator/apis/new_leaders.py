@@ -1,0 +1,21 @@
+"""No API of its own: how Produce and Fetch tell a client who leads a partition now (KIP-951)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from loadwise.coordinator.broker import Broker
+from loadwise.coordinator.calls import Message
+from loadwise.coordinator.replication import ReplicatedPartition
+
+
+def current_leader(row: Message, partition: ReplicatedPartition) -> Message:
+    """The leader and its epoch, as a ``LeaderIdAndEpoch`` of the response."""
+    return row(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
+
+
+def node_endpoints(row: Message, broker: Broker, partitions: Iterable[ReplicatedPartition]) -> list[Message]:
+    """The brokers that lead these partitions, as ``NodeEndpoint`` rows of the response, each once."""
+    leaders = sorted({partition.leader for partition in partitions})
+    nodes = [node for node in map(broker.cluster.node, leaders) if node is not None]
+    return [row(node_id=node.id, host=node.host, port=node.port, rack=node.rack) for node in nodes]

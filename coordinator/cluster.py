@@ -1,0 +1,160 @@
+"""The brokers of the cluster, and which of them does what: who holds a partition, who coordinates a group.
+
+All brokers are one process with one state; each is an address of its own, and answers only for what is its own, so that
+clients have to find their way as they do in a real cluster. Spreading mirrors Kafka's ``StripedReplicaPlacer``: leaders
+go round the racks, and a partition's replicas are in as many racks as there are. Groups go by the hash of their id to a
+partition of ``__consumer_offsets``, whose leader is their coordinator (``GroupCoordinatorService.partitionFor``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from loadwise.coordinator.errors import BadClusterError
+
+FIRST_NODE_ID = 1
+"""Id of the first broker; the others count up from it."""
+
+COORDINATOR_PARTITIONS = 50
+"""Partitions of ``__consumer_offsets`` (offsets.topic.num.partitions)."""
+
+_MOST_REPLICAS = 3
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """One broker as clients see it."""
+
+    id: int
+    rack: str | None
+    """Its broker.rack; None if it is in none."""
+    host: str = ""
+    """Host that clients are told to connect to; set when it listens."""
+    port: int = 0
+
+
+class Cluster:
+    """The brokers, and which of them coordinates which groups.
+
+    ``racks`` are dealt out to the brokers in a circle; none means that the brokers are in no rack. Raises
+    `BadClusterError` if there is no broker, or a rack without one.
+    """
+
+    def __init__(self, brokers: int = 1, racks: Sequence[str] = ()) -> None:
+        if brokers < 1:
+            raise BadClusterError(f"{brokers} brokers; a cluster has at least 1")
+        if len(racks) > brokers:
+            raise BadClusterError(f"{len(racks)} racks for {brokers} brokers; give at most one rack a broker")
+        self.nodes = tuple(
+            Node(FIRST_NODE_ID + index, racks[index % len(racks)] if racks else None) for index in range(brokers)
+        )
+        self._by_id = {node.id: node for node in self.nodes}
+        self._order = _by_turns(self.nodes)
+        self._coordinators = [self._order[index % brokers].id for index in range(COORDINATOR_PARTITIONS)]
+
+    @property
+    def controller(self) -> Node:
+        """The broker that clients are told is the controller; every broker does what a controller does."""
+        return self.nodes[0]
+
+    @property
+    def default_replication_factor(self) -> int:
+        """Replicas of a partition unless its creator says: on every broker, but no more than most clusters have."""
+        return min(len(self.nodes), _MOST_REPLICAS)
+
+    def node(self, node_id: int) -> Node | None:
+        """The broker of this id; None if there is none."""
+        return self._by_id.get(node_id)
+
+    def spread(self, partitions: int, factor: int, *, start: int = 0) -> list[tuple[int, ...]]:
+        """Who holds each of some partitions, the leader first; ``start`` says at which broker to begin.
+
+        ``factor`` is from 1 to the number of brokers. O(partitions * brokers).
+        """
+        order = self._order
+        return [
+            _replicas(_turned(order, start + index), factor, turn=(start + index) // len(order))
+            for index in range(partitions)
+        ]
+
+    def misplaced(self, replicas: Sequence[Sequence[int]], factor: int | None = None) -> str | None:
+        """What is wrong with a list of brokers a partition; None if partitions can be there.
+
+        ``factor`` is how many brokers each must have; None: as many as the first. Mirrors
+        ``ReplicationControlManager.validateManualPartitionAssignment``.
+        """
+        for number, each in enumerate(replicas):
+            factor = len(each) if factor is None else factor
+            unknown = [node_id for node_id in each if node_id not in self._by_id]
+            if not each:
+                return f"the brokers of new partition {number} are an empty list"
+            if unknown:
+                return f"new partition {number} is to be on brokers {unknown}, but there are only {list(self._by_id)}"
+            if len(set(each)) < len(each):
+                return f"new partition {number} is to be on one broker twice: {list(each)}"
+            if len(each) != factor:
+                return f"new partition {number} is to have {len(each)} replicas; the others have {factor}"
+        return None
+
+    def coordinator_of(self, group_id: str) -> Node:
+        """The broker that answers for a group."""
+        return self._by_id[self._coordinators[coordinator_partition(group_id)]]
+
+    def move_coordinator(self, group_id: str, to: int | None = None) -> int:
+        """Let another broker answer for a group, and for all groups of the same partition of ``__consumer_offsets``.
+
+        ``to`` None is the next broker. Answers with that partition's number. Raises `BadClusterError` if there is no
+        such broker.
+        """
+        partition = coordinator_partition(group_id)
+        if to is None:
+            after = self._coordinators[partition] - FIRST_NODE_ID + 1
+            to = self.nodes[after % len(self.nodes)].id
+        elif to not in self._by_id:
+            raise BadClusterError(f"there is no broker {to} to move the coordinator of group {group_id!r} to")
+        self._coordinators[partition] = to
+        return partition
+
+
+def coordinator_partition(group_id: str) -> int:
+    """The partition of ``__consumer_offsets`` that a group's records are in."""
+    value = _java_hash(group_id)
+    return 0 if value == -(2**31) else abs(value) % COORDINATOR_PARTITIONS  # Utils.abs: there is no -MIN_VALUE
+
+
+def _java_hash(text: str) -> int:
+    """Java's ``String.hashCode``, over UTF-16 units."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    return value - 2**32 if value >= 2**31 else value
+
+
+def _by_turns(nodes: Sequence[Node]) -> list[Node]:
+    """The brokers so that neighbours are in different racks as far as can be: one of each rack, then the next."""
+    racks: dict[str | None, list[Node]] = {}
+    for node in nodes:
+        racks.setdefault(node.rack, []).append(node)
+    return [node for turn in zip_longest(*racks.values()) for node in turn if node is not None]
+
+
+def _turned(order: Sequence[Node], start: int) -> list[Node]:
+    first = start % len(order)
+    return [*order[first:], *order[:first]]
+
+
+def _replicas(candidates: Sequence[Node], factor: int, turn: int) -> tuple[int, ...]:
+    """The leader is the first candidate; the followers change from turn to turn, so that they are spread too."""
+    leader, *others = candidates
+    followers = _turned(others, turn) if others else []
+    chosen = [leader]
+    for may_share_a_rack in (False, True):
+        racks = {node.rack for node in chosen}
+        for node in followers:
+            if len(chosen) < factor and node not in chosen and (may_share_a_rack or node.rack not in racks):
+                chosen.append(node)
+                racks.add(node.rack)
+    return tuple(node.id for node in chosen)
