@@ -4,7 +4,7 @@
 strategy                         owned partitions and their generation   user data
 ================================ ======================================= ==================================
 range, roundrobin                not said                                null
-sticky                           in the user data                        `StickyUserData`, null at first
+sticky, optimal                  in the user data                        `StickyUserData`, null at first
 cooperative-sticky               in the subscription                     `CooperativeStickyUserData`
 weighted                         in the user data                        `StickyUserData` with terms
 cooperative-weighted             in the subscription                     `CooperativeStickyUserData` with terms
@@ -30,7 +30,7 @@ from loadwise.protocol.user_data import CooperativeStickyUserData, MemberTerms, 
 
 log = logging.getLogger(__name__)
 
-_STICKY = frozenset({"sticky", "weighted"})
+_STICKY = frozenset({"sticky", "weighted", "optimal"})
 _WITH_TERMS = frozenset({"weighted"})
 
 

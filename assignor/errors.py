@@ -4,6 +4,7 @@
 
     AssignorError                 anything this package refuses
     ├── BadGroupError             the group as described cannot be: duplicate member, bad capacity, bad load
+    ├── GroupTooLargeError        the algorithm is for small groups only (names its ceiling)
     ├── BadCaseError              a case in JSON cannot be read (names the place in it)
     ├── UnknownStrategyError      no assignor has that name
     ├── MissingClientError        the optional client library is not installed (names the extra)
@@ -22,6 +23,10 @@ class AssignorError(Exception):
 
 class BadGroupError(AssignorError, ValueError):
     """The group as described cannot be; the message names the member or topic and what is wrong with it."""
+
+
+class GroupTooLargeError(AssignorError, ValueError):
+    """The algorithm is for small groups only; the message says up to which size, and what to use instead."""
 
 
 class BadCaseError(AssignorError, ValueError):

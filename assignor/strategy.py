@@ -32,6 +32,7 @@ STRATEGIES: dict[str, Strategy] = {
         Strategy("cooperative-sticky", "sticky", cooperative=True),
         Strategy("weighted", "weighted", cooperative=False),
         Strategy("cooperative-weighted", "weighted", cooperative=True),
+        Strategy("optimal", "optimal", cooperative=False),
     )
 }
 

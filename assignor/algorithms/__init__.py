@@ -1,10 +1,12 @@
 """The algorithms, each a module with one `Assignor`: pure functions of a `GroupSnapshot`.
 
-A new one is a module here and a line in `ALGORITHMS`; the contract tests pick it up from there.
+A new one is a module here and a line in `ALGORITHMS`; the contract tests pick it up from there. `ON_REQUEST` has those
+that nothing chooses by itself.
 """
 
 from __future__ import annotations
 
+from loadwise.assignor.algorithms.optimal import Optimal
 from loadwise.assignor.algorithms.range import Range
 from loadwise.assignor.algorithms.roundrobin import RoundRobin
 from loadwise.assignor.algorithms.sticky import Sticky
@@ -15,12 +17,16 @@ from loadwise.assignor.model import Assignor
 ALGORITHMS: dict[str, Assignor] = {
     assignor.name: assignor for assignor in (Range(), RoundRobin(), Sticky(), Weighted())
 }
-"""Every algorithm with its default parameters, by name."""
+"""Every algorithm that serves groups of any size, with its default parameters, by name."""
+
+ON_REQUEST: dict[str, Assignor] = {assignor.name: assignor for assignor in (Optimal(),)}
+"""Algorithms for small groups, used where they are named and nowhere else."""
 
 
 def algorithm(name: str) -> Assignor:
     """Look an algorithm up by its name. Raises `UnknownStrategyError`."""
+    there_are = ALGORITHMS | ON_REQUEST
     try:
-        return ALGORITHMS[name]
+        return there_are[name]
     except KeyError:
-        raise UnknownStrategyError(f"no algorithm is called {name!r}; there are {', '.join(ALGORITHMS)}") from None
+        raise UnknownStrategyError(f"no algorithm is called {name!r}; there are {', '.join(there_are)}") from None

@@ -33,11 +33,11 @@ class Group:
 
 @st.composite
 def groups(
-    draw: st.DrawFn, *, equal: bool | None = None, racks: bool = True, load: bool = True, most: int = 6
+    draw: st.DrawFn, *, equal: bool | None = None, racks: bool = True, load: bool = True, most: int = 6, size: int = 8
 ) -> Group:
     """A group with claims of every kind: right, stale, doubled, on topics left and on partitions that are gone."""
     known = draw(st.lists(st.sampled_from(TOPICS), unique=True, min_size=1))
-    partitions = {topic: draw(st.integers(0, 8)) for topic in known}
+    partitions = {topic: draw(st.integers(0, size)) for topic in known}
     ids = draw(
         st.lists(st.sampled_from([f"m{i}" for i in range(9)] + ["\uff5e", "\U0001f600"]), unique=True, max_size=most)
     )
@@ -73,3 +73,15 @@ def groups(
         if racks and draw(st.booleans())
         else None,
     )
+
+
+def value(assignment: Assignment) -> tuple[int, int, int]:
+    """What sticky keeps low, in this order: squared counts, rack mismatches, partitions taken from their owner."""
+    group = assignment.group
+    misplaced = 0
+    for row, owner in enumerate(assignment.owner.tolist()):
+        racks = None if group.partition_racks is None else group.partition_racks[row]
+        rack = group.member_rack[owner]
+        misplaced += racks is not None and racks.any() and rack >= 0 and not racks[rack]
+    taken = (group.owner >= 0) & (group.owner != assignment.owner)
+    return int((assignment.counts() ** 2).sum()), int(misplaced), int(taken.sum())

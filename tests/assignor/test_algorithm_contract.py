@@ -10,13 +10,14 @@ from group_strategies import Group, groups
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loadwise.assignor.algorithms import ALGORITHMS, algorithm
+from loadwise.assignor.algorithms import ALGORITHMS, ON_REQUEST, algorithm
 from loadwise.assignor.errors import UnknownStrategyError
 from loadwise.assignor.model import NOBODY, Assignor
 from loadwise.assignor.staging import stage
 from loadwise.assignor.strategy import STRATEGIES
 
-every_algorithm = pytest.mark.parametrize("assignor", ALGORITHMS.values(), ids=list(ALGORITHMS))
+EVERY = ALGORITHMS | ON_REQUEST
+every_algorithm = pytest.mark.parametrize("assignor", EVERY.values(), ids=list(EVERY))
 few = settings(max_examples=40, deadline=None)
 
 
@@ -63,7 +64,7 @@ def test_its_own_answer_is_what_it_answers_again(assignor: Assignor, group: Grou
     assert first.by_member() == again.by_member()
 
 
-@pytest.mark.parametrize("name", ["range", "roundrobin", "sticky"])
+@pytest.mark.parametrize("name", ["range", "roundrobin", "sticky", "optimal"])
 @few
 @given(group=groups())
 def test_staging_settles_in_two_rounds_and_never_doubles(name: str, group: Group) -> None:

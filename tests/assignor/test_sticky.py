@@ -1,55 +1,46 @@
-"""Sticky against an exact reference that we did not write: a minimum-cost flow by networkx."""
+"""Sticky against an exact reference: the minimum-cost flow by networkx that `Optimal` is."""
 
 from __future__ import annotations
 
-import networkx as nx
 import numpy as np
 import pytest
-from group_strategies import Group, groups
+from group_strategies import Group, groups, value
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from loadwise.assignor.algorithms import transport
+from loadwise.assignor.algorithms.optimal import Optimal
 from loadwise.assignor.algorithms.sticky import Sticky
-from loadwise.assignor.model import Assignment, GroupSnapshot, Member
-
-
-def value(assignment: Assignment) -> tuple[int, int, int]:
-    """What sticky keeps low, in this order: squared counts, rack mismatches, partitions taken from their owner."""
-    group = assignment.group
-    misplaced = 0
-    for row, owner in enumerate(assignment.owner.tolist()):
-        racks = None if group.partition_racks is None else group.partition_racks[row]
-        rack = group.member_rack[owner]
-        misplaced += racks is not None and racks.any() and rack >= 0 and not racks[rack]
-    taken = (group.owner >= 0) & (group.owner != assignment.owner)
-    return int((assignment.counts() ** 2).sum()), int(misplaced), int(taken.sum())
-
-
-def best_value(group: GroupSnapshot) -> tuple[int, int, int]:
-    graph = nx.DiGraph()
-    unit = group.size + 1
-    for row in range(group.size):
-        graph.add_edge("source", ("row", row), capacity=1, weight=0)
-        racks = None if group.partition_racks is None else group.partition_racks[row]
-        for member in group.subscribers(int(group.topic_of[row])).tolist():
-            rack = group.member_rack[member]
-            misplaced = racks is not None and racks.any() and rack >= 0 and not racks[rack]
-            taken = group.owner[row] not in (-1, member)
-            graph.add_edge(("row", row), member, capacity=1, weight=int(misplaced) * unit + int(taken))
-    for member in range(len(group.members)):
-        for count in range(group.size):
-            slot = ("slot", member, count)
-            graph.add_edge(member, slot, capacity=1, weight=(2 * count + 1) * unit**2)
-            graph.add_edge(slot, "sink", capacity=1, weight=0)
-    cost = nx.cost_of_flow(graph, nx.max_flow_min_cost(graph, "source", "sink")) if group.size else 0
-    return cost // unit**2, cost % unit**2 // unit, cost % unit
+from loadwise.assignor.model import GroupSnapshot, Member
 
 
 @settings(max_examples=60, deadline=None)
 @given(group=groups(most=5))
 def test_its_answer_is_the_best_there_is(group: Group) -> None:
     snapshot = group.snapshot()
-    assert value(Sticky().assign(snapshot)) == best_value(snapshot)
+    assert value(Sticky().assign(snapshot)) == value(Optimal().assign(snapshot))
+
+
+@settings(max_examples=15, deadline=None)
+@given(shape=st.sampled_from(["equal", "unequal", "racks"]), seed=st.integers(0, 10**6))
+def test_its_answer_is_the_best_there_is_for_larger_groups(shape: str, seed: int) -> None:
+    snapshot = larger(shape, np.random.default_rng(seed))
+    assert value(Sticky().assign(snapshot)) == value(Optimal().assign(snapshot))
+
+
+def larger(shape: str, rng: np.random.Generator) -> GroupSnapshot:
+    """About 100 partitions on 4 to 12 members, owned by the first members in no good order."""
+    topics = {f"t{number}": int(rng.integers(1, 40)) for number in range(6)}
+    count = int(rng.integers(4, 13))
+    owners = rng.integers(0, count // 2 + 1, 40)  # the others are new
+    people = []
+    for number in range(count):
+        wanted = list(topics) if shape == "equal" else [t for t in topics if rng.random() < 0.6] or ["t0"]
+        owned = {t: np.flatnonzero(owners[: topics[t]] == number).tolist() for t in wanted}
+        rack = f"r{rng.integers(3)}" if shape == "racks" else None
+        people.append(Member(id=f"m{number}", topics=wanted, owned=owned, generation=1, rack=rack))
+    racks = {t: [[f"r{rack}" for rack in rng.permutation(3)[:2]] for _ in range(n)] for t, n in topics.items()}
+    return GroupSnapshot.of(people, topics, racks=racks if shape == "racks" else None)
 
 
 def members(count: int, topics: list[str]) -> list[Member]:

@@ -121,3 +121,11 @@ main()
     refused = without_kafka_python("--bootstrap-servers=127.0.0.1:9", "--group=g")
     assert refused.returncode == 1
     assert refused.stderr.startswith("loadwise compare: kafka-python is not installed; get it with: pip install")
+
+
+def test_an_assignor_for_small_groups_says_so_beyond_its_ceiling(tmp_path: Path) -> None:
+    loads = tmp_path / "loads.csv"
+    loads.write_text("topic,partition,load\n" + "".join(f"t,{number},1\n" for number in range(5001)))
+    result = run("--loads", loads, "--members", "2", "--assignor", "optimal")
+    assert result.exit_code == 1
+    assert "loadwise compare: optimal takes up to 10,000 partitions x members" in result.output

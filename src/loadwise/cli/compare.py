@@ -13,7 +13,7 @@ import typer
 
 import loadwise
 from loadwise.assignor.algorithms import ALGORITHMS
-from loadwise.assignor.errors import MissingClientError, UnknownStrategyError
+from loadwise.assignor.errors import GroupTooLargeError, MissingClientError, UnknownStrategyError
 from loadwise.compare.columns import COLUMNS, best
 from loadwise.compare.comparison import Comparison, assignor_named
 from loadwise.compare.comparison import compare as compare_assignors
@@ -91,7 +91,7 @@ def compare(
     except BadInputError as error:
         typer.echo(f"loadwise compare: {error}", err=True)
         raise typer.Exit(2) from error
-    except (CompareError, MissingClientError) as error:
+    except (CompareError, MissingClientError, GroupTooLargeError) as error:
         typer.echo(f"loadwise compare: {error}", err=True)
         raise typer.Exit(1) from error
     if html is not None:

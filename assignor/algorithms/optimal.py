@@ -1,0 +1,96 @@
+"""Optimal: what `Sticky` aims at, solved as a minimum-cost flow by networkx; exact, slow, for small groups only.
+
+It shares no code with `Sticky` and says what the best answer is: it is the reference that `Sticky` is tested against,
+and a way to check an answer by hand. Partitions flow to members at a price for each one that changes its owner, a
+higher one for each that is read from another rack, and from members into slots, the k-th of which costs the highest
+price times 2k + 1: so the sum of squared counts comes first, rack mismatches second, what is moved third. Which of
+several best answers it gives is networkx's choice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from loadwise.assignor.errors import GroupTooLargeError, MissingClientError
+from loadwise.assignor.model import NOBODY, Assignment, Bools, GroupSnapshot, Ints
+
+MOST_CELLS = 10_000
+"""Partitions times members that `Optimal` still takes, in a second or two at worst: 1,000 partitions x 10 members."""
+
+
+@dataclass(frozen=True, slots=True)
+class Optimal:
+    """``optimal``: exactly what ``sticky`` aims at, for groups of up to `MOST_CELLS` partitions x members."""
+
+    @property
+    def name(self) -> str:
+        """``optimal``."""
+        return "optimal"
+
+    def assign(self, group: GroupSnapshot) -> Assignment:
+        """Answer the best assignment.
+
+        Raises `GroupTooLargeError` beyond `MOST_CELLS`, `MissingClientError` without networkx.
+        """
+        cells = group.size * len(group.members)
+        if cells > MOST_CELLS:
+            raise GroupTooLargeError(
+                f"optimal takes up to {MOST_CELLS:,} partitions x members, and this group has {group.size:,} x"
+                f" {len(group.members):,}; use sticky, which answers the same at any size"
+            )
+        owner = np.full(group.size, NOBODY, np.int32)
+        if cells:
+            alike = _alike(group)
+            for rows, taken in zip(alike, _flows(group, alike), strict=True):
+                owner[rows] = np.repeat(np.arange(len(taken)), taken)
+        return Assignment(group, owner)
+
+
+def _alike(group: GroupSnapshot) -> list[Ints]:
+    """Rows that no cost tells apart, ascending: same subscribers, same racks, same owner."""
+    traits = [group.class_of, group.owner]
+    if group.partition_racks is not None:
+        traits += list(group.partition_racks.T.astype(np.int32))
+    _, kind = np.unique(np.column_stack(traits), axis=0, return_inverse=True)
+    return [np.flatnonzero(kind.reshape(-1) == number) for number in range(int(kind.max()) + 1)]
+
+
+def _flows(group: GroupSnapshot, alike: list[Ints]) -> list[Ints]:
+    """How many of each kind of rows every member gets, int64[M] a kind."""
+    try:
+        import networkx as nx  # noqa: PLC0415 (an optional package, and half a second: only who asks for it pays)
+    except ImportError as error:
+        raise MissingClientError(
+            "the assignor 'optimal' needs networkx; install it with: pip install 'loadwise[optimal]'"
+        ) from error
+    members = range(len(group.members))
+    rack_price = group.size + 1  # above what all moves together can cost
+    slot_price = rack_price * (group.size + 1)
+    graph = nx.MultiDiGraph()
+    graph.add_node("sink", demand=group.size)
+    reach = [0] * len(members)
+    for kind, rows in enumerate(alike):
+        graph.add_node(("kind", kind), demand=-len(rows))
+        away, owner = _away(group, int(rows[0])), int(group.owner[rows[0]])
+        for member in group.subscribers(int(group.topic_of[rows[0]])).tolist():
+            price = rack_price * int(away[member]) + int(owner not in (NOBODY, member))
+            graph.add_edge(("kind", kind), ("member", member), capacity=len(rows), weight=price)
+            reach[member] += len(rows)
+    for member in members:
+        for slot in range(reach[member]):
+            graph.add_edge(("member", member), "sink", capacity=1, weight=(2 * slot + 1) * slot_price)
+    _, flow = nx.network_simplex(graph)
+    return [
+        np.array([sum(flow["kind", kind].get(("member", member), {}).values()) for member in members], np.int64)
+        for kind in range(len(alike))
+    ]
+
+
+def _away(group: GroupSnapshot, row: int) -> Bools:
+    """bool[M]: who would read this partition from another rack (KIP-881)."""
+    if group.partition_racks is None or not group.partition_racks[row].any():
+        return np.zeros(len(group.members), bool)
+    away: Bools = (group.member_rack >= 0) & ~group.partition_racks[row, group.member_rack]
+    return away
