@@ -21,6 +21,8 @@ from loadwise.coordinator.errors import (
     BadTopicError,
     CoordinatorError,
     MissingLibraryError,
+    NoSuchGroupError,
+    NoSuchMemberError,
     NotLoopbackError,
     NotRunningError,
 )
@@ -48,6 +50,8 @@ __all__ = [
     "Faults",
     "GroupLimits",
     "MissingLibraryError",
+    "NoSuchGroupError",
+    "NoSuchMemberError",
     "NotLoopbackError",
     "NotRunningError",
     "ThreadedCoordinator",

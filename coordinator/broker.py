@@ -93,6 +93,12 @@ class Broker:
         self._pass_on(self.groups.expire(now_ms))
         return self._take_answers()
 
+    def operate(self, operation: Callable[[Groups, int], Iterable[Reply]], now_ms: int) -> list[Answer]:
+        """Let something that no client asked for happen to the groups; it is given them and the time."""
+        self.now_ms = now_ms
+        self._pass_on(operation(self.groups, now_ms))
+        return self._take_answers()
+
     def forget(self, token: Token) -> None:
         """The client that waited is gone. A parked join stays, as in Kafka: only its session ends a member."""
         self.fetches.forget(token)

@@ -34,11 +34,14 @@ from loadwise.coordinator.effects import (
     Reply,
     ReplyBody,
     SyncReply,
+    Transition,
 )
 from loadwise.coordinator.events import (
     NO_MEMBER_ID,
     Delete,
     Event,
+    ExpireSession,
+    ForceRebalance,
     Heartbeat,
     Join,
     Leave,
@@ -175,6 +178,12 @@ class ClassicGroup:
                 self._on_leave(event)
             case Delete():
                 self._on_delete(event)
+            case ExpireSession():
+                if event.member_id in self.members:
+                    self._end_session(event.member_id)
+            case ForceRebalance():
+                if self.members:
+                    self._rebalance("it was asked for")
             case Tick():
                 pass
             case _:
@@ -245,7 +254,7 @@ class ClassicGroup:
             case _:
                 # A leader that joins a stable group asks for a rebalance, as when a topic has more partitions now.
                 self._update_member(member, event)
-                self._rebalance()
+                self._rebalance(f"{member.member_id} joined again{'' if unchanged else ' with another subscription'}")
 
     def _add_member(self, event: Join, member_id: str) -> None:
         if self._initial_remaining_ms is not None:
@@ -260,7 +269,7 @@ class ClassicGroup:
         if self.leader is None:
             self.leader = member_id
         self._pending_joins.pop(member_id, None)
-        self._rebalance()
+        self._rebalance(f"{member_id} joined")
 
     def _update_member(self, member: ClassicMember, event: Join) -> None:
         self._answer_join(member, JoinReply(error=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id))
@@ -278,6 +287,7 @@ class ClassicGroup:
         match self.state:
             case GroupState.STABLE if self._elected_protocol() == self.protocol_name:
                 self._append_record()
+                self._enter(GroupState.STABLE, f"static member {member.instance_id} came back as {member.member_id}")
                 # Before v9 the answer names the old leader, even if that is whom the member replaces: the restarted
                 # leader then takes itself for a follower and leaves the assignment alone.
                 is_leader = self.leader == member.member_id
@@ -287,10 +297,10 @@ class ClassicGroup:
                     reply = self._joined(member, with_members=False, leader=old_leader)
                 self._answer_join(member, reply)
             case GroupState.STABLE:
-                self._rebalance()
+                self._rebalance(f"static member {member.instance_id} came back with other protocols")
             case GroupState.COMPLETING_REBALANCE:
                 # The leader may have assigned to the old id already, so the new one would get nothing.
-                self._prepare_rebalance()
+                self._prepare_rebalance(f"static member {member.instance_id} came back as {member.member_id}")
             case _:
                 self._complete_join_if_all_joined()
 
@@ -332,13 +342,25 @@ class ClassicGroup:
 
     # ---- rebalancing ----
 
-    def _rebalance(self) -> None:
+    def _enter(self, state: GroupState, reason: str) -> None:
+        before, self.state = self.state, state
+        self._effects.append(
+            Transition(
+                before=before.value,
+                after=state.value,
+                generation=self.generation,
+                members=len(self.members),
+                reason=reason,
+            )
+        )
+
+    def _rebalance(self, reason: str) -> None:
         if self.state is GroupState.PREPARING_REBALANCE:
             self._complete_join_if_all_joined()
         else:
-            self._prepare_rebalance()
+            self._prepare_rebalance(reason)
 
-    def _prepare_rebalance(self) -> None:
+    def _prepare_rebalance(self, reason: str) -> None:
         for member in self.members.values():
             if self.state is GroupState.COMPLETING_REBALANCE:
                 member.assignment = b""
@@ -351,9 +373,9 @@ class ClassicGroup:
             self._initial_remaining_ms = max(self._rebalance_timeout_ms() - delay, 0)
             self._joined_since_delay = False
             self._join_deadline_ms = self._now_ms + delay
-            self.state = GroupState.PREPARING_REBALANCE
+            self._enter(GroupState.PREPARING_REBALANCE, reason)
         else:
-            self.state = GroupState.PREPARING_REBALANCE
+            self._enter(GroupState.PREPARING_REBALANCE, reason)
             if self._all_joined():
                 self._complete_join()
             else:
@@ -378,9 +400,9 @@ class ClassicGroup:
     def _complete_join(self) -> None:
         self._join_deadline_ms = None
         self._initial_remaining_ms = None
-        for member in list(self.members.values()):
-            if member.join_token is None and member.instance_id is None:
-                self._remove(member.member_id)
+        late = [each for each in self.members.values() if each.join_token is None and each.instance_id is None]
+        for member in late:
+            self._remove(member.member_id)
         if self.members and not self._elect_leader_who_joined():
             # Only static members are left and none has come: wait on, until one does or their sessions end.
             self._join_deadline_ms = self._now_ms + self._rebalance_timeout_ms()
@@ -389,11 +411,12 @@ class ClassicGroup:
         self._pending_syncs.clear()
         if not self.members:
             self.protocol_name = None
-            self.state = GroupState.EMPTY
+            self._enter(GroupState.EMPTY, "no member is left")
             self._append_record()
             return
         self.protocol_name = self._elected_protocol()
-        self.state = GroupState.COMPLETING_REBALANCE
+        missed = f", without {', '.join(member.member_id for member in late)}" if late else ""
+        self._enter(GroupState.COMPLETING_REBALANCE, f"all joined, {self.protocol_name} was chosen{missed}")
         for member in self.members.values():
             self._answer_join(member, self._joined(member, with_members=member.member_id == self.leader))
             self._restart_session(member)
@@ -449,7 +472,7 @@ class ClassicGroup:
             assignments = dict(event.assignments)
             for each in self.members.values():
                 each.assignment = assignments.get(each.member_id, b"")
-            self.state = GroupState.STABLE
+            self._enter(GroupState.STABLE, f"{self.leader} brought the assignment")
             self._append_record()
             for each in self.members.values():
                 if self._answer_sync(each, self._synced(each)):
@@ -490,8 +513,9 @@ class ClassicGroup:
             return
         leavers = [Left(*leaver, self._let_go(leaver)) for leaver in event.leavers]
         self._reply(event.token, LeaveReply(leavers=leavers))
-        if any(left.error is ErrorCode.NONE for left in leavers) and self.state is not GroupState.EMPTY:
-            self._rebalance()
+        gone = [left.instance_id or left.member_id for left in leavers if left.error is ErrorCode.NONE]
+        if gone and self.state is not GroupState.EMPTY:
+            self._rebalance(f"{', '.join(gone)} left")
 
     def _let_go(self, leaver: Leaver) -> ErrorCode:
         member_id = leaver.member_id
@@ -513,7 +537,7 @@ class ClassicGroup:
             error = ErrorCode.NON_EMPTY_GROUP
         else:
             error = ErrorCode.NONE
-            self.state = GroupState.DEAD
+            self._enter(GroupState.DEAD, "it was deleted")
             self._pending_joins.clear()
             self._effects.append(Append(GroupTombstone(group_id=self.group_id)))
         self._reply(event.token, DeleteReply(error=error))
@@ -531,19 +555,23 @@ class ClassicGroup:
             if member.waits:
                 member.session_deadline_ms = None  # the answer that it waits for starts its session again
             elif member.member_id in self.members:
-                self._remove(member.member_id)
-                if self.state is GroupState.PREPARING_REBALANCE:
-                    self._complete_join_without_the_expired()
-                else:
-                    self._prepare_rebalance()
+                self._end_session(member.member_id)
         if self._sync_deadline_ms is not None and self._sync_deadline_ms <= now:
             self._sync_deadline_ms = None
             if self._pending_syncs:
-                for member_id in list(self._pending_syncs):
+                late = sorted(self._pending_syncs)
+                for member_id in late:
                     self._remove(member_id)
-                self._prepare_rebalance()
+                self._prepare_rebalance(f"{', '.join(late)} did not sync in time")
         if self._join_deadline_ms is not None and self._join_deadline_ms <= now:
             self._on_join_deadline()
+
+    def _end_session(self, member_id: str) -> None:
+        self._remove(member_id)
+        if self.state is GroupState.PREPARING_REBALANCE:
+            self._complete_join_without_the_expired()
+        else:
+            self._prepare_rebalance(f"the session of {member_id} expired")
 
     def _complete_join_without_the_expired(self) -> None:
         # Unlike a leave, an expiry ends even the delay of an empty group's first rebalance, as in Kafka.

@@ -98,4 +98,20 @@ class Append:
     record: Record
 
 
-Effect: TypeAlias = Reply | Append
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transition:
+    """The group passed from one state to another: for its history and the log, no client hears of it."""
+
+    before: str
+    """The state as DescribeGroups and ListGroups call it."""
+    after: str
+    """The new state; the same one where a static member took its old place again."""
+    generation: int
+    """Generation, or epoch, after it."""
+    members: int
+    """How many members there are after it."""
+    reason: str
+    """What happened, for people."""
+
+
+Effect: TypeAlias = Reply | Append | Transition

@@ -5,18 +5,23 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.broker import Broker, BrokerSettings
+from loadwise.coordinator.clock import Clock
 from loadwise.coordinator.cluster import Cluster
+from loadwise.coordinator.control import ClockControl, GroupControl
 from loadwise.coordinator.errors import BadTopicError, NotLoopbackError, NotRunningError
 from loadwise.coordinator.faults import Faults
 from loadwise.coordinator.server import Server, ServerLimits
 
 _THREAD_TIMEOUT_S = 30
+
+T = TypeVar("T")
 
 
 class Coordinator:
@@ -56,10 +61,15 @@ class Coordinator:
         self._advertised = (advertised_host, advertised_port)
         self._limits = limits
         self._server: Server | None = None
+        self._clock = Clock(_monotonic_ms)
         self.broker = Broker(SERVICES, settings, cluster=Cluster(brokers, racks))
         """The state behind the server; to be touched from the server's own loop only."""
         self.faults = Faults({service.api.name for service in SERVICES.values()})
         """What is to go wrong, and when: ``coordinator.faults.answer("Heartbeat", error="REBALANCE_IN_PROGRESS")``."""
+        self.groups = GroupControl(self._running, _at_once)
+        """Kick a member, end its session, force a rebalance."""
+        self.clock = ClockControl(self._clock, self._running, _at_once)
+        """Freeze, step and resume the coordinator's clock."""
         for name, partitions in (topics or {}).items():
             self.create_topic(name, partitions)
 
@@ -103,10 +113,15 @@ class Coordinator:
         """The same coordinator for code without a loop: ``with Coordinator(...).in_thread() as coordinator``."""
         return ThreadedCoordinator(self)
 
+    def _running(self) -> Server:
+        if self._server is None:
+            raise NotRunningError("the coordinator does not run: enter it first")
+        return self._server
+
     async def start(self) -> None:
         """Listen. `bootstrap_servers` is known after this."""
         # Clients ask for the address as soon as they can connect, but not before this task goes on.
-        server = Server(self.broker, self._limits, self.faults)
+        server = Server(self.broker, self._clock, self._limits, self.faults)
         bound = await server.start(*self._listen)
         self._server = server
         host, port = self._advertised
@@ -144,6 +159,10 @@ class ThreadedCoordinator:
         self._started = threading.Event()
         self._failure: BaseException | None = None
         self._thread: threading.Thread | None = None
+        self.groups = GroupControl(coordinator._running, self._on_its_thread)
+        """Kick a member, end its session, force a rebalance."""
+        self.clock = ClockControl(coordinator._clock, coordinator._running, self._on_its_thread)
+        """Freeze, step and resume the coordinator's clock."""
 
     @property
     def bootstrap_servers(self) -> str:
@@ -157,13 +176,15 @@ class ThreadedCoordinator:
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
         """Make a topic. Raises `BadTopicError` if it is there already or cannot be."""
-        if self._loop is None:
-            raise NotRunningError("the coordinator does not run: enter it with `with` first")
+        self._on_its_thread(lambda: self._coordinator.create_topic(name, partitions))
 
-        async def create() -> None:
-            self._coordinator.create_topic(name, partitions)
+    def move_leader(self, topic: str, partition: int, to: int | None = None) -> None:
+        """Let another replica lead a partition; see `Coordinator.move_leader`."""
+        self._on_its_thread(lambda: self._coordinator.move_leader(topic, partition, to))
 
-        asyncio.run_coroutine_threadsafe(create(), self._loop).result(_THREAD_TIMEOUT_S)
+    def move_coordinator(self, group_id: str, to: int | None = None) -> None:
+        """Let another broker coordinate a group; see `Coordinator.move_coordinator`."""
+        self._on_its_thread(lambda: self._coordinator.move_coordinator(group_id, to))
 
     def start(self) -> None:
         """Start the thread and wait until the coordinator listens. Raises what starting it raised."""
@@ -191,6 +212,15 @@ class ThreadedCoordinator:
     ) -> None:
         self.stop()
 
+    def _on_its_thread(self, action: Callable[[], T]) -> T:
+        if self._loop is None:
+            raise NotRunningError("the coordinator does not run: enter it with `with` first")
+
+        async def act() -> T:
+            return action()
+
+        return asyncio.run_coroutine_threadsafe(act(), self._loop).result(_THREAD_TIMEOUT_S)
+
     def _run(self) -> None:
         try:
             asyncio.run(self._serve())
@@ -205,6 +235,14 @@ class ThreadedCoordinator:
             self._stopping = asyncio.Event()
             self._started.set()
             await self._stopping.wait()
+
+
+def _monotonic_ms() -> int:
+    return int(time.monotonic() * 1000)
+
+
+def _at_once(action: Callable[[], T]) -> T:
+    return action()
 
 
 def _is_loopback(host: str) -> bool:

@@ -8,6 +8,8 @@
     ├── BadTopicError             a topic that was asked for cannot be
     ├── BadFaultError             a fault that was asked for cannot be
     ├── BadClusterError           brokers that cannot be, or a broker, topic or replica that is not there
+    ├── NoSuchGroupError          a group that is to be acted on is not there
+    ├── NoSuchMemberError         a member that is to be acted on is not there
     └── NotRunningError           asked for something that only a running coordinator has
 """
 
@@ -36,6 +38,14 @@ class BadFaultError(CoordinatorError, ValueError):
 
 class BadClusterError(CoordinatorError, ValueError):
     """Brokers cannot be so, or are asked for something that they do not have; the message names it."""
+
+
+class NoSuchGroupError(CoordinatorError, LookupError):
+    """There is no such group; the message names those that there are."""
+
+
+class NoSuchMemberError(CoordinatorError, LookupError):
+    """The group has no such member; the message names those that it has."""
 
 
 class NotRunningError(CoordinatorError, RuntimeError):

@@ -107,4 +107,16 @@ class Tick:
     """Nothing happened but time: whatever is due takes effect."""
 
 
-Event: TypeAlias = Join | Sync | Heartbeat | Leave | Delete | Tick
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpireSession:
+    """A test says that a member's session is over, whatever the clock says."""
+
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForceRebalance:
+    """A test wants all members to join again."""
+
+
+Event: TypeAlias = Join | Sync | Heartbeat | Leave | Delete | Tick | ExpireSession | ForceRebalance

@@ -22,8 +22,21 @@ from loadwise.coordinator.effects import (
     Reply,
     ReplyBody,
     SyncReply,
+    Transition,
 )
-from loadwise.coordinator.events import NO_MEMBER_ID, Delete, Event, Heartbeat, Join, Leave, Sync, Tick
+from loadwise.coordinator.events import (
+    NO_MEMBER_ID,
+    Delete,
+    Event,
+    ExpireSession,
+    ForceRebalance,
+    Heartbeat,
+    Join,
+    Leave,
+    Sync,
+    Tick,
+)
+from loadwise.coordinator.history import History
 from loadwise.coordinator.journal import Journal
 from loadwise.coordinator.offsets import CommittedOffset, Offsets, Partition
 from loadwise.coordinator.records import GroupRecord, GroupTombstone, OffsetRecord, OffsetTombstone, Record
@@ -47,6 +60,8 @@ class Groups:
         self.offsets = Offsets()
         self.journal = Journal()
         """The records that were appended; replaying them rebuilds this object."""
+        self.history = History()
+        """How groups came to be what they are; not kept by the journal."""
         self._groups: dict[str, ClassicGroup] = {}
         self._deadlines: Deadlines[str] = Deadlines()
 
@@ -93,7 +108,7 @@ class Groups:
             effects = group.handle(event, now_ms)
             if not any(isinstance(effect, Append) for effect in effects):
                 effects.insert(0, Append(group.record() if not group.members else _empty(group_id)))
-            return self._carry_out(group, effects)
+            return self._carry_out(group, effects, now_ms)
         return []
 
     def expire(self, now_ms: int) -> list[Reply]:
@@ -141,13 +156,21 @@ class Groups:
     def reload(self, group_id: str, now_ms: int) -> list[Reply]:
         """Rebuild a group from its records, as when another broker takes it over; who waits is told."""
         group = self._groups[group_id]
-        replies = self._carry_out(group, group.unload())
+        replies = self._carry_out(group, group.unload(), now_ms)
         record = self.journal.group(group_id)
         if record is None:
             rebuilt = ClassicGroup(group_id, self.limits)
         else:
             rebuilt = ClassicGroup.replay(record, now_ms, self.limits)
         self._groups[group_id] = rebuilt
+        moved = Transition(
+            before=group.state.value,
+            after=rebuilt.state.value,
+            generation=rebuilt.generation,
+            members=len(rebuilt.members),
+            reason="another broker coordinates it now",
+        )
+        self.history.add(group_id, moved, now_ms)
         self._deadlines.set(group_id, rebuilt.next_deadline_ms)
         return replies
 
@@ -187,18 +210,20 @@ class Groups:
             error = ErrorCode.NOT_COORDINATOR
         elif group_id not in self._groups:
             error = ErrorCode.GROUP_ID_NOT_FOUND if isinstance(event, Delete) else ErrorCode.UNKNOWN_MEMBER_ID
-        if error is ErrorCode.NONE or isinstance(event, Tick):
+        if error is ErrorCode.NONE or isinstance(event, Tick | ExpireSession | ForceRebalance):
             return None
         return Reply(event.token, _refused(event, error))
 
     def _run(self, group: ClassicGroup, event: Event, now_ms: int) -> list[Reply]:
-        return self._carry_out(group, group.handle(event, now_ms))
+        return self._carry_out(group, group.handle(event, now_ms), now_ms)
 
-    def _carry_out(self, group: ClassicGroup, effects: Sequence[Effect]) -> list[Reply]:
+    def _carry_out(self, group: ClassicGroup, effects: Sequence[Effect], now_ms: int) -> list[Reply]:
         replies = []
         for effect in effects:
             if isinstance(effect, Append):
                 self._append(effect.record)
+            elif isinstance(effect, Transition):
+                self.history.add(group.group_id, effect, now_ms)
             else:
                 replies.append(effect)
         alive = group.group_id in self._groups

@@ -6,15 +6,17 @@ everything passes as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Answer, Call, HangUp
 from loadwise.coordinator.deadlines import Deadlines
+from loadwise.coordinator.effects import Reply
 from loadwise.coordinator.events import Token
 from loadwise.coordinator.faults import Action, AnswerError, Delay, Disconnect, Drop, Faults
+from loadwise.coordinator.groups import Groups
 from loadwise.coordinator.refusals import refusal
 from loadwise.coordinator.subjects import subject_of
 
@@ -62,6 +64,10 @@ class Interference:
             else:
                 answers.append(late.answer)
         return answers
+
+    def operate(self, operation: Callable[[Groups, int], Iterable[Reply]], now_ms: int) -> list[Answer]:
+        """Let something that no client asked for happen to the groups."""
+        return self._passed(self.broker.operate(operation, now_ms), now_ms)
 
     def forget(self, token: Token) -> None:
         """The client that waited is gone."""

@@ -1,4 +1,4 @@
-"""The asyncio server around the broker: the only sockets, one for each broker of the cluster, and the only clock.
+"""The asyncio server around the broker: the only sockets, one for each broker of the cluster; reads the clock.
 
 One request of a connection is handled at a time, the next when it is answered (Kafka mutes the channel meanwhile), so
 answers go out in the order of the requests. A peer that sends bytes which are no request loses its connection, with one
@@ -10,22 +10,26 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import count
 
 from loadwise.coordinator.apis import api_versions
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp, NoAnswer
+from loadwise.coordinator.clock import Clock
+from loadwise.coordinator.effects import Reply
 from loadwise.coordinator.events import Token
 from loadwise.coordinator.faults import Faults
+from loadwise.coordinator.groups import Groups
 from loadwise.coordinator.interference import Interference
 from loadwise.protocol.errors import MalformedBytesError, UnsupportedVersionError
 from loadwise.protocol.frames import MAX_FRAME_BYTES, FrameSplitter
 from loadwise.protocol.messages import decode_request, encode_response, frame_body, served
 
 log = logging.getLogger("loadwise.coordinator")
+group_log = logging.getLogger("loadwise.coordinator.groups")
 
 _READ_AHEAD_BYTES = 1024 * 1024
 
@@ -43,9 +47,12 @@ class ServerLimits:
 class Server:
     """Listens, and carries requests to the broker and answers back."""
 
-    def __init__(self, broker: Broker, limits: ServerLimits | None = None, faults: Faults | None = None) -> None:
+    def __init__(
+        self, broker: Broker, clock: Clock, limits: ServerLimits | None = None, faults: Faults | None = None
+    ) -> None:
         self.broker = broker
         self.limits = limits or ServerLimits()
+        self._clock = clock
         self._apis = served(service.api for service in broker.services.values())
         self._broker = Interference(broker, faults or Faults({api.name for api in self._apis.values()}))
         self._tokens = count(1)
@@ -82,8 +89,7 @@ class Server:
         """Close the listeners and every connection."""
         for listener in self._servers:
             listener.close()
-        if self._timer is not None:
-            self._timer.cancel()
+        self._disarm()
         self._all_gone.clear()
         for connection in list(self._connections):
             connection.abort()
@@ -95,7 +101,7 @@ class Server:
 
     def carry_on(self) -> None:
         """Send what became due because somebody changed the broker's state from outside."""
-        self._deliver(self._broker.expire(self._now_ms()))
+        self._deliver(self._broker.expire(self._clock.now_ms()))
         self._run()
 
     # ---- what connections tell ----
@@ -132,7 +138,35 @@ class Server:
         token = connection.token = next(self._tokens)
         self._waiting[token] = connection
         call = Call(token, request, f"/{connection.host}", connection.node_id)
-        self._deliver(self._broker.receive(call, self._now_ms()), connection)
+        self._deliver(self._broker.receive(call, self._clock.now_ms()), connection)
+
+    # ---- what a test wants ----
+
+    def operate(self, operation: Callable[[Groups, int], Iterable[Reply]]) -> None:
+        """Let something that no client asked for happen to the groups; it is given them and the time."""
+        self._deliver(self._broker.operate(operation, self._clock.now_ms()))
+        self._run()
+
+    def freeze(self) -> None:
+        """Stop the clock: nothing happens by time alone any more."""
+        self._clock.freeze()
+        self._disarm()
+
+    def resume(self) -> None:
+        """Let the clock run on."""
+        self._clock.resume()
+        self._disarm()
+        self._arm()
+
+    def step(self, ms: int) -> None:
+        """Set the clock forward, with everything on the way happening at its own time."""
+        end_ms = self._clock.now_ms() + ms
+        while (deadline_ms := self._broker.next_deadline_ms) is not None and deadline_ms <= end_ms:
+            self._clock.advance_to(deadline_ms)
+            self._deliver(self._broker.expire(self._clock.now_ms()))
+        self._clock.advance_to(end_ms)
+        self._disarm()
+        self._run()
 
     # ---- answers and time ----
 
@@ -153,27 +187,39 @@ class Server:
         # A loop, not recursion: the answer to one connection may let another go on.
         while self._ready:
             self._ready.popleft().handle_waiting()
+        self._log_transitions()
         self._arm()
-
-    def _now_ms(self) -> int:
-        assert self._loop is not None
-        return int(self._loop.time() * 1000)
 
     def _arm(self) -> None:
         """Let the timer fire at the next deadline, or before: then it is armed again."""
         assert self._loop is not None
         deadline_ms = self._broker.next_deadline_ms
-        if deadline_ms is None or (self._armed_ms is not None and self._armed_ms <= deadline_ms):
+        if (
+            self._clock.is_frozen
+            or deadline_ms is None
+            or (self._armed_ms is not None and self._armed_ms <= deadline_ms)
+        ):
             return
         if self._timer is not None:
             self._timer.cancel()
         self._armed_ms = deadline_ms
         # A loop's clock is finer than our milliseconds: a little late, so that the deadline has come then.
-        self._timer = self._loop.call_at((deadline_ms + 1) / 1000, self._on_timer)
+        delay_ms = deadline_ms + 1 - self._clock.now_ms()
+        self._timer = self._loop.call_later(max(delay_ms, 0) / 1000, self._on_timer)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._armed_ms = None
 
     def _on_timer(self) -> None:
         self._timer = self._armed_ms = None
         self.carry_on()
+
+    def _log_transitions(self) -> None:
+        for moment in self.broker.groups.history.take_unlogged():
+            fields = {"group_id": moment.group_id, "at_ms": moment.at_ms, **asdict(moment.transition)}
+            group_log.info("%(group_id)s: %(before)s -> %(after)s: %(reason)s", fields, extra=fields)
 
 
 class Connection(asyncio.Protocol):

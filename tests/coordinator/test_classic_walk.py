@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from loadwise.coordinator.classic import ClassicGroup, GroupLimits, GroupState
-from loadwise.coordinator.effects import Append, JoinReply, Reply
+from loadwise.coordinator.effects import Append, JoinReply, Reply, Transition
 from loadwise.coordinator.events import (
     NO_MEMBER_ID,
     Delete,
     Event,
+    ExpireSession,
+    ForceRebalance,
     Heartbeat,
     Join,
     Leave,
@@ -49,6 +51,7 @@ class Walk(RuleBasedStateMachine):
         self.waiting: set[int] = set()
         self.ids: list[str] = ["never-given-out"]
         self.generation = 0
+        self.told_state = GroupState.EMPTY.value
         self.kept: Record = self.group.record()
 
     # ---- what may happen ----
@@ -136,6 +139,17 @@ class Walk(RuleBasedStateMachine):
     def delete(self, really: int) -> None:
         if really == 0:
             self._handle(Delete(token=self._token()))
+
+    @rule(data=st.data())
+    def a_session_is_ended(self, data: st.DataObject) -> None:
+        member_id = data.draw(st.sampled_from(self.ids))
+        self._handle(ExpireSession(member_id=member_id))
+        assert member_id not in self.group.members
+
+    @rule(forced=st.integers(0, 2))
+    def a_rebalance_is_forced(self, forced: int) -> None:
+        if forced == 0:
+            self._handle(ForceRebalance())
 
     @rule(step=st.sampled_from([1, 9, 30, 200, 4000]))
     def time_goes_on(self, step: int) -> None:
@@ -253,6 +267,10 @@ class Walk(RuleBasedStateMachine):
                     if isinstance(body, JoinReply) and body.error is ErrorCode.NONE:
                         assert body.generation == self.group.generation
                         assert body.member_id in self.group.members
+                case Transition(before=before, after=after):
+                    assert before == self.told_state
+                    self.told_state = after
+        assert self.told_state == self.group.state.value, "a transition was not told"
         assert self.group.generation >= self.generation, "the generation fell"
         self.generation = self.group.generation
 
