@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from itertools import count
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from kafka_process import KafkaNotInstalledError, running_kafka
 
 from loadwise.coordinator import Coordinator, ThreadedCoordinator
 
-# No test asserts a time: an example that is slow on a busy machine is no failure.
-settings.register_profile("loadwise", deadline=None)
+# No test asserts a time: examples that are slow on a busy machine are no failure.
+settings.register_profile("loadwise", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("loadwise")
 
 _numbers = count(1)

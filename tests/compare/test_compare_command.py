@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
+from topics import WAIT_S
 from typer.testing import CliRunner
 
 from loadwise.assignor.algorithms import ALGORITHMS
@@ -115,7 +116,7 @@ main()
 
     def without_kafka_python(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", code, "compare", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=False)
 
     assert without_kafka_python("--scenario=zipf", "--json").returncode == 0
     refused = without_kafka_python("--bootstrap-servers=127.0.0.1:9", "--group=g")

@@ -10,6 +10,7 @@ from typing import Any
 from kafka.protocol.consumer import FetchRequest, HeartbeatRequest, HeartbeatResponse, JoinGroupRequest
 from kafka.protocol.producer import ProduceRequest
 from record_batches import batch
+from topics import WAIT_S
 
 from loadwise.coordinator import Coordinator
 
@@ -31,7 +32,7 @@ class Peer:
         self.writer.write(bytes(request.encode(header=True, framed=True)))
 
     async def read(self, response: Any, version: int) -> Any:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WAIT_S):
             (size,) = struct.unpack(">i", await self.reader.readexactly(4))
             return response.decode(await self.reader.readexactly(size), version=version, header=True)
 
@@ -40,7 +41,7 @@ class Peer:
         return await self.read(response, request.API_VERSION)
 
     async def is_hung_up_on(self) -> bool:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WAIT_S):
             try:
                 return await self.reader.read() == b""
             except ConnectionResetError:
@@ -78,14 +79,14 @@ def produce(acks: int = 1) -> Any:
     )
 
 
-def join(group_id: str, session_timeout_ms: int = 200) -> Any:
+def join(group_id: str, member_id: str = "", session_timeout_ms: int = 60_000) -> Any:
     protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"")
     return JoinGroupRequest(
         version=3,
         group_id=group_id,
         session_timeout_ms=session_timeout_ms,
-        rebalance_timeout_ms=10_000,
-        member_id="",
+        rebalance_timeout_ms=60_000,
+        member_id=member_id,
         protocol_type="consumer",
         protocols=[protocol],
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from topics import WAIT_S
 
 from loadwise.coordinator import Coordinator
 
@@ -20,7 +21,7 @@ def consumer(coordinator: Coordinator, **options: Any) -> AIOKafkaConsumer:
         auto_offset_reset="earliest",
         enable_auto_commit=False,
         heartbeat_interval_ms=100,
-        session_timeout_ms=1500,
+        session_timeout_ms=30_000,
         **options,
     )
 
@@ -33,7 +34,7 @@ async def produce(coordinator: Coordinator, count: int, **options: Any) -> None:
 
 async def take(client: AIOKafkaConsumer, count: int) -> list[int]:
     values: list[int] = []
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(WAIT_S):
         while len(values) < count:
             for records in (await client.getmany(timeout_ms=500, max_records=count - len(values))).values():
                 values += [int(record.value) for record in records]
@@ -52,7 +53,7 @@ async def test_a_group_resumes_where_it_committed() -> None:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(WAIT_S):
         while not condition():  # noqa: ASYNC110  (the client tells nobody when its assignment changes)
             await asyncio.sleep(0.02)
 

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 from kafka import KafkaConsumer
+from topics import WAIT_S
 from typer.testing import CliRunner
 
 from loadwise.cli import app
@@ -29,7 +30,7 @@ def test_it_says_where_it_listens_and_stops_cleanly(stop: signal.Signals) -> Non
             host, port = ready[1].split(":")
             with socket.create_connection((host, int(port))) as still_connected:
                 process.send_signal(stop)
-                assert process.wait(30) == 0
+                assert process.wait(WAIT_S) == 0
                 assert still_connected.recv(1) == b""
             assert process.stdout.read() == ""
         finally:

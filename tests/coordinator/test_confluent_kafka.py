@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec, ResourceType
+from topics import WAIT_S
 
 from loadwise.coordinator import ThreadedCoordinator
 
@@ -19,7 +20,7 @@ def consumer(coordinator: ThreadedCoordinator, group_id: str, topic: str, **opti
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
         "heartbeat.interval.ms": 100,
-        "session.timeout.ms": 2000,
+        "session.timeout.ms": 30_000,
         "topic.metadata.refresh.interval.ms": 500,
     }
     client = Consumer(defaults | {name.replace("_", "."): value for name, value in options.items()})
@@ -33,11 +34,11 @@ def produce(coordinator: ThreadedCoordinator, topic: str, count: int, **options:
     failures: list[object] = []
     for number in range(count):
         producer.produce(topic, b"%d" % number, on_delivery=lambda error, _: failures.append(error) if error else None)
-    assert producer.flush(30) == 0
+    assert producer.flush(WAIT_S) == 0
     assert failures == []
 
 
-def take(client: Consumer, count: int, within_s: float = 30) -> list[int]:
+def take(client: Consumer, count: int, within_s: float = WAIT_S) -> list[int]:
     deadline = time.monotonic() + within_s
     values: list[int] = []
     while len(values) < count:
@@ -72,7 +73,7 @@ def test_members_share_and_take_over(
     members = [consumer(coordinator, group_id, topic_name, partition_assignment_strategy=strategy) for _ in range(2)]
 
     def until(counts: list[int]) -> None:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + WAIT_S
         while [len(member.assignment()) for member in members] != counts:
             assert time.monotonic() < deadline, [member.assignment() for member in members]
             for member in members:
@@ -90,29 +91,29 @@ def test_an_administrator_sees_and_changes_topics_and_groups(
     coordinator: ThreadedCoordinator, topic_name: str, group_id: str
 ) -> None:
     admin = AdminClient({"bootstrap.servers": coordinator.bootstrap_servers})
-    admin.create_topics([NewTopic(topic_name, 2, 1)])[topic_name].result(30)
+    admin.create_topics([NewTopic(topic_name, 2, 1)])[topic_name].result(WAIT_S)
     with pytest.raises(KafkaException, match="exists already"):
-        admin.create_topics([NewTopic(topic_name, 2, 1)])[topic_name].result(30)
-    admin.create_partitions([NewPartitions(topic_name, 3)])[topic_name].result(30)
-    assert len(admin.list_topics(topic_name, timeout=30).topics[topic_name].partitions) == 3
+        admin.create_topics([NewTopic(topic_name, 2, 1)])[topic_name].result(WAIT_S)
+    admin.create_partitions([NewPartitions(topic_name, 3)])[topic_name].result(WAIT_S)
+    assert len(admin.list_topics(topic_name, timeout=WAIT_S).topics[topic_name].partitions) == 3
     produce(coordinator, topic_name, 10)
     member = consumer(coordinator, group_id, topic_name)
     take(member, 10)
     member.commit(asynchronous=False)
-    described = admin.describe_consumer_groups([group_id])[group_id].result(30)
+    described = admin.describe_consumer_groups([group_id])[group_id].result(WAIT_S)
     assert (described.state.name, len(described.members)) == ("STABLE", 1)
     assert len(described.members[0].assignment.topic_partitions) == 3
     member.close()
-    listed = admin.list_consumer_groups().result(30).valid
+    listed = admin.list_consumer_groups().result(WAIT_S).valid
     assert group_id in {group.group_id for group in listed}
     wanted = [ConsumerGroupTopicPartitions(group_id)]
-    committed = admin.list_consumer_group_offsets(wanted)[group_id].result(30).topic_partitions
+    committed = admin.list_consumer_group_offsets(wanted)[group_id].result(WAIT_S).topic_partitions
     assert sum(partition.offset for partition in committed) == 10
     partition = TopicPartition(topic_name, committed[0].partition)
-    latest = admin.list_offsets({partition: OffsetSpec.latest()})[partition].result(30)
+    latest = admin.list_offsets({partition: OffsetSpec.latest()})[partition].result(WAIT_S)
     assert latest.offset == committed[0].offset
     resource = ConfigResource(ResourceType.TOPIC, topic_name)
-    assert admin.describe_configs([resource])[resource].result(30)["cleanup.policy"].value == "delete"
-    assert len(admin.describe_cluster().result(30).nodes) == 1
-    admin.delete_consumer_groups([group_id])[group_id].result(30)
-    admin.delete_topics([topic_name])[topic_name].result(30)
+    assert admin.describe_configs([resource])[resource].result(WAIT_S)["cleanup.policy"].value == "delete"
+    assert len(admin.describe_cluster().result(WAIT_S).nodes) == 1
+    admin.delete_consumer_groups([group_id])[group_id].result(WAIT_S)
+    admin.delete_topics([topic_name])[topic_name].result(WAIT_S)

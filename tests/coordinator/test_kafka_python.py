@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from kafka import ConsumerRebalanceListener, KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewPartitions, NewTopic
-from polled import Polled, polled, settle
+from polled import Polled, know, polled, settle
 from topics import WAIT_S
 
 from loadwise.coordinator import ThreadedCoordinator
@@ -22,7 +22,7 @@ POLL_MS = 1000
 
 
 def consumer(coordinator: ThreadedCoordinator, group_id: str, *topics: str, **options: Any) -> KafkaConsumer:
-    return KafkaConsumer(
+    client = KafkaConsumer(
         *topics,
         bootstrap_servers=coordinator.bootstrap_servers,
         group_id=group_id,
@@ -30,6 +30,9 @@ def consumer(coordinator: ThreadedCoordinator, group_id: str, *topics: str, **op
         enable_auto_commit=False,
         **options,
     )
+    if topics:
+        know(client)
+    return client
 
 
 def take(client: KafkaConsumer, count: int, within_s: float = WAIT_S) -> list[int]:
@@ -68,6 +71,7 @@ from kafka import KafkaConsumer
 servers, group, topic = sys.argv[1:]
 client = KafkaConsumer(topic, bootstrap_servers=servers, group_id=group, auto_offset_reset="earliest",
                        session_timeout_ms=1500, heartbeat_interval_ms=300)
+client.partitions_for_topic(topic)  # known before it joins, or it joins twice and may lose the second
 while not client.poll(1000):
     pass
 print("reads", flush=True)

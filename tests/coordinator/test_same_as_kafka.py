@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from kafka.protocol import admin, consumer, metadata, producer
 from record_batches import batch
+from topics import WAIT_S
 
 from loadwise.coordinator import ThreadedCoordinator
 
@@ -23,7 +24,7 @@ class Session:
 
     def __init__(self, bootstrap_servers: str) -> None:
         host, _, port = bootstrap_servers.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=10)
+        self.socket = socket.create_connection((host, int(port)), timeout=WAIT_S)
         self.group = f"group-{uuid.uuid4()}"
         self.topic = f"topic-{uuid.uuid4()}"
         self.ids: list[str] = []
@@ -50,8 +51,8 @@ class Session:
         fields: dict[str, Any] = {
             "version": 9,
             "group_id": self.group,
-            "session_timeout_ms": 6000,
-            "rebalance_timeout_ms": 6000,
+            "session_timeout_ms": 60_000,
+            "rebalance_timeout_ms": 60_000,
             "protocol_type": "consumer",
             "protocols": [row(name="range", metadata=b"m")],
             "reason": None,
@@ -138,13 +139,13 @@ class Session:
             assignments=[],
             configs=[],
         )
-        request = admin.CreateTopicsRequest(version=7, topics=[row], timeout_ms=10_000)
+        request = admin.CreateTopicsRequest(version=7, topics=[row], timeout_ms=60_000)
         return int(self.ask(request, admin.CreateTopicsResponse).topics[0].error_code)
 
     def wait_for_topic(self) -> None:
         topic = metadata.MetadataRequest.MetadataRequestTopic(name=self.topic, topic_id=None)
         request = metadata.MetadataRequest(version=12, topics=[topic], allow_auto_topic_creation=False)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + WAIT_S
         while self.ask(request, metadata.MetadataResponse).topics[0].error_code:
             assert time.monotonic() < deadline
 
@@ -152,7 +153,7 @@ class Session:
         topic = producer.ProduceRequest.TopicProduceData
         data = topic(name=self.topic, partition_data=[topic.PartitionProduceData(index=0, records=records)])
         request = producer.ProduceRequest(
-            version=9, transactional_id=None, acks=acks, timeout_ms=10_000, topic_data=[data]
+            version=9, transactional_id=None, acks=acks, timeout_ms=60_000, topic_data=[data]
         )
         reply = self.ask(request, producer.ProduceResponse).responses[0].partition_responses[0]
         return reply.error_code, reply.base_offset

@@ -16,7 +16,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, Met
 from peers import Peer, answers, beat, fetch, join, produce
 from record_batches import batch
 
-from loadwise.coordinator import BrokerSettings, Coordinator, GroupLimits
+from loadwise.coordinator import Coordinator
 from loadwise.coordinator.apis import heartbeat, metadata
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Service
@@ -139,18 +139,17 @@ async def test_a_failure_of_ours_closes_one_connection(
 
 
 async def test_an_answer_to_a_connection_that_is_gone_is_dropped() -> None:
-    settings = BrokerSettings(groups=GroupLimits(initial_rebalance_delay_ms=100))
-    async with Coordinator(topics={"t": 1}, settings=settings) as coordinator:
-        waits = await Peer.connect(coordinator)
-        waits.send(join("g"))
-        stays = await Peer.connect(coordinator)
-        while coordinator.broker.groups.get("g") is None:
-            assert await answers(stays)
-        await waits.close()
-        joined = await stays.ask(join("g"), JoinGroupResponse)
-        assert (joined.error_code, joined.generation_id) == (0, 1)
+    async with Coordinator(topics={"t": 1}) as coordinator:
+        stays, waits = await Peer.connect(coordinator), await Peer.connect(coordinator)
+        first = await stays.ask(join("g"), JoinGroupResponse)
         group = coordinator.broker.groups.get("g")
         assert group is not None
+        waits.send(join("g"))  # answered once the first has joined again
+        while len(group.members) < 2:
+            assert await answers(stays)
+        await waits.close()
+        joined = await stays.ask(join("g", first.member_id), JoinGroupResponse)
+        assert (joined.error_code, joined.generation_id) == (0, 2)
         assert len(group.members) == 2, "only its session ends a member"
         await stays.close()
 

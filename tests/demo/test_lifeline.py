@@ -8,6 +8,8 @@ import textwrap
 import time
 from collections.abc import Callable
 
+from topics import WAIT_S
+
 from loadwise.demo.process import child
 
 PARENT = """
@@ -16,11 +18,11 @@ from loadwise.demo.process import child
 
 async def main():
     # It says that it runs, and nothing after that: writing to a closed pipe would end it as well.
-    sleep = "print('up', flush=True); import time; time.sleep(60)"
+    sleep = "print('up', flush=True); import time; time.sleep(600)"
     async with child("sleeper", "loadwise.demo.lifeline", "timeit", "-n1", "-r1", sleep) as sleeper:
         await anext(sleeper.lines())
         print(sleeper.pid, flush=True)
-        await asyncio.sleep(60)
+        await asyncio.sleep(600)
 
 asyncio.run(main())
 """
@@ -37,7 +39,7 @@ def alive(pid: int) -> bool:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + WAIT_S
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -54,7 +56,7 @@ def test_a_child_ends_with_a_parent_that_is_killed() -> None:
 
 
 async def test_a_child_that_does_not_listen_is_killed_with_its_own_children() -> None:
-    stubborn = "import subprocess, time; print(subprocess.Popen(['sleep', '60']).pid, flush=True); time.sleep(60)"
+    stubborn = "import subprocess, time; print(subprocess.Popen(['sleep', '600']).pid, flush=True); time.sleep(600)"
     async with child("stubborn", "timeit", "-n1", "-r1", stubborn) as process:
         grandchild = int(await anext(process.lines()))
         await process.close(grace_s=0.1)

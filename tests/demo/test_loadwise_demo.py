@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from topics import WAIT_S
 
 
 @contextmanager
@@ -39,7 +40,7 @@ def processes_of(topic: str) -> dict[int, str]:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + WAIT_S
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -72,7 +73,7 @@ def test_it_leaves_no_process_behind(blow: signal.Signals, status: int, tmp_path
         topic = topic_of(demo)
         wait_until(lambda: len(processes_of(topic)) == 5)  # the coordinator and four members
         demo.send_signal(blow)
-        output, _ = demo.communicate(timeout=60)
+        output, _ = demo.communicate(timeout=WAIT_S)
         assert demo.returncode == status, output
         if blow == signal.SIGINT:
             assert processes_of(topic) == {}, "gone before the demo itself is"
@@ -85,7 +86,7 @@ def test_it_fails_when_a_member_dies_and_says_which(tmp_path: Path) -> None:
         wait_until(lambda: len(processes_of(topic)) == 5)
         victim = next(pid for pid, command in processes_of(topic).items() if "--client-id=2-aiokafka" in command)
         os.kill(victim, signal.SIGKILL)
-        output, _ = demo.communicate(timeout=60)
+        output, _ = demo.communicate(timeout=WAIT_S)
     assert demo.returncode == 1
     assert "sticky: member 2 (aiokafka)" in output
     assert "was killed by signal 9" in output

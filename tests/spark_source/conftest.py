@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from topics import WAIT_S
 
 import loadwise
 
@@ -57,7 +58,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     gateway = SparkContext._gateway
     gateway.shutdown()
     gateway.proc.stdin.close()
-    gateway.proc.wait(30)
+    gateway.proc.wait(WAIT_S)
     SparkContext._gateway = SparkContext._jvm = None
 
 
@@ -84,7 +85,7 @@ class Topic:
                 value = b"v" * (number % 50)
                 producer.produce(self.name, value, key, partition, **more)
                 self.written.append((key, value, partition))
-        assert producer.flush(30) == 0
+        assert producer.flush(WAIT_S) == 0
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from topics import WAIT_S
 
 ERROR = "loadwise.spark_source.errors.MissingDependencyError: "
 
@@ -13,7 +14,7 @@ ERROR = "loadwise.spark_source.errors.MissingDependencyError: "
 def last_line(missing: str, program: str) -> str:
     """The last line of what Python says about a program where a library is not installed."""
     program = f"import sys; sys.modules[{missing!r}] = None\n{program}"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=WAIT_S)
     assert done.returncode == 1, done.stderr
     return done.stderr.splitlines()[-1]
 

@@ -7,6 +7,7 @@ import time
 
 import pytest
 from confluent_kafka import Producer
+from topics import WAIT_S
 
 from loadwise.coordinator import Coordinator
 from loadwise.spark_source.errors import DataLossError, OffsetsUnavailableError, OptionError
@@ -38,7 +39,7 @@ def test_moments(topic):
     for second in (10, 20, 30):
         producer.produce(topic.name, b"v", partition=0, timestamp=second * 1000)
     producer.produce(topic.name, b"v", partition=1, timestamp=15_000)
-    assert producer.flush(10) == 0
+    assert producer.flush(WAIT_S) == 0
     assert ranges(topic, startingTimestamp=15_000) == [(0, 1, 3), (1, 0, 1)]
     assert ranges(topic, endingTimestamp=20_000) == [(0, 0, 1), (1, 0, 1)]  # none so young: up to the end
     by_partition = offsets(topic, 20_001, 0)
@@ -106,4 +107,4 @@ def test_brokers_that_do_not_answer_are_named(topic_name):
     assert address in str(refused.value)
     assert "kafka.default.api.timeout.ms" in str(refused.value)
     assert "\n" not in str(refused.value)
-    assert time.monotonic() - before < 30, "the answer must not take Kafka's own minute"
+    assert time.monotonic() - before < 55, "the answer must not take Kafka's own minute"

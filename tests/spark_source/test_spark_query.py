@@ -14,6 +14,7 @@ pytest.importorskip("pyspark", reason="needs PySpark: pip install 'loadwise[spar
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql.functions import spark_partition_id
 from pyspark.sql.types import _parse_datatype_json_string
+from topics import WAIT_S
 
 from loadwise.spark_source.source import planned
 
@@ -86,7 +87,7 @@ def test_nulls_headers_and_timestamps(spark, topic):
 
     producer = Producer({"bootstrap.servers": topic.bootstrap_servers})
     producer.produce(topic.name, None, None, 0, timestamp=moment)
-    producer.flush(10)
+    assert producer.flush(WAIT_S) == 0
     first, second = read(spark, topic, includeHeaders="true").orderBy("offset").collect()
     assert [(header.key, None if header.value is None else bytes(header.value)) for header in first.headers] == headers
     assert (second.key, second.value, second.headers) == (None, None, None)

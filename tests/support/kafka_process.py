@@ -19,7 +19,7 @@ from pathlib import Path
 
 VERSION = "4.3.1"
 POM = Path(__file__).with_name("pom.xml")
-START_TIMEOUT_S = 90
+START_TIMEOUT_S = 240
 SETTINGS = {
     "process.roles": "broker,controller",
     "node.id": "1",

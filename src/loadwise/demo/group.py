@@ -14,8 +14,8 @@ from loadwise.demo.messages import Assigned, Generation, Order, Processed, Ready
 from loadwise.demo.process import Child, children
 
 TICK_S = 0.1
-_READY_S = 30.0
-_SETTLE_S = 30.0
+_READY_S = 120.0
+_SETTLE_S = 120.0
 
 KAFKA_PYTHON = "kafka-python"
 AIOKAFKA = "aiokafka"

@@ -12,12 +12,21 @@ import pytest
 from polled import know
 from topics import WAIT_S
 
-from loadwise.assignor.clients import aiokafka, kafka_python
+from loadwise.assignor.clients import aiokafka, aiokafka_lag, kafka_python, kafka_python_lag
 
-QUICK = {"heartbeat_interval_ms": 100, "session_timeout_ms": 6000, "enable_auto_commit": False}
-"""A member learns of a rebalance by its heartbeat."""
+QUICK = {"heartbeat_interval_ms": 100, "session_timeout_ms": 30_000, "enable_auto_commit": False}
+"""A member learns of a rebalance by its heartbeat; none is evicted because the machine is slow."""
 
 Owned = set[tuple[str, int]]
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A consumer waits for its first reading of the lag however slow the machine is: no test sees it join without."""
+    monkeypatch.setattr(kafka_python, "FIRST_READING_S", WAIT_S)
+    monkeypatch.setattr(aiokafka, "FIRST_READING_S", WAIT_S)
+    monkeypatch.setattr(kafka_python_lag, "_TIMEOUT_MS", int(1000 * WAIT_S))
+    monkeypatch.setattr(aiokafka_lag, "_TIMEOUT_S", WAIT_S)
 
 
 async def eventually(condition: Callable[[], bool], timeout_s: float = WAIT_S) -> None:

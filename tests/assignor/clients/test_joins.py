@@ -9,7 +9,7 @@ from topics import WAIT_S
 
 from loadwise.assignor.clients.kafka_python import kafka_consumer
 
-SETTINGS = {"heartbeat_interval_ms": 100, "session_timeout_ms": 6000, "enable_auto_commit": False}
+SETTINGS = {"heartbeat_interval_ms": 100, "session_timeout_ms": 30_000, "enable_auto_commit": False}
 
 
 def ours(**config):

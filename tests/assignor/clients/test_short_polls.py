@@ -2,6 +2,8 @@
 
 import time
 
+from topics import WAIT_S
+
 from loadwise.assignor.clients.kafka_python import kafka_consumer
 
 
@@ -13,7 +15,7 @@ def test_kafka_python(coordinator, group_id, topic_name):
         topic_name, group_id=group_id, bootstrap_servers=coordinator.bootstrap_servers, assignor="range"
     )
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + WAIT_S
         while len(consumer.assignment()) < 4:
             assert time.monotonic() < deadline, "the member has no partitions and sends no heartbeats"
             consumer.poll(timeout_ms=1)
