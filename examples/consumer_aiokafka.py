@@ -5,6 +5,7 @@ python examples/consumer_aiokafka.py flights --bootstrap-servers localhost:9092 
 
 import argparse
 import asyncio
+import sys
 import time
 
 from aiokafka import ConsumerRebalanceListener
@@ -32,7 +33,8 @@ async def main() -> None:
     options.add_argument("--group", default="loadwise-example")
     options.add_argument("--assignor", default="weighted", choices=EAGER)
     options.add_argument("--capacity", type=float, default=1.0, help="what this consumer can do, next to the others")
-    options.add_argument("--seconds", type=float, default=30.0, help="how long to run")
+    options.add_argument("--seconds", type=float, default=30.0, help="how long to run...")
+    options.add_argument("--records", type=int, default=sys.maxsize, help="... unless so many have come before")
     given = options.parse_args()
 
     # Everything but assignor and capacity is aiokafka's own: credentials go here too.
@@ -47,7 +49,7 @@ async def main() -> None:
     records = 0
     async with consumer:
         end = time.monotonic() + given.seconds
-        while time.monotonic() < end:
+        while records < given.records and time.monotonic() < end:
             for batch in (await consumer.getmany(timeout_ms=500)).values():
                 records += len(batch)
         decisions = consumer.assignor.participant

@@ -4,6 +4,7 @@ python examples/consumer_kafka_python.py flights --bootstrap-servers localhost:9
 """
 
 import argparse
+import sys
 import time
 
 from kafka import ConsumerRebalanceListener
@@ -29,7 +30,8 @@ def main() -> None:
     options.add_argument("--group", default="loadwise-example")
     options.add_argument("--assignor", default="weighted", choices=STRATEGIES)
     options.add_argument("--capacity", type=float, default=1.0, help="what this consumer can do, next to the others")
-    options.add_argument("--seconds", type=float, default=30.0, help="how long to run")
+    options.add_argument("--seconds", type=float, default=30.0, help="how long to run...")
+    options.add_argument("--records", type=int, default=sys.maxsize, help="... unless so many have come before")
     given = options.parse_args()
 
     # Everything but assignor and capacity is kafka-python's own: credentials go here too.
@@ -44,7 +46,7 @@ def main() -> None:
     with consumer:
         consumer.subscribe([given.topic], listener=Announce())
         end = time.monotonic() + given.seconds
-        while time.monotonic() < end:
+        while records < given.records and time.monotonic() < end:
             for batch in consumer.poll(timeout_ms=500).values():
                 records += len(batch)
         decisions = consumer.assignor.participant

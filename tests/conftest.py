@@ -38,6 +38,16 @@ def apache_kafka() -> Iterator[str]:
         pytest.skip(str(error))
 
 
+@pytest.fixture(scope="session", params=["loadwise", pytest.param("apache", marks=pytest.mark.kafka)])
+def broker(request: pytest.FixtureRequest) -> str:
+    """The address of our coordinator, then that of a real Apache Kafka: for tests that hold on both."""
+    if request.param == "loadwise":
+        running: ThreadedCoordinator = request.getfixturevalue("coordinator")
+        return running.bootstrap_servers
+    address: str = request.getfixturevalue("apache_kafka")
+    return address
+
+
 @pytest.fixture
 def topic_name() -> str:
     """The name of a topic that nobody made yet; ``coordinator.create_topic(topic_name, partitions)`` makes it."""

@@ -28,13 +28,6 @@ from loadwise.compare.live import members_of, racks_of, read_group
 RECORDS = (40, 30, 20, 10, 0, 0)
 
 
-@pytest.fixture(params=["loadwise", pytest.param("apache", marks=pytest.mark.kafka)])
-def broker(request: pytest.FixtureRequest) -> str:
-    if request.param == "loadwise":
-        return str(request.getfixturevalue("coordinator").bootstrap_servers)
-    return str(request.getfixturevalue("apache_kafka"))
-
-
 @pytest.fixture
 def topic(broker: str) -> str:
     """Six partitions with so many records."""

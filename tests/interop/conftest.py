@@ -1,4 +1,4 @@
-"""The brokers that the interop tests run against, and members of groups as programs of their own."""
+"""Members of groups as programs of their own."""
 
 from __future__ import annotations
 
@@ -16,24 +16,12 @@ from pathlib import Path
 import pytest
 from kafka_process import KafkaNotInstalledError, jars
 
-from loadwise.coordinator import ThreadedCoordinator
-
 HERE = Path(__file__).resolve().parent
 JAVA_ASSIGNORS = {
     "range": "RangeAssignor",
     "roundrobin": "RoundRobinAssignor",
     "cooperative-sticky": "CooperativeStickyAssignor",
 }
-
-
-@pytest.fixture(scope="session", params=["loadwise", "apache"])
-def broker(request: pytest.FixtureRequest) -> str:
-    """The bootstrap address of our coordinator, then of a real Apache Kafka."""
-    if request.param == "loadwise":
-        coordinator: ThreadedCoordinator = request.getfixturevalue("coordinator")
-        return coordinator.bootstrap_servers
-    address: str = request.getfixturevalue("apache_kafka")
-    return address
 
 
 @pytest.fixture(scope="session")

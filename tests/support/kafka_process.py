@@ -12,6 +12,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -61,8 +62,11 @@ def _from_jars() -> Iterator[str]:
     classpath = f"{jars()}/*"
     java = shutil.which("java")
     assert java is not None
-    port, controller = _free_port(), _free_port()
-    with tempfile.TemporaryDirectory(prefix="apache-kafka-") as folder:
+    with (
+        _reserved_port() as port,
+        _reserved_port() as controller,
+        tempfile.TemporaryDirectory(prefix="apache-kafka-") as folder,
+    ):
         listener = f"PLAINTEXT://127.0.0.1:{port}"
         settings = SETTINGS | {
             "listeners": f"{listener},CONTROLLER://127.0.0.1:{controller}",
@@ -106,7 +110,11 @@ def jars() -> Path:
             done = subprocess.run([maven, "-q", "-B", *goal], cwd=fetched, capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 raise KafkaNotInstalledError(f"Maven could not fetch Kafka's jars:\n{done.stdout}{done.stderr}")
-            Path(fetched, "libs").rename(folder)
+            try:
+                Path(fetched, "libs").rename(folder)
+            except OSError:
+                if not folder.is_dir():  # else somebody else has fetched them at the same time
+                    raise
     return folder
 
 
@@ -116,7 +124,8 @@ def _in_docker() -> Iterator[str]:
         from testcontainers.core.container import DockerContainer
     except ImportError as error:
         raise KafkaNotInstalledError("Kafka in Docker needs: pip install testcontainers") from error
-    port = _free_port()
+    with _reserved_port() as port:
+        pass  # Docker has to bind it, and need not be on Linux
     # The image's own listeners stay; the one that the tests use is bound to the same number inside and outside.
     container = DockerContainer(f"apache/kafka:{VERSION}").with_bind_ports(port, port)
     listeners = {
@@ -131,11 +140,20 @@ def _in_docker() -> Iterator[str]:
         yield f"127.0.0.1:{port}"
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+@contextlib.contextmanager
+def _reserved_port() -> Iterator[int]:
+    """A port that nobody else is given before the broker listens on it, which takes it seconds to do.
+
+    On Linux it stays bound meanwhile, though nobody listens on it: a listener with SO_REUSEADDR, as Java's have, may
+    bind it as well, and the system hands it to nobody who asks for just any port. Elsewhere it is free in between.
+    """
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        port: int = held.getsockname()[1]
+        if sys.platform != "linux":
+            held.close()
+        yield port
 
 
 def _wait_until_ready(address: str, process: subprocess.Popen[bytes] | None = None, log: Path | None = None) -> None:
