@@ -1,0 +1,115 @@
+"""What is measured: groups of some sizes, in some phases, under every strategy.
+
+The phases of a group whose members all subscribe to all topics, or all but the last one, which reads a single topic
+(``unequal``): ``first``, where nobody owns anything, and ``leave``, where everybody owns what ``first`` gave it and the
+member in the middle has gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from loadwise.assignor.algorithms import algorithm
+from loadwise.assignor.claim import JoinedMember, read_claim, write_claim
+from loadwise.assignor.model import Floats, GroupSnapshot
+from loadwise.assignor.staging import stage
+from loadwise.assignor.strategy import STRATEGIES, Strategy
+
+PHASES = ("first", "leave", "unequal", "unequal-leave")
+_GENERATION = 1
+_SEED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large a group is."""
+
+    partitions: int
+    members: int
+    topics: int
+
+    @property
+    def name(self) -> str:
+        """As ``100,000 x 1,000``."""
+        return f"{self.partitions:,} x {self.members:,}"
+
+
+SIZES = (
+    Size(1_000, 10, 10),
+    Size(10_000, 100, 100),
+    Size(100_000, 1_000, 500),
+    Size(1_000_000, 2_000, 500),
+)
+
+
+def partition_counts(size: Size) -> dict[str, int]:
+    """The cluster's metadata: topics of the same size, as nearly as it goes."""
+    share, extra = divmod(size.partitions, size.topics)
+    return {f"topic-{number:05d}": share + (number < extra) for number in range(size.topics)}
+
+
+def subscriptions(phase: str, size: Size) -> dict[str, Collection[str]]:
+    """Member id to topics, before anybody leaves."""
+    everything = dict.fromkeys(partition_counts(size))
+    topics: dict[str, Collection[str]] = {f"member-{number:06d}": everything for number in range(size.members)}
+    if phase.startswith("unequal"):
+        topics[f"member-{size.members - 1:06d}"] = dict.fromkeys(list(everything)[:1])
+    return topics
+
+
+def leaver(size: Size) -> str:
+    """Who leaves in the phases called ``leave``."""
+    return f"member-{size.members // 2:06d}"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One group, as JoinGroup and its client's metadata describe it to the leader."""
+
+    strategy: Strategy
+    joined: Sequence[JoinedMember]
+    """Subscriptions, decoded but for their user data, which it is the assignor's business to decode (in Java, too)."""
+    partitions: Mapping[str, int]
+    load: Mapping[str, Floats] | None
+    """Load of each partition, for the ``weighted`` strategies: Zipf's 1 / rank in a shuffled order."""
+
+    @classmethod
+    def of(cls, strategy: str, phase: str, size: Size) -> Case:
+        """Make the input of one phase; ``leave`` starts from our own answer to ``first``."""
+        chosen = STRATEGIES[strategy]
+        topics, partitions = subscriptions(phase, size), partition_counts(size)
+        load = _load(partitions) if chosen.algorithm == "weighted" else None
+        first = cls(chosen, [_join(chosen, member, topics[member]) for member in topics], partitions, load)
+        if not phase.endswith("leave"):
+            return first
+        owned = first.answer()
+        del topics[leaver(size)]
+        return cls(chosen, [_join(chosen, m, topics[m], owned[m]) for m in topics], partitions, load)
+
+    def snapshot(self) -> GroupSnapshot:
+        """The group as rows, which is what the bare algorithm is given."""
+        members = [read_claim(self.strategy, member) for member in self.joined]
+        return GroupSnapshot.of(members, self.partitions, load=self.load)
+
+    def answer(self) -> dict[str, dict[str, list[int]]]:
+        """What is measured: from decoded names to lists of names."""
+        target = algorithm(self.strategy.algorithm).assign(self.snapshot())
+        return (stage(target) if self.strategy.cooperative else target).by_member()
+
+
+def _join(
+    strategy: Strategy, member: str, topics: Collection[str], owned: Mapping[str, Sequence[int]] | None = None
+) -> JoinedMember:
+    generation = -1 if owned is None else _GENERATION
+    said = write_claim(strategy, topics, owned=owned, generation=generation, capacity=1.0, rack=None)
+    return JoinedMember(id=member, subscription=said)
+
+
+def _load(partitions: Mapping[str, int]) -> dict[str, Floats]:
+    total = sum(partitions.values())
+    loads = np.random.default_rng(_SEED).permutation(1e6 / np.arange(1, total + 1))
+    cuts = np.cumsum(list(partitions.values()))[:-1]
+    return dict(zip(partitions, np.split(loads, cuts), strict=True))
