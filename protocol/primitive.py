@@ -4,7 +4,8 @@ STRING is an int16 length and UTF-8, NULLABLE_STRING the same with -1 for null, 
 bytes, ARRAY an int32 count and the elements. Kafka's classes: ``org.apache.kafka.common.protocol.types.Type`` and
 ``ByteBufferAccessor``.
 
-Partition numbers are read and written by numpy, one array a topic: a member may own tens of thousands of them.
+Partition numbers are read and written an array at once: a member may own tens of thousands of them. Not by numpy, which
+is slower to import than a coordinator is to start.
 """
 
 from __future__ import annotations
@@ -12,14 +13,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
-
 from loadwise.protocol.errors import MalformedBytesError, UnencodableError
 
 INT16 = struct.Struct(">h")
 INT32 = struct.Struct(">i")
 FLOAT64 = struct.Struct(">d")
-_PARTITION = np.dtype(">i4")
 _NULL_LENGTH = -1
 
 
@@ -105,7 +103,7 @@ class Reader:
         for _ in range(self.count(what, INT16.size + INT32.size)):
             topic = self.string(f"topic of {what}")
             count = self.count(f"partitions of {topic!r} in {what}", INT32.size)
-            numbers: list[int] = np.frombuffer(self._data, _PARTITION, count, self.offset).tolist()
+            numbers = list(struct.unpack_from(f">{count}i", self._data, self.offset))
             self.offset += count * INT32.size
             if topic in partitions:
                 partitions[topic] += numbers
@@ -143,6 +141,6 @@ def topic_partitions(partitions: Mapping[str, Sequence[int]]) -> bytes:
     parts = [b""]
     for topic, numbers in partitions.items():
         if len(numbers):
-            parts += string(topic), INT32.pack(len(numbers)), np.asarray(numbers, _PARTITION).tobytes()
+            parts += string(topic), INT32.pack(len(numbers)), struct.pack(f">{len(numbers)}i", *numbers)
     parts[0] = INT32.pack(len(parts) // 3)
     return b"".join(parts)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
-from kafka.record import MemoryRecords
 
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
@@ -69,6 +68,8 @@ def _find(log: PartitionLog, timestamp: int) -> TimestampedOffset:
 
 def _records(batch: bytes) -> Iterator[TimestampedOffset]:
     """Unpack a batch, with the codecs that kafka-python finds."""
+    from kafka.record import MemoryRecords  # noqa: PLC0415  (when it is needed: importing it takes long)
+
     for unpacked in MemoryRecords(batch):
         for record in unpacked:
             yield TimestampedOffset(record.offset, record.timestamp)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from loadwise.assignor.case import Case
 from loadwise.assignor.drain import drain_weight
 from loadwise.assignor.errors import AssignorError, BadCaseError
-from loadwise.cli import app
+from loadwise.cli.app import app
 
 
 def ask(*lines: Any) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from topics import WAIT_S
 from typer.testing import CliRunner
 
 from loadwise.assignor.algorithms import ALGORITHMS
-from loadwise.cli import app
+from loadwise.cli.app import app
 
 
 def run(*arguments: str | Path) -> Result:

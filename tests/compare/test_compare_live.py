@@ -21,7 +21,7 @@ from topics import WAIT_S, fill, make_topic
 from typer.testing import CliRunner
 
 from loadwise.assignor.clients.kafka_python import kafka_consumer
-from loadwise.cli import app
+from loadwise.cli.app import app
 from loadwise.compare.errors import LiveGroupError
 from loadwise.compare.live import members_of, racks_of, read_group
 

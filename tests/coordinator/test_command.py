@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
+from datetime import datetime
 
+import confluent_kafka
 import pytest
 from kafka import KafkaConsumer
 from topics import WAIT_S
 from typer.testing import CliRunner
 
-from loadwise.cli import app
+from loadwise.cli.app import app
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
@@ -52,3 +56,47 @@ def test_it_refuses_what_it_cannot_do(arguments: list[str], complaint: str) -> N
     assert result.exit_code not in {0, None}
     assert isinstance(result.exception, SystemExit), "a message, not a traceback"
     assert complaint in " ".join(result.stderr.split())
+
+
+def test_it_imports_nothing_that_it_can_start_without() -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "loadwise", "coordinator"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("loadwise coordinator ready at ")
+        process.terminate()
+        _, trace = process.communicate(timeout=60)
+    imported = {line.rpartition("|")[2].strip() for line in trace.splitlines() if line.startswith("import time:")}
+    assert "kafka.protocol.consumer" in imported
+    heavy = {"numpy", "rich", "typer", "click", "crc32c", "kafka.consumer", "kafka.producer", "kafka.admin"}
+    assert not imported & heavy
+
+
+def test_transitions_are_logged_as_lines_of_json() -> None:
+    command = [sys.executable, "-m", "loadwise", "coordinator", "--topic", "t:1", "--log-format", "json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[-1]
+        consumer = confluent_kafka.Consumer({"bootstrap.servers": address, "group.id": "g"})
+        given = threading.Event()
+        consumer.subscribe(["t"], on_assign=lambda *_: given.set())
+        while not given.is_set():
+            consumer.poll(0.1)
+        consumer.close()
+        process.terminate()
+        _, log = process.communicate(timeout=60)
+    lines = [json.loads(line) for line in log.splitlines()]
+    assert [(line["group_id"], line["before"], line["after"], line["generation"]) for line in lines] == [
+        ("g", "Empty", "PreparingRebalance", 0),
+        ("g", "PreparingRebalance", "CompletingRebalance", 1),
+        ("g", "CompletingRebalance", "Stable", 1),
+        ("g", "Stable", "PreparingRebalance", 1),
+        ("g", "PreparingRebalance", "Empty", 2),
+    ]
+    assert {line["logger"] for line in lines} == {"loadwise.coordinator.groups"}
+    assert all(datetime.fromisoformat(line["time"]).tzinfo for line in lines)
+
+
+def test_its_options_are_listed_where_all_commands_are() -> None:
+    shown = CliRunner().invoke(app, ["--help"])
+    assert "coordinator" in shown.stdout
+    assert "--initial-rebalance-delay-ms" in CliRunner().invoke(app, ["coordinator", "--help"]).stdout

@@ -1,75 +1,127 @@
-"""``loadwise coordinator``: the group coordinator as a program of its own."""
+"""``loadwise coordinator``: the group coordinator as a program of its own.
+
+Its options are argparse's, not typer's: tests in other languages start it for every test, and wait until it is ready.
+"""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import importlib.util
+import logging
 import signal
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from loadwise.coordinator import Coordinator
 
+DESCRIPTION = """Start a Kafka group coordinator for tests and demos: everything in memory, no security.
 
-def coordinator(
-    *,
-    listen: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Address to listen on; port 0 takes a free one.")
-    ] = "127.0.0.1:0",
-    topic: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME:PARTITIONS", help="Make this topic at the start; may be given many times."),
-    ] = None,
-    brokers: Annotated[int, typer.Option(min=1, help="How many brokers, each on a port of its own.")] = 1,
-    rack: Annotated[
-        list[str] | None, typer.Option(help="A rack; may be given many times, dealt out to the brokers in a circle.")
-    ] = None,
-    allow_remote: Annotated[
-        bool, typer.Option("--allow-remote", help="Listen on an address that other machines can reach.")
-    ] = False,
-    advertise: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Address that clients are told, if it is another.")
-    ] = None,
-    initial_rebalance_delay_ms: Annotated[
-        int, typer.Option(min=0, help="How long an empty group waits for more members after the first.")
-    ] = 0,
-    auto_create_topics: Annotated[bool, typer.Option(help="Whether asking for a topic makes it.")] = True,
-) -> None:
-    """Start a Kafka group coordinator for tests and demos: everything in memory, no security.
+Prints one line with its addresses when clients can connect, and runs until SIGTERM or Ctrl-C."""
 
-    Prints one line with its addresses when clients can connect, and runs until SIGTERM or Ctrl-C.
+
+def import_kafka_without_its_clients() -> None:
+    """Let ``kafka.protocol`` be imported alone, in a process that uses nothing else of kafka-python.
+
+    Its package imports its consumer, producer and admin client, which takes longer than all the rest of the start.
     """
+    if "kafka" not in sys.modules and (spec := importlib.util.find_spec("kafka")) is not None:
+        sys.modules["kafka"] = importlib.util.module_from_spec(spec)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run until a signal ends it. Raises SystemExit where that cannot be."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
     try:
         from loadwise.coordinator import BrokerSettings, Coordinator, CoordinatorError, GroupLimits, NotLoopbackError
     except ImportError as missing:
-        typer.echo(f"loadwise coordinator: {missing}", err=True)
-        raise typer.Exit(1) from None
+        _fail(missing)
 
-    host, port = _address(listen, "--listen")
-    advertised_host, advertised_port = (None, None) if advertise is None else _address(advertise, "--advertise")
+    if options.log_format is not None:
+        _log_to_stderr(as_json=options.log_format == "json")
+    advertised_host, advertised_port = options.advertise or (None, None)
     try:
         broker = Coordinator(
-            dict(_topic(each) for each in topic or ()),
-            brokers=brokers,
-            racks=rack or (),
-            host=host,
-            port=port,
-            allow_remote=allow_remote,
+            dict(options.topic),
+            brokers=options.brokers,
+            racks=options.rack,
+            host=options.listen[0],
+            port=options.listen[1],
+            allow_remote=options.allow_remote,
             advertised_host=advertised_host,
             advertised_port=advertised_port,
             settings=BrokerSettings(
-                auto_create_topics=auto_create_topics,
-                groups=GroupLimits(initial_rebalance_delay_ms=initial_rebalance_delay_ms),
+                auto_create_topics=options.auto_create_topics,
+                groups=GroupLimits(initial_rebalance_delay_ms=options.initial_rebalance_delay_ms),
             ),
         )
         asyncio.run(_serve(broker))
-    except NotLoopbackError as problem:
-        message = f"other machines can reach {host}, and there is no authentication: give --allow-remote too"
-        raise typer.BadParameter(message, param_hint="--listen") from problem
+    except NotLoopbackError:
+        reach = f"other machines can reach {options.listen[0]}"
+        parser.error(f"--listen: {reach}, and there is no authentication: give --allow-remote too")
     except (CoordinatorError, OSError) as problem:
-        typer.echo(f"loadwise coordinator: {problem}", err=True)
-        raise typer.Exit(1) from problem
+        _fail(problem)
+
+
+def _fail(problem: Exception) -> NoReturn:
+    sys.stderr.write(f"loadwise coordinator: {problem}\n")
+    sys.exit(1)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="loadwise coordinator",
+        description=DESCRIPTION,
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add(
+        "--listen",
+        type=_address,
+        metavar="HOST:PORT",
+        default="127.0.0.1:0",
+        help="address to listen on; port 0 takes a free one",
+    )
+    add(
+        "--topic",
+        type=_topic,
+        metavar="NAME:PARTITIONS",
+        action="append",
+        default=[],
+        help="make this topic at the start; may be given many times",
+    )
+    add("--brokers", type=_at_least(1), metavar="N", default=1, help="how many brokers, each on a port of its own")
+    add(
+        "--rack",
+        action="append",
+        default=[],
+        help="a rack; may be given many times, dealt out to the brokers in a circle",
+    )
+    add("--allow-remote", action="store_true", help="listen on an address that other machines can reach")
+    add("--advertise", type=_address, metavar="HOST:PORT", help="address that clients are told, if it is another")
+    add(
+        "--initial-rebalance-delay-ms",
+        type=_at_least(0),
+        metavar="MS",
+        default=0,
+        help="how long an empty group waits for more members after the first",
+    )
+    add(
+        "--auto-create-topics",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="whether asking for a topic makes it",
+    )
+    add(
+        "--log-format",
+        choices=("text", "json"),
+        help="log every transition of a group and every closed connection to standard error; json: an object a line",
+    )
+    return parser
 
 
 async def _serve(broker: Coordinator) -> None:
@@ -78,19 +130,42 @@ async def _serve(broker: Coordinator) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     async with broker:
-        typer.echo(f"loadwise coordinator ready at {broker.bootstrap_servers}")
+        sys.stdout.write(f"loadwise coordinator ready at {broker.bootstrap_servers}\n")
+        sys.stdout.flush()
         await stopping.wait()
 
 
-def _address(text: str, option: str) -> tuple[str, int]:
+def _log_to_stderr(*, as_json: bool) -> None:
+    from loadwise.cli.json_lines import JsonLines
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines() if as_json else logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    root = logging.getLogger("loadwise")
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+
+
+def _address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
-        raise typer.BadParameter(f"{text!r} is no HOST:PORT", param_hint=option)
+        raise argparse.ArgumentTypeError(f"{text!r} is no HOST:PORT")
     return host.strip("[]"), int(port)
 
 
 def _topic(text: str) -> tuple[str, int]:
     name, colon, partitions = text.rpartition(":")
     if not colon or not name or not partitions.isdecimal():
-        raise typer.BadParameter(f"{text!r} is no NAME:PARTITIONS", param_hint="--topic")
+        raise argparse.ArgumentTypeError(f"{text!r} is no NAME:PARTITIONS")
     return name, int(partitions)
+
+
+class _at_least:  # noqa: N801  (argparse calls it like a type)
+    """A whole number that is not below another."""
+
+    def __init__(self, least: int) -> None:
+        self.least = least
+
+    def __call__(self, text: str) -> int:
+        if not text.isdecimal() or int(text) < self.least:
+            raise argparse.ArgumentTypeError(f"{text!r} is no number of {self.least} or more")
+        return int(text)
