@@ -49,7 +49,9 @@ def test_the_wheel_built_from_the_sdist_holds_every_part(checkout: Path, tmp_pat
     packed = set(zipfile.ZipFile(wheel).namelist())
     expected = {f"loadwise/{path.relative_to(ROOT)}" for part in PARTS for path in (ROOT / part).rglob("*.py")}
     assert expected <= packed
-    assert {"loadwise/py.typed", "loadwise/__init__.py", "pyspark_loadwise.py"} <= packed
+    assert {"loadwise/py.typed", "loadwise/__init__.py", "loadwise/pytest_plugin.py", "pyspark_loadwise.py"} <= packed
+    [entry_points] = (name for name in packed if name.endswith(".dist-info/entry_points.txt"))
+    assert "[pytest11]\nloadwise = loadwise.pytest_plugin" in zipfile.ZipFile(wheel).read(entry_points).decode()
 
 
 def test_a_checkout_that_lost_its_links_is_refused_by_name(checkout: Path) -> None:

@@ -1,0 +1,74 @@
+"""Fixtures for pytest: a Kafka coordinator in the test process, and topics of one's own. See ``docs/testing.md``.
+
+pytest loads this in every run of whoever has loadwise installed, so nothing else is imported before a fixture is used.
+Under pytest-xdist every worker has coordinators of its own, each on a free port.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
+
+import pytest
+
+if TYPE_CHECKING:
+    from loadwise.coordinator import ThreadedCoordinator
+
+_LONGEST_PREFIX = 200
+
+
+class MakeTopic(Protocol):
+    """What `kafka_topic` and `kafka_topic_session` give to a test."""
+
+    def __call__(self, partitions: int = 1) -> str:
+        """Make a topic, and answer with its name."""
+
+
+@pytest.fixture(scope="session")
+def kafka_coordinator_options() -> dict[str, Any]:
+    """Keyword arguments of `loadwise.coordinator.Coordinator`; override it in a ``conftest.py`` to change them."""
+    return {}
+
+
+@pytest.fixture
+def kafka_coordinator(kafka_coordinator_options: dict[str, Any]) -> Iterator[ThreadedCoordinator]:
+    """A running coordinator for this test alone; clients connect to ``kafka_coordinator.bootstrap_servers``."""
+    yield from _running(kafka_coordinator_options)
+
+
+@pytest.fixture(scope="session")
+def kafka_coordinator_session(kafka_coordinator_options: dict[str, Any]) -> Iterator[ThreadedCoordinator]:
+    """A running coordinator that all tests of the session share, one for each worker of pytest-xdist."""
+    yield from _running(kafka_coordinator_options)
+
+
+@pytest.fixture
+def kafka_topic(kafka_coordinator: ThreadedCoordinator, request: pytest.FixtureRequest) -> MakeTopic:
+    """Makes topics on `kafka_coordinator`, and answers with their names."""
+    return _maker(kafka_coordinator, request)
+
+
+@pytest.fixture
+def kafka_topic_session(kafka_coordinator_session: ThreadedCoordinator, request: pytest.FixtureRequest) -> MakeTopic:
+    """Makes topics on `kafka_coordinator_session`, with names that no other test has."""
+    return _maker(kafka_coordinator_session, request)
+
+
+def _running(options: dict[str, Any]) -> Iterator[ThreadedCoordinator]:
+    from loadwise.coordinator import Coordinator  # noqa: PLC0415  (only whoever uses it waits for it)
+
+    with Coordinator(**options).in_thread() as coordinator:
+        yield coordinator
+
+
+def _maker(coordinator: ThreadedCoordinator, request: pytest.FixtureRequest) -> MakeTopic:
+    prefix = re.sub(r"[^a-zA-Z0-9-]+", "-", request.node.nodeid)[-_LONGEST_PREFIX:].strip("-")
+
+    def make(partitions: int = 1) -> str:
+        name = f"{prefix}-{uuid4().hex[:8]}"  # a test may run again, and two may differ in signs that no topic can have
+        coordinator.create_topic(name, partitions)
+        return name
+
+    return make

@@ -1,0 +1,99 @@
+"""The fixtures that pytest finds in loadwise, as a user's test suite sees them: pytest in a process of its own."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+GUIDE = Path(__file__).resolve().parent.parent.parent / "docs" / "testing.md"
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A user's test suite with loadwise's plugin, and no more plugins than it names: they take seconds to import."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.delenv("PYTEST_PLUGINS", raising=False)
+    pytester.makeini("[pytest]\naddopts = -p loadwise.pytest_plugin -p no:cacheprovider\n")
+    return pytester
+
+
+def test_the_example_of_the_guide_passes(suite: pytest.Pytester) -> None:
+    (example,) = re.findall(r"```python\n(.*?def test_.*?)```", GUIDE.read_text(), re.DOTALL)
+    suite.makepyfile(example)
+    asynchronous = ("-p", "pytest_asyncio.plugin", "-o", "asyncio_mode=auto")
+    suite.runpytest_subprocess(*asynchronous).assert_outcomes(passed=2)
+
+
+def test_under_xdist_every_worker_has_its_own_and_nothing_is_left_behind(suite: pytest.Pytester) -> None:
+    suite.makeconftest("""
+        import threading
+        import pytest
+
+        def pytest_unconfigure(config):
+            left = [each.name for each in threading.enumerate() if each.name.startswith("loadwise")]
+            assert not left, left
+    """)
+    suite.makepyfile("""
+        import pathlib
+        import socket
+        import pytest
+
+        @pytest.mark.parametrize("number", range(4))
+        def test_one(number, kafka_coordinator_session, kafka_topic_session, kafka_coordinator, kafka_topic, worker_id):
+            shared, own = kafka_coordinator_session, kafka_coordinator
+            assert shared.bootstrap_servers != own.bootstrap_servers
+            assert kafka_topic_session(2) != kafka_topic_session(2)
+            assert kafka_topic().startswith("test-under-xdist")
+            host, port = shared.bootstrap_servers.split(":")
+            socket.create_connection((host, int(port))).close()
+            with pathlib.Path("addresses").open("a") as file:
+                file.write(f"{worker_id} {shared.bootstrap_servers} {own.bootstrap_servers}\\n")
+    """)
+    result = suite.runpytest_subprocess("-p", "xdist.plugin", "-n", "2")
+    result.assert_outcomes(passed=4)
+    assert "left" not in result.stderr.str()
+    rows = [line.split() for line in (suite.path / "addresses").read_text().splitlines()]
+    workers = {worker for worker, _, _ in rows}
+    assert len({(worker, shared) for worker, shared, _ in rows}) == len(workers) == len({row[1] for row in rows})
+
+
+def test_whoever_does_not_use_it_does_not_wait_for_it(suite: pytest.Pytester) -> None:
+    suite.makepyfile("""
+        import sys
+
+        def test_nothing_is_imported():
+            assert "loadwise.pytest_plugin" in sys.modules
+            loaded = {"loadwise.coordinator", "loadwise.protocol", "kafka", "numpy", "asyncio"} & set(sys.modules)
+            assert not loaded, loaded
+    """)
+    suite.runpytest_subprocess().assert_outcomes(passed=1)
+
+
+def test_a_suite_can_give_the_coordinator_other_arguments(suite: pytest.Pytester) -> None:
+    suite.makeconftest("""
+        import pytest
+
+        @pytest.fixture(scope="session")
+        def kafka_coordinator_options():
+            return {"brokers": 3, "topics": {"orders": 6}}
+    """)
+    suite.makepyfile("""
+        import pytest
+        from loadwise.coordinator import BadTopicError
+
+        def test_it(kafka_coordinator):
+            assert kafka_coordinator.bootstrap_servers.count(",") == 2
+            with pytest.raises(BadTopicError, match="exists already"):
+                kafka_coordinator.create_topic("orders")
+
+        def test_no_other_test_left_anything(kafka_coordinator, kafka_topic):
+            assert kafka_topic(3)
+            assert kafka_coordinator.groups.all() == []
+            kafka_coordinator.create_topic("mine")
+
+        def test_not_even_a_topic(kafka_coordinator):
+            kafka_coordinator.create_topic("mine")
+    """)
+    suite.runpytest_subprocess().assert_outcomes(passed=3)
