@@ -36,6 +36,7 @@ except ImportError as missing:
 
 from loadwise.coordinator.broker import BrokerSettings
 from loadwise.coordinator.classic import GroupLimits
+from loadwise.coordinator.consumer import ConsumerGroupLimits
 from loadwise.coordinator.embedded import Coordinator, ThreadedCoordinator
 from loadwise.coordinator.faults import Fault, Faults
 
@@ -44,6 +45,7 @@ __all__ = [
     "BadFaultError",
     "BadTopicError",
     "BrokerSettings",
+    "ConsumerGroupLimits",
     "Coordinator",
     "CoordinatorError",
     "Fault",

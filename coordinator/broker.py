@@ -15,6 +15,7 @@ from uuid import UUID, uuid4
 from loadwise.coordinator.calls import Answer, Call, EncodedBody, Message, Service
 from loadwise.coordinator.classic import GroupLimits
 from loadwise.coordinator.cluster import Cluster, coordinator_partition
+from loadwise.coordinator.consumer import ConsumerGroupLimits
 from loadwise.coordinator.effects import Reply
 from loadwise.coordinator.events import Event, Token
 from loadwise.coordinator.fetches import ParkedFetches
@@ -36,7 +37,9 @@ class BrokerSettings:
     max_partitions: int = 100_000
     """Most partitions of all topics together; Kafka has no such limit."""
     groups: GroupLimits = field(default_factory=GroupLimits)
-    """What holds for all groups."""
+    """What holds for all groups of the classic protocol."""
+    consumer_groups: ConsumerGroupLimits = field(default_factory=ConsumerGroupLimits)
+    """What holds for all groups of the consumer protocol (KIP-848)."""
 
 
 class Broker:
@@ -61,7 +64,7 @@ class Broker:
             new_id=new_uuid,
             max_partitions=self.settings.max_partitions,
         )
-        self.groups = Groups(self.settings.groups)
+        self.groups = Groups(self.settings.groups, self.settings.consumer_groups, self.topics)
         self.fetches = ParkedFetches()
         self.producer_ids = count(1000)
         self.encoded: dict[Any, EncodedBody] = {}

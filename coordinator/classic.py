@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
-from typing import assert_never
+from typing import Final, assert_never
 
 from loadwise.coordinator.effects import (
     Append,
@@ -38,8 +38,8 @@ from loadwise.coordinator.effects import (
 )
 from loadwise.coordinator.events import (
     NO_MEMBER_ID,
+    ClassicEvent,
     Delete,
-    Event,
     ExpireSession,
     ForceRebalance,
     Heartbeat,
@@ -86,6 +86,9 @@ class GroupLimits:
 
 class ClassicGroup:
     """One group of the classic protocol. `handle` is the only way to change it."""
+
+    TYPE: Final = "classic"
+    """What ListGroups calls it."""
 
     def __init__(self, group_id: str, limits: GroupLimits | None = None) -> None:
         self.group_id = group_id
@@ -160,7 +163,7 @@ class ClassicGroup:
 
     # ---- what changes it ----
 
-    def handle(self, event: Event, now_ms: int) -> list[Effect]:
+    def handle(self, event: ClassicEvent, now_ms: int) -> list[Effect]:
         """Let an event take effect, then whatever is due at ``now_ms``; time never runs backwards.
 
         Every token that came with an event is answered by exactly one `Reply`, now or after a later event. O(members).

@@ -1,4 +1,4 @@
-"""What a group wants done: the output of `loadwise.coordinator.classic.ClassicGroup`, to be carried out in order.
+"""What a group wants done: the output of `ClassicGroup` and `ConsumerGroup`, to be carried out in order.
 
 A reply that stands behind an append must not be sent before the record is kept.
 """
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from loadwise.coordinator.consumer_records import Epochs
 from loadwise.coordinator.events import NO_GENERATION, Token
 from loadwise.coordinator.records import Record
 from loadwise.protocol.error_codes import ErrorCode
@@ -80,7 +81,23 @@ class DeleteReply:
     error: ErrorCode = ErrorCode.NONE
 
 
-ReplyBody: TypeAlias = JoinReply | SyncReply | HeartbeatReply | LeaveReply | DeleteReply
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerHeartbeatReply:
+    """The answer to a ConsumerHeartbeat."""
+
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    """What is wrong, for the client to log."""
+    member_id: str | None = None
+    epoch: int = 0
+    """The member's epoch from now on."""
+    heartbeat_interval_ms: int = 0
+    """How long the member may wait with its next heartbeat."""
+    assigned: Epochs | None = None
+    """What it may read, by topic id; None: as it was."""
+
+
+ReplyBody: TypeAlias = JoinReply | SyncReply | HeartbeatReply | LeaveReply | DeleteReply | ConsumerHeartbeatReply
 
 
 @dataclass(frozen=True, slots=True)

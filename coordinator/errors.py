@@ -10,7 +10,8 @@
     ├── BadClusterError           brokers that cannot be, or a broker, topic or replica that is not there
     ├── NoSuchGroupError          a group that is to be acted on is not there
     ├── NoSuchMemberError         a member that is to be acted on is not there
-    └── NotRunningError           asked for something that only a running coordinator has
+    ├── NotRunningError           asked for something that only a running coordinator has
+    └── BadRegexError             a subscription's regular expression is none, or none that can be read here
 """
 
 from __future__ import annotations
@@ -50,3 +51,7 @@ class NoSuchMemberError(CoordinatorError, LookupError):
 
 class NotRunningError(CoordinatorError, RuntimeError):
     """The coordinator does not run (yet, or any more)."""
+
+
+class BadRegexError(CoordinatorError, ValueError):
+    """A regular expression cannot be used; the message says why. Clients get INVALID_REGULAR_EXPRESSION."""

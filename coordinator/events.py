@@ -1,4 +1,4 @@
-"""What can happen to a classic group: the input of `loadwise.coordinator.classic.ClassicGroup`.
+"""What can happen to a group: the input of `ClassicGroup` and `ConsumerGroup`.
 
 An event that a client waits on carries a token, which is the caller's name for that wait: the machine answers every
 token exactly once, at once or later, with a `Reply`. Time is not in the events but an argument beside them.
@@ -6,9 +6,10 @@ token exactly once, at once or later, with a `Reply`. Time is not in the events 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
+from uuid import UUID
 
 Token: TypeAlias = int
 """The caller's name for one wait for an answer."""
@@ -119,4 +120,31 @@ class ForceRebalance:
     """A test wants all members to join again."""
 
 
-Event: TypeAlias = Join | Sync | Heartbeat | Leave | Delete | Tick | ExpireSession | ForceRebalance
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerHeartbeat:
+    """ConsumerGroupHeartbeat (KIP-848): a member joins, is alive, has changed or leaves. None: as it said before."""
+
+    token: Token
+    member_id: str
+    epoch: int
+    """The member's epoch; 0 to join, -1 to leave, -2 for a static member that will be back."""
+    instance_id: str | None = None
+    rack: str | None = None
+    rebalance_timeout_ms: int | None = None
+    """How long it may take to give partitions up."""
+    topics: Sequence[str] | None = None
+    regex: str | None = None
+    """A regular expression for names of topics; empty for none."""
+    assignor: str | None = None
+    """The assignor on the coordinator's side that it asks for."""
+    owned: Mapping[UUID, Sequence[int]] | None = None
+    """Partitions that it holds, by topic id."""
+    client_id: str = ""
+    client_host: str = ""
+
+
+ClassicEvent: TypeAlias = Join | Sync | Heartbeat | Leave | Delete | Tick | ExpireSession | ForceRebalance
+"""What can happen to a classic group."""
+
+Event: TypeAlias = ClassicEvent | ConsumerHeartbeat
+"""What can happen to any group."""

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from loadwise.coordinator.classic import ClassicGroup, GroupLimits
+from loadwise.coordinator.consumer import ConsumerGroup, ConsumerGroupLimits
+from loadwise.coordinator.consumer_records import ConsumerRecord
 from loadwise.coordinator.deadlines import Deadlines
 from loadwise.coordinator.effects import (
     Append,
+    ConsumerHeartbeatReply,
     DeleteReply,
     Effect,
     HeartbeatReply,
@@ -26,6 +30,8 @@ from loadwise.coordinator.effects import (
 )
 from loadwise.coordinator.events import (
     NO_MEMBER_ID,
+    ClassicEvent,
+    ConsumerHeartbeat,
     Delete,
     Event,
     ExpireSession,
@@ -39,8 +45,19 @@ from loadwise.coordinator.events import (
 from loadwise.coordinator.history import History
 from loadwise.coordinator.journal import Journal
 from loadwise.coordinator.offsets import CommittedOffset, Offsets, Partition
-from loadwise.coordinator.records import GroupRecord, GroupTombstone, OffsetRecord, OffsetTombstone, Record
+from loadwise.coordinator.records import (
+    ClassicTombstone,
+    GroupRecord,
+    GroupTombstone,
+    OffsetRecord,
+    OffsetTombstone,
+    Record,
+)
+from loadwise.coordinator.topic_view import NO_TOPICS, TopicView
 from loadwise.protocol.error_codes import ErrorCode
+
+Group: TypeAlias = ClassicGroup | ConsumerGroup
+"""A group of either protocol."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,35 +72,49 @@ class Committer:
 class Groups:
     """The coordinator's groups, by id."""
 
-    def __init__(self, limits: GroupLimits | None = None) -> None:
+    def __init__(
+        self,
+        limits: GroupLimits | None = None,
+        consumer_limits: ConsumerGroupLimits | None = None,
+        topics: TopicView = NO_TOPICS,
+    ) -> None:
         self.limits = limits or GroupLimits()
+        self.consumer_limits = consumer_limits or ConsumerGroupLimits()
+        self.topics = topics
         self.offsets = Offsets()
         self.journal = Journal()
         """The records that were appended; replaying them rebuilds this object."""
         self.history = History()
         """How groups came to be what they are; not kept by the journal."""
-        self._groups: dict[str, ClassicGroup] = {}
+        self._groups: dict[str, Group] = {}
         self._deadlines: Deadlines[str] = Deadlines()
 
     @classmethod
-    def replay(cls, journal: Iterable[Record], now_ms: int, limits: GroupLimits | None = None) -> Groups:
+    def replay(
+        cls,
+        journal: Iterable[Record],
+        now_ms: int,
+        limits: GroupLimits | None = None,
+        consumer_limits: ConsumerGroupLimits | None = None,
+        topics: TopicView = NO_TOPICS,
+    ) -> Groups:
         """Rebuild groups and offsets from the records that another one kept."""
-        groups = cls(limits)
-        for record in journal:
+        groups = cls(limits, consumer_limits, topics)
+        records = list(journal)
+        for record in records:
             groups.journal.append(record)
-            if isinstance(record, GroupRecord):
-                group = ClassicGroup.replay(record, now_ms, groups.limits)
-                groups._groups[record.group_id] = group
-                groups._deadlines.set(record.group_id, group.next_deadline_ms)
-            else:
-                groups._apply(record)
+            if isinstance(record, OffsetRecord):
+                groups.offsets.apply(record)
+        groups._replay(records, now_ms)
+        for group_id, group in groups._groups.items():
+            groups._deadlines.set(group_id, group.next_deadline_ms)
         return groups
 
-    def get(self, group_id: str) -> ClassicGroup | None:
+    def get(self, group_id: str) -> Group | None:
         """The group of this id; None if there is none."""
         return self._groups.get(group_id)
 
-    def all(self) -> Mapping[str, ClassicGroup]:
+    def all(self) -> Mapping[str, Group]:
         """All groups by id."""
         return self._groups
 
@@ -101,8 +132,12 @@ class Groups:
         if refusal is not None:
             return [refusal]
         group = self._groups.get(group_id)
+        if isinstance(event, ConsumerHeartbeat):
+            return self._consumer_heartbeat(group_id, group, event, now_ms)
+        if isinstance(group, ConsumerGroup):
+            return self._ask_consumer_group(group, event, now_ms)
         if group is not None:
-            return self._run(group, event, now_ms)
+            return self._carry_out(group, group.handle(event, now_ms), now_ms)
         if isinstance(event, Join):
             group = self._groups[group_id] = ClassicGroup(group_id, self.limits)
             effects = group.handle(event, now_ms)
@@ -117,7 +152,7 @@ class Groups:
         for group_id in self._deadlines.due(now_ms):
             group = self._groups.get(group_id)
             if group is not None:
-                replies += self._run(group, Tick(), now_ms)
+                replies += self._carry_out(group, group.handle(Tick(), now_ms), now_ms)
         return replies
 
     def commit(
@@ -127,42 +162,52 @@ class Groups:
         offsets: Mapping[Partition, CommittedOffset],
         *,
         names_missing_groups: bool,
-    ) -> ErrorCode:
-        """Commit offsets, all or none. ``names_missing_groups``: OffsetCommit v9 and later have a code for those.
+    ) -> Mapping[Partition, ErrorCode]:
+        """Commit offsets, and answer with those that are refused. Empty: all are committed.
 
-        The empty group id is a group like any other here, as it was before groups had members.
+        ``names_missing_groups``: OffsetCommit v9 and later have a code for those, and know KIP-848. The empty group id
+        is a group like any other here, as it was before groups had members.
         """
         group = self._groups.get(group_id)
         if group is None:
             if who.generation >= 0:
-                return ErrorCode.GROUP_ID_NOT_FOUND if names_missing_groups else ErrorCode.ILLEGAL_GENERATION
+                error = ErrorCode.GROUP_ID_NOT_FOUND if names_missing_groups else ErrorCode.ILLEGAL_GENERATION
+                return dict.fromkeys(offsets, error)
             # A "simple" group: somebody who assigns partitions to itself and only keeps its offsets here.
             group = self._groups[group_id] = ClassicGroup(group_id, self.limits)
-        error = group.commit_error(who.member_id, who.instance_id, who.generation)
-        if error is ErrorCode.NONE:
-            for (topic, number), committed in offsets.items():
+        refused: dict[Partition, ErrorCode] = {}
+        if isinstance(group, ConsumerGroup):
+            refused = group.commit_errors(who.member_id, who.generation, offsets, speaks_epochs=names_missing_groups)
+        else:
+            error = group.commit_error(who.member_id, who.instance_id, who.generation)
+            if error is not ErrorCode.NONE:
+                return dict.fromkeys(offsets, error)
+        for partition, committed in offsets.items():
+            if partition not in refused:
                 self._append(
                     OffsetRecord(
                         group_id=group_id,
-                        topic=topic,
-                        partition=number,
+                        topic=partition.topic,
+                        partition=partition.number,
                         offset=committed.offset,
                         leader_epoch=committed.leader_epoch,
                         metadata=committed.metadata,
                     )
                 )
-        return error
+        return refused
+
+    def fetch_error(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
+        """Whether this client may read committed offsets; whoever names no member may."""
+        group = self._groups.get(group_id)
+        return group.fetch_error(member_id, epoch) if isinstance(group, ConsumerGroup) else ErrorCode.NONE
 
     def reload(self, group_id: str, now_ms: int) -> list[Reply]:
         """Rebuild a group from its records, as when another broker takes it over; who waits is told."""
         group = self._groups[group_id]
         replies = self._carry_out(group, group.unload(), now_ms)
-        record = self.journal.group(group_id)
-        if record is None:
-            rebuilt = ClassicGroup(group_id, self.limits)
-        else:
-            rebuilt = ClassicGroup.replay(record, now_ms, self.limits)
-        self._groups[group_id] = rebuilt
+        self._groups.pop(group_id)
+        self._replay(self.journal.of_group(group_id), now_ms)
+        rebuilt = self._groups.setdefault(group_id, ClassicGroup(group_id, self.limits))
         moved = Transition(
             before=group.state.value,
             after=rebuilt.state.value,
@@ -193,6 +238,19 @@ class Groups:
 
     # ---- inside ----
 
+    def _replay(self, records: Iterable[Record], now_ms: int) -> None:
+        """Rebuild groups from the records that count: what a tombstone deletes is not among them any more."""
+        of_consumer_groups: dict[str, list[ConsumerRecord]] = {}
+        for record in records:
+            if isinstance(record, GroupRecord):
+                self._groups[record.group_id] = ClassicGroup.replay(record, now_ms, self.limits)
+            elif isinstance(record, ConsumerRecord):
+                of_consumer_groups.setdefault(record.group_id, []).append(record)
+            elif isinstance(record, OffsetRecord) and record.group_id not in self._groups:
+                self._groups[record.group_id] = ClassicGroup(record.group_id, self.limits)
+        for group_id, kept in of_consumer_groups.items():
+            self._groups[group_id] = ConsumerGroup.replay(group_id, kept, self.topics, now_ms, self.consumer_limits)
+
     def _refusal(self, group_id: str, event: Event, is_here: bool) -> Reply | None:
         """What Kafka answers before the group is asked; None if the group is to be asked."""
         error = ErrorCode.NONE
@@ -208,16 +266,36 @@ class Groups:
                 error = ErrorCode.UNKNOWN_MEMBER_ID
         elif not is_here:
             error = ErrorCode.NOT_COORDINATOR
-        elif group_id not in self._groups:
+        elif group_id not in self._groups and not isinstance(event, ConsumerHeartbeat):
             error = ErrorCode.GROUP_ID_NOT_FOUND if isinstance(event, Delete) else ErrorCode.UNKNOWN_MEMBER_ID
         if error is ErrorCode.NONE or isinstance(event, Tick | ExpireSession | ForceRebalance):
             return None
         return Reply(event.token, _refused(event, error))
 
-    def _run(self, group: ClassicGroup, event: Event, now_ms: int) -> list[Reply]:
-        return self._carry_out(group, group.handle(event, now_ms), now_ms)
+    def _consumer_heartbeat(
+        self, group_id: str, group: Group | None, event: ConsumerHeartbeat, now_ms: int
+    ) -> list[Reply]:
+        if isinstance(group, ConsumerGroup):
+            return self._carry_out(group, group.handle(event, now_ms), now_ms)
+        if group is None and event.epoch != 0:
+            return [Reply(event.token, _no_consumer_group(f"there is no group {group_id!r}"))]
+        if group is not None and (event.epoch != 0 or group.members):
+            return [Reply(event.token, _no_consumer_group(f"group {group_id!r} is not a consumer group"))]
+        fresh = ConsumerGroup(group_id, self.topics, self.consumer_limits)
+        effects = fresh.handle(event, now_ms)
+        if any(isinstance(effect, Append) for effect in effects):
+            if group is not None:
+                effects.insert(0, Append(ClassicTombstone(group_id=group_id)))
+            self._groups[group_id] = fresh
+        return self._carry_out(fresh, effects, now_ms)
 
-    def _carry_out(self, group: ClassicGroup, effects: Sequence[Effect], now_ms: int) -> list[Reply]:
+    def _ask_consumer_group(self, group: ConsumerGroup, event: ClassicEvent, now_ms: int) -> list[Reply]:
+        if not isinstance(event, Join | Sync | Heartbeat):
+            return self._carry_out(group, group.handle(event, now_ms), now_ms)
+        error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL if isinstance(event, Join) else ErrorCode.UNKNOWN_MEMBER_ID
+        return [Reply(event.token, _refused(event, error))]
+
+    def _carry_out(self, group: Group, effects: Sequence[Effect], now_ms: int) -> list[Reply]:
         replies = []
         for effect in effects:
             if isinstance(effect, Append):
@@ -232,8 +310,8 @@ class Groups:
 
     def _append(self, record: Record) -> None:
         self.journal.append(record)
-        if not isinstance(record, GroupRecord):
-            self._apply(record)
+        if isinstance(record, GroupTombstone | OffsetRecord | OffsetTombstone):
+            self._apply(record)  # the others say what a group has done to itself already
 
     def _apply(self, record: OffsetRecord | OffsetTombstone | GroupTombstone) -> None:
         if isinstance(record, GroupTombstone):
@@ -250,8 +328,14 @@ def _empty(group_id: str) -> GroupRecord:
     return ClassicGroup(group_id).record()
 
 
-def _refused(event: Join | Sync | Heartbeat | Leave | Delete, error: ErrorCode) -> ReplyBody:
+def _no_consumer_group(message: str) -> ConsumerHeartbeatReply:
+    return ConsumerHeartbeatReply(error=ErrorCode.GROUP_ID_NOT_FOUND, message=message)
+
+
+def _refused(event: Join | Sync | Heartbeat | Leave | Delete | ConsumerHeartbeat, error: ErrorCode) -> ReplyBody:
     match event:
+        case ConsumerHeartbeat():
+            return ConsumerHeartbeatReply(error=error)
         case Join():
             return JoinReply(error=error, member_id=event.member_id)
         case Sync():

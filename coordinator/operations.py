@@ -6,11 +6,10 @@ session is one without heartbeats, and a forced rebalance is one that the leader
 
 from __future__ import annotations
 
-from loadwise.coordinator.classic import ClassicGroup
 from loadwise.coordinator.effects import Reply
 from loadwise.coordinator.errors import NoSuchGroupError, NoSuchMemberError
 from loadwise.coordinator.events import ExpireSession, ForceRebalance, Leave, Leaver
-from loadwise.coordinator.groups import Groups
+from loadwise.coordinator.groups import Group, Groups
 
 _OURS = 0
 """The token of our own requests: nobody waits under it, clients' tokens start at 1."""
@@ -38,7 +37,7 @@ def force_rebalance(groups: Groups, group_id: str, now_ms: int) -> list[Reply]:
     return groups.handle(group_id, ForceRebalance(), now_ms)
 
 
-def existing_group(groups: Groups, group_id: str) -> ClassicGroup:
+def existing_group(groups: Groups, group_id: str) -> Group:
     """The group of this id. Raises `NoSuchGroupError`."""
     group = groups.get(group_id)
     if group is None:
@@ -47,7 +46,7 @@ def existing_group(groups: Groups, group_id: str) -> ClassicGroup:
     return group
 
 
-def _member_id(group: ClassicGroup, name: str) -> str:
+def _member_id(group: Group, name: str) -> str:
     for member in group.members.values():
         if name in {member.member_id, member.instance_id}:
             return member.member_id

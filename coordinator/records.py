@@ -9,6 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from loadwise.coordinator.consumer_records import ConsumerRecord
+
+Key: TypeAlias = tuple[str | int, ...]
+"""What a record replaces an older one under, within its group."""
+
+GROUP_KEY: Key = ("group",)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberRecord:
@@ -36,6 +43,11 @@ class GroupRecord:
     leader: str | None
     members: Sequence[MemberRecord]
 
+    @property
+    def key(self) -> Key:
+        """Its place in the journal."""
+        return GROUP_KEY
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupTombstone:
@@ -58,6 +70,11 @@ class OffsetRecord:
     metadata: str
     """Free text of the client."""
 
+    @property
+    def key(self) -> Key:
+        """Its place in the journal."""
+        return ("offset", self.topic, self.partition)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetTombstone:
@@ -67,5 +84,22 @@ class OffsetTombstone:
     topic: str
     partition: int
 
+    @property
+    def key(self) -> Key:
+        """The place in the journal that it empties."""
+        return ("offset", self.topic, self.partition)
 
-Record: TypeAlias = GroupRecord | GroupTombstone | OffsetRecord | OffsetTombstone
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassicTombstone:
+    """The group is no classic one any more; its offsets stay."""
+
+    group_id: str
+
+    @property
+    def key(self) -> Key:
+        """The place in the journal that it empties."""
+        return GROUP_KEY
+
+
+Record: TypeAlias = GroupRecord | GroupTombstone | OffsetRecord | OffsetTombstone | ClassicTombstone | ConsumerRecord

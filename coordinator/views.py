@@ -5,11 +5,12 @@ One description for every kind of group; plain values only, so that JSON and the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
-from loadwise.coordinator.classic import ClassicGroup
-from loadwise.coordinator.groups import Groups
+from loadwise.coordinator.consumer import ConsumerGroup
+from loadwise.coordinator.groups import Group, Groups
 from loadwise.coordinator.offsets import Partition
 from loadwise.coordinator.topics import Topics
 from loadwise.protocol.consumer import PROTOCOL_TYPE, Assignment
@@ -99,7 +100,7 @@ def view_groups(groups: Groups, topics: Topics) -> list[GroupView]:
 
 def view_group(groups: Groups, topics: Topics, group_id: str) -> GroupView:
     """One group that is there."""
-    description = describe(groups.all()[group_id])
+    description = describe(groups.all()[group_id], topics)
     partitions = list(_partitions(description.members, groups, topics, group_id))
     history = [
         MomentView(
@@ -126,10 +127,28 @@ def view_group(groups: Groups, topics: Topics, group_id: str) -> GroupView:
     )
 
 
-def describe(group: ClassicGroup) -> GroupDescription:
-    """A group of the classic protocol in the common form."""
+def describe(group: Group, topics: Topics) -> GroupDescription:
+    """A group of either protocol in the common form."""
+    if isinstance(group, ConsumerGroup):
+        return GroupDescription(
+            type=group.TYPE,
+            state=group.state.value,
+            generation=group.generation,
+            protocol=group.assignor.name,
+            leader=None,
+            members=[
+                MemberView(
+                    member_id=member.member_id,
+                    instance_id=member.instance_id,
+                    client_id=member.subscription.client_id,
+                    client_host=member.subscription.client_host,
+                    assignment=_by_name(member.held(), topics),
+                )
+                for member in group.members.values()
+            ],
+        )
     return GroupDescription(
-        type="classic",
+        type=group.TYPE,
         state=group.state.value,
         generation=group.generation,
         protocol=group.protocol_name,
@@ -145,6 +164,15 @@ def describe(group: ClassicGroup) -> GroupDescription:
             for member in group.members.values()
         ],
     )
+
+
+def _by_name(partitions: Mapping[UUID, Iterable[int]], topics: Topics) -> dict[str, list[int]]:
+    named = {}
+    for topic_id, numbers in partitions.items():
+        topic = topics.get_by_id(topic_id)
+        if topic is not None:
+            named[topic.name] = sorted(numbers)
+    return named
 
 
 def _assignment(protocol_type: str | None, data: bytes) -> Mapping[str, Sequence[int]] | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from loadwise.coordinator.apis import (
     api_versions,
+    consumer_group_describe,
+    consumer_group_heartbeat,
     create_partitions,
     create_topics,
     delete_groups,
@@ -33,6 +35,8 @@ SERVICES: dict[int, Service] = {
     module.SERVICE.api.key: module.SERVICE
     for module in (
         api_versions,
+        consumer_group_describe,
+        consumer_group_heartbeat,
         create_partitions,
         create_topics,
         delete_groups,

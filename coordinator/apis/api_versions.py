@@ -15,6 +15,9 @@ from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
+_FEATURES = 3
+_ZERO_AS_LOWEST = 4
+_GROUPS = "group.version"
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
@@ -26,7 +29,25 @@ def handle(call: Call, broker: Broker) -> Message:
         if not all(_SOFTWARE.fullmatch(name) for name in names):
             error = ErrorCode.INVALID_REQUEST
     api_keys = _advertised(broker) if error is ErrorCode.NONE else []
-    return call.response(error_code=error, api_keys=api_keys, throttle_time_ms=0)
+    supported, finalized = _features(call)
+    return call.response(
+        error_code=error,
+        api_keys=api_keys,
+        throttle_time_ms=0,
+        supported_features=supported,
+        finalized_features_epoch=0,
+        finalized_features=finalized,
+    )
+
+
+def _features(call: Call) -> tuple[list[Message], list[Message]]:
+    """The feature flags that are supported, and those that are on: consumer groups of KIP-848."""
+    if call.version < _FEATURES:
+        return [], []
+    supported = ApiVersionsResponse.SupportedFeatureKey(name=_GROUPS, min_version=0, max_version=1)
+    finalized = ApiVersionsResponse.FinalizedFeatureKey(name=_GROUPS, min_version_level=1, max_version_level=1)
+    # Before v4 a lowest version of 0 is not understood, so the feature is left out, as Kafka does.
+    return [supported] if call.version >= _ZERO_AS_LOWEST else [], [finalized]
 
 
 def unsupported(broker: Broker) -> Message:

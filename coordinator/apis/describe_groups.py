@@ -1,7 +1,8 @@
 """DescribeGroups (15): groups and their members in detail.
 
 v1 throttle time; v3 authorized operations; v4 instance ids; v5 flexible; v6 GROUP_ID_NOT_FOUND for a group that is not
-there, which before had state Dead and no error.
+there, which before had state Dead and no error. Groups of the consumer protocol are not there: ConsumerGroupDescribe
+has them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from kafka.protocol.admin import DescribeGroupsRequest, DescribeGroupsResponse
 
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.classic import GroupState
+from loadwise.coordinator.classic import ClassicGroup, GroupState
+from loadwise.coordinator.groups import Group
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
@@ -37,11 +39,11 @@ def _describe(call: Call, broker: Broker, group_id: str) -> Message:
             authorized_operations=None,
         )
     group = broker.groups.get(group_id)
-    if group is None:
+    if not isinstance(group, ClassicGroup):
         is_named = call.version >= _NAMES_MISSING_GROUPS
         return _Group(
             error_code=ErrorCode.GROUP_ID_NOT_FOUND if is_named else ErrorCode.NONE,
-            error_message=f"Group {group_id} not found." if is_named else None,
+            error_message=_missing(group_id, group) if is_named else None,
             group_id=group_id,
             group_state=GroupState.DEAD.value,
             protocol_type="",
@@ -72,6 +74,10 @@ def _describe(call: Call, broker: Broker, group_id: str) -> Message:
         members=members,
         authorized_operations=None,
     )
+
+
+def _missing(group_id: str, group: Group | None) -> str:
+    return f"Group {group_id} not found." if group is None else f"Group {group_id} is not a classic group."
 
 
 SERVICE = Service(Api.of(DescribeGroupsRequest, DescribeGroupsResponse), handle)

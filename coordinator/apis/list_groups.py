@@ -12,8 +12,6 @@ from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
-_TYPE = "classic"
-
 
 def handle(call: Call, broker: Broker) -> Message:
     """List what the filters let through; they do not mind upper and lower case. An empty filter lets all through."""
@@ -24,12 +22,12 @@ def handle(call: Call, broker: Broker) -> Message:
             group_id=group_id,
             protocol_type=group.protocol_type or "",
             group_state=group.state.value,
-            group_type=_TYPE,
+            group_type=group.TYPE,
         )
         for group_id, group in broker.groups.all().items()
         if broker.coordinates(call, group_id)
         and (not states or group.state.value.lower() in states)
-        and (not types or _TYPE in types)
+        and (not types or group.TYPE in types)
     ]
     return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, groups=groups)
 

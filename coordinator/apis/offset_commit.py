@@ -25,8 +25,8 @@ def handle(call: Call, broker: Broker) -> Message:
     body = call.body
     offsets: dict[Partition, CommittedOffset] = {}
     errors: list[list[ErrorCode]] = []
-    for topic in body.topics:
-        name = _name(call, broker, topic)
+    names = [_name(call, broker, topic) for topic in body.topics]
+    for topic, name in zip(body.topics, names, strict=True):
         row = []
         for each in topic.partitions:
             if name is None:
@@ -49,11 +49,14 @@ def handle(call: Call, broker: Broker) -> Message:
     if broker.coordinates(call, body.group_id):
         refused = broker.groups.commit(body.group_id, who, offsets, names_missing_groups=names_missing_groups)
     else:
-        refused = ErrorCode.NOT_COORDINATOR
+        refused = dict.fromkeys(offsets, ErrorCode.NOT_COORDINATOR)
     topics = []
-    for topic, row in zip(body.topics, errors, strict=True):
+    for topic, name, row in zip(body.topics, names, errors, strict=True):
         partitions = [
-            _Topic.OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=error or refused)
+            _Topic.OffsetCommitResponsePartition(
+                partition_index=each.partition_index,
+                error_code=error or refused.get(Partition(name or "", each.partition_index), ErrorCode.NONE),
+            )
             for each, error in zip(topic.partitions, row, strict=True)
         ]
         topics.append(_Topic(name=topic.name, topic_id=topic.topic_id, partitions=partitions))

@@ -7,6 +7,8 @@ from kafka.protocol.consumer import OffsetDeleteRequest, OffsetDeleteResponse
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.classic import ClassicGroup
+from loadwise.coordinator.consumer import ConsumerGroup
+from loadwise.coordinator.groups import Group
 from loadwise.coordinator.offsets import Partition
 from loadwise.protocol.consumer import PROTOCOL_TYPE, Subscription
 from loadwise.protocol.error_codes import ErrorCode
@@ -24,7 +26,7 @@ def handle(call: Call, broker: Broker) -> Message:
     group = broker.groups.get(group_id)
     if group is None:
         return _refused(call, ErrorCode.GROUP_ID_NOT_FOUND if group_id else ErrorCode.INVALID_GROUP_ID)
-    if group.members and group.protocol_type != PROTOCOL_TYPE:
+    if isinstance(group, ClassicGroup) and group.members and group.protocol_type != PROTOCOL_TYPE:
         return _refused(call, ErrorCode.NON_EMPTY_GROUP)
     topics = []
     for topic in call.body.topics:
@@ -46,8 +48,10 @@ def _refused(call: Call, error: ErrorCode) -> Message:
     return call.response(error_code=error, throttle_time_ms=0, topics=[])
 
 
-def _subscribes(group: ClassicGroup, topic: str) -> bool:
+def _subscribes(group: Group, topic: str) -> bool:
     """Whether a member reads the topic; a member whose subscription cannot be read counts as reading all."""
+    if isinstance(group, ConsumerGroup):
+        return any(topic in group.kept.wanted(member.subscription) for member in group.kept.members.values())
     if group.protocol_name is None:
         return bool(group.members)  # they have joined, but not agreed on anything yet
     for member in group.members.values():

@@ -18,6 +18,7 @@ from loadwise.protocol.messages import Api
 
 _ERROR_OF_ALL = 2
 _MANY_GROUPS = 8
+_MEMBERS = 9
 _BY_ID = 10
 _NOTHING = CommittedOffset(-1, -1, "")
 _Topic = OffsetFetchResponse.OffsetFetchResponseTopic
@@ -33,13 +34,17 @@ def handle(call: Call, broker: Broker) -> Message:
             return _refused(call)
         topics = _of_one_group(broker, body)
         return call.response(throttle_time_ms=0, topics=topics, error_code=ErrorCode.NONE)
-    groups = [
-        _Group(group_id=group.group_id, topics=_of_group(call, broker, group), error_code=ErrorCode.NONE)
-        if broker.coordinates(call, group.group_id)
-        else _Group(group_id=group.group_id, topics=[], error_code=ErrorCode.NOT_COORDINATOR)
-        for group in body.groups
-    ]
-    return call.response(throttle_time_ms=0, groups=groups)
+    return call.response(throttle_time_ms=0, groups=[_answered(call, broker, group) for group in body.groups])
+
+
+def _answered(call: Call, broker: Broker, group: Message) -> Message:
+    error = ErrorCode.NONE
+    if not broker.coordinates(call, group.group_id):
+        error = ErrorCode.NOT_COORDINATOR
+    elif call.version >= _MEMBERS:
+        error = broker.groups.fetch_error(group.group_id, group.member_id, group.member_epoch)
+    topics = _of_group(call, broker, group) if error is ErrorCode.NONE else []
+    return _Group(group_id=group.group_id, topics=topics, error_code=error)
 
 
 def _refused(call: Call) -> Message:

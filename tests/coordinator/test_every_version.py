@@ -21,6 +21,7 @@ from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp, NoAnswer
 from loadwise.coordinator.groups import Committer
 from loadwise.coordinator.offsets import CommittedOffset, Partition
+from loadwise.protocol import consumer_group
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api, decode_request, encode_response, frame_body, served
 
@@ -161,6 +162,36 @@ def join_group(wire: Wire, version: int) -> None:
     assert (answer.error_code, answer.generation_id, answer.protocol_name) == (0, 1, "range")
     assert answer.leader == answer.member_id == only(answer.members).member_id
     assert only(answer.members).metadata == b"m"
+
+
+def consumer_group_heartbeat(wire: Wire, version: int) -> None:
+    request = consumer_group.ConsumerGroupHeartbeatRequest
+
+    def beat(**fields: Any) -> Any:
+        return wire.ask(request(version=version, group_id="new", member_id="m", **fields), version)
+
+    joined = beat(member_epoch=0, rebalance_timeout_ms=1000, subscribed_topic_names=["t"], topic_partitions=[])
+    assert (joined.error_code, joined.member_id, joined.member_epoch) == (0, "m", 1)
+    assigned = only(joined.assignment.topic_partitions)
+    assert (assigned.topic_id, assigned.partitions) == (wire.topic_id, [0, 1])
+    assert beat(member_epoch=1).assignment is None
+    assert beat(member_epoch=9).error_code == ErrorCode.FENCED_MEMBER_EPOCH
+    if version >= 1:
+        resubscribed = beat(member_epoch=1, subscribed_topic_names=[], subscribed_topic_regex="t+")
+        assert (resubscribed.error_code, resubscribed.member_epoch) == (0, 2)
+
+
+def consumer_group_describe(wire: Wire, version: int) -> None:
+    consumer_group_heartbeat(wire, 0)
+    request = consumer_group.ConsumerGroupDescribeRequest(version=version, group_ids=["new", "g", "none"])
+    found, classic, missing = wire.ask(request, version).groups
+    assert (found.error_code, found.group_state, found.group_epoch, found.assignor_name) == (0, "Stable", 1, "uniform")
+    member = only(found.members)
+    for assignment in (member.assignment, member.target_assignment):
+        topic = only(assignment.topic_partitions)
+        assert (topic.topic_name, topic.partitions) == ("t", [0, 1])
+    assert member.member_type == (1 if version >= 1 else -1)
+    assert classic.error_code == missing.error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def sync_group(wire: Wire, version: int) -> None:
@@ -345,6 +376,8 @@ def describe_cluster(wire: Wire, version: int) -> None:
 
 EXCHANGES: dict[str, Callable[[Wire, int], None]] = {
     "ApiVersions": api_versions,
+    "ConsumerGroupDescribe": consumer_group_describe,
+    "ConsumerGroupHeartbeat": consumer_group_heartbeat,
     "CreatePartitions": create_partitions,
     "CreateTopics": create_topics,
     "DeleteGroups": delete_groups,

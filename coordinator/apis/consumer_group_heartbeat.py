@@ -1,0 +1,94 @@
+"""ConsumerGroupHeartbeat (68): a member of a consumer group is alive, and gets its assignment (KIP-848).
+
+v1 regular expressions; member ids that consumers make themselves (KIP-1082).
+"""
+
+from __future__ import annotations
+
+from loadwise.coordinator.broker import Broker
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.effects import ConsumerHeartbeatReply
+from loadwise.coordinator.events import ConsumerHeartbeat
+from loadwise.protocol.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import Api
+
+_OWN_MEMBER_IDS = 1
+_Assignment = ConsumerGroupHeartbeatResponse.Assignment
+_JOIN, _LEAVE, _LEAVE_FOR_NOW = 0, -1, -2
+
+
+def handle(call: Call, broker: Broker) -> Message | None:
+    """Check what does not depend on the group, then pass it on to the group."""
+    body = call.body
+    problem = _problem(call)
+    if problem is not None:
+        return _response(call, ConsumerHeartbeatReply(error=ErrorCode.INVALID_REQUEST, message=problem))
+    assignors = broker.settings.consumer_groups.assignors
+    if body.server_assignor is not None and body.server_assignor not in assignors:
+        message = f"there is no assignor {body.server_assignor!r} here, but {', '.join(assignors)}"
+        return _response(call, ConsumerHeartbeatReply(error=ErrorCode.UNSUPPORTED_ASSIGNOR, message=message))
+    owned = body.topic_partitions
+    event = ConsumerHeartbeat(
+        token=call.token,
+        member_id=body.member_id or str(broker.new_uuid()),
+        epoch=body.member_epoch,
+        instance_id=body.instance_id,
+        rack=body.rack_id,
+        rebalance_timeout_ms=None if body.rebalance_timeout_ms == -1 else body.rebalance_timeout_ms,
+        topics=body.subscribed_topic_names,
+        regex=body.subscribed_topic_regex,
+        assignor=body.server_assignor,
+        owned=None if owned is None else {topic.topic_id: topic.partitions for topic in owned},
+        client_id=call.request.client_id or "",
+        client_host=call.client_host,
+    )
+    broker.tell_group(call, body.group_id, event, _response)
+    return None
+
+
+def _problem(call: Call) -> str | None:
+    """What is wrong with the request itself. Mirrors ``throwIfConsumerGroupHeartbeatRequestIsInvalid``."""
+    body = call.body
+    epoch = body.member_epoch
+    needs_id = call.version >= _OWN_MEMBER_IDS or epoch > 0 or epoch == _LEAVE
+    if needs_id and not body.member_id.strip():
+        return "MemberId can't be empty."
+    if not body.group_id.strip():
+        return "GroupId can't be empty."
+    if body.instance_id is not None and not body.instance_id.strip():
+        return "InstanceId can't be empty."
+    if body.rack_id is not None and not body.rack_id.strip():
+        return "RackId can't be empty."
+    if epoch == _JOIN:
+        if body.rebalance_timeout_ms == -1:
+            return "RebalanceTimeoutMs must be provided in first request."
+        if body.topic_partitions is None or body.topic_partitions:
+            return "TopicPartitions must be empty when (re-)joining."
+        if body.subscribed_topic_names is None and body.subscribed_topic_regex is None:
+            return "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
+    elif epoch == _LEAVE_FOR_NOW and body.instance_id is None:
+        return "InstanceId can't be null."
+    elif epoch < _LEAVE_FOR_NOW:
+        return "MemberEpoch is invalid."
+    return None
+
+
+def _response(call: Call, reply: ConsumerHeartbeatReply) -> Message:
+    row = _Assignment.TopicPartitions
+    assignment = None
+    if reply.assigned is not None:
+        topics = [row(topic_id=topic_id, partitions=sorted(numbers)) for topic_id, numbers in reply.assigned.items()]
+        assignment = _Assignment(topic_partitions=topics)
+    return call.response(
+        throttle_time_ms=0,
+        error_code=reply.error,
+        error_message=reply.message,
+        member_id=reply.member_id,
+        member_epoch=reply.epoch,
+        heartbeat_interval_ms=reply.heartbeat_interval_ms,
+        assignment=assignment,
+    )
+
+
+SERVICE = Service(Api.of(ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse), handle)

@@ -1,0 +1,546 @@
+"""The consumer group protocol (KIP-848) as a state machine: epochs, targets, and how members get there.
+
+Mirrors Kafka 4.3's ``consumerGroup…`` methods of ``GroupMetadataManager``. No I/O, no clock, no chance:
+`ConsumerGroup.handle` takes an event and the time, and gives effects. Three numbers say how far the group is::
+
+    group epoch        grows when members, subscriptions or topics change
+    target epoch       the group epoch that the targets were made for
+    member epoch       the target epoch that a member has got to
+
+A heartbeat brings all three forward: it takes in what is new of its member, has new targets made if the group epoch is
+ahead of them, and moves its own member one step towards its target (`loadwise.coordinator.reconciliation`).
+
+It differs from Kafka in two things. A regular expression is resolved at once, and again as soon as topics have changed,
+where Kafka does both in the background, the latter every 10 s at most. And of assignors that equally many members ask
+for the first one is taken, where Kafka's choice hangs on a hash map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final, TypeAlias, assert_never
+from uuid import UUID
+
+from loadwise.coordinator.consumer_member import ConsumerMember
+from loadwise.coordinator.consumer_records import (
+    LEFT_FOR_NOW,
+    ConsumerRecord,
+    ConsumerTombstone,
+    GroupEpoch,
+    MemberState,
+    MemberSubscription,
+    MemberTarget,
+    ResolvedRegex,
+    TargetEpoch,
+)
+from loadwise.coordinator.consumer_state import ConsumerGroupState, ConsumerState
+from loadwise.coordinator.deadlines import Deadlines
+from loadwise.coordinator.effects import (
+    Append,
+    ConsumerHeartbeatReply,
+    DeleteReply,
+    Effect,
+    LeaveReply,
+    Left,
+    Reply,
+    ReplyBody,
+    Transition,
+)
+from loadwise.coordinator.errors import BadRegexError
+from loadwise.coordinator.events import (
+    NO_MEMBER_ID,
+    ConsumerHeartbeat,
+    Delete,
+    ExpireSession,
+    ForceRebalance,
+    Leave,
+    Leaver,
+    Tick,
+    Token,
+)
+from loadwise.coordinator.offsets import Partition
+from loadwise.coordinator.reconciliation import Reconciliation
+from loadwise.coordinator.records import GroupTombstone
+from loadwise.coordinator.server_assignors import SERVER_ASSIGNORS, ServerAssignor
+from loadwise.coordinator.topic_regex import matching
+from loadwise.coordinator.topic_view import Loads, TopicView
+from loadwise.protocol.consumer import PROTOCOL_TYPE
+from loadwise.protocol.error_codes import ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupLimits:
+    """What holds for all groups of KIP-848; the names in brackets are Kafka's, and so are the values unless said."""
+
+    heartbeat_interval_ms: int = 500
+    """How often members send heartbeats (group.consumer.heartbeat.interval.ms; Kafka: 5000)."""
+    session_timeout_ms: int = 45_000
+    """How long a member may be silent (group.consumer.session.timeout.ms)."""
+    max_size: int = 2**31 - 1
+    """Most members of a group (group.consumer.max.size)."""
+    assignment_interval_ms: int = 0
+    """Shortest time between two targets of a group (group.consumer.assignment.interval.ms; Kafka: 1000)."""
+    assignors: Sequence[str] = tuple(SERVER_ASSIGNORS)
+    """Names of the assignors that members may ask for; the first is for groups that ask for none
+    (group.consumer.assignors; Kafka: uniform, range)."""
+
+
+ConsumerEvent: TypeAlias = ConsumerHeartbeat | Leave | Delete | Tick | ExpireSession | ForceRebalance
+"""What can happen to a consumer group."""
+
+
+class _Timer(Enum):
+    """What a member can be too late with."""
+
+    SESSION = "sent no heartbeat within its session timeout"
+    REBALANCE = "did not give its partitions up within its rebalance timeout"
+
+
+class ConsumerGroup:
+    """One group of the consumer protocol. `handle` is the only way to change it."""
+
+    TYPE: Final = "consumer"
+    """What ListGroups calls it."""
+    protocol_type: Final = PROTOCOL_TYPE
+
+    def __init__(self, group_id: str, topics: TopicView, limits: ConsumerGroupLimits | None = None) -> None:
+        self.group_id = group_id
+        self.limits = limits or ConsumerGroupLimits()
+        self.kept = ConsumerState(group_id)
+        self.is_dead = False
+        self._topics = topics
+        self._topics_version: int | None = None  # the version of the topics that the group epoch accounts for
+        self._loads: Loads = {}
+        self._assigned_at_ms: int | None = None
+        self._deadlines: Deadlines[tuple[_Timer, str]] = Deadlines()
+        self._now_ms = 0
+        self._reason = ""  # of the last bump of the epoch, for the history
+        self._effects: list[Effect] = []
+
+    @classmethod
+    def replay(
+        cls,
+        group_id: str,
+        records: Iterable[ConsumerRecord],
+        topics: TopicView,
+        now_ms: int,
+        limits: ConsumerGroupLimits | None = None,
+    ) -> ConsumerGroup:
+        """Rebuild a group from its records; all timers start afresh."""
+        group = cls(group_id, topics, limits)
+        for record in records:
+            group.kept.apply(record)
+        group._now_ms = now_ms
+        for member in group.kept.members.values():
+            group._restart_session(member)
+            group._set_rebalance_timer(member)
+        return group
+
+    # ---- what others may ask ----
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When a `Tick` is due at the latest; None while nothing can happen by time alone."""
+        return self._deadlines.next_ms
+
+    @property
+    def assignor(self) -> ServerAssignor:
+        """The assignor that most members ask for."""
+        return SERVER_ASSIGNORS[self.kept.preferred_assignor() or self.limits.assignors[0]]
+
+    @property
+    def members(self) -> Mapping[str, ConsumerMember]:
+        """The members by id."""
+        return self.kept.members
+
+    @property
+    def generation(self) -> int:
+        """The group epoch, where a classic group has its generation."""
+        return self.kept.epoch
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        """The group's state."""
+        return ConsumerGroupState.DEAD if self.is_dead else self.kept.name
+
+    def commit_errors(
+        self, member_id: str, epoch: int, partitions: Iterable[Partition], *, speaks_epochs: bool
+    ) -> dict[Partition, ErrorCode]:
+        """The partitions whose offsets this client may not commit now. Mirrors ``ConsumerGroup.validateOffsetCommit``.
+
+        A member may come with an epoch from before its last step, for partitions that it had then already (KIP-1251).
+        """
+        member = self.kept.members.get(member_id)
+        if epoch < 0 and not self.kept.members:
+            return {}  # an administrator, or a consumer that assigns itself
+        if member is None:
+            return dict.fromkeys(partitions, ErrorCode.UNKNOWN_MEMBER_ID)
+        if not member.is_classic and not speaks_epochs:
+            return dict.fromkeys(partitions, ErrorCode.UNSUPPORTED_VERSION)
+        if epoch == member.current.epoch:
+            return {}
+        error = ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
+        if epoch > member.current.epoch:
+            return dict.fromkeys(partitions, error)
+        errors = {}
+        for partition in partitions:
+            topic = self._topics.get(partition.topic)
+            since = None if topic is None else member.held_since(topic.id, partition.number)
+            if since is None or epoch < since:
+                errors[partition] = error
+        return errors
+
+    def fetch_error(self, member_id: str | None, epoch: int) -> ErrorCode:
+        """Whether this client may read committed offsets now. Mirrors ``ConsumerGroup.validateOffsetFetch``."""
+        if member_id is None and epoch < 0:
+            return ErrorCode.NONE
+        member = self.kept.members.get(member_id or "")
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if epoch == member.current.epoch:
+            return ErrorCode.NONE
+        return ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
+
+    # ---- what changes it ----
+
+    def handle(self, event: ConsumerEvent, now_ms: int) -> list[Effect]:
+        """Let an event take effect, then whatever is due at ``now_ms``; time never runs backwards.
+
+        A heartbeat costs O(1) while its member has what it should have, O(its partitions) while it moves, and
+        O(all partitions) when new targets are made.
+        """
+        self._now_ms = now_ms
+        self._effects = []
+        before, epoch = self.state, self.kept.epoch
+        match event:
+            case ConsumerHeartbeat():
+                self._reply(event.token, self._on_goodbye(event) if event.epoch < 0 else self._on_heartbeat(event))
+            case Leave():
+                self._on_leave(event)
+            case Delete():
+                self._on_delete(event)
+            case ExpireSession():
+                if event.member_id in self.kept.members:
+                    self._remove([event.member_id], f"the session of {event.member_id} ended")
+            case ForceRebalance():
+                if self.kept.members:
+                    self._refresh("it was asked for")
+            case Tick():
+                pass
+            case _:
+                assert_never(event)
+        self._expire()
+        if self.state is not before or self.kept.epoch != epoch:
+            self._note(before, epoch)
+        effects, self._effects = self._effects, []
+        return effects
+
+    def unload(self) -> list[Effect]:
+        """Nobody waits in a consumer group, so nobody has to hear that the coordinator is elsewhere now."""
+        return []
+
+    # ---- heartbeats ----
+
+    def _on_heartbeat(self, event: ConsumerHeartbeat) -> ConsumerHeartbeatReply:
+        refusal = self._refusal(event) or self._regex_refusal(event)
+        if refusal is not None:
+            return refusal
+        member = self._admit(event)
+        before = member.current
+        changed = self._subscribe(member, _updated(member.subscription, event))
+        member = self.kept.members[event.member_id]
+        self._update_targets()
+        self._reconcile(member, event.owned, subscription_changed=changed)
+        self._restart_session(member)
+        is_full = None not in (event.rebalance_timeout_ms, event.owned) and (
+            event.topics is not None or event.regex is not None
+        )
+        is_new = event.epoch == 0 or is_full or member.current.assigned != before.assigned
+        return ConsumerHeartbeatReply(
+            member_id=member.member_id,
+            epoch=member.current.epoch,
+            heartbeat_interval_ms=self.limits.heartbeat_interval_ms,
+            assigned=member.current.assigned if is_new else None,
+        )
+
+    def _refusal(self, event: ConsumerHeartbeat) -> ConsumerHeartbeatReply | None:
+        members = self.kept.members
+        if len(members) >= self.limits.max_size and event.member_id not in members:
+            return _refused(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group has {len(members)} members already")
+        if event.instance_id is not None:
+            static = self.kept.static_member(event.instance_id)
+            if event.epoch == 0:
+                released = static is None or static.is_classic or static.current.epoch == LEFT_FOR_NOW
+                return None if released else _unreleased(event, static)
+            if static is None:
+                return _refused(ErrorCode.UNKNOWN_MEMBER_ID, f"no member has the instance id {event.instance_id!r}")
+            if static.member_id != event.member_id:
+                return _fenced_instance(event, static)
+            return _epoch_refusal(static, event)
+        member = members.get(event.member_id)
+        if member is not None:
+            return _epoch_refusal(member, event)
+        return None if event.epoch == 0 else self._unknown(event.member_id)
+
+    def _regex_refusal(self, event: ConsumerHeartbeat) -> ConsumerHeartbeatReply | None:
+        if event.regex and not self.kept.is_subscribed_with(event.regex):
+            try:
+                matching(event.regex, ())
+            except BadRegexError as problem:
+                return _refused(ErrorCode.INVALID_REGULAR_EXPRESSION, str(problem))
+        return None
+
+    def _admit(self, event: ConsumerHeartbeat) -> ConsumerMember:
+        """The member that the heartbeat is from; one that comes takes the place of its instance's last one."""
+        if event.instance_id is not None and event.epoch == 0:
+            replaced = self.kept.static_member(event.instance_id)
+            if replaced is not None:
+                return self._replace(replaced, event.member_id)
+        return self.kept.members.get(event.member_id) or ConsumerMember.new(self.group_id, event.member_id)
+
+    def _replace(self, replaced: ConsumerMember, member_id: str) -> ConsumerMember:
+        target = self.kept.target(replaced.member_id)
+        self._forget(replaced.member_id)
+        self._write(replace(replaced.subscription, member_id=member_id))
+        self._write(MemberTarget(group_id=self.group_id, member_id=member_id, partitions=target))
+        self._write(replace(replaced.current, member_id=member_id, epoch=0, previous_epoch=0))
+        return self.kept.members[member_id]
+
+    def _subscribe(self, member: ConsumerMember, said: MemberSubscription) -> bool:
+        """Take in what a member says of itself; tells whether it wants other topics than before."""
+        before = member.subscription
+        is_new = member.member_id not in self.kept.members
+        if said != before or is_new:
+            self._write(said)
+        changed = said.topics != before.topics or said.regex != before.regex
+        self._refresh(f"{said.member_id} {'joined' if is_new else 'changed its subscription'}" if changed else None)
+        return changed
+
+    def _refresh(self, reason: str | None) -> None:
+        """Bump the group epoch if there is a reason, or if the topics subscribed to are other ones now."""
+        if reason is None and self._topics_version == self._topics.version:
+            return
+        resolved = self._resolve_regexes()
+        self._topics_version = self._topics.version
+        fingerprint = self.kept.fingerprint(self._topics)
+        if reason is not None or resolved or fingerprint != self.kept.metadata_hash:
+            self._reason = reason or "topics changed"
+            self._write(GroupEpoch(group_id=self.group_id, epoch=self.kept.epoch + 1, metadata_hash=fingerprint))
+
+    def _resolve_regexes(self) -> bool:
+        changed = False
+        is_old = self._topics_version != self._topics.version
+        for regex in self.kept.subscribed_regexes():
+            if is_old or regex not in self.kept.regexes:
+                topics = matching(regex, (topic.name for topic in self._topics))
+                if topics != self.kept.regexes.get(regex):
+                    changed = True
+                    self._write(ResolvedRegex(group_id=self.group_id, regex=regex, topics=topics))
+        for regex in [regex for regex in self.kept.regexes if not self.kept.is_subscribed_with(regex)]:
+            self._write(ConsumerTombstone(group_id=self.group_id, key=("regex", regex)))
+        return changed
+
+    def _update_targets(self) -> None:
+        """Make new targets if the group epoch is ahead of them, and the last ones are old enough."""
+        kept = self.kept
+        if kept.target_epoch >= kept.epoch:
+            return
+        interval_ms, last_ms = self.limits.assignment_interval_ms, self._assigned_at_ms
+        if interval_ms and last_ms is not None and self._now_ms < last_ms + interval_ms:
+            return
+        from loadwise.coordinator.target import snapshot, targets  # noqa: PLC0415  (numpy, for those who need it)
+
+        rows = [
+            (member, kept.wanted(member.subscription), kept.target(member.member_id))
+            for member in kept.members.values()
+        ]
+        group = snapshot(rows, self._topics, self.assignor, self._loads)
+        for member_id, partitions in targets(group, self._topics, self.assignor).items():
+            if partitions != kept.target(member_id):
+                self._write(MemberTarget(group_id=self.group_id, member_id=member_id, partitions=partitions))
+        self._write(TargetEpoch(group_id=self.group_id, epoch=kept.epoch))
+        self._assigned_at_ms = self._now_ms
+
+    def _reconcile(
+        self, member: ConsumerMember, owned: Mapping[UUID, Sequence[int]] | None, *, subscription_changed: bool
+    ) -> None:
+        """Move a member one step towards its target."""
+        kept = self.kept
+        if not subscription_changed and member.is_reconciled_to(kept.target_epoch):
+            return
+        wanted = kept.wanted(member.subscription)
+
+        def is_subscribed(topic_id: UUID) -> bool:
+            topic = self._topics.get_by_id(topic_id)
+            return topic is not None and topic.name in wanted
+
+        step = Reconciliation(
+            target=kept.target(member.member_id),
+            target_epoch=kept.target_epoch,
+            subscription_changed=subscription_changed,
+            owned=owned,
+            is_subscribed=is_subscribed,
+            is_free=lambda topic_id, number: kept.holder(topic_id, number) in (None, member.member_id),
+        )
+        after = step.next(member.current)
+        if after != member.current:
+            self._write(after)
+            self._set_rebalance_timer(member)
+
+    # ---- leaving ----
+
+    def _on_goodbye(self, event: ConsumerHeartbeat) -> ConsumerHeartbeatReply:
+        if event.instance_id is None:
+            if event.member_id not in self.kept.members:
+                return self._unknown(event.member_id)
+        else:
+            static = self.kept.static_member(event.instance_id)
+            if static is None:
+                return _refused(ErrorCode.UNKNOWN_MEMBER_ID, f"no member has the instance id {event.instance_id!r}")
+            if static.member_id != event.member_id:
+                return _fenced_instance(event, static)
+            if event.epoch == LEFT_FOR_NOW:
+                # Its partitions stay its own until it is back, or its session ends.
+                kept = {topic: dict.fromkeys(numbers, 0) for topic, numbers in static.current.assigned.items()}
+                self._write(replace(static.current, epoch=LEFT_FOR_NOW, assigned=kept, revoking={}))
+                self._deadlines.set((_Timer.REBALANCE, static.member_id), None)
+                return ConsumerHeartbeatReply(member_id=static.member_id, epoch=LEFT_FOR_NOW)
+        self._remove([event.member_id], f"{event.member_id} left")
+        return ConsumerHeartbeatReply(member_id=event.member_id, epoch=event.epoch)
+
+    def _on_leave(self, event: Leave) -> None:
+        """Members of the classic protocol leave, or an administrator removes members of either."""
+        found = [self._leaver(leaver) for leaver in event.leavers]
+        leaving = list(dict.fromkeys(each for each in found if not isinstance(each, ErrorCode)))
+        if leaving:
+            self._remove(leaving, f"{', '.join(leaving)} left")
+        errors = (each if isinstance(each, ErrorCode) else ErrorCode.NONE for each in found)
+        left = [Left(*leaver, error) for leaver, error in zip(event.leavers, errors, strict=True)]
+        self._reply(event.token, LeaveReply(leavers=left))
+
+    def _leaver(self, leaver: Leaver) -> str | ErrorCode:
+        if leaver.instance_id is None:
+            return leaver.member_id if leaver.member_id in self.kept.members else ErrorCode.UNKNOWN_MEMBER_ID
+        static = self.kept.static_member(leaver.instance_id)
+        if static is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return (
+            static.member_id if leaver.member_id in (NO_MEMBER_ID, static.member_id) else ErrorCode.FENCED_INSTANCE_ID
+        )
+
+    def _remove(self, member_ids: Iterable[str], reason: str) -> None:
+        for member_id in member_ids:
+            self._forget(member_id)
+        self._refresh(reason)
+
+    def _forget(self, member_id: str) -> None:
+        for kind in ("current", "target", "member"):
+            self._write(ConsumerTombstone(group_id=self.group_id, key=(kind, member_id)))
+        for timer in _Timer:
+            self._deadlines.set((timer, member_id), None)
+
+    def _on_delete(self, event: Delete) -> None:
+        if self.is_dead:
+            error = ErrorCode.GROUP_ID_NOT_FOUND
+        elif self.kept.members:
+            error = ErrorCode.NON_EMPTY_GROUP
+        else:
+            error = ErrorCode.NONE
+            self.is_dead = True
+            self._effects.append(Append(GroupTombstone(group_id=self.group_id)))
+        self._reply(event.token, DeleteReply(error=error))
+
+    # ---- time ----
+
+    def _expire(self) -> None:
+        for timer, member_id in self._deadlines.due(self._now_ms):
+            if member_id in self.kept.members:
+                self._remove([member_id], f"{member_id} {timer.value}")
+
+    def _restart_session(self, member: ConsumerMember) -> None:
+        self._deadlines.set((_Timer.SESSION, member.member_id), self._now_ms + self.limits.session_timeout_ms)
+
+    def _set_rebalance_timer(self, member: ConsumerMember) -> None:
+        """A member that has partitions to give up may take its rebalance timeout for it."""
+        is_slow = member.current.state is MemberState.UNREVOKED_PARTITIONS
+        deadline_ms = self._now_ms + max(member.subscription.rebalance_timeout_ms, 1) if is_slow else None
+        self._deadlines.set((_Timer.REBALANCE, member.member_id), deadline_ms)
+
+    # ---- records and answers ----
+
+    def _write(self, record: ConsumerRecord) -> None:
+        self.kept.apply(record)
+        self._effects.append(Append(record))
+
+    def _note(self, before: ConsumerGroupState, epoch: int) -> None:
+        if self.kept.epoch == epoch:
+            reason = {
+                ConsumerGroupState.STABLE: "every member has what it should have",
+                ConsumerGroupState.RECONCILING: "new targets were made",
+            }.get(self.state, "it was deleted")
+        else:
+            reason = self._reason
+        self._effects.append(
+            Transition(
+                before=before.value,
+                after=self.state.value,
+                generation=self.kept.epoch,
+                members=len(self.kept.members),
+                reason=reason,
+            )
+        )
+
+    def _reply(self, token: Token, body: ReplyBody) -> None:
+        self._effects.append(Reply(token, body))
+
+    def _unknown(self, member_id: str) -> ConsumerHeartbeatReply:
+        return _refused(ErrorCode.UNKNOWN_MEMBER_ID, f"{member_id!r} is not a member of group {self.group_id!r}")
+
+
+def _updated(said: MemberSubscription, event: ConsumerHeartbeat) -> MemberSubscription:
+    timeout_ms = event.rebalance_timeout_ms
+    return replace(
+        said,
+        instance_id=said.instance_id if event.instance_id is None else event.instance_id,
+        rack=said.rack if event.rack is None else event.rack,
+        rebalance_timeout_ms=said.rebalance_timeout_ms if timeout_ms is None else timeout_ms,
+        assignor=said.assignor if event.assignor is None else event.assignor,
+        topics=said.topics if event.topics is None else frozenset(event.topics),
+        regex=said.regex if event.regex is None else event.regex,
+        client_id=event.client_id,
+        client_host=event.client_host,
+        classic=None,
+    )
+
+
+def _epoch_refusal(member: ConsumerMember, event: ConsumerHeartbeat) -> ConsumerHeartbeatReply | None:
+    """Mirrors ``throwIfConsumerGroupMemberEpochIsInvalid``."""
+    current = member.current
+    if event.epoch == 0:
+        return None
+    # A member that comes with its last epoch, holding nothing but what it should, has missed an answer.
+    missed = event.epoch == current.previous_epoch and member.holds_all(event.owned)
+    if event.epoch > current.epoch or (event.epoch < current.epoch and not missed):
+        message = f"the member comes with epoch {event.epoch}, the coordinator knows it at {current.epoch}"
+    elif current.state is MemberState.UNKNOWN and event.owned != {}:
+        message = "the member is in an unknown state"
+    else:
+        return None
+    return _refused(ErrorCode.FENCED_MEMBER_EPOCH, f"{message}: it must abandon all its partitions and rejoin")
+
+
+def _unreleased(event: ConsumerHeartbeat, owner: ConsumerMember | None) -> ConsumerHeartbeatReply:
+    assert owner is not None
+    message = f"the instance id {event.instance_id!r} is owned by member {owner.member_id!r}"
+    return _refused(ErrorCode.UNRELEASED_INSTANCE_ID, message)
+
+
+def _fenced_instance(event: ConsumerHeartbeat, owner: ConsumerMember) -> ConsumerHeartbeatReply:
+    message = f"member {event.member_id!r} was fenced by {owner.member_id!r}, which has its instance id"
+    return _refused(ErrorCode.FENCED_INSTANCE_ID, message)
+
+
+def _refused(error: ErrorCode, message: str) -> ConsumerHeartbeatReply:
+    return ConsumerHeartbeatReply(error=error, message=message)

@@ -1,0 +1,35 @@
+"""The assignors on the coordinator's side, by the names that consumers ask for (``group.remote.assignor``).
+
+Kafka's two, and two of ours. Kafka's ``uniform`` balances counts first and then moves little, without racks, which is
+what our ``sticky`` does when no racks are given; among equals the two may choose differently. Kafka's ``range`` is the
+client-side one, to the partition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAssignor:
+    """An algorithm under the name that consumers ask for."""
+
+    name: str
+    algorithm: str
+    """The algorithm's name in `loadwise.assignor.algorithms`."""
+    uses_load: bool = False
+    """Whether it wants to know the load of partitions, and a new assignment when that gets uneven."""
+    uses_racks: bool = False
+    """Whether it is told racks."""
+
+
+SERVER_ASSIGNORS: dict[str, ServerAssignor] = {
+    assignor.name: assignor
+    for assignor in (
+        ServerAssignor("uniform", "sticky"),
+        ServerAssignor("range", "range"),
+        ServerAssignor("sticky", "sticky", uses_racks=True),
+        ServerAssignor("weighted", "weighted", uses_load=True, uses_racks=True),
+    )
+}
+"""All of them, by name; the first is for groups whose members do not ask for one."""

@@ -1,0 +1,67 @@
+"""Who should have what in the end: a consumer group put before an assignor. Mirrors ``TargetAssignmentBuilder``.
+
+The only module of the coordinator that needs the assignors, and so numpy: it is imported when the first target is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from loadwise.assignor.algorithms import algorithm
+from loadwise.assignor.model import GroupSnapshot, Member
+from loadwise.coordinator.consumer_member import ConsumerMember
+from loadwise.coordinator.consumer_records import Partitions
+from loadwise.coordinator.server_assignors import ServerAssignor
+from loadwise.coordinator.topic_view import Loads, TopicView
+
+
+def snapshot(
+    members: Iterable[tuple[ConsumerMember, frozenset[str], Partitions]],
+    topics: TopicView,
+    assignor: ServerAssignor,
+    loads: Loads,
+) -> GroupSnapshot:
+    """The group as its assignor sees it: of each member its topics and its target so far, which is what it keeps.
+
+    O(partitions + members).
+    """
+    partitions: dict[str, int] = {}
+    ordered: dict[frozenset[str], tuple[str, ...]] = {}  # one tuple a subscription, which the snapshot hashes once
+    rows = []
+    for member, wanted, target in members:
+        names = ordered.get(wanted)
+        if names is None:
+            names = ordered[wanted] = tuple(sorted(wanted))
+            for name in names:
+                topic = topics.get(name)
+                if topic is not None:
+                    partitions[name] = len(topic.partitions)
+        owned = {}
+        for topic_id, numbers in target.items():
+            topic = topics.get_by_id(topic_id)
+            if topic is not None:
+                owned[topic.name] = tuple(numbers)
+        rows.append(
+            Member(
+                id=member.member_id,
+                topics=names,
+                owned=owned,
+                instance_id=member.subscription.instance_id,
+                rack=member.subscription.rack if assignor.uses_racks else None,
+            )
+        )
+    return GroupSnapshot.of(rows, partitions, load=loads if assignor.uses_load else None, load_unit="records/s")
+
+
+def targets(group: GroupSnapshot, topics: TopicView, assignor: ServerAssignor) -> dict[str, Partitions]:
+    """Every member's target, by member id."""
+    ids = {}
+    for name in group.topics:
+        topic = topics.get(name)
+        assert topic is not None
+        ids[name] = topic.id
+    by_member = algorithm(assignor.algorithm).assign(group).by_member()
+    return {
+        member_id: {ids[name]: frozenset(numbers) for name, numbers in of_member.items()}
+        for member_id, of_member in by_member.items()
+    }

@@ -1,0 +1,229 @@
+"""confluent-kafka with ``group.protocol=consumer``, unmodified, against the coordinator (KIP-848)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupState, ConsumerGroupType, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from loadwise.coordinator import BrokerSettings, ConsumerGroupLimits, Coordinator, ThreadedCoordinator
+
+WITHIN_S = 60
+
+
+@pytest.fixture(scope="module")
+def coordinator() -> Iterator[ThreadedCoordinator]:
+    """One with short intervals, so that the tests are quick."""
+    limits = ConsumerGroupLimits(heartbeat_interval_ms=50, session_timeout_ms=3000)
+    with Coordinator(settings=BrokerSettings(consumer_groups=limits)).in_thread() as running:
+        yield running
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    """Closes the consumers of a test."""
+    with ExitStack() as stack:
+        yield stack
+
+
+def consumer(
+    stack: ExitStack,
+    coordinator: ThreadedCoordinator,
+    group_id: str,
+    topics: Sequence[str],
+    errors: list[KafkaError] | None = None,
+    **options: Any,
+) -> Consumer:
+    settings = {
+        "bootstrap.servers": coordinator.bootstrap_servers,
+        "group.id": group_id,
+        "group.protocol": "consumer",
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "topic.metadata.refresh.interval.ms": 200,
+        "fetch.wait.max.ms": 50,
+        "error_cb": (errors if errors is not None else []).append,
+    }
+    client = Consumer(settings | {name.replace("_", "."): value for name, value in options.items()})
+    client.subscribe(list(topics))
+    stack.callback(client.close)
+    return client
+
+
+def produce(coordinator: ThreadedCoordinator, topic: str, count: int, partition: int = -1) -> None:
+    producer = Producer({"bootstrap.servers": coordinator.bootstrap_servers, "linger.ms": 1})
+    for number in range(count):
+        producer.produce(topic, b"%d" % number, partition=partition)
+    assert producer.flush(WITHIN_S) == 0
+
+
+def until(members: Sequence[Consumer], reached: Callable[[], bool]) -> list[int]:
+    """Poll all members until it is so; answers with the records that came meanwhile."""
+    deadline = time.monotonic() + WITHIN_S
+    values = []
+    while not reached():
+        assert time.monotonic() < deadline, [member.assignment() for member in members]
+        for member in members:
+            message = member.poll(0.02)
+            if message is not None:
+                assert message.error() is None
+                values.append(int(message.value()))
+    return values
+
+
+def counts(members: Sequence[Consumer]) -> list[int]:
+    return [len(member.assignment()) for member in members]
+
+
+@pytest.mark.parametrize("assignor", [None, "uniform", "range", "sticky", "weighted"])
+def test_members_share_and_take_over(
+    stack: ExitStack, coordinator: ThreadedCoordinator, topic_name: str, group_id: str, assignor: str | None
+) -> None:
+    coordinator.create_topic(topic_name, 4)
+    options = {} if assignor is None else {"group_remote_assignor": assignor}
+    members = [consumer(stack, coordinator, group_id, [topic_name], **options) for _ in range(2)]
+    until(members, lambda: counts(members) == [2, 2])
+    produce(coordinator, topic_name, 40)
+    read: list[int] = []
+    deadline = time.monotonic() + WITHIN_S
+    while len(read) < 40:
+        assert time.monotonic() < deadline
+        for member in members:
+            read += [int(message.value()) for message in member.consume(40, 0.05)]
+    assert sorted(read) == list(range(40))
+    members.pop().close()
+    until(members, lambda: counts(members) == [4])
+
+
+def test_a_group_resumes_where_it_committed(
+    stack: ExitStack, coordinator: ThreadedCoordinator, topic_name: str, group_id: str
+) -> None:
+    coordinator.create_topic(topic_name, 2)
+    produce(coordinator, topic_name, 50)
+    first = consumer(stack, coordinator, group_id, [topic_name])
+    read: list[int] = []
+    deadline = time.monotonic() + WITHIN_S
+    while len(read) < 30:
+        assert time.monotonic() < deadline
+        read += [int(message.value()) for message in first.consume(30 - len(read), 0.1)]
+    first.commit(asynchronous=False)
+    first.close()
+    second = consumer(stack, coordinator, group_id, [topic_name])
+    while len(read) < 50:
+        assert time.monotonic() < deadline
+        read += [int(message.value()) for message in second.consume(50 - len(read), 0.1)]
+    assert sorted(read) == list(range(50))
+
+
+def test_a_crashed_member_is_replaced(
+    stack: ExitStack, coordinator: ThreadedCoordinator, topic_name: str, group_id: str
+) -> None:
+    coordinator.create_topic(topic_name, 4)
+    members = [consumer(stack, coordinator, group_id, [topic_name]) for _ in range(2)]
+    # A member that does not poll any more leaves its partitions to the others, once max.poll.interval.ms is over.
+    silent = consumer(stack, coordinator, group_id, [topic_name], max_poll_interval_ms=1000)
+    until([*members, silent], lambda: sorted(counts([*members, silent])) == [1, 1, 2])
+    until(members, lambda: counts(members) == [2, 2])
+
+
+def test_a_static_member_comes_back_without_a_rebalance(
+    stack: ExitStack, coordinator: ThreadedCoordinator, topic_name: str, group_id: str
+) -> None:
+    coordinator.create_topic(topic_name, 4)
+    other = consumer(stack, coordinator, group_id, [topic_name])
+    revoked: list[TopicPartition] = []
+    other.subscribe([topic_name], on_revoke=lambda _, partitions: revoked.extend(partitions))
+    static = consumer(stack, coordinator, group_id, [topic_name], group_instance_id="i")
+    until([other, static], lambda: counts([other, static]) == [2, 2])
+    had = static.assignment()
+    revoked.clear()
+    static.close()
+    back = consumer(stack, coordinator, group_id, [topic_name], group_instance_id="i")
+    until([other, back], lambda: counts([other, back]) == [2, 2])
+    assert back.assignment() == had
+    assert revoked == []
+
+
+def test_two_of_one_instance_do_not_get_along(
+    stack: ExitStack, coordinator: ThreadedCoordinator, topic_name: str, group_id: str
+) -> None:
+    coordinator.create_topic(topic_name, 1)
+    first = consumer(stack, coordinator, group_id, [topic_name], group_instance_id="i")
+    until([first], lambda: counts([first]) == [1])
+    errors: list[KafkaError] = []
+    second = consumer(stack, coordinator, group_id, [topic_name], errors, group_instance_id="i")
+    deadline = time.monotonic() + WITHIN_S
+    while not errors:
+        assert time.monotonic() < deadline
+        message = second.poll(0.1)
+        if message is not None and message.error():
+            errors.append(message.error())
+    assert errors[0].code() in {KafkaError._FATAL, KafkaError.UNRELEASED_INSTANCE_ID}
+
+
+def test_a_regular_expression_finds_new_topics(
+    stack: ExitStack, coordinator: ThreadedCoordinator, topic_name: str, group_id: str
+) -> None:
+    coordinator.create_topic(f"{topic_name}.a", 2)
+    member = consumer(stack, coordinator, group_id, [f"^{topic_name}\\..*"])
+    until([member], lambda: counts([member]) == [2])
+    coordinator.create_topic(f"{topic_name}.b", 3)
+    until([member], lambda: counts([member]) == [5])
+
+
+def test_a_topic_that_grows(stack: ExitStack, coordinator: ThreadedCoordinator, topic_name: str, group_id: str) -> None:
+    coordinator.create_topic(topic_name, 1)
+    members = [consumer(stack, coordinator, group_id, [topic_name]) for _ in range(2)]
+    until(members, lambda: sorted(counts(members)) == [0, 1])
+    admin = AdminClient({"bootstrap.servers": coordinator.bootstrap_servers})
+    admin.create_partitions([NewPartitions(topic_name, 4)])[topic_name].result(WITHIN_S)
+    until(members, lambda: counts(members) == [2, 2])
+
+
+def described(coordinator: ThreadedCoordinator, group_id: str) -> Any:
+    admin = AdminClient({"bootstrap.servers": coordinator.bootstrap_servers})
+    return admin.describe_consumer_groups([group_id])[group_id].result(WITHIN_S)
+
+
+def test_an_administrator_sees_the_group(
+    stack: ExitStack, coordinator: ThreadedCoordinator, topic_name: str, group_id: str
+) -> None:
+    coordinator.create_topic(topic_name, 2)
+    member = consumer(stack, coordinator, group_id, [topic_name], client_id="me", group_remote_assignor="range")
+    until([member], lambda: counts([member]) == [2])
+    group = described(coordinator, group_id)
+    assert (group.state, group.type) == (ConsumerGroupState.STABLE, ConsumerGroupType.CONSUMER)
+    assert (group.partition_assignor, [each.client_id for each in group.members]) == ("range", ["me"])
+    assert group.members[0].assignment.topic_partitions == [TopicPartition(topic_name, n) for n in range(2)]
+    admin = AdminClient({"bootstrap.servers": coordinator.bootstrap_servers})
+
+    def listed(**filters: Any) -> set[str]:
+        return {each.group_id for each in admin.list_consumer_groups(**filters).result(WITHIN_S).valid}
+
+    assert group_id in listed(types={ConsumerGroupType.CONSUMER})
+    assert group_id not in listed(types={ConsumerGroupType.CLASSIC})
+    assert group_id in listed(states={ConsumerGroupState.STABLE})
+    assert group_id not in listed(states={ConsumerGroupState.EMPTY})
+    member.close()
+    admin.delete_consumer_groups([group_id])[group_id].result(WITHIN_S)
+    assert group_id not in listed()
+
+
+def test_an_assignor_that_is_not_there(
+    stack: ExitStack, coordinator: ThreadedCoordinator, topic_name: str, group_id: str
+) -> None:
+    coordinator.create_topic(topic_name, 1)
+    errors: list[KafkaError] = []
+    member = consumer(stack, coordinator, group_id, [topic_name], errors, group_remote_assignor="best")
+    deadline = time.monotonic() + WITHIN_S
+    while not errors:
+        assert time.monotonic() < deadline
+        message = member.poll(0.1)
+        if message is not None and message.error():
+            errors.append(message.error())
+    assert "assignor" in str(errors[0])
