@@ -15,27 +15,44 @@ compares assignors. The object, ``?`` marking what may be left out::
 
 Members of old clients (``subscription_version`` below 3) are read as a leader would see them: without rack below 3,
 without what a cooperative member owns below 1; ``user_data_version`` 0 is sticky user data without a generation.
+``user_data_hex`` is a member's user data itself, instead of ``owned`` and ``generation`` where the strategy has them
+there, and ``subscription_generation`` the generation in the subscription, where it differs. Other fields are errors.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 
 from loadwise.assignor.algorithms import algorithm
+from loadwise.assignor.claim import read_user_data
 from loadwise.assignor.drain import drain_weight
 from loadwise.assignor.errors import BadCaseError
-from loadwise.assignor.model import NO_GENERATION, Assignment, Assignor, GroupSnapshot, Member
+from loadwise.assignor.model import LARGEST, NO_GENERATION, Assignment, Assignor, GroupSnapshot, Member
 from loadwise.assignor.staging import stage
 from loadwise.assignor.strategy import Strategy, strategy
+from loadwise.protocol.errors import ProtocolError
+from loadwise.protocol.user_data import StickyUserData
 
 Loads = dict[str, list[float | None]]
+
+_CASE = (
+    *("id", "strategy", "topics", "members", "options", "prefer_rack_aware"),
+    *("weights", "lag", "rate", "resources", "resource_weights"),
+)
+_TOPIC = ("partitions", "racks")
+_MEMBER = (
+    *("id", "topics", "group_instance_id", "rack", "capacity", "owned", "generation"),
+    *("subscription_version", "subscription_generation", "user_data_version", "user_data_hex"),
+)
+_MISSING = object()
 
 MOST_PARTITIONS = 10_000_000
 """Partitions of all topics together: ten times what is built for, so that a slip of the keyboard is no MemoryError."""
@@ -59,18 +76,26 @@ class Case:
     def parse(cls, given: object) -> Case:
         """Read a case from what ``json.loads`` made of it. Raises `BadCaseError` or `UnknownStrategyError`."""
         case = _object(given, "the case")
-        chosen = strategy(_text(case.get("strategy"), "strategy"))
-        topics = {name: _object(spec, f"topics.{name}") for name, spec in _object(case.get("topics"), "topics").items()}
+        _known(case, _CASE)
+        if case.get("prefer_rack_aware"):
+            raise BadCaseError("prefer_rack_aware is a switch that only Kafka's own tests have; leave it out")
+        chosen = strategy(_text(case.get("strategy", _MISSING), "strategy"))
+        topics = {
+            name: _object(spec, f"topics.{name}")
+            for name, spec in _object(case.get("topics", _MISSING), "topics").items()
+        }
+        for name, spec in topics.items():
+            _known(spec, _TOPIC, f"topics.{name}.")
         partitions = {
-            name: _integer(spec.get("partitions"), f"topics.{name}.partitions", least=0)
+            name: _integer(spec.get("partitions", _MISSING), f"topics.{name}.partitions", least=0)
             for name, spec in topics.items()
         }
         total = sum(partitions.values())
         if total > MOST_PARTITIONS:
             raise BadCaseError(f"topics have {total:,} partitions together; at most {MOST_PARTITIONS:,} are taken")
         members = tuple(
-            _member(_object(member, f"members[{index}]"), f"members[{index}]", cooperative=chosen.cooperative)
-            for index, member in enumerate(_list(case.get("members"), "members"))
+            _member(_object(member, f"members[{index}]"), f"members[{index}]", chosen)
+            for index, member in enumerate(_list(case.get("members", _MISSING), "members"))
         )
         return cls(
             id=case.get("id"),
@@ -83,7 +108,7 @@ class Case:
                 for name, spec in topics.items()
                 if spec.get("racks") is not None
             },
-            load=_load(case, sum(member.capacity for member in members)),
+            load=_load(case, partitions, sum(member.capacity for member in members)),
         )
 
     def answer(self) -> Assignment:
@@ -102,23 +127,46 @@ def _refuse_constant(name: str) -> NoReturn:
     raise BadCaseError(f"{name} is not a number that JSON has; write null for what is unknown")
 
 
-def _member(member: dict[str, Any], where: str, *, cooperative: bool) -> Member:
+def _member(member: dict[str, Any], where: str, chosen: Strategy) -> Member:
+    _known(member, _MEMBER, f"{where}.")
+    name = _text(member.get("id", _MISSING), f"{where}.id")
     version = _integer(member.get("subscription_version", 3), f"{where}.subscription_version", least=0)
-    hidden = cooperative and version < 1
-    generation = member.get("generation")
-    if generation is None or member.get("user_data_version") == 0:
+    hidden = chosen.cooperative and version < 1
+    topics = _texts(member.get("topics", _MISSING), f"{where}.topics")
+    owned: Mapping[str, Sequence[int]] = {} if hidden else _owned(member.get("owned"), f"{where}.owned")
+    generation = _generation(member, "generation", where)
+    if member.get("user_data_version") == 0:
         generation = NO_GENERATION
+    capacity = _number(member.get("capacity", 1.0), f"{where}.capacity")
+    if member.get("user_data_hex") is not None:
+        try:
+            said = read_user_data(chosen, _bytes(member["user_data_hex"], f"{where}.user_data_hex"))
+        except ProtocolError as error:
+            raise BadCaseError(f"{where}.user_data_hex is no user data of {chosen.name}: {error}") from error
+        if said is not None:
+            generation = said.generation
+            capacity = capacity if said.terms is None else said.terms.capacity
+        if isinstance(said, StickyUserData):
+            owned = {topic: partitions for topic, partitions in said.owned.items() if topic in topics}
+    in_subscription = _generation(member, "subscription_generation", where)
+    if chosen.cooperative and version >= 2 and in_subscription != NO_GENERATION:
+        generation = in_subscription
     rack = member.get("rack")
     instance_id = member.get("group_instance_id")
     return Member(
-        id=_text(member.get("id"), f"{where}.id"),
-        topics=_texts(member.get("topics"), f"{where}.topics"),
-        owned={} if hidden else _owned(member.get("owned"), f"{where}.owned"),
-        generation=_integer(generation, f"{where}.generation", least=NO_GENERATION),
+        id=name,
+        topics=topics,
+        owned=owned,
+        generation=generation,
         instance_id=None if instance_id is None else _text(instance_id, f"{where}.group_instance_id"),
         rack=None if rack is None or version < 3 else _text(rack, f"{where}.rack"),
-        capacity=_number(member.get("capacity", 1.0), f"{where}.capacity"),
+        capacity=capacity,
     )
+
+
+def _generation(member: dict[str, Any], name: str, where: str) -> int:
+    given = member.get(name)
+    return NO_GENERATION if given is None else _integer(given, f"{where}.{name}", least=NO_GENERATION)
 
 
 def _owned(given: object, where: str) -> dict[str, list[int]]:
@@ -160,22 +208,23 @@ def _with_options(assignor: Assignor, options: dict[str, Any]) -> Assignor:
         raise BadCaseError(f"options: {error}") from error
 
 
-def _load(case: dict[str, Any], capacity: float) -> Loads | None:
+def _load(case: dict[str, Any], partitions: Mapping[str, int], capacity: float) -> Loads | None:
     ways = [name for name in ("weights", "lag", "resources") if case.get(name) is not None]
     if len(ways) > 1:
         raise BadCaseError(f"{' and '.join(ways)} are given; the load can be given in one way only")
     if case.get("weights") is not None:
-        return _loads(case["weights"], "weights")
+        return _loads(case["weights"], "weights", partitions)
     if case.get("lag") is not None or case.get("rate") is not None:
-        return drain_weight(_loads(case.get("lag", {}), "lag"), _loads(case.get("rate", {}), "rate"), capacity)
+        lag, rate = (_loads(case.get(name) or {}, name, partitions) for name in ("lag", "rate"))
+        return drain_weight(lag, rate, capacity)
     if case.get("resources") is not None:
-        return _mixed(case)
+        return _mixed(case, partitions)
     return None
 
 
-def _mixed(case: dict[str, Any]) -> Loads:
+def _mixed(case: dict[str, Any], partitions: Mapping[str, int]) -> Loads:
     """Several resources as one load: each as a share of its own total, times its weight; unknown if any is unknown."""
-    resources = {n: _loads(v, f"resources.{n}") for n, v in _object(case["resources"], "resources").items()}
+    resources = {n: _loads(v, f"resources.{n}", partitions) for n, v in _object(case["resources"], "resources").items()}
     given = _object(case.get("resource_weights", {}), "resource_weights")
     for name in given:
         if name not in resources:
@@ -188,21 +237,36 @@ def _mixed(case: dict[str, Any]) -> Loads:
         total = math.fsum(load for row in loads.values() for load in row if load is not None)
         for topic, row in loads.items():
             share = np.array(row, np.float64) * (weight / total if total > 0 else 0.0)
-            before = mixed.get(topic)
-            if before is not None and len(before) != len(share):
-                raise BadCaseError(f"resources.{name}.{topic} has {len(share)} numbers, another resource {len(before)}")
-            mixed[topic] = share if before is None else before + share
+            mixed[topic] = mixed.get(topic, 0.0) + share
     return {topic: [None if math.isnan(load) else load for load in row.tolist()] for topic, row in mixed.items()}
 
 
-def _loads(given: object, where: str) -> Loads:
-    return {
-        topic: [
+def _loads(given: object, where: str, partitions: Mapping[str, int]) -> Loads:
+    """Read loads by topic; those of topics that the metadata lacks are read too, and left out."""
+    loads: Loads = {}
+    for topic, row in _object(given, where).items():
+        numbers = [
             None if load is None else _number(load, f"{where}.{topic}[{index}]")
             for index, load in enumerate(_list(row, f"{where}.{topic}"))
         ]
-        for topic, row in _object(given, where).items()
-    }
+        if topic not in partitions:
+            continue
+        if len(numbers) != partitions[topic]:
+            raise BadCaseError(
+                f"{where}.{topic} has {len(numbers)} numbers, but topic {topic} has {partitions[topic]} partitions;"
+                " give one for each, null where it is unknown"
+            )
+        loads[topic] = numbers
+    return loads
+
+
+def _known(given: dict[str, Any], names: Collection[str], where: str = "") -> None:
+    """Refuse fields that there are not: one that is misspelt must not be taken for one that was left out."""
+    for name in given:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+            raise BadCaseError(f"{where}{_named(name)} is no field; {hint}")
 
 
 def _object(value: object, where: str) -> dict[str, Any]:
@@ -238,11 +302,23 @@ def _integer(value: object, where: str, *, least: int | None = None) -> int:
 def _number(value: object, where: str) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise BadCaseError(f"{where} is {_short(value)}; expected a number")
+    if not abs(value) <= LARGEST:
+        raise BadCaseError(f"{where} is {_short(value)}; the largest number that is taken is {LARGEST:g}")
     return float(value)
 
 
+def _bytes(value: object, where: str) -> bytes:
+    try:
+        return bytes.fromhex(_text(value, where))
+    except ValueError:
+        raise BadCaseError(f"{where} is {_short(value)}; expected bytes as pairs of hexadecimal digits") from None
+
+
 def _short(value: object) -> str:
-    if value is None:
+    if value is _MISSING:
         return "missing"
-    text = repr(value)
+    return "null" if value is None else _named(repr(value))
+
+
+def _named(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."

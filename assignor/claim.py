@@ -87,7 +87,7 @@ def read_claim(strategy: Strategy, joined: JoinedMember) -> Member:
     generation = NO_GENERATION
     terms: MemberTerms | None = None
     try:
-        said = _read_user_data(strategy, subscription.user_data)
+        said = read_user_data(strategy, subscription.user_data)
     except ProtocolError as error:
         log.warning("The %s user data of member %r cannot be read (%s): ignored", strategy.name, joined.id, error)
         said = None
@@ -111,8 +111,11 @@ def read_claim(strategy: Strategy, joined: JoinedMember) -> Member:
     )
 
 
-def _read_user_data(strategy: Strategy, data: bytes | None) -> StickyUserData | CooperativeStickyUserData | None:
-    """Read what the strategy's members write; clients that cannot say null send no bytes instead."""
+def read_user_data(strategy: Strategy, data: bytes | None) -> StickyUserData | CooperativeStickyUserData | None:
+    """Read what the strategy's members write; clients that cannot say null send no bytes instead.
+
+    Raises `loadwise.protocol.errors.MalformedBytesError`.
+    """
     if not data or strategy.algorithm not in _STICKY:
         return None
     kind = CooperativeStickyUserData if strategy.cooperative else StickyUserData

@@ -24,7 +24,7 @@ def drain_weight(
     """
     total_lag = math.fsum(value for row in lag.values() for value in row if value is not None)
     spare = capacity - math.fsum(value for row in rate.values() for value in row if value is not None)
-    lag_share = spare / total_lag if spare > 0 and total_lag > 0 else 0.0  # 1 / H
+    drains = spare > 0 and total_lag > 0
     loads: dict[str, list[float | None]] = {}
     for topic in lag.keys() | rate.keys():
         lags, rates = lag.get(topic, ()), rate.get(topic, ())
@@ -33,6 +33,7 @@ def drain_weight(
             waiting = lags[index] if index < len(lags) else None
             coming = rates[index] if index < len(rates) else None
             known = waiting is not None or coming is not None
-            row.append((coming or 0.0) + (waiting or 0.0) * lag_share if known else None)
+            drained = (waiting or 0.0) / total_lag * spare if drains else 0.0  # lag / H
+            row.append((coming or 0.0) + drained if known else None)
         loads[topic] = row
     return loads

@@ -10,7 +10,6 @@ then dynamic ones by member id; strings compare by UTF-16 code unit, as Java's d
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,6 +30,12 @@ NOBODY = -1
 
 NO_GENERATION = -1
 """The generation of a member that never was in the group, or lost its place (Kafka's ``DEFAULT_GENERATION``)."""
+
+
+LARGEST = 1e60
+"""The largest load and capacity that are taken: quotients of their sums and squares are still numbers."""
+SMALLEST_CAPACITY = 1e-60
+"""The smallest capacity that is taken, for the same reason."""
 
 
 class TopicPartition(NamedTuple):
@@ -359,9 +364,10 @@ def _rightful(row: Ints, member: Owners, generation: Ints, live: Bools, size: in
 
 def _capacities(members: Sequence[Member]) -> Floats:
     for member in members:
-        if not (member.capacity > 0 and math.isfinite(member.capacity)):
+        if not SMALLEST_CAPACITY <= member.capacity <= LARGEST:
             raise BadGroupError(
                 f"member {member.id!r} has capacity {member.capacity}; it must be a finite number above 0"
+                f" ({SMALLEST_CAPACITY:g} to {LARGEST:g})"
             )
     return np.array([member.capacity for member in members], np.float64)
 
@@ -374,11 +380,11 @@ def _loads(load: Mapping[str, Sequence[float | None] | Floats], topics: Sequence
             continue
         start, stop = int(topic_start[index]), int(topic_start[index + 1])
         values = np.array(given, np.float64)[: stop - start]  # numpy reads None as NaN: unknown
-        if (values < 0).any() or np.isinf(values).any():
-            worst = int(np.flatnonzero((values < 0) | np.isinf(values))[0])
+        if ((values < 0) | (values > LARGEST)).any():
+            worst = int(np.flatnonzero((values < 0) | (values > LARGEST))[0])
             raise BadGroupError(
-                f"the load of {topic}-{worst} is {values[worst]}; it must be a finite number of 0 or more,"
-                " or None where it is unknown"
+                f"the load of {topic}-{worst} is {values[worst]}; it must be a finite number of 0 or more"
+                f" (up to {LARGEST:g}), or None where it is unknown"
             )
         rows[start : start + len(values)] = values
     return rows

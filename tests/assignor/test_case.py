@@ -11,7 +11,9 @@ from typer.testing import CliRunner
 from loadwise.assignor.case import Case
 from loadwise.assignor.drain import drain_weight
 from loadwise.assignor.errors import AssignorError, BadCaseError
+from loadwise.assignor.model import LARGEST
 from loadwise.cli.app import app
+from loadwise.protocol.user_data import CooperativeStickyUserData, MemberTerms, StickyUserData
 
 
 def ask(*lines: Any) -> list[dict[str, Any]]:
@@ -78,7 +80,40 @@ def test_capacity_and_options_are_heeded() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"strategy": None}, "strategy is missing; expected a string"),
+        ({"strategy": None}, "strategy is null; expected a string"),
+        ({"members": None}, "members is null; expected a list"),
+        ({"topics": None}, "topics is null; expected an object"),
+        ({"wieghts": {"t": [1, 2, 3]}}, "wieghts is no field; did you mean weights?"),
+        ({"x" * 99: 1}, "x... is no field; there are id, strategy, topics, members, options, "),
+        ({"topics": {"t": {"partitions": 1, "rack": []}}}, "topics.t.rack is no field; did you mean racks?"),
+        ({"members": [{"id": "a", "topic": ["t"]}]}, "members[0].topic is no field; did you mean topics?"),
+        (
+            {"members": [{"id": "a", "topics": [], "instance_id": "i"}]},
+            "members[0].instance_id is no field; did you mean group_instance_id?",
+        ),
+        ({"members": [{"id": "a"}]}, "members[0].topics is missing; expected a list"),
+        ({"prefer_rack_aware": True}, "prefer_rack_aware is a switch that only Kafka's own tests have"),
+        ({"weights": {"t": [1, 2]}}, "weights.t has 2 numbers, but topic t has 3 partitions; give one for each, null"),
+        ({"lag": {"t": [1, 2, 3, 4]}}, "lag.t has 4 numbers, but topic t has 3 partitions"),
+        ({"lag": {"t": [1, 2, 3]}, "rate": {"t": []}}, "rate.t has 0 numbers, but topic t has 3 partitions"),
+        ({"weights": {"t": [1e308, 1e308, 0]}}, "weights.t[0] is 1e+308; the largest number that is taken is 1e+60"),
+        ({"lag": {"t": [0, 10**400, 0]}}, "lag.t[1] is 1000000"),
+        (
+            {"strategy": "weighted", "members": [{"id": "a", "topics": ["t"], "capacity": 1e-308}]},
+            "member 'a' has capacity 1e-308; it must be a finite number above 0 (1e-60 to 1e+60)",
+        ),
+        (
+            {"members": [{"id": "a", "topics": [], "user_data_hex": "0g"}]},
+            "members[0].user_data_hex is '0g'; expected bytes as pairs of hexadecimal digits",
+        ),
+        (
+            {"strategy": "sticky", "members": [{"id": "a", "topics": [], "user_data_hex": "00ff"}]},
+            "members[0].user_data_hex is no user data of sticky: 2 bytes of user data are no StickyAssignor's",
+        ),
+        (
+            {"strategy": "cooperative-weighted", "members": [{"id": "a", "topics": [], "user_data_hex": "00"}]},
+            "members[0].user_data_hex is no user data of cooperative-weighted: ",
+        ),
         ({"topics": []}, "topics is []; expected an object"),
         ({"topics": {"t": {}}}, "topics.t.partitions is missing; expected a whole number"),
         ({"topics": {"t": {"partitions": -1}}}, "topics.t.partitions is -1; expected 0 or more"),
@@ -105,13 +140,13 @@ def test_capacity_and_options_are_heeded() -> None:
             "options.eps is not known to weighted; its options are epsilon, trig",
         ),
         ({"strategy": "weighted", "options": {"epsilon": -1}}, "options: epsilon is -1.0"),
-        ({"resources": {"a": {"t": [1]}, "b": {"t": []}}}, "resources.b.t has 0 numbers, another resource 1"),
+        ({"resources": {"a": {"t": [1, 1, 1]}, "b": {"t": []}}}, "resources.b.t has 0 numbers, but topic t has 3"),
         ({"resources": {}, "resource_weights": {"a": 1}}, "resource_weights.a has no resource of that name"),
     ],
 )
 def test_an_error_names_the_place(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(AssignorError) as refused:
-        Case.parse(case(**changes))
+        Case.parse(case(**changes)).answer()
     assert message in str(refused.value)
     assert ask(case(**changes))[0] == {"error": str(refused.value)}
 
@@ -120,6 +155,45 @@ def test_a_line_may_be_no_object_and_nan_is_no_number() -> None:
     with pytest.raises(BadCaseError, match="the case is 3; expected an object"):
         Case.parse(3)
     assert ask('{"strategy": NaN}')[0] == {"error": "NaN is not a number that JSON has; write null for what is unknown"}
+
+
+def test_a_field_that_is_left_out_is_missing_and_not_null() -> None:
+    given = case()
+    del given["members"]
+    assert ask(given)[0] == {"error": "members is missing; expected a list"}
+
+
+def test_a_line_that_is_no_utf_8_says_so_and_the_next_is_answered() -> None:
+    lines = b'{"id": "\xff"}\n\xef\xbb\xbf' + json.dumps(case()).encode() + b"\n"
+    result = CliRunner().invoke(app, ["assign"], input=lines)
+    bad, good = map(json.loads, result.output.splitlines())
+    assert bad == {"error": "not UTF-8: byte 0xff at position 8 of the line"}
+    assert good["members"]["b"] == [["t", 2]], "a byte order mark is none of the case"
+
+
+@pytest.mark.parametrize("strategy", ["weighted", "cooperative-weighted"])
+def test_the_largest_loads_and_the_smallest_capacities_have_a_finite_answer(strategy: str) -> None:
+    members = [{"id": name, "topics": ["t"], "capacity": capacity} for name, capacity in (("a", 1e-60), ("b", 1e60))]
+    extremes = {"t": [LARGEST, 5e-324, None]}
+    for load in ({"weights": extremes}, {"lag": extremes}, {"lag": extremes, "rate": extremes}):
+        answer = ask(case(strategy=strategy, members=members, **load))[0]
+        assert sum(map(len, answer["members"].values())) == 3
+
+
+def test_the_user_data_itself_says_what_a_member_owns() -> None:
+    def member(strategy: str, data: bytes, **fields: Any) -> Any:
+        given = {"id": "a", "topics": ["t"], "user_data_hex": data.hex(), **fields}
+        return Case.parse(case(strategy=strategy, members=[given])).members[0]
+
+    sticky = StickyUserData(owned={"t": [2], "x": [0]}, generation=7, terms=MemberTerms(capacity=2.5)).encode()
+    heard = member("weighted", sticky, owned=[["t", 0]], generation=3)
+    assert (heard.owned, heard.generation, heard.capacity) == ({"t": [2]}, 7, 2.5)
+    cooperative = CooperativeStickyUserData(generation=7).encode()
+    heard = member("cooperative-sticky", cooperative, owned=[["t", 0]])
+    assert (heard.owned, heard.generation) == ({"t": [0]}, 7)
+    assert member("cooperative-sticky", cooperative, subscription_generation=8).generation == 8
+    assert member("cooperative-sticky", cooperative, subscription_generation=8, subscription_version=1).generation == 7
+    assert member("range", b"anything").owned == {}
 
 
 def test_what_old_subscriptions_cannot_say_is_not_heard() -> None:

@@ -46,7 +46,7 @@ def test_a_case_needs_no_strategy_and_its_options_are_heeded() -> None:
         (json.dumps(CASE | {"members": [{"id": 3}]}), "group.json: members[0].id is 3; expected a string"),
         (json.dumps(CASE | {"strategy": "fair"}), "group.json: no assignor is called 'fair'; there are range"),
         (json.dumps(CASE | {"members": []}), "group.json: the group has no members"),
-        (json.dumps(CASE | {"weights": {"t": [-1]}}), "group.json: the load of t-0 is -1.0; it must be"),
+        (json.dumps(CASE | {"weights": {"t": [-1, 0, 0]}}), "group.json: the load of t-0 is -1.0; it must be"),
     ],
 )
 def test_a_bad_case(text: str, message: str) -> None:
@@ -67,7 +67,7 @@ def test_loads_in_any_order_of_rows_and_columns() -> None:
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=5)
 
 
-@given(st.dictionaries(NAMES, st.lists(st.floats(0, 1e300), min_size=1, max_size=5), min_size=1, max_size=4))
+@given(st.dictionaries(NAMES, st.lists(st.floats(0, 1e60), min_size=1, max_size=5), min_size=1, max_size=4))
 def test_what_python_writes_is_read_back(loads: dict[str, list[float]]) -> None:
     text = io.StringIO()
     writer = csv.writer(text)

@@ -29,13 +29,15 @@ def answer(line: bytes) -> dict[str, Any]:
     """Answer one line: ``id`` as given, ``members`` with the partitions of each, ``elapsed_ms``; or ``error``."""
     given: object = None
     try:
-        given = load_json(line)
+        given = load_json(line.decode("utf-8-sig"))
         case = Case.parse(given)
         start = time.perf_counter()
         members = case.answer().by_member()
         elapsed_ms = (time.perf_counter() - start) * 1000
     except AssignorError as error:
         return {**_id(given), "error": str(error)}
+    except UnicodeDecodeError as error:
+        return {"error": f"not UTF-8: byte {error.object[error.start]:#04x} at position {error.start} of the line"}
     except (ValueError, RecursionError) as error:
         return {"error": f"not JSON: {error}"}
     lists = {
