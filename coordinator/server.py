@@ -42,6 +42,11 @@ class ServerLimits:
     """Connections beyond this are closed at once."""
     max_frame_bytes: int = MAX_FRAME_BYTES
     """A request larger than this closes its connection (socket.request.max.bytes)."""
+    max_buffered_bytes: int = 256 * 1024 * 1024
+    """Most bytes of unfinished requests of all connections together; whoever sends more is hung up on.
+
+    Kafka's queued.max.request.bytes, which has no limit there.
+    """
 
 
 class Server:
@@ -59,6 +64,7 @@ class Server:
         self._connections: set[Connection] = set()
         self._waiting: dict[Token, Connection] = {}
         self._ready: deque[Connection] = deque()
+        self._buffered_bytes = 0
         self._servers: list[asyncio.Server] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -120,6 +126,13 @@ class Server:
             self._broker.forget(connection.token)
         if not self._connections:
             self._all_gone.set()
+
+    def buffered(self, connection: Connection, more_bytes: int) -> None:
+        """A connection keeps this many more bytes that no request has been made of yet, or fewer."""
+        self._buffered_bytes += more_bytes
+        if more_bytes > 0 and self._buffered_bytes > self.limits.max_buffered_bytes:
+            limit = f"the limit is {self.limits.max_buffered_bytes:,}"
+            connection.close(f"unfinished requests take {self._buffered_bytes:,} bytes together; {limit}")
 
     def ready(self, connection: Connection) -> None:
         """A connection may have a request to handle."""
@@ -238,6 +251,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._can_write = True
         self._is_reading = True
+        self._counted_bytes = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """asyncio: the peer is there."""
@@ -250,12 +264,15 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (asyncio's signature)
         """asyncio: the peer is gone."""
         self._transport = None
+        self._splitter.clear()
+        self._count_buffered()
         self._server.closed(self)
 
     def data_received(self, data: bytes) -> None:
         """asyncio: bytes have come."""
         self._splitter.feed(data)
         self._server.ready(self)
+        self._count_buffered()
 
     def pause_writing(self) -> None:
         """asyncio: the peer reads too slowly; nothing more is handled for it until it has caught up."""
@@ -284,6 +301,7 @@ class Connection(asyncio.Protocol):
             self.abort()
         if not transport.is_closing():
             self._regulate_reading()
+        self._count_buffered()
 
     def write(self, data: bytes | bytearray) -> None:
         """Send bytes, unless the peer is gone."""
@@ -300,6 +318,12 @@ class Connection(asyncio.Protocol):
         """Hang up at once."""
         if self._transport is not None:
             self._transport.abort()
+
+    def _count_buffered(self) -> None:
+        more_bytes = self._splitter.buffered_bytes - self._counted_bytes
+        if more_bytes:
+            self._counted_bytes += more_bytes
+            self._server.buffered(self, more_bytes)
 
     def _regulate_reading(self) -> None:
         """Read no further while a busy connection has much waiting already."""

@@ -37,6 +37,10 @@ class FrameSplitter:
         """Take bytes as they come from the peer, however they are cut."""
         self._buffer += data
 
+    def clear(self) -> None:
+        """Drop what has come: nobody wants it any more."""
+        self._buffer.clear()
+
     def next_frame(self) -> bytes | None:
         """The next whole frame without its size; None until more bytes come.
 

@@ -24,6 +24,8 @@ from loadwise.protocol.messages import Api
 
 _Topic = FetchResponse.FetchableTopicResponse
 _Partition = _Topic.PartitionData
+_MAX_BYTES = 55 * 1024 * 1024
+"""Most bytes of one answer, whatever the client asks for (fetch.max.bytes of the broker)."""
 _LEADER_EPOCH = 9
 _RACK = 11
 _BY_ID = 13
@@ -109,7 +111,7 @@ def _resolve(call: Call, broker: Broker, topic: Message) -> list[_Wanted]:
 
 
 def _response(call: Call, broker: Broker, wanted: list[list[_Wanted]]) -> Message:
-    budget = call.body.max_bytes
+    budget = min(call.body.max_bytes, _MAX_BYTES)
     is_empty = True
     responses = []
     moved = []
