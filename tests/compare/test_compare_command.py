@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from click.testing import Result
+from rich.console import Console
 from topics import WAIT_S
 from typer.testing import CliRunner
 
 from loadwise.assignor.algorithms import ALGORITHMS
 from loadwise.cli.app import app
+from loadwise.cli.compare import table
+from loadwise.compare.comparison import compare
+from loadwise.compare.scenarios import scenario
 
 
 def run(*arguments: str | Path) -> Result:
@@ -31,10 +37,15 @@ def test_the_table_of_a_scenario() -> None:
     assert rows["weighted"][3] == "1.00"
 
 
-def test_a_table_fits_eighty_characters() -> None:
-    result = run("--scenario=one-joins", "--assignor=cooperative-weighted", "--assignor=range")
-    assert result.exit_code == 0
-    assert max(len(line.rstrip()) for line in result.stdout.splitlines()[2:]) <= 80
+def test_a_table_fits_eighty_characters_and_every_assignor_its_line() -> None:
+    names = ["cooperative-weighted", "cooperative-sticky", "range"]
+    shown = io.StringIO()
+    comparison = compare(scenario("one-joins"), names, time.perf_counter)
+    Console(width=80, file=shown).print(table(comparison, 80))
+    lines = shown.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines[3:]] == names
+    assert "…" not in shown.getvalue()
 
 
 def test_json_for_programs_and_a_page_for_people(tmp_path: Path) -> None:
@@ -45,6 +56,10 @@ def test_json_for_programs_and_a_page_for_people(tmp_path: Path) -> None:
     assert [row["assignor"] for row in told["assignors"]] == ["weighted", "cooperative-sticky"]
     assert (told["partitions"], told["load_unit"]) == (64, "records")
     assert told["assignors"][0]["moved"] > 0
+    for row in told["assignors"]:
+        given = [member["assignment"] for member in row["members"].values()]
+        assert sorted(number for each in given for number in each["events"]) == list(range(64))
+        assert [member["partitions"] for member in row["members"].values()] == [len(each["events"]) for each in given]
     assert page.read_text(encoding="utf-8").count("<svg") == 2
 
 

@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,6 +25,7 @@ from loadwise.assignor.clients.kafka_python import kafka_consumer
 from loadwise.cli.app import app
 from loadwise.compare.errors import LiveGroupError
 from loadwise.compare.live import members_of, racks_of, read_group
+from loadwise.compare.situation import Uncommitted
 
 RECORDS = (40, 30, 20, 10, 0, 0)
 
@@ -54,27 +56,34 @@ def join() -> Iterator[Callable[..., Polled]]:
         yield lambda *args, **kwargs: stack.enter_context(polled(*args, **kwargs))
 
 
-def test_a_group_of_stock_consumers(broker: str, topic: str, join: Callable[..., Polled]) -> None:
+def test_a_group_of_stock_consumers(broker: str, topic: str, join: Callable[..., Polled], tmp_path: Path) -> None:
     settings = config(broker, f"group-{topic}")
     members = [
         join(KafkaConsumer, topic, **settings, partition_assignment_strategy=[RangePartitionAssignor]) for _ in range(2)
     ]
     settle(members, len(RECORDS))
     committing = next(member for member in members if TopicPartition(topic, 0) in member.assignment())
-    # 15 of the 40 records in partition 0 are done; nothing is known of 1 to 3, and 4 and 5 are empty.
+    # 15 of the 40 records in partition 0 are done; nothing is committed of 1 to 3, and 4 and 5 are empty.
     committing.call(lambda consumer: consumer.commit({TopicPartition(topic, 0): OffsetAndMetadata(15, "", -1)}))
 
     situation = read_group(broker, settings["group_id"])
-    assert situation.load == {topic: [25, None, None, None, 0, 0]}
+    assert situation.load == {topic: [25, 30, 20, 10, 0, 0]}
+    assert "3 of its partitions have no commit: all of their records counted" in situation.about
+    from_the_end = read_group(broker, settings["group_id"], uncommitted=Uncommitted.LATEST)
+    assert from_the_end.load == {topic: [25, 0, 0, 0, 0, 0]}
+    assert "no records counted (--uncommitted latest)" in from_the_end.about
     assert sorted(sorted(member.owned[topic]) for member in situation.members) == [[0, 1, 2], [3, 4, 5]]
     assert {tuple(member.topics) for member in situation.members} == {(topic,)}
     assert {member.capacity for member in situation.members} == {1.0}
 
-    result = CliRunner().invoke(
-        app, ["compare", "--bootstrap-servers", broker, "--group", settings["group_id"], "--json"]
-    )
+    connection = tmp_path / "client.properties"
+    connection.write_text("security.protocol=PLAINTEXT\nclient.id=me\n")
+    where = ["--bootstrap-servers", broker, "--group", settings["group_id"]]
+    how = ["--command-config", str(connection), "--uncommitted", "latest"]
+    result = CliRunner().invoke(app, ["compare", *where, *how, "--json"])
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
+    assert told["assignors"][0]["mean_load"] == 12.5
     assert "runs under range" in told["about"]
     assert {row["assignor"]: row["moved"] for row in told["assignors"]}["range"] == 0, "as the group has it"
     assert {row["assignor"]: row["moved"] for row in told["assignors"]}["sticky"] == 0
@@ -153,6 +162,17 @@ def test_racks_of_replicas() -> None:
     partitions = [{"partition_index": 1, "replica_nodes": [3, 9]}, {"partition_index": 0, "replica_nodes": [2, 1, 3]}]
     nowhere = [{"partition_index": 0, "replica_nodes": [3]}]
     assert racks_of(brokers, {"t": partitions, "u": nowhere}) == {"t": [["a", "b"], []]}
+
+
+def test_a_certificate_that_is_not_there(tmp_path: Path) -> None:
+    connection = tmp_path / "client.properties"
+    connection.write_text("security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location=/no/such.pem\n")
+    where = ["--bootstrap-servers", "127.0.0.1:1", "--group", "g"]
+    result = CliRunner().invoke(app, ["compare", *where, "--command-config", str(connection)])
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "loadwise compare: there is no file /no/such.pem; see --command-config\n",
+    )
 
 
 # In a process of its own: kafka-python forgets to close the sockets of connections that were refused.

@@ -15,13 +15,14 @@ import loadwise
 from loadwise.assignor.algorithms import ALGORITHMS
 from loadwise.assignor.errors import GroupTooLargeError, MissingClientError, UnknownStrategyError
 from loadwise.compare.columns import COLUMNS, best
+from loadwise.compare.command_config import client_settings
 from loadwise.compare.comparison import Comparison, assignor_named
 from loadwise.compare.comparison import compare as compare_assignors
 from loadwise.compare.errors import BadInputError, CompareError
 from loadwise.compare.files import from_case, from_loads
 from loadwise.compare.page import render
 from loadwise.compare.scenarios import SCENARIOS, scenario
-from loadwise.compare.situation import Situation
+from loadwise.compare.situation import Situation, Uncommitted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -52,6 +53,21 @@ def compare(
     group: Annotated[
         str | None,
         typer.Option(metavar="ID", help="A running group: its members, what they own, its lag as the load. Only read."),
+    ] = None,
+    uncommitted: Annotated[
+        Uncommitted,
+        typer.Option(
+            help="With --group: where its members begin in a partition without a commit, their auto.offset.reset. All"
+            " of its records are before them, or none."
+        ),
+    ] = Uncommitted.EARLIEST,
+    command_config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --group: how to connect, in the properties file of Kafka's own tools"
+            " (security.protocol, sasl.*, ssl.*).",
+        ),
     ] = None,
     scenario_name: Annotated[
         str | None, typer.Option("--scenario", metavar="NAME", help=f"A built-in group: {', '.join(SCENARIOS)}.")
@@ -85,6 +101,8 @@ def compare(
             members=members,
             bootstrap_servers=bootstrap_servers,
             group=group,
+            uncommitted=uncommitted,
+            command_config=command_config,
             scenario_name=scenario_name,
         )
         comparison = compare_assignors(situation, names, time.perf_counter)
@@ -121,12 +139,16 @@ def _situation(
     members: int | None,
     bootstrap_servers: str | None,
     group: str | None,
+    uncommitted: Uncommitted,
+    command_config: Path | None,
     scenario_name: str | None,
 ) -> Situation:
     if (loads is None) != (members is None):
         raise BadInputError("--loads FILE and --members NUMBER go together: loads, and how many members share them")
     if (bootstrap_servers is None) != (group is None):
         raise BadInputError("--bootstrap-servers HOST:PORT and --group ID go together")
+    if command_config is not None and group is None:
+        raise BadInputError("--command-config FILE says how to connect; it needs --bootstrap-servers and --group")
     given = [source for source in (case, loads, bootstrap_servers, scenario_name) if source is not None]
     if len(given) != 1:
         raise BadInputError(f"{len(given) or 'no'} group{'s' * (len(given) > 1)} given; {_SOURCES}")
@@ -137,7 +159,8 @@ def _situation(
     if bootstrap_servers is not None and group is not None:
         from loadwise.compare.live import read_group
 
-        return read_group(bootstrap_servers, group)
+        settings = {} if command_config is None else client_settings(_read(command_config), str(command_config))
+        return read_group(bootstrap_servers, group, uncommitted=uncommitted, settings=settings)
     assert scenario_name is not None
     return scenario(scenario_name)
 
@@ -172,26 +195,40 @@ def _show(comparison: Comparison) -> None:
     console.print(Text(f"{group.size:,} partitions, {len(group.members):,} members{unit}."))
     for note in comparison.notes:
         console.print(Text(note))
-    console.print(_table(comparison))
+    console.print()
+    console.print(table(comparison, console.width))
 
 
-def _table(comparison: Comparison) -> RenderableType:
+def table(comparison: Comparison, width: int) -> RenderableType:
+    """The table, in so many characters: its columns move together where it would not fit."""
+    from rich.console import Console
+    from rich.measure import Measurement
+
+    roomy = _table(comparison, padding=1)
+    console = Console(width=10 * width)
+    fits = Measurement.get(console, console.options, roomy).maximum <= width
+    return roomy if fits else _table(comparison, padding=0)
+
+
+def _table(comparison: Comparison, padding: int) -> RenderableType:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
     rows = comparison.rows
-    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, padding=(0, 0, 0, 1))
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False, padding=(0, 0, 0, padding))
     table.add_column("assignor", no_wrap=True, vertical="bottom")
     winners = {}
     for column in COLUMNS:
-        # Two lines for "moved load", so that eighty characters hold it all.
-        table.add_column(column.name.replace(" ", "\n"), justify="right", no_wrap=True, vertical="bottom")
+        # Two lines for "moved load" and "max/mean", so that eighty characters hold it all.
+        table.add_column(
+            column.name.replace(" ", "\n").replace("/", "/\n"), justify="right", no_wrap=True, vertical="bottom"
+        )
         winners[column.name] = best(column, rows)
     for index, row in enumerate(rows):
         cells = [
             Text(column.text(column.number(row)), "green" if index in winners[column.name] else "")
             for column in COLUMNS
         ]
-        table.add_row(row.assignor.replace("cooperative-", "cooperative-\n"), *cells)
+        table.add_row(row.assignor, *cells)
     return table

@@ -112,6 +112,7 @@ def _timed(assignor: Assignor, group: GroupSnapshot, clock: Callable[[], float])
 
 def _row_as_json(row: Row) -> dict[str, Any]:
     measured = row.measured
+    assigned = row.assignment.by_member()
     return {
         "assignor": row.assignor,
         "max_load": measured.highest,
@@ -124,7 +125,7 @@ def _row_as_json(row: Row) -> dict[str, Any]:
         "count_spread": measured.spread,
         "elapsed_ms": round(row.elapsed_ms, 3),
         "members": {
-            member: {"load": load, "partitions": count}
+            member: {"load": load, "partitions": count, "assignment": assigned[member]}
             for member, load, count in zip(
                 row.assignment.group.members, measured.load.tolist(), measured.count.tolist(), strict=True
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from loadwise.assignor.claim import JoinedMember, read_claim, read_subscription
@@ -11,7 +12,7 @@ from loadwise.assignor.load.lag import PartitionOffsets, lag_of
 from loadwise.assignor.model import Member
 from loadwise.assignor.strategy import STRATEGIES, strategy
 from loadwise.compare.errors import BadInputError, LiveGroupError
-from loadwise.compare.situation import Situation
+from loadwise.compare.situation import Situation, Uncommitted
 from loadwise.protocol.consumer import PROTOCOL_TYPE, Assignment
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import ProtocolError
@@ -25,17 +26,31 @@ _GENERATION = 1
 """Brokers do not tell which generation it is. All members of a stable group are of one, so any number will do."""
 
 
-def read_group(bootstrap_servers: str, group_id: str) -> Situation:
+def read_group(
+    bootstrap_servers: str,
+    group_id: str,
+    *,
+    uncommitted: Uncommitted = Uncommitted.EARLIEST,
+    settings: Mapping[str, Any] | None = None,
+) -> Situation:
     """Read a group. Raises `LiveGroupError` where it cannot be read or nobody is in it.
 
-    Its load is its lag; that of a partition where nothing is committed yet is not known.
+    Its load is its lag. Where nothing is committed, brokers do not know where the members began, which is what their
+    ``auto.offset.reset`` says: ``uncommitted`` does it here, so that such a partition has all of its records before it,
+    or none. ``settings`` are keyword arguments of kafka-python's clients: credentials, timeouts.
     """
+    for path in map(Path, {(settings or {}).get(name, "/") for name in ("ssl_cafile", "ssl_certfile")}):
+        if not path.exists():  # kafka-python would try on until it gives up, and say nothing of it
+            raise BadInputError(f"there is no file {path}; see --command-config")
     try:
         admin = _GroupAdmin(
             bootstrap_servers=bootstrap_servers,
-            client_id="loadwise-compare",
-            request_timeout_ms=_TIMEOUT_MS,
-            bootstrap_timeout_ms=_TIMEOUT_MS,
+            **{
+                "client_id": "loadwise-compare",
+                "request_timeout_ms": _TIMEOUT_MS,
+                "bootstrap_timeout_ms": _TIMEOUT_MS,
+                **(settings or {}),
+            },
         )
     except KafkaError as error:
         raise LiveGroupError(f"no Kafka answers at {bootstrap_servers} ({error}); see --bootstrap-servers") from error
@@ -46,11 +61,13 @@ def read_group(bootstrap_servers: str, group_id: str) -> Situation:
         members = members_of(described)
         topics = sorted({topic for member in members for topic in member.topics})
         metadata = {topic["name"]: topic["partitions"] for topic in admin.describe_topics(topics)} if topics else {}
+        offsets = read_offsets(admin, group_id, topics)
         return Situation(
-            about=f"The group {group_id} at {bootstrap_servers}, which runs under {described.protocol_data}.",
+            about=f"The group {group_id} at {bootstrap_servers}, which runs under {described.protocol_data}."
+            f"{_about_uncommitted(offsets, uncommitted)}",
             members=members,
             partitions={topic: len(partitions) for topic, partitions in metadata.items() if partitions},
-            load=_lag(read_offsets(admin, group_id, topics), metadata),
+            load=_lag(offsets, metadata, from_beginning=uncommitted is Uncommitted.EARLIEST),
             load_unit="records",
             racks=racks_of(admin.describe_cluster()["brokers"], metadata) if any(m.rack for m in members) else {},
         )
@@ -120,13 +137,23 @@ def _member(member: Any, protocol: str) -> Member:
     )
 
 
+def _about_uncommitted(offsets: Mapping[tuple[str, int], PartitionOffsets], uncommitted: Uncommitted) -> str:
+    count = sum(at.committed is None and at.beginning < at.end for at in offsets.values())
+    if not count:
+        return ""
+    counted = "all of their records" if uncommitted is Uncommitted.EARLIEST else "no records"
+    return f" {count} of its partitions have no commit: {counted} counted (--uncommitted {uncommitted})."
+
+
 def _lag(
-    offsets: Mapping[tuple[str, int], PartitionOffsets], metadata: Mapping[str, Sequence[Mapping[str, Any]]]
+    offsets: Mapping[tuple[str, int], PartitionOffsets],
+    metadata: Mapping[str, Sequence[Mapping[str, Any]]],
+    *,
+    from_beginning: bool,
 ) -> dict[str, list[float | None]]:
     lag: dict[str, list[float | None]] = {topic: [None] * len(partitions) for topic, partitions in metadata.items()}
     for (topic, partition), at in offsets.items():
-        if at.committed is not None or at.beginning == at.end:
-            lag[topic][partition] = lag_of(at, from_beginning=True)
+        lag[topic][partition] = lag_of(at, from_beginning=from_beginning)
     return lag
 
 

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
 from loadwise.assignor.errors import BadGroupError
 from loadwise.assignor.load.source import TopicLoads
 from loadwise.assignor.model import Assignor, GroupSnapshot, Member
 from loadwise.compare.errors import BadInputError
+
+
+class Uncommitted(StrEnum):
+    """Where the members of a group begin to read a partition that has no commit: their ``auto.offset.reset``."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

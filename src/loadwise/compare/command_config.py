@@ -1,0 +1,133 @@
+"""The file of ``--command-config``, as Kafka's own tools take it, in the words of kafka-python's clients. Pure.
+
+Java's side: ``java.util.Properties.load`` for the form, ``AdminClientConfig``, ``SaslConfigs`` and ``SslConfigs`` for
+the names. A setting that is not understood is refused: one that were left out in silence could be a password's.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from loadwise.compare.errors import BadInputError
+
+_SAME: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "client.dns.lookup": ("client_dns_lookup", str),
+    "client.id": ("client_id", str),
+    "connections.max.idle.ms": ("connections_max_idle_ms", int),
+    "metadata.max.age.ms": ("metadata_max_age_ms", int),
+    "reconnect.backoff.max.ms": ("reconnect_backoff_max_ms", int),
+    "reconnect.backoff.ms": ("reconnect_backoff_ms", int),
+    "request.timeout.ms": ("request_timeout_ms", int),
+    "retry.backoff.ms": ("retry_backoff_ms", int),
+    "ssl.key.password": ("ssl_password", str),
+}
+"""Java's name to kafka-python's, and what the value is, where nothing else differs."""
+
+_CHOICES = {
+    "security.protocol": ("security_protocol", ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")),
+    "sasl.mechanism": ("sasl_mechanism", ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")),
+}
+"""Settings with few values. kafka-python takes a protocol that it does not know for PLAINTEXT."""
+
+_STORES = ("ssl.truststore.location", "ssl.keystore.location")
+_SPECIAL = (
+    *_CHOICES,
+    *_STORES,
+    "sasl.jaas.config",
+    "ssl.endpoint.identification.algorithm",
+    "ssl.keystore.type",
+    "ssl.truststore.type",
+)
+_LOGIN_MODULES = ("PlainLoginModule", "ScramLoginModule")
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def client_settings(text: str, name: str) -> dict[str, Any]:
+    """The keyword arguments for a client of kafka-python. ``name`` is the file's, for errors, which show no secrets.
+
+    Raises `BadInputError` for a setting that there is not, or whose value cannot be translated.
+    """
+    java = _properties(text, name)
+    settings: dict[str, Any] = {}
+    for key, value in java.items():
+        if key in _SAME:
+            ours, kind = _SAME[key]
+            try:
+                settings[ours] = kind(value)
+            except ValueError:
+                raise BadInputError(f"{name}: {key} is {value!r}; expected a whole number") from None
+        elif key not in _SPECIAL:
+            near = get_close_matches(key, (*_SAME, *_SPECIAL), n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted((*_SAME, *_SPECIAL)))}"
+            raise BadInputError(f"{name}: {key} is no setting that is used here; {hint}")
+    for key, (ours, choices) in _CHOICES.items():
+        if key in java:
+            if java[key] not in choices:
+                raise BadInputError(f"{name}: {key} is {java[key]!r}; there are {', '.join(choices)}")
+            settings[ours] = java[key]
+    for store in _STORES:
+        kind_key = store.replace("location", "type")
+        if store in java and java.get(kind_key, "JKS").upper() != "PEM":
+            raise BadInputError(
+                f"{name}: {store} is of type {java.get(kind_key, 'JKS')}, which takes Java to read; convert it, and set"
+                f" {kind_key}=PEM"
+            )
+    if "ssl.truststore.location" in java:
+        settings["ssl_cafile"] = java["ssl.truststore.location"]
+    if "ssl.keystore.location" in java:  # Kafka's PEM holds the key and the certificates in one file
+        settings["ssl_certfile"] = settings["ssl_keyfile"] = java["ssl.keystore.location"]
+    if "ssl.endpoint.identification.algorithm" in java:
+        settings["ssl_check_hostname"] = bool(java["ssl.endpoint.identification.algorithm"])
+    if java.get("security.protocol", "").startswith("SASL_"):
+        for key in ("sasl.mechanism", "sasl.jaas.config"):
+            if key not in java:
+                raise BadInputError(f"{name}: security.protocol={java['security.protocol']} needs {key}")
+        settings |= _credentials(java["sasl.jaas.config"], name)
+    return settings
+
+
+def _properties(text: str, name: str) -> dict[str, str]:
+    """Keys and values; ``#`` and ``!`` begin comments, a backslash at its end goes on with the next line."""
+    properties: dict[str, str] = {}
+    whole = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        whole += line.lstrip()
+        if not whole or (whole == line.lstrip() and whole[0] in "#!"):
+            whole = ""
+            continue
+        if len(whole) - len(whole.rstrip("\\")) & 1:
+            whole = whole[:-1]
+            continue
+        pair = re.fullmatch(r"((?:\\.|[^\s=:\\])+)\s*[\s=:]?\s*(.*)", whole, re.DOTALL)
+        if pair is None:
+            raise BadInputError(f"{name}, line {number}: there is no key; write key=value")
+        properties[_unescaped(pair[1])] = _unescaped(pair[2]).strip()
+        whole = ""
+    return properties
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(
+        r"\\(?:u([0-9a-fA-F]{4})|(.))",
+        lambda escaped: chr(int(escaped[1], 16)) if escaped[1] else _ESCAPES.get(escaped[2], escaped[2]),
+        text,
+    )
+
+
+def _credentials(jaas: str, name: str) -> dict[str, str]:
+    """User name and password out of a JAAS line, for PLAIN and SCRAM."""
+    try:
+        module, _, *options = shlex.split(jaas.strip().removesuffix(";"))
+        given = dict(option.split("=", 1) for option in options)
+        settings = {"sasl_plain_username": given["username"], "sasl_plain_password": given["password"]}
+    except (ValueError, KeyError):
+        raise BadInputError(
+            f'{name}: sasl.jaas.config must read: <login module> required username="…" password="…";'
+        ) from None
+    if module.rpartition(".")[2] not in _LOGIN_MODULES:
+        raise BadInputError(f"{name}: sasl.jaas.config names {module}; there are {', '.join(_LOGIN_MODULES)}")
+    return settings
