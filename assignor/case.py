@@ -8,6 +8,7 @@ compares assignors. The object, ``?`` marking what may be left out::
      "topics": {"t": {"partitions": 3, "racks"?: [["a", "b"], "c", null]}},
      "weights"?: {"t": [12.5, null, 0]},           the load of each partition; null: unknown
      "lag"?: {"t": [900, 0, null]}, "rate"?: {"t": [3.5, 0, 1]},      or these: records, records/s
+     "horizon_s"?: 60,                             to drain the lag in; without: the least that the capacities allow
      "resources"?: {"bytes_in": {"t": [1, 2, 3]}}, "resource_weights"?: {"bytes_in": 0.6},     or several of them
      "options"?: {"epsilon": 0.05},                the algorithm's parameters
      "members": [{"id": "m1", "topics": ["t"], "group_instance_id"?: "i1", "rack"?: "a", "capacity"?: 2.0,
@@ -24,18 +25,17 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-import numpy as np
-
 from loadwise.assignor.algorithms import algorithm
 from loadwise.assignor.claim import read_user_data
-from loadwise.assignor.drain import drain_weight
 from loadwise.assignor.errors import BadCaseError
-from loadwise.assignor.model import LARGEST, NO_GENERATION, Assignment, Assignor, GroupSnapshot, Member
+from loadwise.assignor.load.drain import drain_weight
+from loadwise.assignor.load.mix import mix
+from loadwise.assignor.load.source import TopicLoads
+from loadwise.assignor.model import LARGEST, NO_GENERATION, Assignment, Assignor, Floats, GroupSnapshot, Member
 from loadwise.assignor.staging import stage
 from loadwise.assignor.strategy import Strategy, strategy
 from loadwise.protocol.errors import ProtocolError
@@ -45,7 +45,7 @@ Loads = dict[str, list[float | None]]
 
 _CASE = (
     *("id", "strategy", "topics", "members", "options", "prefer_rack_aware"),
-    *("weights", "lag", "rate", "resources", "resource_weights"),
+    *("weights", "lag", "rate", "horizon_s", "resources", "resource_weights"),
 )
 _TOPIC = ("partitions", "racks")
 _MEMBER = (
@@ -70,7 +70,7 @@ class Case:
     members: tuple[Member, ...]
     partitions: Mapping[str, int]
     racks: Mapping[str, Sequence[Sequence[str]]]
-    load: Loads | None
+    load: TopicLoads | None
 
     @classmethod
     def parse(cls, given: object) -> Case:
@@ -208,7 +208,7 @@ def _with_options(assignor: Assignor, options: dict[str, Any]) -> Assignor:
         raise BadCaseError(f"options: {error}") from error
 
 
-def _load(case: dict[str, Any], partitions: Mapping[str, int], capacity: float) -> Loads | None:
+def _load(case: dict[str, Any], partitions: Mapping[str, int], capacity: float) -> TopicLoads | None:
     ways = [name for name in ("weights", "lag", "resources") if case.get(name) is not None]
     if len(ways) > 1:
         raise BadCaseError(f"{' and '.join(ways)} are given; the load can be given in one way only")
@@ -216,29 +216,17 @@ def _load(case: dict[str, Any], partitions: Mapping[str, int], capacity: float) 
         return _loads(case["weights"], "weights", partitions)
     if case.get("lag") is not None or case.get("rate") is not None:
         lag, rate = (_loads(case.get(name) or {}, name, partitions) for name in ("lag", "rate"))
-        return drain_weight(lag, rate, capacity)
+        horizon_s = None if case.get("horizon_s") is None else _number(case["horizon_s"], "horizon_s")
+        return drain_weight(lag, rate, capacity, horizon_s=horizon_s)
     if case.get("resources") is not None:
         return _mixed(case, partitions)
     return None
 
 
-def _mixed(case: dict[str, Any], partitions: Mapping[str, int]) -> Loads:
-    """Several resources as one load: each as a share of its own total, times its weight; unknown if any is unknown."""
+def _mixed(case: dict[str, Any], partitions: Mapping[str, int]) -> Mapping[str, Floats]:
     resources = {n: _loads(v, f"resources.{n}", partitions) for n, v in _object(case["resources"], "resources").items()}
     given = _object(case.get("resource_weights", {}), "resource_weights")
-    for name in given:
-        if name not in resources:
-            raise BadCaseError(f"resource_weights.{name} has no resource of that name")
-    mixed: dict[str, np.ndarray[Any, np.dtype[np.float64]]] = {}
-    for name, loads in resources.items():
-        weight = _number(given.get(name, 1.0), f"resource_weights.{name}")
-        if weight < 0:
-            raise BadCaseError(f"resource_weights.{name} is {weight}; it must be 0 or more")
-        total = math.fsum(load for row in loads.values() for load in row if load is not None)
-        for topic, row in loads.items():
-            share = np.array(row, np.float64) * (weight / total if total > 0 else 0.0)
-            mixed[topic] = mixed.get(topic, 0.0) + share
-    return {topic: [None if math.isnan(load) else load for load in row.tolist()] for topic, row in mixed.items()}
+    return mix(resources, {name: _number(weight, f"resource_weights.{name}") for name, weight in given.items()})
 
 
 def _loads(given: object, where: str, partitions: Mapping[str, int]) -> Loads:

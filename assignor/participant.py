@@ -110,8 +110,12 @@ class Participant:
         """The group, with its load where there is one that can be used."""
         if not (self.load_aware and counts):
             return GroupSnapshot.of(members, counts, racks=racks)
-        seen = None if self.load is None else self.load.snapshot(counts.keys())
-        reason = _unusable(seen)
+        seen: LoadSnapshot | None = None
+        try:
+            seen = None if self.load is None else self.load.snapshot(counts.keys())
+            reason = _unusable(seen)
+        except BadGroupError as error:
+            reason = str(error)
         if seen is not None and reason is None:
             try:
                 group = GroupSnapshot.of(members, counts, load=seen.load, load_unit=seen.unit, racks=racks)

@@ -89,12 +89,12 @@ class Board:
             self.load[member] += weight
         self.owner[rows] = member
 
-    def may_go(self, rows: Ints, member: int, *, keep_local: bool = False) -> Bools:
-        """Which partitions a member may read; with ``keep_local``, not those that would leave their rack by it."""
-        allowed: Bools = self.eligible[self.class_of[rows], member]
+    def may_go(self, rows: Ints, *, keep_local: bool = False) -> Bools:
+        """bool[n, M]: who may have each partition; with ``keep_local``, not who would take it off its rack."""
+        allowed: Bools = self.eligible[self.class_of[rows]]
         if keep_local and self.misplaced is not None and len(rows):
             pattern = self.pattern_of[rows]
-            worse = self.misplaced[pattern, member] & ~self.misplaced[pattern, self.owner[rows]]
+            worse = self.misplaced[pattern] & ~self.misplaced[pattern, self.owner[rows]][:, np.newaxis]
             allowed &= ~worse
         return allowed
 

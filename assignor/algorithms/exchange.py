@@ -8,6 +8,7 @@ turn comes.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -30,6 +31,7 @@ def polish(
     ``partners``: how many members, from the lowest level up, are tried for each. ``steps`` bounds the exchanges.
     """
     loose = _have_loose(board)
+    choices = Choices(board, loose=True, keep_local=keep_local)
     hopeless = ~loose
     changed = [0] * len(board.capacity)  # the step at which each member's partitions last changed
     tried: dict[tuple[int, int], int] = {}
@@ -44,7 +46,10 @@ def polish(
                 break
             if tried.get((high, low), -1) >= max(changed[high], changed[low]):
                 continue
-            found = _best_exchange(board, high, low, keep_local=keep_local)
+            even = (board.load[high] + board.load[low]) / (board.capacity[high] + board.capacity[low])
+            if best is not None and even >= best[0]:
+                continue  # not even a perfect exchange of these two would be better
+            found = _best_exchange(board, choices, high, low)
             if found[0] >= level[high] - 1e-4 * good_enough:
                 tried[high, low] = step
             elif best is None or found[0] < best[0]:
@@ -58,6 +63,7 @@ def polish(
         board.move(down, low)
         board.move(up, high)
         changed[high] = changed[low] = step
+        choices.forget(high, low)
         for member in (high, low):
             rows = board.rows(member)
             loose[member] = ((board.home[rows] != member) & (board.weight[rows] > 0)).any()
@@ -70,42 +76,112 @@ def _have_loose(board: Board) -> Bools:
     return np.bincount(board.owner[loose], minlength=len(board.capacity)) > 0
 
 
-def _best_exchange(board: Board, high: int, low: int, *, keep_local: bool) -> tuple[float, Ints, Ints]:
+def _best_exchange(board: Board, choices: Choices, high: int, low: int) -> tuple[float, Ints, Ints]:
     """The higher level of the two afterwards, what goes down and what goes up."""
-    down, down_sum = choices(board, high, low, loose=True, keep_local=keep_local)
-    up, up_sum = choices(board, low, high, loose=True, keep_local=keep_local)
+    down, up = choices.of(high, low), choices.of(low, high)
     wide, narrow = board.capacity[high], board.capacity[low]
     ideal = (board.load[high] * narrow - board.load[low] * wide) / (wide + narrow)
-    order = np.argsort(up_sum, kind="stable")
-    after = np.searchsorted(up_sum[order], down_sum - ideal)
-    best = (float(board.level[high]), down[0], up[0])  # nothing for nothing
-    for near in (np.maximum(after - 1, 0), np.minimum(after, len(order) - 1)):
-        moved = down_sum - up_sum[order[near]]
-        level = np.maximum((board.load[high] - moved) / wide, (board.load[low] + moved) / narrow)
-        index = int(np.argmin(level))
-        if level[index] < best[0]:
-            best = float(level[index]), down[index], up[order[near[index]]]
-    return best[0], best[1][best[1] >= 0], best[2][best[2] >= 0]
+    above = np.searchsorted(up.ascending, down.weight - ideal)
+    near = np.stack((np.maximum(above - 1, 0), np.minimum(above, len(up.order) - 1)))
+    moved = down.weight - up.ascending[near]
+    level = np.maximum((board.load[high] - moved) / wide, (board.load[low] + moved) / narrow)
+    side, index = divmod(int(np.argmin(level)), level.shape[1])
+    if level[side, index] >= board.level[high]:
+        nothing = np.empty(0, np.int64)
+        return float(board.level[high]), nothing, nothing
+    return float(level[side, index]), down.set(index), up.set(int(up.order[near[side, index]]))
 
 
-def choices(
-    board: Board, giver: int, taker: int, *, loose: bool = False, keep_local: bool = False, most: int = 2000
-) -> tuple[Ints, Floats]:
-    """Sets of up to two partitions that may go, as int64[n, 2] padded with -1, and their loads; the empty one first.
+@dataclass(frozen=True, eq=False, slots=True)
+class Sets:
+    """Sets of up to two partitions of one member; the first one is empty."""
 
-    Sets of two are left out where there would be more than ``most``.
+    rows: Ints
+    """int64[n, 2], padded with -1."""
+    weight: Floats
+    """float64[n]: the load of each set."""
+    order: Ints
+    """int64[n]: the sets from the lightest to the heaviest."""
+    ascending: Floats
+    """float64[n]: their loads in that order."""
+
+    def set(self, index: int) -> Ints:
+        """The partitions of one set."""
+        first, second = self.rows[index]
+        return np.array([row for row in (first, second) if row >= 0], np.int64)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Offers:
+    """What one member may give, by the taker; takers that may have the same share it."""
+
+    rows: Ints
+    allowed: Bools
+    """bool[n, M]: which of them each member may have."""
+    by_mask: dict[bytes, Sets]
+    by_taker: dict[int, Sets]
+
+
+class Choices:
+    """What members may give to others, as sets of up to two partitions; worked out once while their partitions stay.
+
+    ``loose``: only partitions that are not with their home. ``keep_local``: none that would leave its rack by it.
+    Sets of two are left out where there would be more than ``most``, and thinned out evenly by load to ``thinned``.
     """
-    rows = board.rows(giver)
-    allowed = board.may_go(rows, taker, keep_local=keep_local)
-    if loose:
-        allowed = allowed & (board.home[rows] != giver)
-    rows = np.sort(rows[allowed])
-    rows = rows[board.weight[rows] > 0]
-    sets = np.full((len(rows) + 1, 2), -1)
-    sets[1:, 0] = rows
-    if len(rows) * (len(rows) - 1) // 2 <= most:
-        sets = np.concatenate((sets, rows[_pairs(len(rows))]))
-    return sets, np.where(sets >= 0, board.weight[sets], 0.0).sum(axis=1)
+
+    def __init__(
+        self,
+        board: Board,
+        *,
+        loose: bool = False,
+        keep_local: bool = False,
+        most: int = 2000,
+        thinned: int | None = None,
+    ) -> None:
+        self._board = board
+        self._loose, self._keep_local, self._most, self._thinned = loose, keep_local, most, thinned
+        self._known: dict[int, _Offers] = {}
+
+    def of(self, giver: int, taker: int) -> Sets:
+        """The sets that ``giver`` may give to ``taker``."""
+        known = self._known.get(giver)
+        if known is None:
+            rows = self._movable(giver)
+            allowed = self._board.may_go(rows, keep_local=self._keep_local)
+            known = self._known[giver] = _Offers(rows, allowed, {}, {})
+        found = known.by_taker.get(taker)
+        if found is None:
+            allowed = known.allowed[:, taker]
+            mask = allowed.tobytes()
+            if mask not in known.by_mask:
+                known.by_mask[mask] = self._sets(known.rows[allowed])
+            found = known.by_taker[taker] = known.by_mask[mask]
+        return found
+
+    def forget(self, *members: int) -> None:
+        """Some members' partitions have changed."""
+        for member in members:
+            self._known.pop(member, None)
+
+    def _movable(self, giver: int) -> Ints:
+        rows = np.sort(self._board.rows(giver))
+        movable = self._board.weight[rows] > 0
+        if self._loose:
+            movable &= self._board.home[rows] != giver
+        return rows[movable]
+
+    def _sets(self, rows: Ints) -> Sets:
+        sets = np.full((len(rows) + 1, 2), -1)
+        sets[1:, 0] = rows
+        if len(rows) * (len(rows) - 1) // 2 <= self._most:
+            sets = np.concatenate((sets, rows[_pairs(len(rows))]))
+        weight = np.where(sets >= 0, self._board.weight[sets], 0.0).sum(axis=1)
+        order = np.argsort(weight, kind="stable")
+        if self._thinned is not None and len(sets) > self._thinned:
+            taken = np.sort(order[np.linspace(0, len(sets) - 1, self._thinned).astype(np.int64)])
+            sets, weight = sets[taken], weight[taken]
+            order = np.argsort(weight, kind="stable")
+        return Sets(sets, weight, order, weight[order])
 
 
 @cache

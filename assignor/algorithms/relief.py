@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadwise.assignor.algorithms.board import Board
-from loadwise.assignor.algorithms.exchange import choices
+from loadwise.assignor.algorithms.exchange import Choices, Sets
 from loadwise.assignor.algorithms.shedding import least_over
 from loadwise.assignor.model import NOBODY, Floats, Ints
 
@@ -40,6 +40,7 @@ class _Plan:
 def relieve(board: Board, fair: float, ceiling: float, *, partners: int = 16, steps: int = 200) -> None:
     """Move partitions from members above the level ``ceiling``, highest first, for as long as that helps."""
     stuck = np.zeros(len(board.capacity), bool)
+    choices = Choices(board, most=_MATRIX, thinned=_MATRIX + 1)
     for _ in range(steps):
         level = np.where(stuck, -1.0, board.level)
         high = int(np.argmax(level))
@@ -48,11 +49,12 @@ def relieve(board: Board, fair: float, ceiling: float, *, partners: int = 16, st
         if _cannot_be_helped(board, high, level[high] / (ceiling / fair)):
             stuck[high] = True
             continue
-        best = _best_plan(board, high, ceiling, partners)
+        best = _best_plan(board, choices, high, ceiling, partners)
         if best is None or best.over > level[high] - ceiling - 1e-3 * ceiling:
             stuck[high] = True
             continue
         for rows, member in best.moves:
+            choices.forget(*board.owner[rows[:1]].tolist(), member)
             board.move(rows, member)
         stuck[:] = False
 
@@ -79,7 +81,7 @@ def fill(board: Board, floor: float, ceiling: float) -> None:
             rows = np.sort(board.rows(high))
             weight = board.weight[rows]
             fits = (weight > 0) & (weight <= min(spare, ceiling * board.capacity[low] - board.load[low]))
-            rows = rows[fits & board.may_go(rows, low)]
+            rows = rows[fits & board.eligible[board.class_of[rows], low]]
             if not len(rows):
                 may_give[high] = False
                 continue
@@ -91,12 +93,15 @@ def fill(board: Board, floor: float, ceiling: float) -> None:
             board.move(rows[[chosen]], low)
 
 
-def _best_plan(board: Board, high: int, ceiling: float, partners: int) -> _Plan | None:
+def _best_plan(board: Board, choices: Choices, high: int, ceiling: float, partners: int) -> _Plan | None:
     lowest = np.argsort(board.level, kind="stable")[:partners].tolist()
     best: _Plan | None = None
     for low in lowest:
         if low != high:
-            plan = _exchange(board, high, low, ceiling)
+            even = (board.load[high] + board.load[low]) / (board.capacity[high] + board.capacity[low])
+            if best is not None and even - ceiling > best.over:
+                continue  # not even a perfect exchange of these two would be better
+            plan = _exchange(board, choices, high, low, ceiling)
             best = plan if plan.better_than(best) else best
     rows = board.rows(high)
     heaviest = rows[np.lexsort((rows, -board.weight[rows]))][:_EJECTED_BY]
@@ -111,27 +116,16 @@ def _best_plan(board: Board, high: int, ceiling: float, partners: int) -> _Plan 
     return best
 
 
-def _exchange(board: Board, high: int, low: int, ceiling: float) -> _Plan:
-    down, down_sum = _thinned(*choices(board, high, low, most=_MATRIX))
-    up, up_sum = _thinned(*choices(board, low, high, most=_MATRIX))
-    moved = down_sum[:, np.newaxis] - up_sum
+def _exchange(board: Board, choices: Choices, high: int, low: int, ceiling: float) -> _Plan:
+    down, up = choices.of(high, low), choices.of(low, high)
+    moved = down.weight[:, np.newaxis] - up.weight
     over = np.maximum(
         (board.load[high] - moved) / board.capacity[high], (board.load[low] + moved) / board.capacity[low]
     )
     over = np.maximum(over - ceiling, 0.0)
     cost = _taken(board, down, high, low)[:, np.newaxis] + _taken(board, up, low, high)
     i, j = np.unravel_index(np.argmin(np.where(over <= over.min(), cost, np.inf)), over.shape)
-    moves = ((down[i][down[i] >= 0], low), (up[j][up[j] >= 0], high))
-    return _Plan(float(over[i, j]), float(cost[i, j]), moves)
-
-
-def _thinned(sets: Ints, weight: Floats) -> tuple[Ints, Floats]:
-    """At most `_MATRIX` and one of the sets, evenly from the lightest to the heaviest."""
-    if len(sets) <= _MATRIX + 1:
-        return sets, weight
-    even = np.linspace(0, len(sets) - 1, _MATRIX + 1).astype(np.int64)
-    taken = np.sort(np.argsort(weight, kind="stable")[even])
-    return sets[taken], weight[taken]
+    return _Plan(float(over[i, j]), float(cost[i, j]), ((down.set(int(i)), low), (up.set(int(j)), high)))
 
 
 def _eject(board: Board, high: int, row: int, low: int, ceiling: float) -> _Plan | None:
@@ -170,10 +164,10 @@ def _eject(board: Board, high: int, row: int, low: int, ceiling: float) -> _Plan
     return _Plan(over, cost, tuple(moves))
 
 
-def _taken(board: Board, sets: Ints, giver: int, taker: int) -> Floats:
+def _taken(board: Board, sets: Sets, giver: int, taker: int) -> Floats:
     """float64[n]: load newly taken from live owners, less what goes home, for each set of partitions."""
-    home = np.where(sets >= 0, board.home[sets], NOBODY)
-    weight = np.where(sets >= 0, board.weight[sets], 0.0)
+    home = np.where(sets.rows >= 0, board.home[sets.rows], NOBODY)
+    weight = np.where(sets.rows >= 0, board.weight[sets.rows], 0.0)
     cost: Floats = (weight * ((home == giver) * 1.0 - (home == taker))).sum(axis=1)
     return cost
 

@@ -12,7 +12,7 @@ even.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,7 +23,9 @@ from loadwise.assignor.algorithms.placement import place
 from loadwise.assignor.algorithms.relief import fill, relieve
 from loadwise.assignor.algorithms.shedding import least_over
 from loadwise.assignor.algorithms.sticky import Sticky, sticky_owner
+from loadwise.assignor.impute import guess
 from loadwise.assignor.model import NOBODY, Assignment, Floats, GroupSnapshot, Owners
+from loadwise.assignor.staging import stage
 
 _EVEN = 5e-4
 """How near to the fair level an exchange of partitions that are moving anyway still tries to get."""
@@ -35,6 +37,8 @@ _FEW_MOVES = 32
 """And only where at most so many partitions have to go: each is chosen anew."""
 _PASSES = 8
 """How often at most the answer is taken for what members own and improved again, until it stays as it is."""
+_ROUNDS = 6
+"""How often at most the answer is replaced by what the second round of a cooperative rebalance would make of it."""
 _RACK_SLACK = 0.01
 """How far above the fair level a member may get for the sake of partitions on its rack."""
 
@@ -65,18 +69,38 @@ class Weighted:
         return "weighted"
 
     def assign(self, group: GroupSnapshot) -> Assignment:
-        """Answer loads near equal in relation to capacity; without known loads, what `Sticky` answers."""
-        weight = impute(group)
+        """Answer loads near equal in relation to capacity.
+
+        Without known loads, partitions count alike; where capacities are equal, too, it answers what `Sticky` does.
+        """
+        weight = weights(group)
         if weight is None:
             return Sticky().assign(group)
         board = Board(group, weight, _spread_idle(group, weight))
         fair = fair_level(board)
+        answer = self._settled(board, fair)
+        for _ in range(_ROUNDS):
+            handed_out = stage(Assignment(group, answer)).owner
+            if np.array_equal(handed_out, answer):
+                break
+            second = replace(group, owner=handed_out)
+            board.settle(_spread_idle(second, weight))
+            again = self._settled(board, fair, known=answer)
+            if np.array_equal(again, answer):
+                break
+            answer = again
+        return Assignment(group, answer)
+
+    def _settled(self, board: Board, fair: float, *, known: Owners | None = None) -> Owners:
+        """Improve until the answer, taken for what members own, is not improved any more; ``known`` is such a one."""
         for _ in range(_PASSES):
             owner = self._improve(board, fair)
             if np.array_equal(owner, board.home):
                 break
+            if known is not None and np.array_equal(owner, known):
+                return known
             board.settle(owner)
-        return Assignment(group, board.home)
+        return board.home
 
     def _improve(self, board: Board, fair: float) -> Owners:
         """Place what is free; where that leaves members too high or too low, move what is owned if it pays."""
@@ -204,17 +228,12 @@ def fair_level(board: Board) -> float:
     return lower_bound(rest, np.full(len(rest), fast[giants]), fast[giants:], fractional)
 
 
-def impute(group: GroupSnapshot) -> Floats | None:
-    """float64[P]: the loads with the unknown ones guessed; None where there is nothing to go by.
+def weights(group: GroupSnapshot) -> Floats | None:
+    """float64[P]: the loads, those that are not known guessed; None where counting partitions says as much.
 
-    An unknown load is taken for the mean of its topic's known ones, then of all known ones.
+    Without any known load that is so for members of equal capacity; with, where all of them are 0.
     """
-    if group.load is None:
-        return None
-    known = ~np.isnan(group.load)
-    if not known.any() or not group.load[known].sum() > 0:
-        return None
-    counts = np.bincount(group.topic_of[known], minlength=len(group.topics))
-    sums = np.bincount(group.topic_of[known], group.load[known], len(group.topics))
-    means = np.where(counts > 0, sums / np.maximum(counts, 1), group.load[known].mean())
-    return np.where(known, group.load, means[group.topic_of])
+    if group.load is None or np.isnan(group.load).all():
+        return None if not group.size or np.ptp(group.capacity) == 0 else np.ones(group.size)
+    weight = guess(group.load, group.topic_of)
+    return weight if weight.any() else None

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from loadwise.assignor.load.rate import RateLoad
 from loadwise.assignor.load.source import LoadSnapshot
 from loadwise.assignor.model import Floats
 
@@ -67,6 +68,8 @@ class LagLoad:
         """Time between two readings."""
         self.max_age_s = max(STALE_AFTER_INTERVALS * interval_s, STALE_AFTER_AT_LEAST_S)
         """The age from which on a snapshot is stale."""
+        self.arrivals = RateLoad(max_age_s=self.max_age_s, clock=clock)
+        """What arrives in the same partitions, in records/s: the other half of `loadwise.assignor.load.drain`."""
         self._from_beginning = auto_offset_reset in ("earliest", "smallest")
         self._clock = clock
         self._read: tuple[Mapping[str, Floats], float] | None = None
@@ -91,6 +94,7 @@ class LagLoad:
         for (topic, partition), where in offsets.items():
             merged[topic][partition] = lag_of(where, from_beginning=self._from_beginning)
         self._read = merged, self._clock()
+        self.arrivals.update({partition: where.end for partition, where in offsets.items()})
 
     def snapshot(self, topics: Collection[str]) -> LoadSnapshot | None:
         """Answer the newest reading, None before there is one."""

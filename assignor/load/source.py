@@ -41,7 +41,9 @@ class LoadSource(Protocol):
     """What an assignor asks for loads."""
 
     def snapshot(self, topics: Collection[str]) -> LoadSnapshot | None:
-        """Answer the newest loads, None before there are any. Returns at once, does no I/O, does not raise.
+        """Answer the newest loads, None before there are any. Returns at once, does no I/O.
+
+        Raises nothing but `BadGroupError`, for loads that cannot be: the group is then balanced without them.
 
         ``topics`` is what the group reads. A source that did not know of one of them may read it from now on; until
         then its partitions are unknown.

@@ -9,7 +9,6 @@ import pytest
 from typer.testing import CliRunner
 
 from loadwise.assignor.case import Case
-from loadwise.assignor.drain import drain_weight
 from loadwise.assignor.errors import AssignorError, BadCaseError
 from loadwise.assignor.model import LARGEST
 from loadwise.cli.app import app
@@ -141,7 +140,9 @@ def test_capacity_and_options_are_heeded() -> None:
         ),
         ({"strategy": "weighted", "options": {"epsilon": -1}}, "options: epsilon is -1.0"),
         ({"resources": {"a": {"t": [1, 1, 1]}, "b": {"t": []}}}, "resources.b.t has 0 numbers, but topic t has 3"),
-        ({"resources": {}, "resource_weights": {"a": 1}}, "resource_weights.a has no resource of that name"),
+        ({"resources": {}, "resource_weights": {"a": 1}}, "there is a weight for 'a', but no such resource"),
+        ({"resources": {"a": {"t": [-1, 0, 0]}}}, "the resource 'a' has a load of -1.0"),
+        ({"lag": {}, "horizon_s": 0}, "horizon_s is 0.0; the time to drain the lag in must be above 0 seconds"),
     ],
 )
 def test_an_error_names_the_place(changes: dict[str, Any], message: str) -> None:
@@ -204,10 +205,3 @@ def test_what_old_subscriptions_cannot_say_is_not_heard() -> None:
     assert (member().rack, member().generation, member().owned) == ("r", 4, {"t": [0]})
     assert (member(subscription_version=2).rack, member(subscription_version=0).owned) == (None, {})
     assert member(user_data_version=0).generation == -1
-
-
-def test_lag_and_rate_make_one_weight() -> None:
-    # 100 records/s for the group, 40 of them for what comes in: 300 waiting records take 5 s.
-    weight = drain_weight({"t": [300, None, 0]}, {"t": [10, 30], "u": [None]}, 100.0)
-    assert weight == {"t": [70.0, 30.0, 0.0], "u": [None]}
-    assert drain_weight({"t": [300]}, {"t": [200]}, 100.0) == {"t": [200.0]}, "too slow for what comes in: rate alone"

@@ -1,0 +1,100 @@
+"""Several resources as one load: bytes in, bytes out, CPU, records, each with a weight.
+
+A consumer's work has several costs in different units. Each resource is taken as a share of its own total, times its
+weight, and the shares are added up, as Astraea's weighted sum of costs does. So a weight says how much a resource
+matters, whatever it is counted in, and the loads of all partitions add up to the sum of the weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from loadwise.assignor.errors import BadGroupError
+from loadwise.assignor.impute import guess
+from loadwise.assignor.load.source import LoadSnapshot, LoadSource, TopicLoads
+from loadwise.assignor.model import Floats
+
+
+def mix(resources: Mapping[str, TopicLoads], weights: Mapping[str, float] | None = None) -> dict[str, Floats]:
+    """Mix resources, by name, into one load: topic to float64[partitions], NaN where no resource knows a partition.
+
+    ``weights`` has a weight for each resource, 1 where it is left out; one of weight 0 is not looked at. Where one
+    resource knows a partition and another does not, the other is guessed (`loadwise.assignor.impute`).
+
+    Raises `BadGroupError` for a weight or a load that is negative or not finite, and for a weight that has no resource.
+    """
+    weight_of = _checked(resources, weights or {})
+    sizes: dict[str, int] = {}
+    for name in weight_of:
+        for topic, loads in resources[name].items():
+            sizes[topic] = max(sizes.get(topic, 0), len(loads))
+    topics = sorted(sizes)
+    topic_of = np.repeat(np.arange(len(topics)), [sizes[topic] for topic in topics])
+    total, known = np.zeros(len(topic_of)), np.zeros(len(topic_of), bool)
+    for name in sorted(weight_of):  # in one order, so that rounding does not depend on the caller's
+        load = np.concatenate([np.empty(0), *(_padded(resources[name].get(topic), sizes[topic]) for topic in topics)])
+        if (load < 0).any() or np.isinf(load).any():
+            worst = load[(load < 0) | np.isinf(load)][0]
+            raise BadGroupError(f"the resource {name!r} has a load of {worst}; it must be a finite number of 0 or more")
+        known |= ~np.isnan(load)
+        if (whole := float(np.nansum(load))) > 0:
+            total += guess(load, topic_of) / whole * weight_of[name]
+    total[~known] = np.nan
+    edges = np.cumsum([sizes[topic] for topic in topics[:-1]])
+    return dict(zip(topics, np.split(total, edges), strict=True)) if topics else {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixedLoad:
+    """Several sources as one, mixed by `mix`; a `LoadSource`.
+
+    Raises `BadGroupError` for bad weights.
+    """
+
+    sources: Mapping[str, LoadSource]
+    """A source for each resource, by its name."""
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """How much each resource matters; 1 where it is left out."""
+
+    def __post_init__(self) -> None:
+        _checked(self.sources, self.weights)
+
+    def snapshot(self, topics: Collection[str]) -> LoadSnapshot | None:
+        """Answer the newest loads, as old as the oldest of them; None before every source has some.
+
+        Raises `BadGroupError` for a load that cannot be.
+        """
+        weight_of = _checked(self.sources, self.weights)
+        seen: dict[str, LoadSnapshot] = {}
+        for name in weight_of:
+            snapshot = self.sources[name].snapshot(topics)
+            if snapshot is None:
+                return None
+            seen[name] = snapshot
+        if not seen:
+            return None
+        oldest = max(seen.values(), key=lambda each: each.age_s - each.max_age_s)
+        load = mix({name: each.load for name, each in seen.items()}, weight_of)
+        return LoadSnapshot(load=load, unit="share", age_s=oldest.age_s, max_age_s=oldest.max_age_s)
+
+
+def _checked(resources: Collection[str], weights: Mapping[str, float]) -> dict[str, float]:
+    """The weight of each resource that has one above 0."""
+    for name, weight in weights.items():
+        if name not in resources:
+            raise BadGroupError(f"there is a weight for {name!r}, but no such resource; there are {sorted(resources)}")
+        if not (weight >= 0 and math.isfinite(weight)):
+            raise BadGroupError(f"the weight of {name!r} is {weight}; it must be a finite number of 0 or more")
+    return {name: weight for name in resources if (weight := float(weights.get(name, 1.0))) > 0}
+
+
+def _padded(loads: object, size: int) -> Floats:
+    row = np.full(size, np.nan)
+    if loads is not None:
+        given = np.array(loads, np.float64)  # numpy reads None as NaN: unknown
+        row[: len(given)] = given
+    return row

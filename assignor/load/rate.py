@@ -1,0 +1,61 @@
+"""Rate: how many records a second arrive in each partition, from where partitions ended in successive readings."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Mapping
+
+import numpy as np
+
+from loadwise.assignor.load.source import LoadSnapshot
+from loadwise.assignor.model import Floats
+
+
+class RateLoad:
+    """The arrival rate of partitions, smoothed; a `LoadSource`. One thread may update it while others take snapshots.
+
+    A partition that the newest reading lacks keeps the rate that it had.
+    """
+
+    def __init__(
+        self, *, half_life_s: float = 60.0, max_age_s: float = math.inf, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.half_life_s = half_life_s
+        """After so many seconds, half of the answer is what has been seen since: a burst counts, but not for all."""
+        self.max_age_s = max_age_s
+        """The age from which on a snapshot is stale."""
+        self._clock = clock
+        self._ends: dict[tuple[str, int], tuple[int, float]] = {}
+        self._rates: dict[tuple[str, int], float] = {}
+        self._read: tuple[Mapping[str, Floats], float] | None = None
+
+    def update(self, ends: Mapping[tuple[str, int], int]) -> None:
+        """Take in a reading: the offset of the next record of each partition, by (topic, number)."""
+        now = self._clock()
+        for partition, end in ends.items():
+            last_end, at = self._ends.get(partition, (end, now))
+            self._ends[partition] = end, now
+            if end < last_end:  # the topic was made again: what it was before says nothing
+                self._rates.pop(partition, None)
+            elif now > at:
+                seen = (end - last_end) / (now - at)
+                before = self._rates.get(partition, seen)
+                self._rates[partition] = seen + (before - seen) * 0.5 ** ((now - at) / self.half_life_s)
+        if not self._rates:
+            return
+        sizes: dict[str, int] = {}
+        for topic, number in self._rates:
+            sizes[topic] = max(sizes.get(topic, 0), number + 1)
+        load = {topic: np.full(size, np.nan) for topic, size in sizes.items()}
+        for (topic, number), rate in self._rates.items():
+            load[topic][number] = rate
+        self._read = load, now
+
+    def snapshot(self, topics: Collection[str]) -> LoadSnapshot | None:  # noqa: ARG002 (the interface's)
+        """Answer the newest rates, None before there are any: it takes two readings."""
+        read = self._read
+        if read is None:
+            return None
+        load, read_at = read
+        return LoadSnapshot(load=load, unit="records/s", age_s=self._clock() - read_at, max_age_s=self.max_age_s)
