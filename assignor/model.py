@@ -13,12 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain, islice, repeat
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loadwise.assignor.errors import BadGroupError
+from loadwise.collector import collector_paused
 
 Ints: TypeAlias = NDArray[np.int64]
 Owners: TypeAlias = NDArray[np.int32]
@@ -205,6 +207,8 @@ class GroupSnapshot:
     def _classes(self) -> tuple[Owners, Bools]:
         if not self.topics:
             return np.empty(0, np.int32), np.empty((0, len(self.members)), bool)
+        if self.equal_subscriptions:
+            return np.zeros(len(self.topics), np.int32), np.ones((1, len(self.members)), bool)
         distinct, class_of_topic = np.unique(self.subscribed.T, axis=0, return_inverse=True)
         return class_of_topic.reshape(-1).astype(np.int32), distinct[:, self.subscription]
 
@@ -248,21 +252,25 @@ class Assignment:
     def by_member(self) -> dict[str, dict[str, list[int]]]:
         """Member id to topic to its partitions, ascending; every member has an entry. O(P log P)."""
         group = self.group
-        lists: dict[str, dict[str, list[int]]] = {member: {} for member in group.members}
-        rows = np.flatnonzero(self.owner >= 0)
-        rows = rows[np.argsort(self.owner[rows], kind="stable")]
-        if not len(rows):
-            return lists
-        owner, topic = self.owner[rows], group.topic_of[rows]
-        partitions: list[int] = group.partition_of[rows].tolist()
-        edges = np.flatnonzero((owner[1:] != owner[:-1]) | (topic[1:] != topic[:-1])) + 1
-        starts = np.concatenate(([0], edges))
-        stops: list[int] = np.concatenate((edges, [len(rows)])).tolist()
-        owners: list[int] = owner[starts].tolist()
-        topics: list[int] = topic[starts].tolist()
-        for start, stop, member, name in zip(starts.tolist(), stops, owners, topics, strict=True):
-            lists[group.members[member]][group.topics[name]] = partitions[start:stop]
-        return lists
+        held = len(self.owner) - int(np.count_nonzero(self.owner == NOBODY))
+        # NOBODY is the largest of the unsigned ones, and of 16 bits sorting takes linear time.
+        key = self.owner.view(np.uint32) if len(group.members) >= 0xFFFF else self.owner.astype(np.uint16)
+        rows = np.argsort(key, kind="stable")[:held]
+        if not held:
+            return {member: {} for member in group.members}
+        owner, topic, partition = self.owner[rows], group.topic_of[rows], group.partition_of[rows]
+        starts = np.flatnonzero(np.diff(owner, prepend=NOBODY) | np.diff(topic, prepend=topic[:1]))
+        lengths = np.diff(starts, append=held)
+        counts: list[int] = np.bincount(owner[starts], minlength=len(group.members)).tolist()
+        names, numbers = np.array(group.topics, object), np.arange(partition.max() + 1).astype(object)
+        lists = np.empty(len(starts), object)
+        with collector_paused():
+            for length in np.unique(lengths).tolist():  # lists of one length are made by one call, sharing their numbers
+                alike = np.flatnonzero(lengths == length)
+                made = numbers[partition[starts[alike, np.newaxis] + np.arange(length)]].tolist()
+                lists[alike] = np.fromiter(made, object, len(alike))
+            cells = zip(names[topic[starts]].tolist(), lists.tolist(), strict=True)
+            return {member: dict(islice(cells, count)) for member, count in zip(group.members, counts, strict=True)}
 
     def owner_of(self, topic: str, partition: int) -> str | None:
         """The member id that owns a partition, None if nobody does. Raises KeyError for an unknown partition."""
@@ -325,39 +333,45 @@ def _subscriptions(members: Sequence[Member], number: Mapping[str, int]) -> tupl
 
 def _claims(members: Sequence[Member], number: Mapping[str, int], topic_start: Ints) -> tuple[Ints, Owners]:
     """Rows and members of all claims on partitions that exist, sorted by row, then member; each pair once."""
-    flat: list[int] = []
-    lengths: list[int] = []
-    topics: list[int] = []
-    owners: list[int] = []
-    for index, member in enumerate(members):
-        for topic, partitions in member.owned.items():
-            if topic in number:
-                flat.extend(partitions)
-                lengths.append(len(partitions))
-                topics.append(number[topic])
-                owners.append(index)
-    if not flat:
+    owned = [member.owned for member in members]
+    entries = np.array([len(topics) for topics in owned])
+    size, none = int(topic_start[-1]), len(number)
+    if not entries.any():
         return np.empty(0, np.int64), np.empty(0, np.int32)
-    partition = np.array(flat, np.int64)
-    first = np.repeat(topic_start[np.array(topics)], lengths)
-    last = np.repeat(topic_start[np.array(topics) + 1], lengths)
-    owner = np.repeat(np.array(owners, np.int64), lengths)
-    row = first + partition
-    exists = (partition >= 0) & (row < last)
+    # A million entries are looked at without a line of Python for each.
+    topic = np.fromiter(map(number.get, chain.from_iterable(owned), repeat(none)), np.int64, entries.sum())
+    lists = list(chain.from_iterable(topics.values() for topics in owned))
+    lengths = np.fromiter(map(len, lists), np.int64, len(lists))
+    partition = np.fromiter(chain.from_iterable(lists), np.int64, lengths.sum())
+    first = np.append(topic_start[:-1], size)[topic]
+    count = np.append(np.diff(topic_start), 0)[topic]
+    owner = np.repeat(np.repeat(np.arange(len(members), dtype=np.int32), entries), lengths)
+    row = np.repeat(first, lengths) + partition
+    exists = (partition >= 0) & (partition < np.repeat(count, lengths))
+    if not exists.all():
+        row, owner = row[exists], owner[exists]
+    claimant = np.full(size, NOBODY, np.int32)
+    claimant[row] = owner
+    claimed = np.flatnonzero(claimant != NOBODY)
+    if len(claimed) == len(row):  # nothing is claimed twice: no need to sort
+        return claimed, claimant[claimed]
     # One number a claim sorts and deduplicates in one pass.
-    pairs = np.unique(row[exists] * len(members) + owner[exists])
+    pairs = np.unique(row * len(members) + owner)
     return pairs // len(members), (pairs % len(members)).astype(np.int32)
 
 
 def _rightful(row: Ints, member: Owners, generation: Ints, live: Bools, size: int) -> Owners:
     """The only claimant at the highest generation at which a partition is claimed, where that claim is live."""
     owner = np.full(size, NOBODY, np.int32)
-    best = np.full(size, np.iinfo(np.int64).min)
-    np.maximum.at(best, row, generation[member])
-    wins = generation[member] == best[row]
-    row, member, live = row[wins], member[wins], live[wins]
+    rival = row[1:] == row[:-1]  # claims come sorted by row
+    if rival.any():
+        best = np.full(size, np.iinfo(np.int64).min)
+        np.maximum.at(best, row, generation[member])
+        wins = generation[member] == best[row]
+        row, member, live = row[wins], member[wins], live[wins]
+        rival = row[1:] == row[:-1]
     owner[row] = member
-    owner[row[1:][row[1:] == row[:-1]]] = NOBODY  # claims come sorted by row: equal neighbours are rivals
+    owner[row[1:][rival]] = NOBODY
     owner[row[~live]] = NOBODY
     return owner
 

@@ -69,9 +69,8 @@ class Subscription:
         """Read any version. Raises `MalformedBytesError`."""
         reader = Reader(data)
         version = _version(reader, "subscription")
-        topics = [reader.string("topic") for _ in range(reader.count("topics", INT16.size))]
         return cls(
-            topics=topics,
+            topics=reader.strings("topics", "topic"),
             user_data=reader.nullable_bytes("user data"),
             owned=reader.topic_partitions("owned partitions") if version >= 1 else {},
             generation=reader.int32("generation") if version >= 2 else NO_GENERATION,

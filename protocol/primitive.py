@@ -13,12 +13,19 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 
+from loadwise.collector import collector_paused
 from loadwise.protocol.errors import MalformedBytesError, UnencodableError
 
 INT16 = struct.Struct(">h")
 INT32 = struct.Struct(">i")
 FLOAT64 = struct.Struct(">d")
+_FEW = [struct.Struct(f">{count}i").unpack_from for count in range(16)]
+"""Readers of so many partition numbers, for the many topics of which a member has few."""
 _NULL_LENGTH = -1
+
+
+class _OddError(Exception):
+    """Something that the quick way of reading leaves to the careful one."""
 
 
 class Reader:
@@ -99,17 +106,66 @@ class Reader:
 
     def topic_partitions(self, what: str) -> dict[str, list[int]]:
         """Read ARRAY[STRING topic, ARRAY[int32 partition]]; a topic that comes twice is read as one."""
+        start = self.offset
+        count = self.count(what, INT16.size + INT32.size)
+        with collector_paused():
+            try:
+                return self._topic_partitions(count)
+            except (struct.error, ValueError, _OddError):
+                self.offset = start  # once more, with care, to say what is wrong or to make of it what can be made
+                return self._odd_topic_partitions(what)
+
+    def _topic_partitions(self, count: int) -> dict[str, list[int]]:
+        """Read what is as it should be, in the least time: a group of a thousand members has half a million topics."""
+        data, offset = self._data, self.offset
+        length_at, count_at = INT16.unpack_from, INT32.unpack_from
+        partitions: dict[str, list[int]] = {}
+        for _ in range(count):
+            (length,) = length_at(data, offset)
+            offset += 2
+            topic = str(data[offset : offset + length], "utf-8")
+            offset += length
+            (size,) = count_at(data, offset)
+            offset += 4
+            if length < 0 or size < 0 or topic in partitions:
+                raise _OddError
+            if size < len(_FEW):
+                partitions[topic] = [*_FEW[size](data, offset)]
+            else:
+                partitions[topic] = [*struct.unpack_from(f">{size}i", data, offset)]
+            offset += size * 4
+        self.offset = offset
+        return partitions
+
+    def _odd_topic_partitions(self, what: str) -> dict[str, list[int]]:
         partitions: dict[str, list[int]] = {}
         for _ in range(self.count(what, INT16.size + INT32.size)):
             topic = self.string(f"topic of {what}")
             count = self.count(f"partitions of {topic!r} in {what}", INT32.size)
             numbers = list(struct.unpack_from(f">{count}i", self._data, self.offset))
             self.offset += count * INT32.size
-            if topic in partitions:
-                partitions[topic] += numbers
-            else:
-                partitions[topic] = numbers
+            partitions.setdefault(topic, []).extend(numbers)
         return partitions
+
+    def strings(self, what: str, each: str) -> list[str]:
+        """Read ARRAY[STRING]."""
+        texts: list[str] = []
+        count = self.count(what, INT16.size)
+        data, start, length_at = self._data, self.offset, INT16.unpack_from
+        offset = start
+        try:
+            for _ in range(count):
+                (length,) = length_at(data, offset)
+                offset += 2
+                texts.append(str(data[offset : offset + length], "utf-8"))
+                offset += length
+                if length < 0 or offset > len(data):
+                    raise _OddError
+        except (struct.error, ValueError, _OddError):
+            self.offset = start
+            return [self.string(each) for _ in range(count)]
+        self.offset = offset
+        return texts
 
 
 def string(text: str | None) -> bytes:
