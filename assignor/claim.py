@@ -19,13 +19,15 @@ together (``message.max.bytes``, about 1 MB).
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from loadwise.assignor.model import Member
 from loadwise.assignor.strategy import Strategy
+from loadwise.collector import collector_paused
 from loadwise.protocol.consumer import NO_GENERATION, Subscription
 from loadwise.protocol.errors import ProtocolError
+from loadwise.protocol.primitive import Names
 from loadwise.protocol.user_data import CooperativeStickyUserData, MemberTerms, StickyUserData
 
 log = logging.getLogger(__name__)
@@ -71,23 +73,55 @@ def write_claim(
     return Subscription(topics=list(topics), user_data=said, generation=generation, rack=rack)
 
 
-def read_subscription(member_id: str, data: bytes) -> Subscription:
+def read_subscription(member_id: str, data: bytes, names: Names | None = None) -> Subscription:
     """Read a member's bytes; one that cannot be read subscribes to nothing, so that it cannot stop the others."""
     try:
-        return Subscription.decode(data)
+        return Subscription.decode(data, names)
     except ProtocolError as error:
         log.warning("The subscription of member %r cannot be read (%s): it gets no partitions", member_id, error)
         return Subscription()
 
 
+def read_members(said: Iterable[tuple[str, str | None, bytes]]) -> list[JoinedMember]:
+    """Read all members as JoinGroup lists them: member id, group instance id, bytes; see `read_subscription`.
+
+    Members that name the same topics share one list of them, as `read_claims` knows.
+    """
+    names = Names()
+    with collector_paused():
+        return [
+            JoinedMember(id=member, instance_id=instance_id, subscription=read_subscription(member, data, names))
+            for member, instance_id, data in said
+        ]
+
+
+def read_claims(strategy: Strategy, joined: Iterable[JoinedMember]) -> list[Member]:
+    """What the leader makes of the members of a group; see `read_claim`."""
+    claims: list[Member] = []
+    listed: Sequence[str] = ()
+    topics: Set[str] = frozenset()
+    names = Names()
+    with collector_paused():
+        for member in joined:
+            if member.subscription.topics is not listed:
+                listed = member.subscription.topics
+                topics = frozenset(listed)
+            claims.append(_claim(strategy, member, topics, names))
+    return claims
+
+
 def read_claim(strategy: Strategy, joined: JoinedMember) -> Member:
     """What the leader makes of a member. User data that cannot be read is a logged warning, and no claim."""
+    return _claim(strategy, joined, frozenset(joined.subscription.topics), Names())
+
+
+def _claim(strategy: Strategy, joined: JoinedMember, topics: Set[str], names: Names) -> Member:
     subscription = joined.subscription
     owned: Mapping[str, Sequence[int]] = {}
     generation = NO_GENERATION
     terms: MemberTerms | None = None
     try:
-        said = read_user_data(strategy, subscription.user_data)
+        said = read_user_data(strategy, subscription.user_data, names)
     except ProtocolError as error:
         log.warning("The %s user data of member %r cannot be read (%s): ignored", strategy.name, joined.id, error)
         said = None
@@ -99,11 +133,12 @@ def read_claim(strategy: Strategy, joined: JoinedMember) -> Member:
             generation = subscription.generation
     elif isinstance(said, StickyUserData):
         owned = said.owned
-    topics = frozenset(subscription.topics)
+    if not owned.keys() <= topics:
+        owned = {topic: partitions for topic, partitions in owned.items() if topic in topics}
     return Member(
         id=joined.id,
         topics=subscription.topics,
-        owned={topic: partitions for topic, partitions in owned.items() if topic in topics},
+        owned=owned,
         generation=generation,
         instance_id=joined.instance_id,
         rack=subscription.rack,
@@ -111,12 +146,17 @@ def read_claim(strategy: Strategy, joined: JoinedMember) -> Member:
     )
 
 
-def read_user_data(strategy: Strategy, data: bytes | None) -> StickyUserData | CooperativeStickyUserData | None:
+def read_user_data(
+    strategy: Strategy, data: bytes | None, names: Names | None = None
+) -> StickyUserData | CooperativeStickyUserData | None:
     """Read what the strategy's members write; clients that cannot say null send no bytes instead.
 
-    Raises `loadwise.protocol.errors.MalformedBytesError`.
+    ``names`` are those of the group's other members. Raises `loadwise.protocol.errors.MalformedBytesError`.
     """
     if not data or strategy.algorithm not in _STICKY:
         return None
-    kind = CooperativeStickyUserData if strategy.cooperative else StickyUserData
-    return kind.decode_with_terms(data) if strategy.algorithm in _WITH_TERMS else kind.decode(data)
+    with_terms = strategy.algorithm in _WITH_TERMS
+    if strategy.cooperative:
+        read = CooperativeStickyUserData.decode_with_terms if with_terms else CooperativeStickyUserData.decode
+        return read(data)
+    return (StickyUserData.decode_with_terms if with_terms else StickyUserData.decode)(data, names)

@@ -265,7 +265,9 @@ class Assignment:
         names, numbers = np.array(group.topics, object), np.arange(partition.max() + 1).astype(object)
         lists = np.empty(len(starts), object)
         with collector_paused():
-            for length in np.unique(lengths).tolist():  # lists of one length are made by one call, sharing their numbers
+            for length in np.unique(
+                lengths
+            ).tolist():  # lists of one length are made by one call, sharing their numbers
                 alike = np.flatnonzero(lengths == length)
                 made = numbers[partition[starts[alike, np.newaxis] + np.arange(length)]].tolist()
                 lists[alike] = np.fromiter(made, object, len(alike))
@@ -306,7 +308,7 @@ def _refuse_duplicates(members: Sequence[Member]) -> None:
 
 
 def _known_topics(members: Sequence[Member], partitions: Mapping[str, int]) -> tuple[str, ...]:
-    wanted = {topic for member in members for topic in member.topics}
+    wanted = set[str]().union(*{id(member.topics): member.topics for member in members}.values())
     known = sorted((topic for topic in wanted if partitions.get(topic) is not None), key=utf16_order)
     for topic in known:
         if partitions[topic] < 0:
@@ -316,14 +318,17 @@ def _known_topics(members: Sequence[Member], partitions: Mapping[str, int]) -> t
 
 def _subscriptions(members: Sequence[Member], number: Mapping[str, int]) -> tuple[Owners, Bools]:
     distinct: dict[frozenset[int], int] = {}
-    seen: dict[tuple[str, ...], int] = {}  # most members name the same topics in the same order: hash those once
+    seen: dict[int | tuple[str, ...], int] = {}  # most members name the same topics: look at those once
     subscription = np.empty(len(members), np.int32)
     for index, member in enumerate(members):
-        names = tuple(member.topics)
-        known = seen.get(names)
+        known = seen.get(id(member.topics))
         if known is None:
-            topics = frozenset(number[topic] for topic in names if topic in number)
-            known = seen[names] = distinct.setdefault(topics, len(distinct))
+            names = tuple(member.topics)
+            known = seen.get(names)
+            if known is None:
+                topics = frozenset(number[topic] for topic in names if topic in number)
+                known = seen[names] = distinct.setdefault(topics, len(distinct))
+            seen[id(member.topics)] = known
         subscription[index] = known
     subscribed = np.zeros((len(distinct), len(number)), bool)
     for topics, index in distinct.items():

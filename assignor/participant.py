@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from loadwise.assignor.algorithms import algorithm
-from loadwise.assignor.claim import JoinedMember, read_claim, write_claim
+from loadwise.assignor.claim import JoinedMember, read_claims, write_claim
 from loadwise.assignor.errors import BadGroupError
 from loadwise.assignor.load.source import LoadSnapshot, LoadSource
 from loadwise.assignor.model import NO_GENERATION, GroupSnapshot, Member
@@ -90,8 +90,8 @@ class Participant:
 
     def assign(self, joined: Iterable[JoinedMember], cluster: Cluster) -> dict[str, bytes]:
         """Answer, as the leader, every member's assignment bytes. Topics without metadata are left for later."""
-        members = [read_claim(self.strategy, member) for member in joined]
-        topics = {topic for member in members for topic in member.topics}
+        members = read_claims(self.strategy, joined)
+        topics = set().union(*{id(member.topics): member.topics for member in members}.values())
         counts = {topic: count for topic in topics if (count := cluster.partition_count(topic)) is not None}
         racks = None
         if any(member.rack is not None for member in members):

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 
 from loadwise.protocol import primitive
 from loadwise.protocol.errors import MalformedBytesError
-from loadwise.protocol.primitive import INT16, INT32, Reader
+from loadwise.protocol.primitive import INT16, INT32, Names, Reader
 
 PROTOCOL_TYPE = "consumer"
 """The protocol type of a group of consumers in JoinGroup; Kafka Connect's groups have another."""
@@ -65,9 +65,9 @@ class Subscription:
         )
 
     @classmethod
-    def decode(cls, data: bytes) -> Subscription:
-        """Read any version. Raises `MalformedBytesError`."""
-        reader = Reader(data)
+    def decode(cls, data: bytes, names: Names | None = None) -> Subscription:
+        """Read any version; ``names`` are those of the group's other members. Raises `MalformedBytesError`."""
+        reader = Reader(data, names)
         version = _version(reader, "subscription")
         return cls(
             topics=reader.strings("topics", "topic"),

@@ -13,29 +13,42 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 
-from loadwise.collector import collector_paused
 from loadwise.protocol.errors import MalformedBytesError, UnencodableError
 
 INT16 = struct.Struct(">h")
 INT32 = struct.Struct(">i")
 FLOAT64 = struct.Struct(">d")
-_FEW = [struct.Struct(f">{count}i").unpack_from for count in range(16)]
+_UINT32 = struct.Struct(">I")
+_FEW = tuple(struct.Struct(f">{count}i").unpack_from for count in range(16))
 """Readers of so many partition numbers, for the many topics of which a member has few."""
 _NULL_LENGTH = -1
 
 
-class _OddError(Exception):
-    """Something that the quick way of reading leaves to the careful one."""
+class Names:
+    """What the members of a group have named so far: they name the same topics, often hundreds of them.
+
+    Readers that share it recognise by their bytes the names and the lists of names that one of them has read.
+    """
+
+    __slots__ = ("lists", "texts")
+    MOST_LISTS = 8
+
+    def __init__(self) -> None:
+        self.texts: dict[bytes, str] = {}
+        """Strings by their bytes on the wire, length included."""
+        self.lists: list[tuple[bytes, list[str]]] = []
+        """ARRAY[STRING]s and their bytes, so many at most."""
 
 
 class Reader:
     """A position in bytes, and the values that follow it. Every method raises `MalformedBytesError`."""
 
-    __slots__ = ("_data", "offset")
+    __slots__ = ("_data", "_names", "offset")
 
-    def __init__(self, data: bytes, offset: int = 0) -> None:
-        self._data = data
-        self.offset = offset
+    def __init__(self, data: bytes, names: Names | None = None) -> None:
+        self._data = bytes(data)
+        self._names = Names() if names is None else names
+        self.offset = 0
 
     @property
     def remaining(self) -> int:
@@ -71,7 +84,7 @@ class Reader:
                 f"{what} at byte {self.offset} claims {length} bytes, but {self.remaining} are left"
             )
         self.offset += length
-        return bytes(self._data[self.offset - length : self.offset])
+        return self._data[self.offset - length : self.offset]
 
     def string(self, what: str) -> str:
         """Read a STRING."""
@@ -108,32 +121,33 @@ class Reader:
         """Read ARRAY[STRING topic, ARRAY[int32 partition]]; a topic that comes twice is read as one."""
         start = self.offset
         count = self.count(what, INT16.size + INT32.size)
-        with collector_paused():
-            try:
-                return self._topic_partitions(count)
-            except (struct.error, ValueError, _OddError):
-                self.offset = start  # once more, with care, to say what is wrong or to make of it what can be made
-                return self._odd_topic_partitions(what)
+        try:
+            return self._topic_partitions(count)
+        except (struct.error, ValueError, IndexError):
+            self.offset = start  # once more, with care, to say what is wrong, or to make of it what can be made
+            return self._odd_topic_partitions(what)
 
     def _topic_partitions(self, count: int) -> dict[str, list[int]]:
         """Read what is as it should be, in the least time: a group of a thousand members has half a million topics."""
-        data, offset = self._data, self.offset
-        length_at, count_at = INT16.unpack_from, INT32.unpack_from
+        data, offset, names, size_at = self._data, self.offset, self._names.texts, _UINT32.unpack_from
         partitions: dict[str, list[int]] = {}
         for _ in range(count):
-            (length,) = length_at(data, offset)
-            offset += 2
-            topic = str(data[offset : offset + length], "utf-8")
-            offset += length
-            (size,) = count_at(data, offset)
-            offset += 4
-            if length < 0 or size < 0 or topic in partitions:
-                raise _OddError
+            stop = offset + 2 + (data[offset] << 8 | data[offset + 1])
+            name = data[offset:stop]
+            (size,) = size_at(data, stop)
+            numbers = stop + 4
+            offset = numbers + size * 4
+            topic = names.get(name)
+            if topic is None:
+                if name[0] > 0x7F:
+                    raise ValueError("a null, or a length below 0")
+                topic = names[name] = str(name[2:], "utf-8")
             if size < len(_FEW):
-                partitions[topic] = [*_FEW[size](data, offset)]
+                partitions[topic] = [*_FEW[size](data, numbers)]
             else:
-                partitions[topic] = [*struct.unpack_from(f">{size}i", data, offset)]
-            offset += size * 4
+                partitions[topic] = [*struct.unpack_from(f">{size}i", data, numbers)]
+        if len(partitions) < count:
+            raise ValueError("a topic that comes twice")
         self.offset = offset
         return partitions
 
@@ -148,23 +162,15 @@ class Reader:
         return partitions
 
     def strings(self, what: str, each: str) -> list[str]:
-        """Read ARRAY[STRING]."""
-        texts: list[str] = []
-        count = self.count(what, INT16.size)
-        data, start, length_at = self._data, self.offset, INT16.unpack_from
-        offset = start
-        try:
-            for _ in range(count):
-                (length,) = length_at(data, offset)
-                offset += 2
-                texts.append(str(data[offset : offset + length], "utf-8"))
-                offset += length
-                if length < 0 or offset > len(data):
-                    raise _OddError
-        except (struct.error, ValueError, _OddError):
-            self.offset = start
-            return [self.string(each) for _ in range(count)]
-        self.offset = offset
+        """Read ARRAY[STRING]. The list may be another reader's, too: it is not to be changed."""
+        start = self.offset
+        for known, texts in self._names.lists:
+            if self._data[start : start + len(known)] == known:
+                self.offset += len(known)
+                return texts
+        texts = [self.string(each) for _ in range(self.count(what, INT16.size))]
+        if len(self._names.lists) < Names.MOST_LISTS:
+            self._names.lists.append((self._data[start : self.offset], texts))
         return texts
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from loadwise.protocol import primitive
 from loadwise.protocol.consumer import NO_GENERATION
 from loadwise.protocol.errors import MalformedBytesError
-from loadwise.protocol.primitive import FLOAT64, INT16, INT32, Reader
+from loadwise.protocol.primitive import FLOAT64, INT16, INT32, Names, Reader
 
 _KAFKA_PYTHON_VERSION = 1
 _TERMS_VERSION = 0
@@ -69,14 +69,15 @@ class StickyUserData:
         return primitive.topic_partitions(self.owned) + INT32.pack(self.generation) + terms
 
     @classmethod
-    def decode(cls, data: bytes) -> StickyUserData:
+    def decode(cls, data: bytes, names: Names | None = None) -> StickyUserData:
         """Read v1, v0 or kafka-python's form. Raises `MalformedBytesError` where it is none of them.
 
+        ``names`` are those of the group's other members.
         A form that takes all the bytes is preferred; failing that, trailing bytes are ignored as Java does.
         """
         readings: list[StickyUserData] = []
         for form in (_v1, _kafka_python, _v0):
-            reader = Reader(data)
+            reader = Reader(data, names)
             try:
                 reading = form(reader)
             except MalformedBytesError:
@@ -89,9 +90,9 @@ class StickyUserData:
         raise MalformedBytesError(f"{len(data)} bytes of user data are no StickyAssignor's, of any known version")
 
     @classmethod
-    def decode_with_terms(cls, data: bytes) -> StickyUserData:
+    def decode_with_terms(cls, data: bytes, names: Names | None = None) -> StickyUserData:
         """Read v1 and the terms behind it, as a ``weighted`` member writes them. Raises `MalformedBytesError`."""
-        reader = Reader(data)
+        reader = Reader(data, names)
         sticky = _v1(reader)
         return cls(owned=sticky.owned, generation=sticky.generation, terms=MemberTerms.read(reader))
 

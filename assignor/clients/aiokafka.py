@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from loadwise.assignor.claim import JoinedMember, read_subscription
+from loadwise.assignor.claim import JoinedMember, read_members
 from loadwise.assignor.clients.aiokafka_lag import AiokafkaLag
 from loadwise.assignor.clients.metadata import ClientMetadata
 from loadwise.assignor.errors import MissingClientError, UnsupportedByClientError
@@ -91,17 +91,18 @@ class AiokafkaAssignor(AbstractPartitionAssignor):
         perform = coordinator._perform_assignment
 
         async def perform_with_members_in_full(response: Any) -> Any:
-            self._joined = [
-                JoinedMember(
-                    id=member_id,
-                    instance_id=instance_id[0] if instance_id else None,
-                    subscription=read_subscription(member_id, said),
-                )
+            self._joined = read_members(
+                (member_id, instance_id[0] if instance_id else None, said)
                 for member_id, *instance_id, said in response.members
-            ]
+            )
             # The client decodes all members as well, for their topics, and one that it cannot decode ends its work.
+            readable: dict[int, bytes] = {}
+            for joined in self._joined:
+                if id(joined.subscription.topics) not in readable:  # most members share their list with others
+                    topics_only = Subscription(topics=joined.subscription.topics)
+                    readable[id(joined.subscription.topics)] = topics_only.encode()
             response.members = [
-                (*member[:-1], Subscription(topics=joined.subscription.topics).encode())
+                (*member[:-1], readable[id(joined.subscription.topics)])
                 for member, joined in zip(response.members, self._joined, strict=True)
             ]
             if lag is not None:

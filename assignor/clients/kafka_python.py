@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
-from loadwise.assignor.claim import JoinedMember, read_subscription
+from loadwise.assignor.claim import JoinedMember, read_members
 from loadwise.assignor.clients.kafka_python_joins import finish_joins
 from loadwise.assignor.clients.kafka_python_lag import KafkaPythonLag
 from loadwise.assignor.clients.metadata import ClientMetadata
@@ -92,19 +92,16 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):
         perform = consumer._coordinator._perform_assignment
 
         def perform_with_readable_members(leader_id: str, protocol_name: str, members: Sequence[Any]) -> Any:
-            self._joined = [
-                JoinedMember(
-                    id=member.member_id,
-                    instance_id=member.group_instance_id,
-                    subscription=read_subscription(member.member_id, member.metadata),
-                )
-                for member in members
-            ]
+            self._joined = read_members((it.member_id, it.group_instance_id, it.metadata) for it in members)
             # The client decodes all members as well, to watch their topics: one that it cannot decode stops the group,
             # and so does a topic whose name cannot be one.
+            readable: dict[int, bytes] = {}
             for member, joined in zip(members, self._joined, strict=True):
-                topics = [topic for topic in joined.subscription.topics if _TOPIC_NAME.fullmatch(topic)]
-                member.metadata = Subscription(topics=topics).encode()
+                listed = joined.subscription.topics
+                if id(listed) not in readable:  # most members share their list with others
+                    topics = [topic for topic in listed if _TOPIC_NAME.fullmatch(topic)]
+                    readable[id(listed)] = Subscription(topics=topics).encode()
+                member.metadata = readable[id(listed)]
             try:
                 return perform(leader_id, protocol_name, members)
             finally:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadwise.assignor.algorithms import algorithm
-from loadwise.assignor.claim import JoinedMember, read_claim, write_claim
+from loadwise.assignor.claim import JoinedMember, read_claims, write_claim
 from loadwise.assignor.model import Floats, GroupSnapshot
 from loadwise.assignor.staging import stage
 from loadwise.assignor.strategy import STRATEGIES, Strategy
@@ -91,7 +91,7 @@ class Case:
 
     def snapshot(self) -> GroupSnapshot:
         """The group as rows, which is what the bare algorithm is given."""
-        members = [read_claim(self.strategy, member) for member in self.joined]
+        members = read_claims(self.strategy, self.joined)
         return GroupSnapshot.of(members, self.partitions, load=self.load)
 
     def answer(self) -> dict[str, dict[str, list[int]]]:

@@ -12,6 +12,8 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 
 from loadwise.protocol.consumer import Assignment, Subscription
 from loadwise.protocol.errors import MalformedBytesError, ProtocolError, UnencodableError
+from loadwise.protocol.primitive import Names
+from loadwise.protocol.user_data import StickyUserData
 
 # Printed by ConsumerProtocol.serializeSubscription(subscription, version) of kafka-clients 4.3.1, versions 0 to 3, for
 # topics {t, s}, owned t-1, s-0, t-0 at generation 7, rack east-1, with CooperativeStickyAssignor's own user data.
@@ -152,3 +154,27 @@ def test_what_the_wire_has_no_form_for_is_refused():
         Subscription(topics=["t" * 40_000]).encode()
     with pytest.raises(UnencodableError, match="no UTF-8 form"):
         Subscription(topics=["\ud800"]).encode()
+
+
+@given(st.lists(subscriptions, max_size=6))
+def test_what_members_share_is_read_as_if_each_were_alone(group):
+    shared = Names()
+    said = [(member.encode(), StickyUserData(owned=member.owned, generation=3).encode()) for member in group]
+    for subscription, user_data in said + said[::-1]:
+        assert Subscription.decode(subscription, shared) == Subscription.decode(subscription)
+        assert StickyUserData.decode(user_data, shared) == StickyUserData.decode(user_data)
+
+
+@given(st.lists(subscriptions, min_size=2, max_size=2), st.data())
+def test_a_name_that_another_member_said_does_not_hide_damage(group, data):
+    shared = Names()
+    Subscription.decode(group[0].encode(), shared)
+    damaged = bytearray(group[data.draw(st.sampled_from([0, 1]))].encode())
+    damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    answers = []
+    for known in (shared, None):
+        try:
+            answers.append(Subscription.decode(bytes(damaged), known))
+        except MalformedBytesError as error:
+            answers.append(str(error))
+    assert answers[0] == answers[1]
