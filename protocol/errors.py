@@ -8,11 +8,13 @@
     │   └── RequestError            a request cannot be read
     │       ├── UnknownApiError          its API key is not one that is served here
     │       └── UnsupportedVersionError  its API is served, this version of it is not
+    ├── MissingCodecError           records are compressed with a codec that is not installed
     └── UnencodableError            a value that the wire has no form for (a string of 40,000 bytes)
 
-All are ``ValueError`` too, so that code which knows nothing of loadwise catches what it expects. A server answers
-`MalformedBytesError` by closing that one connection, but for an ApiVersions request in a version that it does not know,
-which KIP-511 wants answered.
+All but `MissingCodecError` are ``ValueError`` too, so that code which knows nothing of loadwise catches what it
+expects.
+A server answers `MalformedBytesError` by closing that one connection, but for an ApiVersions request in a version that
+it does not know, which KIP-511 wants answered.
 """
 
 from __future__ import annotations
@@ -45,6 +47,10 @@ class UnsupportedVersionError(RequestError):
         super().__init__(message)
         self.api_key = api_key
         self.correlation_id = correlation_id
+
+
+class MissingCodecError(ProtocolError, ImportError):
+    """Records are compressed with a codec that is not installed; the message names the library."""
 
 
 class UnencodableError(ProtocolError, ValueError):

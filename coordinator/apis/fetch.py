@@ -26,6 +26,9 @@ _Topic = FetchResponse.FetchableTopicResponse
 _Partition = _Topic.PartitionData
 _MAX_BYTES = 55 * 1024 * 1024
 """Most bytes of one answer, whatever the client asks for (fetch.max.bytes of the broker)."""
+_SESSIONS = 7
+_WITHOUT_SESSION = (0, -1)
+"""Session epochs of a client that names all its partitions: one that would begin a session, one that ends it."""
 _LEADER_EPOCH = 9
 _RACK = 11
 _BY_ID = 13
@@ -56,7 +59,7 @@ class _Wanted(NamedTuple):
 def handle(call: Call, broker: Broker) -> Message | None:
     """Answer at once if there is enough, or something else to tell; park the fetch otherwise."""
     body = call.body
-    if body.session_id:
+    if call.version >= _SESSIONS and body.session_epoch not in _WITHOUT_SESSION:
         return call.response(
             throttle_time_ms=0,
             error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
@@ -65,13 +68,13 @@ def handle(call: Call, broker: Broker) -> Message | None:
             node_endpoints=[],
         )
     wanted = [_resolve(call, broker, topic) for topic in body.topics]
-    logs = [each.log for topic in wanted for each in topic]
-    offsets = [each.offset for topic in wanted for each in topic]
-    missing_bytes = body.min_bytes
-    for log, offset in zip(logs, offsets, strict=True):
+    flat = [each for topic in wanted for each in topic]
+    logs = [each.log for each in flat]
+    missing_bytes = min(body.min_bytes, body.max_bytes, _MAX_BYTES)
+    for each, log in zip(flat, logs, strict=True):
         if log is None or missing_bytes <= 0:
             break
-        missing_bytes -= log.available_bytes(offset, missing_bytes)
+        missing_bytes -= log.available_bytes(each.offset, min(missing_bytes, each.max_bytes))
     if missing_bytes <= 0 or None in logs or body.max_wait_ms <= 0 or not logs:
         return _response(call, broker, wanted)
     broker.fetches.park(

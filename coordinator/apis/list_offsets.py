@@ -2,10 +2,13 @@
 
 v1 one offset a partition; v2 isolation level; v4 leader epoch; v6 flexible; v7 largest timestamp (KIP-734);
 v8 earliest local offset (the earliest of all, here). Later versions ask for tiered storage, which is not here.
+
+Records are unpacked to find a timestamp; a batch whose codec is not installed gets UNSUPPORTED_COMPRESSION_TYPE.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
@@ -15,8 +18,11 @@ from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.log import NO_OFFSET, NO_TIMESTAMP, PartitionLog, TimestampedOffset
 from loadwise.coordinator.replication import NO_EPOCH
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.errors import MalformedBytesError, MissingCodecError
 from loadwise.protocol.messages import Api
+from loadwise.protocol.record_times import record_times
 
+_log = logging.getLogger("loadwise.coordinator")
 _LEADER_EPOCH = 4
 _OLDEST_MEANING = -4
 _Topic = ListOffsetsResponse.ListOffsetsTopicResponse
@@ -39,7 +45,7 @@ def handle(call: Call, broker: Broker) -> Message:
                 known_epoch = each.current_leader_epoch if call.version >= _LEADER_EPOCH else NO_EPOCH
                 error = partition.refusal(call.node_id, known_epoch)
                 if error is ErrorCode.NONE:
-                    found = _find(partition.log, each.timestamp)
+                    found, error = _looked_up(partition.log, each.timestamp)
                     epoch = NO_EPOCH if found.offset == NO_OFFSET else partition.log.epochs.of(found.offset)
             partitions.append(
                 _Topic.ListOffsetsPartitionResponse(
@@ -52,6 +58,17 @@ def handle(call: Call, broker: Broker) -> Message:
             )
         topics.append(_Topic(name=topic.name, partitions=partitions))
     return call.response(throttle_time_ms=0, topics=topics)
+
+
+def _looked_up(log: PartitionLog, timestamp: int) -> tuple[TimestampedOffset, ErrorCode]:
+    """The offset, or why it cannot be found among compressed records."""
+    try:
+        return _find(log, timestamp), ErrorCode.NONE
+    except MissingCodecError as problem:
+        _log.warning("ListOffsets is answered UNSUPPORTED_COMPRESSION_TYPE: %s", problem)
+        return TimestampedOffset(), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    except MalformedBytesError:
+        return TimestampedOffset(), ErrorCode.CORRUPT_MESSAGE
 
 
 def _find(log: PartitionLog, timestamp: int) -> TimestampedOffset:
@@ -67,12 +84,7 @@ def _find(log: PartitionLog, timestamp: int) -> TimestampedOffset:
 
 
 def _records(batch: bytes) -> Iterator[TimestampedOffset]:
-    """Unpack a batch, with the codecs that kafka-python finds."""
-    from kafka.record import MemoryRecords  # noqa: PLC0415  (when it is needed: importing it takes long)
-
-    for unpacked in MemoryRecords(batch):
-        for record in unpacked:
-            yield TimestampedOffset(record.offset, record.timestamp)
+    return (TimestampedOffset(*each) for each in record_times(batch))
 
 
 SERVICE = Service(Api.of(ListOffsetsRequest, ListOffsetsResponse, max_version=8), handle)

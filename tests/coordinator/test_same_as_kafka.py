@@ -2,161 +2,18 @@
 
 from __future__ import annotations
 
-import socket
-import struct
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from kafka.protocol import admin, consumer, metadata, producer
+from kafka.protocol import consumer
 from record_batches import batch
-from topics import WAIT_S
+from sessions import Session
 
 from loadwise.coordinator import ThreadedCoordinator
 
 pytestmark = pytest.mark.kafka
-
-
-class Session:
-    """One connection, and shorthands for what is asked over it; answers are reduced to what can be compared."""
-
-    def __init__(self, bootstrap_servers: str) -> None:
-        host, _, port = bootstrap_servers.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=WAIT_S)
-        self.group = f"group-{uuid.uuid4()}"
-        self.topic = f"topic-{uuid.uuid4()}"
-        self.ids: list[str] = []
-
-    def ask(self, request: Any, response: Any) -> Any:
-        request.with_header(7, "client")
-        self.socket.sendall(bytes(request.encode(header=True, framed=True)))
-        (size,) = struct.unpack(">i", self._read(4))
-        return response.decode(self._read(size), version=request.API_VERSION, header=True)
-
-    def _read(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            data += (more := self.socket.recv(size - len(data)))
-            assert more, "the broker hung up"
-        return data
-
-    def member(self, member_id: str | int) -> str:
-        """A member by its number in the order of joining, or an id that is none."""
-        return self.ids[member_id] if isinstance(member_id, int) else member_id
-
-    def join(self, member_id: str | int = "", instance: str | None = None, **changes: Any) -> tuple[Any, ...]:
-        row = consumer.JoinGroupRequest.JoinGroupRequestProtocol
-        fields: dict[str, Any] = {
-            "version": 9,
-            "group_id": self.group,
-            "session_timeout_ms": 60_000,
-            "rebalance_timeout_ms": 60_000,
-            "protocol_type": "consumer",
-            "protocols": [row(name="range", metadata=b"m")],
-            "reason": None,
-        }
-        request = consumer.JoinGroupRequest(
-            **fields | changes, member_id=self.member(member_id), group_instance_id=instance
-        )
-        reply = self.ask(request, consumer.JoinGroupResponse)
-        if reply.member_id and reply.member_id not in self.ids:
-            self.ids.append(reply.member_id)
-        who = self.ids.index(reply.member_id) if reply.member_id in self.ids else reply.member_id
-        leader = self.ids.index(reply.leader) if reply.leader in self.ids else reply.leader
-        protocol = (reply.protocol_type, reply.protocol_name)
-        return reply.error_code, reply.generation_id, protocol, leader, who, reply.skip_assignment, len(reply.members)
-
-    def sync(self, member_id: str | int, generation: int = 1, instance: str | None = None, **changes: Any) -> Any:
-        row = consumer.SyncGroupRequest.SyncGroupRequestAssignment
-        fields: dict[str, Any] = {
-            "version": 5,
-            "group_id": self.group,
-            "protocol_type": "consumer",
-            "protocol_name": "range",
-            "assignments": [row(member_id=each, assignment=b"for %d" % n) for n, each in enumerate(self.ids)],
-        }
-        request = consumer.SyncGroupRequest(
-            **fields | changes,
-            generation_id=generation,
-            member_id=self.member(member_id),
-            group_instance_id=instance,
-        )
-        reply = self.ask(request, consumer.SyncGroupResponse)
-        return reply.error_code, reply.protocol_type, reply.protocol_name, reply.assignment
-
-    def beat(self, member_id: str | int, generation: int = 1, instance: str | None = None) -> int:
-        request = consumer.HeartbeatRequest(
-            version=4,
-            group_id=self.group,
-            generation_id=generation,
-            member_id=self.member(member_id),
-            group_instance_id=instance,
-        )
-        return int(self.ask(request, consumer.HeartbeatResponse).error_code)
-
-    def leave(self, *leavers: tuple[str | int, str | None]) -> Any:
-        row = consumer.LeaveGroupRequest.MemberIdentity
-        members = [
-            row(member_id=self.member(each), group_instance_id=instance, reason=None) for each, instance in leavers
-        ]
-        request = consumer.LeaveGroupRequest(version=5, group_id=self.group, members=members)
-        reply = self.ask(request, consumer.LeaveGroupResponse)
-        return reply.error_code, [member.error_code for member in reply.members]
-
-    def commit(self, member_id: str | int, generation: int, instance: str | None = None, version: int = 9) -> int:
-        topic = consumer.OffsetCommitRequest.OffsetCommitRequestTopic
-        partition = topic.OffsetCommitRequestPartition(
-            partition_index=0, committed_offset=5, committed_leader_epoch=-1, committed_metadata=None
-        )
-        request = consumer.OffsetCommitRequest(
-            version=version,
-            group_id=self.group,
-            generation_id_or_member_epoch=generation,
-            member_id=self.member(member_id),
-            group_instance_id=instance,
-            topics=[topic(name=self.topic, partitions=[partition])],
-        )
-        return int(self.ask(request, consumer.OffsetCommitResponse).topics[0].partitions[0].error_code)
-
-    def describe(self) -> Any:
-        (group,) = self.ask(
-            admin.DescribeGroupsRequest(version=6, groups=[self.group]), admin.DescribeGroupsResponse
-        ).groups
-        members = [(member.client_id, member.member_metadata, member.member_assignment) for member in group.members]
-        return group.error_code, group.group_state, group.protocol_type, group.protocol_data, members
-
-    def delete(self) -> int:
-        request = admin.DeleteGroupsRequest(version=2, groups_names=[self.group])
-        return int(self.ask(request, admin.DeleteGroupsResponse).results[0].error_code)
-
-    def create_topic(self, name: str | None = None, partitions: int = 1, replicas: int = 1) -> int:
-        row = admin.CreateTopicsRequest.CreatableTopic(
-            name=self.topic if name is None else name,
-            num_partitions=partitions,
-            replication_factor=replicas,
-            assignments=[],
-            configs=[],
-        )
-        request = admin.CreateTopicsRequest(version=7, topics=[row], timeout_ms=60_000)
-        return int(self.ask(request, admin.CreateTopicsResponse).topics[0].error_code)
-
-    def wait_for_topic(self) -> None:
-        topic = metadata.MetadataRequest.MetadataRequestTopic(name=self.topic, topic_id=None)
-        request = metadata.MetadataRequest(version=12, topics=[topic], allow_auto_topic_creation=False)
-        deadline = time.monotonic() + WAIT_S
-        while self.ask(request, metadata.MetadataResponse).topics[0].error_code:
-            assert time.monotonic() < deadline
-
-    def produce(self, records: bytes, acks: int = -1) -> tuple[int, int]:
-        topic = producer.ProduceRequest.TopicProduceData
-        data = topic(name=self.topic, partition_data=[topic.PartitionProduceData(index=0, records=records)])
-        request = producer.ProduceRequest(
-            version=9, transactional_id=None, acks=acks, timeout_ms=60_000, topic_data=[data]
-        )
-        reply = self.ask(request, producer.ProduceResponse).responses[0].partition_responses[0]
-        return reply.error_code, reply.base_offset
 
 
 def joining(broker: Session) -> Iterator[Any]:
