@@ -1,7 +1,9 @@
-// A Java consumer in a group, for the mixed-group tests: `java -cp 'libs/*' GroupMember.java BOOTSTRAP GROUP TOPIC ASSIGNOR`.
-// One JSON object a line: {"event":"assigned|revoked|lost","partitions":[…]} with all that it now owns, and
-// {"event":"records","partition":p,"from":a,"to":b} for what it processed, offsets [a, b), committed after each poll.
-// It closes in order when its standard input ends, and is killed to play a crash.
+// A Java consumer in a group, for the mixed-group tests:
+// `java -cp 'libs/*' GroupMember.java BOOTSTRAP GROUP TOPIC ASSIGNOR SESSION_TIMEOUT_MS`.
+// One JSON object a line: {"event":"assigned|revoked|lost","generation":g,"partitions":[…]} with all that it now owns,
+// and {"event":"records","partition":p,"from":a,"to":b} for what it processed, offsets [a, b), committed after each
+// poll. Which generations it led is in Kafka's own log. It closes in order when its standard input ends, and is killed
+// to play a crash.
 
 import java.time.Duration;
 import java.util.Collection;
@@ -27,8 +29,8 @@ public class GroupMember {
         config.put("partition.assignment.strategy", "org.apache.kafka.clients.consumer." + args[3]);
         config.put("auto.offset.reset", "earliest");
         config.put("enable.auto.commit", "false");
-        config.put("session.timeout.ms", "6000");
-        config.put("heartbeat.interval.ms", "500");
+        config.put("session.timeout.ms", args[4]);
+        config.put("heartbeat.interval.ms", "200");
         config.put("metadata.max.age.ms", "2000");
         config.put("key.deserializer", ByteArrayDeserializer.class.getName());
         config.put("value.deserializer", ByteArrayDeserializer.class.getName());
@@ -49,17 +51,17 @@ public class GroupMember {
             consumer.subscribe(List.of(args[2]), new ConsumerRebalanceListener() {
                 public void onPartitionsAssigned(Collection<TopicPartition> added) {
                     for (TopicPartition partition : added) OWNED.add(partition.partition());
-                    report("assigned");
+                    report("assigned", consumer);
                 }
 
                 public void onPartitionsRevoked(Collection<TopicPartition> revoked) {
                     for (TopicPartition partition : revoked) OWNED.remove(partition.partition());
-                    report("revoked");
+                    report("revoked", consumer);
                 }
 
                 public void onPartitionsLost(Collection<TopicPartition> lost) {
                     for (TopicPartition partition : lost) OWNED.remove(partition.partition());
-                    report("lost");
+                    report("lost", consumer);
                 }
             });
             while (true) {
@@ -84,8 +86,9 @@ public class GroupMember {
         }
     }
 
-    private static void report(String event) {
-        print("{\"event\":\"" + event + "\",\"partitions\":" + OWNED + "}");
+    private static void report(String event, KafkaConsumer<byte[], byte[]> consumer) {
+        print("{\"event\":\"" + event + "\",\"generation\":" + consumer.groupMetadata().generationId()
+            + ",\"partitions\":" + OWNED + "}");
     }
 
     private static synchronized void print(String line) {

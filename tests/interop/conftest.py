@@ -1,10 +1,11 @@
-"""Members of groups as programs of their own."""
+"""Members of groups as programs of their own, and records that are produced meanwhile."""
 
 from __future__ import annotations
 
 import json
 import os
 import queue
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaError, Message, Producer
 from kafka_process import KafkaNotInstalledError, jars
+from topics import WAIT_S
 
 HERE = Path(__file__).resolve().parent
 JAVA_ASSIGNORS = {
@@ -22,6 +25,10 @@ JAVA_ASSIGNORS = {
     "roundrobin": "RoundRobinAssignor",
     "cooperative-sticky": "CooperativeStickyAssignor",
 }
+LEADS = re.compile(
+    r"Finished assignment for group at generation (\d+)"  # Java's ConsumerCoordinator
+    r"|JoinGroup response: GenerationId (\d+), Protocol [\w-]+, LeaderId \S+ \(me\)"  # librdkafka's rdkafka_cgrp
+)
 
 
 @pytest.fixture(scope="session")
@@ -37,8 +44,10 @@ def java_member(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     subprocess.run(["javac", "-cp", classpath, "-d", str(compiled), str(HERE / "GroupMember.java")], check=True)
     java = shutil.which("java")
     assert java is not None
-    quiet = ["-Xmx128m", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
-    return [java, *quiet, "-cp", f"{compiled}:{classpath}", "GroupMember"]
+    log = "-Dorg.slf4j.simpleLogger"
+    coordinator = f"{log}.log.org.apache.kafka.clients.consumer.internals.ConsumerCoordinator=info"
+    quick = ["-Xmx128m", "-XX:TieredStopAtLevel=1", f"{log}.defaultLogLevel=warn", coordinator]
+    return [java, *quick, "-cp", f"{compiled}:{classpath}", "GroupMember"]
 
 
 class Member:
@@ -46,8 +55,16 @@ class Member:
 
     def __init__(self, client: str, command: list[str], log: Path) -> None:
         self.client = client
+        self.generation = -1
+        """The generation that it was told of last, and that it has not begun to leave."""
         self.owned: frozenset[int] = frozenset()
-        self.processed: list[tuple[int, int, int]] = []
+        """What it owns now."""
+        self.assigned: dict[int, frozenset[int]] = {}
+        """What it was given in each generation."""
+        self.processed: set[tuple[int, int]] = set()
+        """Partition and offset of every record."""
+        self._elected = False
+        self._led: set[int] = set()
         self._log = log
         self._said: queue.Queue[str] = queue.Queue()
         with log.open("wb") as errors:
@@ -56,6 +73,9 @@ class Member:
             )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+
+    def __repr__(self) -> str:
+        return f"{self.client} owns {sorted(self.owned)} in generation {self.generation}"
 
     def _read(self) -> None:
         assert self.process.stdout is not None
@@ -66,18 +86,33 @@ class Member:
         """Take in what the member has said since."""
         while not self._said.empty():
             message = json.loads(self._said.get())
-            if message["event"] == "records":
-                self.processed.append((message["partition"], message["from"], message["to"]))
-            elif message["event"] != "closed":
-                self.owned = frozenset(message["partitions"])
+            match message["event"]:
+                case "records":
+                    offsets = range(message["from"], message["to"])
+                    self.processed.update((message["partition"], offset) for offset in offsets)
+                case "leads":
+                    self._elected = True
+                case "assigned":
+                    self.generation, self.owned = message["generation"], frozenset(message["partitions"])
+                    self.assigned[self.generation] = self.owned
+                    if self._elected:
+                        self._led.add(self.generation)
+                    self._elected = False
+                case "revoked" | "lost":
+                    self.owned = frozenset(message["partitions"])
         if self.process.poll() not in (None, 0, -9):
             pytest.fail(f"{self.client} ended with {self.process.returncode}:\n{self._log.read_text()[-3000:]}")
+
+    def led(self) -> set[int]:
+        """The generations that it made the assignment of, as the client itself says."""
+        found = LEADS.findall(self._log.read_text())
+        return self._led | {int(java or librdkafka) for java, librdkafka in found}
 
     def leave(self) -> None:
         """Ask the member to close in order, and wait for it."""
         assert self.process.stdin is not None
         self.process.stdin.close()
-        self.process.wait(30)
+        self.process.wait(WAIT_S)
         self._finish()
 
     def crash(self) -> None:
@@ -93,20 +128,23 @@ class Member:
         self.update()
         assert self.process.stdout is not None
         self.process.stdout.close()
-        self.owned = frozenset()
+
+
+Join = Callable[..., Member]
 
 
 @pytest.fixture
-def join(java_member: list[str], broker: str, tmp_path: Path) -> Iterator[Callable[[str, str, str, str], Member]]:
-    """Let a member of a client join a group; what still runs after the test is killed."""
+def join(java_member: list[str], broker: str, tmp_path: Path) -> Iterator[Join]:
+    """``join(client, group, topic, strategy, session_timeout_ms)``; what still runs after the test is killed."""
     members: list[Member] = []
 
-    def start(client: str, group: str, topic: str, strategy: str) -> Member:
+    def start(client: str, group: str, topic: str, strategy: str, session_timeout_ms: int) -> Member:
+        where = [broker, group, topic]
         if client == "java":
-            command = [*java_member, broker, group, topic, JAVA_ASSIGNORS[strategy]]
+            command = [*java_member, *where, JAVA_ASSIGNORS[strategy]]
         else:
-            command = [sys.executable, str(HERE / "group_member.py"), client, broker, group, topic, strategy]
-        members.append(Member(client, command, tmp_path / f"{len(members)}-{client}.log"))
+            command = [sys.executable, str(HERE / "group_member.py"), client, *where, strategy]
+        members.append(Member(client, [*command, str(session_timeout_ms)], tmp_path / f"{len(members)}-{client}.log"))
         return members[-1]
 
     yield start
@@ -116,18 +154,63 @@ def join(java_member: list[str], broker: str, tmp_path: Path) -> Iterator[Callab
 
 
 @pytest.fixture
-def eventually() -> Callable[..., None]:
+def eventually() -> Callable[[Callable[[], bool], list[Member]], None]:
     """Wait until a condition over the members holds; fails with what they own when it does not."""
 
-    def wait(condition: Callable[[], bool], members: list[Member], within_s: float = 40) -> None:
-        deadline = time.monotonic() + within_s
+    def wait(condition: Callable[[], bool], members: list[Member]) -> None:
+        deadline = time.monotonic() + WAIT_S
         while True:
             for member in members:
                 member.update()
             if condition():
                 return
             if time.monotonic() > deadline:
-                pytest.fail("still: " + ", ".join(f"{member.client} owns {sorted(member.owned)}" for member in members))
+                pytest.fail(f"still: {members}")
             time.sleep(0.02)  # between two looks at the condition, not in its place
 
     return wait
+
+
+class Production:
+    """Records that are produced on a thread of its own, a few at a time, until it is told to stop."""
+
+    BATCH = 20
+
+    def __init__(self, bootstrap_servers: str, topic: str) -> None:
+        self._delivered: set[tuple[int, int]] = set()
+        self._failures: list[KafkaError] = []
+        self._topic = topic
+        self._producer = Producer({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="production")
+        self._thread.start()
+
+    def _run(self) -> None:
+        number = 0
+        while not self._stopping.wait(0.1):
+            for _ in range(self.BATCH):
+                self._producer.produce(self._topic, key=str(number), value=b"x", on_delivery=self._told)
+                number += 1
+            self._producer.poll(0)
+
+    def _told(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            self._delivered.add((message.partition(), message.offset()))
+        else:
+            self._failures.append(error)
+
+    def stop(self) -> set[tuple[int, int]]:
+        """Stop; partition and offset of everything that was produced."""
+        self._stopping.set()
+        self._thread.join()
+        assert self._producer.flush(WAIT_S) == 0
+        assert self._failures == []
+        return self._delivered
+
+
+@pytest.fixture
+def production(broker: str, topic: str) -> Iterator[Production]:
+    """Records into the topic for as long as the test likes."""
+    running = Production(broker, topic)
+    yield running
+    running.stop()

@@ -1,9 +1,14 @@
 """A Python consumer in a group, for the mixed-group tests; what ``GroupMember.java`` is for Java.
 
-``python group_member.py CLIENT BOOTSTRAP GROUP TOPIC STRATEGY``, CLIENT being kafka-python or aiokafka (with our
-assignors) or confluent-kafka (with librdkafka's own). It prints one JSON object a line: ``{"event": "assigned",
-"partitions": […]}`` with all that it owns, whenever that changes, and ``{"event": "records", "partition": p, "from": a,
-"to": b}`` for what it processed, offsets [a, b), committed after each poll. It closes in order when its input ends.
+``python group_member.py CLIENT BOOTSTRAP GROUP TOPIC STRATEGY SESSION_TIMEOUT_MS``, CLIENT being kafka-python or
+aiokafka (with our assignors) or confluent-kafka (with librdkafka's own). It prints one JSON object a line::
+
+    {"event": "assigned", "generation": g, "partitions": […]}   all that it owns from this generation on
+    {"event": "revoked", "generation": g, "partitions": […]}    all that is left to it before the next one
+    {"event": "leads"}                                          it assigns the generation that it is told of next
+    {"event": "records", "partition": p, "from": a, "to": b}    what it processed: [a, b), committed after each poll
+
+librdkafka says in its log, on the error output, what it leads. The member closes in order when its input ends.
 """
 
 from __future__ import annotations
@@ -11,13 +16,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import sys
 import threading
-from collections.abc import Iterable
 from typing import Any
 
-SESSION_TIMEOUT_MS = 6_000
-HEARTBEAT_INTERVAL_MS = 500
+HEARTBEAT_INTERVAL_MS = 200
 METADATA_MAX_AGE_MS = 2_000
 
 ended = threading.Event()
@@ -29,69 +33,83 @@ def _watch_input() -> None:
 
 
 def say(event: str, **details: Any) -> None:
-    print(json.dumps({"event": event, **details}), flush=True)
+    # One write a line: clients call back on threads of their own.
+    sys.stdout.write(json.dumps({"event": event, **details}) + "\n")
+    sys.stdout.flush()
 
 
-class Owned:
-    """What the member owns, said whenever it has changed."""
+class Elections(logging.Handler):
+    """Both pure Python clients log it when they are elected leader."""
 
-    def __init__(self) -> None:
-        self._last: list[int] | None = None
-
-    def update(self, partitions: Iterable[int]) -> None:
-        now = sorted(partitions)
-        if now != self._last:
-            self._last = now
-            say("assigned", partitions=now)
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.getMessage().startswith("Elected group leader"):
+            say("leads")
 
 
-def _config(bootstrap: str, group: str, strategy: str) -> dict[str, Any]:
+def _config(bootstrap: str, group: str, strategy: str, session_timeout_ms: str) -> dict[str, Any]:
     return {
         "bootstrap_servers": bootstrap,
         "group_id": group,
         "assignor": strategy,
         "auto_offset_reset": "earliest",
         "enable_auto_commit": False,
-        "session_timeout_ms": SESSION_TIMEOUT_MS,
+        "session_timeout_ms": int(session_timeout_ms),
         "heartbeat_interval_ms": HEARTBEAT_INTERVAL_MS,
         "metadata_max_age_ms": METADATA_MAX_AGE_MS,
     }
 
 
-def run_kafka_python(bootstrap: str, group: str, topic: str, strategy: str) -> None:
+def run_kafka_python(bootstrap: str, group: str, topic: str, strategy: str, session_timeout_ms: str) -> None:
     from kafka.errors import CommitFailedError, RebalanceInProgressError
 
     from loadwise.assignor.clients.kafka_python import kafka_consumer
 
-    consumer = kafka_consumer(topic, **_config(bootstrap, group, strategy))
-    owned = Owned()
+    logging.getLogger("kafka.coordinator").setLevel(logging.INFO)
+    logging.getLogger("kafka.coordinator").addHandler(Elections())
+    consumer = kafka_consumer(**_config(bootstrap, group, strategy, session_timeout_ms))
+    on_assignment = consumer.assignor.on_assignment
+
+    def told(assignment: Any, generation: int) -> None:
+        on_assignment(assignment, generation)
+        given = sorted(partition for _, partitions in assignment.assigned_partitions for partition in partitions)
+        say("assigned", generation=generation, partitions=given)
+
+    consumer.assignor.on_assignment = told  # the client tells its assignor what it is given in which generation
+    consumer.subscribe([topic])
     while not ended.is_set():
         for partition, records in consumer.poll(timeout_ms=200).items():
             say("records", partition=partition.partition, **{"from": records[0].offset, "to": records[-1].offset + 1})
-        owned.update(partition.partition for partition in consumer.assignment())
         with contextlib.suppress(CommitFailedError, RebalanceInProgressError):  # the next owner reads these again
             consumer.commit()
     consumer.close(autocommit=False)
 
 
-async def run_aiokafka(bootstrap: str, group: str, topic: str, strategy: str) -> None:
+async def run_aiokafka(bootstrap: str, group: str, topic: str, strategy: str, session_timeout_ms: str) -> None:
     from aiokafka.errors import CommitFailedError
 
     from loadwise.assignor.clients.aiokafka import aiokafka_consumer
 
-    consumer = aiokafka_consumer(topic, **_config(bootstrap, group, strategy))
+    logging.getLogger("aiokafka").setLevel(logging.INFO)
+    logging.getLogger("aiokafka").addHandler(Elections())
+    consumer = aiokafka_consumer(topic, **_config(bootstrap, group, strategy, session_timeout_ms))
+    on_assignment = consumer.assignor.on_assignment
+
+    def told(assignment: Any) -> None:
+        on_assignment(assignment)
+        given = sorted(partition for _, partition in assignment.partitions())
+        say("assigned", generation=consumer._coordinator.generation, partitions=given)
+
+    consumer.assignor.on_assignment = told
     await consumer.start()
-    owned = Owned()
     while not ended.is_set():
         for partition, records in (await consumer.getmany(timeout_ms=200)).items():
             say("records", partition=partition.partition, **{"from": records[0].offset, "to": records[-1].offset + 1})
-        owned.update(partition.partition for partition in consumer.assignment())
         with contextlib.suppress(CommitFailedError):  # the next owner reads these again
             await consumer.commit()
     await consumer.stop()
 
 
-def run_confluent_kafka(bootstrap: str, group: str, topic: str, strategy: str) -> None:
+def run_confluent_kafka(bootstrap: str, group: str, topic: str, strategy: str, session_timeout_ms: str) -> None:
     from confluent_kafka import Consumer, KafkaException
 
     config = {
@@ -100,19 +118,33 @@ def run_confluent_kafka(bootstrap: str, group: str, topic: str, strategy: str) -
         "partition.assignment.strategy": strategy,
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
-        "session.timeout.ms": SESSION_TIMEOUT_MS,
+        "session.timeout.ms": int(session_timeout_ms),
         "heartbeat.interval.ms": HEARTBEAT_INTERVAL_MS,
         "topic.metadata.refresh.interval.ms": METADATA_MAX_AGE_MS,
+        "debug": "cgrp",
     }
     consumer = Consumer(config)
-    consumer.subscribe([topic])
-    owned = Owned()
+    owned: set[int] = set()
+
+    def report(event: str) -> None:
+        # Opaque to Python, written down by rd_kafka_consumer_group_metadata_write: a mark of 7 bytes, the generation.
+        generation = int.from_bytes(consumer.consumer_group_metadata()[7:11], sys.byteorder, signed=True)
+        say(event, generation=generation, partitions=sorted(owned))
+
+    def on_assign(_: Consumer, partitions: list[Any]) -> None:
+        owned.update(each.partition for each in partitions)
+        report("assigned")
+
+    def on_revoke(_: Consumer, partitions: list[Any]) -> None:
+        owned.difference_update(each.partition for each in partitions)
+        report("revoked")
+
+    consumer.subscribe([topic], on_assign=on_assign, on_revoke=on_revoke)
     while not ended.is_set():
         for message in consumer.consume(500, timeout=0.2):
             if message.error() is None:
                 at = message.offset()
                 say("records", partition=message.partition(), **{"from": at, "to": at + 1})
-        owned.update(partition.partition for partition in consumer.assignment())
         with contextlib.suppress(KafkaException):  # nothing to commit, or a rebalance: the next owner reads it again
             consumer.commit(asynchronous=False)
     consumer.close()
