@@ -155,6 +155,21 @@ def test_roundrobin_with_differing_subscriptions():
     }
 
 
+@pytest.mark.parametrize(
+    ("topics_of", "alone"), [({"a": ["t", "later"], "b": ["later"]}, "a"), ({"a": ["later"], "b": ["t"]}, "b")]
+)
+def test_a_topic_whose_metadata_is_not_there_yet(topics_of, alone):
+    """kafka-python's roundrobin raises `KeyError` where a member subscribes to nothing else: nobody gets anything."""
+    cluster = Cluster({"t": 2})
+    with pytest.raises(KeyError, match=f"'{alone}'"):
+        KafkaPython.lead(KafkaPythonRoundRobin(), cluster, subscriptions(KafkaPythonRoundRobin(), topics_of))
+    for client, module in ((KafkaPython, kafka_python), (Aiokafka, aiokafka)):
+        for strategy in ("range", "roundrobin", "sticky", "weighted"):
+            ours = module.assignor(strategy)
+            answer = client.lead(ours, cluster, subscriptions(ours, topics_of))
+            assert answer == {member: {("t", 0), ("t", 1)} if member == alone else set() for member in topics_of}
+
+
 @pytest.mark.parametrize("strategy", ["cooperative-sticky", "cooperative-weighted"])
 def test_what_a_narrowed_subscription_gives_up(strategy):
     """kafka-python's cooperative sticky keeps for a member what it no longer subscribes to: nobody gets it.
