@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 VERSION = "4.3.1"
@@ -84,7 +84,7 @@ def _from_jars() -> Iterator[str]:
         command = [java, "-Xmx512m", "-cp", classpath, "kafka.Kafka", str(properties)]
         with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output) as process:
             try:
-                _wait_until_ready(f"127.0.0.1:{port}", process, log)
+                _wait_until_ready(f"127.0.0.1:{port}", lambda: None if process.poll() is None else log.read_text())
                 yield f"127.0.0.1:{port}"
             finally:
                 process.kill()  # nothing of it is kept, so there is nothing to shut down in order
@@ -121,22 +121,33 @@ def jars() -> Path:
 @contextlib.contextmanager
 def _in_docker() -> Iterator[str]:
     try:
+        from docker.errors import DockerException
         from testcontainers.core.container import DockerContainer
     except ImportError as error:
         raise KafkaNotInstalledError("Kafka in Docker needs: pip install testcontainers") from error
     with _reserved_port() as port:
         pass  # Docker has to bind it, and need not be on Linux
-    # The image's own listeners stay; the one that the tests use is bound to the same number inside and outside.
-    container = DockerContainer(f"apache/kafka:{VERSION}").with_bind_ports(port, port)
+    try:
+        container = DockerContainer(f"apache/kafka:{VERSION}")
+    except DockerException as error:
+        raise KafkaNotInstalledError(f"Kafka in Docker needs an engine that answers: {error}") from error
+    # One number inside and outside, since clients are told the listener's; on loopback only, as docker-py says it.
+    container.ports[f"{port}/tcp"] = ("127.0.0.1", port)
     listeners = {
-        "listeners": f"PLAINTEXT://0.0.0.0:{port},CONTROLLER://0.0.0.0:9093",
+        "listeners": f"PLAINTEXT://0.0.0.0:{port},CONTROLLER://127.0.0.1:9093",
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
         "controller.quorum.voters": "1@127.0.0.1:9093",
     }
+    # The image's KafkaDockerWrapper makes server.properties of these, and of nothing else once there are any.
     for key, value in (SETTINGS | listeners).items():
-        container = container.with_env("KAFKA_" + key.upper().replace(".", "_"), value)
+        container.with_env("KAFKA_" + key.upper().replace(".", "_"), value)
+
+    def ended() -> str | None:
+        container.reload()
+        return None if container.status != "exited" else "\n".join(part.decode() for part in container.get_logs())
+
     with container:
-        _wait_until_ready(f"127.0.0.1:{port}")
+        _wait_until_ready(f"127.0.0.1:{port}", ended)
         yield f"127.0.0.1:{port}"
 
 
@@ -156,17 +167,19 @@ def _reserved_port() -> Iterator[int]:
         yield port
 
 
-def _wait_until_ready(address: str, process: subprocess.Popen[bytes] | None = None, log: Path | None = None) -> None:
-    """Wait until the broker answers a metadata request with itself in it, and coordinates groups."""
+def _wait_until_ready(address: str, ended: Callable[[], str | None]) -> None:
+    """Wait until the broker answers a metadata request with itself in it, and coordinates groups.
+
+    ``ended`` answers its log once it has ended, None before.
+    """
     from confluent_kafka import Consumer, KafkaException, TopicPartition
     from confluent_kafka.admin import AdminClient
 
     admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
     deadline = time.monotonic() + START_TIMEOUT_S
     while True:
-        if process is not None and process.poll() is not None:
-            assert log is not None
-            raise RuntimeError(f"Apache Kafka ended with exit code {process.returncode}:\n{log.read_text()[-4000:]}")
+        if (log := ended()) is not None:
+            raise RuntimeError(f"Apache Kafka ended before it answered:\n{log[-4000:]}")
         try:
             if admin.list_topics(timeout=1).brokers:
                 break
