@@ -1,25 +1,40 @@
 """Offsets and timestamps of the records in a batch v2, which a broker needs to find a record by its time.
 
-The header says only the first and the largest timestamp. gzip is Python's own, the others are kafka-python's where
-their libraries are installed. What a batch unpacks to has a limit: a peer may send a megabyte that becomes gigabytes.
+The header says only the first and the largest timestamp. cramjam unpacks all of Kafka's codecs, into a buffer with a
+limit: a peer may send a megabyte that becomes gigabytes.
 """
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
-
-from kafka import codec as codecs
+from collections.abc import Iterator
+from enum import IntEnum
+from struct import Struct
+from typing import NamedTuple
 
 from loadwise.protocol.batches import HEADER_BYTES, read_header
 from loadwise.protocol.errors import MalformedBytesError, MissingCodecError
 
+try:
+    import cramjam
+except ImportError:  # who asks for the time of a compressed record is told
+    cramjam = None  # type: ignore[assignment]  # a module or nothing
+
 MAX_UNPACKED_BYTES = 128 * 1024 * 1024
 """Most bytes that the records of one batch may unpack to."""
 
-_NONE, _GZIP, _SNAPPY, _LZ4, _ZSTD = range(5)
-_GZIP_HEADER = 16 + zlib.MAX_WBITS
+_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_HEADER_BYTES = 16
+_BLOCK_SIZE = Struct(">i")
+
+
+class _Codec(IntEnum):
+    """How the records of a batch are compressed (``CompressionType``)."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
 
 
 class RecordTime(NamedTuple):
@@ -54,44 +69,53 @@ def record_times(batch: bytes) -> Iterator[RecordTime]:
         raise MalformedBytesError("a record batch has fewer records than it announces") from problem
 
 
-def _unpacked(data: bytes, compression: int) -> bytes:
-    if compression == _NONE:
+def _unpacked(data: bytes, compression: int) -> bytes | memoryview:
+    if compression == _Codec.NONE:
         return data
+    if cramjam is None:
+        raise MissingCodecError("to find a record by its time in a compressed batch: pip install cramjam")
+    unpacked = memoryview(bytearray(MAX_UNPACKED_BYTES))  # of which the system gives what is written to
     try:
-        unpacked = _gunzipped(data) if compression == _GZIP else _decoder(compression)(data)
-    except MissingCodecError:
-        raise
-    except Exception as problem:  # each library has errors of its own
+        return unpacked[: _unpack(data, compression, unpacked)]
+    except cramjam.DecompressionError as problem:
         raise MalformedBytesError(f"the records of a batch do not unpack: {problem}") from problem
-    if len(unpacked) > MAX_UNPACKED_BYTES:
-        raise MalformedBytesError(f"the records of a batch unpack to more than {MAX_UNPACKED_BYTES:,} bytes")
-    return unpacked
 
 
-def _gunzipped(data: bytes) -> bytes:
-    unpacking = zlib.decompressobj(_GZIP_HEADER)
-    unpacked = unpacking.decompress(data, MAX_UNPACKED_BYTES + 1)
-    if not unpacking.eof and len(unpacked) <= MAX_UNPACKED_BYTES:
-        raise MalformedBytesError("the gzip stream ends early")
-    return unpacked
+def _unpack(data: bytes, compression: int, output: memoryview) -> int:
+    """Unpack into ``output``, and answer how much of it is filled."""
+    filled: int
+    match compression:
+        case _Codec.GZIP:
+            filled = cramjam.gzip.decompress_into(data, output)
+        case _Codec.SNAPPY:
+            filled = 0
+            for block in _snappy_blocks(data):
+                filled += cramjam.snappy.decompress_raw_into(block, output[filled:])
+        case _Codec.LZ4:
+            filled = cramjam.lz4.decompress_into(data, output)
+        case _Codec.ZSTD:
+            filled = cramjam.zstd.decompress_into(data, output)
+        case _:
+            raise MalformedBytesError(f"records are compressed with codec {compression}, which there is not")
+    return filled
 
 
-def _decoder(compression: int) -> Callable[[bytes], bytes]:
-    known: dict[int, tuple[str, Any, Any]] = {
-        _SNAPPY: ("python-snappy", codecs.has_snappy, codecs.snappy_decode),
-        _LZ4: ("lz4", codecs.has_lz4, codecs.lz4_decode),
-        _ZSTD: ("zstandard", codecs.has_zstd, codecs.zstd_decode),
-    }
-    if compression not in known:
-        raise MissingCodecError(f"records are compressed with codec {compression}, which there is not")
-    library, is_there, decode = known[compression]
-    if not is_there():
-        raise MissingCodecError(f"to find a record by its time in this batch: pip install {library}")
-    found: Callable[[bytes], bytes] = decode
-    return found
+def _snappy_blocks(data: bytes) -> Iterator[bytes]:
+    """Java cuts its data into blocks, as its library xerial does; librdkafka does not."""
+    if not data.startswith(_XERIAL_MAGIC):
+        yield data
+        return
+    position = _XERIAL_HEADER_BYTES
+    while position < len(data):
+        end = position + _BLOCK_SIZE.size
+        size = _BLOCK_SIZE.unpack(data[position:end].ljust(_BLOCK_SIZE.size, b"\xff"))[0]
+        if not 0 <= size <= len(data) - end:
+            raise MalformedBytesError("a block of snappy does not fit into its batch")
+        yield data[end : end + size]
+        position = end + size
 
 
-def _zigzag(data: bytes, position: int) -> tuple[int, int]:
+def _zigzag(data: bytes | memoryview, position: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = data[position]

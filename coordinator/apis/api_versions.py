@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
+from kafka.protocol.producer import ProduceRequest
 
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
@@ -58,7 +59,15 @@ def unsupported(broker: Broker) -> Message:
 def _advertised(broker: Broker) -> list[Message]:
     row = ApiVersionsResponse.ApiVersion
     apis = (service.api for _, service in sorted(broker.services.items()))
-    return [row(api_key=api.key, min_version=api.min_version, max_version=api.max_version) for api in apis]
+    return [
+        row(
+            api_key=api.key,
+            # Versions of Produce that are not served are listed too: older librdkafka compress only then (KAFKA-18659).
+            min_version=0 if api.key == ProduceRequest.API_KEY else api.min_version,
+            max_version=api.max_version,
+        )
+        for api in apis
+    ]
 
 
 SERVICE = Service(Api.of(ApiVersionsRequest, ApiVersionsResponse), handle)

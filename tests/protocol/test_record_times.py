@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import struct
+from collections.abc import Callable
 
+import cramjam
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,24 +50,49 @@ def test_a_batch_that_ends_early_is_refused(length: int) -> None:
         list(record_times(batch([b"a", b"b"])[:length]))
 
 
-def with_records(records: bytes, codec: int) -> bytes:
-    head = bytearray(batch([b"x"])[:HEADER_BYTES])
+def pack_as_xerial(data: bytes) -> bytes:
+    """As Java packs snappy: a header, then blocks behind their sizes."""
+    blocks = [bytes(cramjam.snappy.compress_raw(data[start : start + 50])) for start in range(0, len(data), 50)]
+    return b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1) + b"".join(struct.pack(">i", len(b)) + b for b in blocks)
+
+
+PACKERS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
+    "gzip": (1, gzip.compress),
+    "snappy": (2, lambda data: bytes(cramjam.snappy.compress_raw(data))),
+    "snappy as Java": (2, pack_as_xerial),
+    "lz4": (3, lambda data: bytes(cramjam.lz4.compress(data))),
+    "zstd": (4, lambda data: bytes(cramjam.zstd.compress(data))),
+}
+
+
+@pytest.mark.parametrize("name", PACKERS)
+def test_every_codec_is_unpacked_and_none_beyond_the_limit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    codec, pack = PACKERS[name]
+    plain = batch([b"a" * 100, b"b" * 100, b"c" * 100])
+    expected = list(record_times(plain))
+    packed = with_records(plain, pack(plain[HEADER_BYTES:]), codec)
+    assert list(record_times(packed)) == expected
+    for length in range(HEADER_BYTES + 1, len(packed), 7):
+        with pytest.raises(MalformedBytesError):
+            list(record_times(packed[:length]))
+    monkeypatch.setattr(module, "MAX_UNPACKED_BYTES", 200)
+    with pytest.raises(MalformedBytesError):
+        list(record_times(packed))
+
+
+def with_records(plain: bytes, records: bytes, codec: int) -> bytes:
+    """The batch with other bytes behind its header."""
+    head = bytearray(plain[:HEADER_BYTES])
     head[8:12] = (HEADER_BYTES - 12 + len(records)).to_bytes(4, "big")
     head[22] = codec
     return bytes(head) + records
 
 
-@pytest.mark.parametrize("codec", [2, 3, 4, 7])
-def test_a_codec_that_is_not_there_is_named(codec: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("has_snappy", "has_lz4", "has_zstd"):
-        monkeypatch.setattr(module.codecs, name, lambda: False)
-    with pytest.raises(MissingCodecError, match="pip install" if codec < 5 else "codec 7"):
-        list(record_times(with_records(b"anything", codec)))
-
-
-def test_a_batch_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_UNPACKED_BYTES", 10_000)
-    with pytest.raises(MalformedBytesError, match="more than 10,000"):
-        list(record_times(with_records(gzip.compress(bytes(10_000_000)), 1)))
-    with pytest.raises(MalformedBytesError, match="ends early"):
-        list(record_times(with_records(gzip.compress(bytes(9_000))[:-12], 1)))
+def test_a_codec_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = with_records(batch([b"x"]), b"anything", 4)
+    with pytest.raises(MalformedBytesError, match="codec 7"):
+        list(record_times(with_records(batch([b"x"]), b"anything", 7)))
+    monkeypatch.setattr(module, "cramjam", None)
+    with pytest.raises(MissingCodecError, match="pip install cramjam"):
+        list(record_times(packed))
+    assert len(list(record_times(batch([b"x"])))) == 1
