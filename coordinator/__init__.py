@@ -38,7 +38,7 @@ except ImportError as missing:
 
 from loadwise.coordinator.broker import BrokerSettings
 from loadwise.coordinator.classic import GroupLimits
-from loadwise.coordinator.consumer import ConsumerGroupLimits
+from loadwise.coordinator.consumer_limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.embedded import Coordinator, HttpOptions, ThreadedCoordinator
 from loadwise.coordinator.faults import Fault, Faults
 
@@ -54,6 +54,7 @@ __all__ = [
     "Faults",
     "GroupLimits",
     "HttpOptions",
+    "MigrationPolicy",
     "MissingLibraryError",
     "NoSuchFaultError",
     "NoSuchGroupError",

@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 from loadwise.coordinator.calls import Answer, Call, EncodedBody, Message, Service
 from loadwise.coordinator.classic import GroupLimits
 from loadwise.coordinator.cluster import Cluster, coordinator_partition
-from loadwise.coordinator.consumer import ConsumerGroupLimits
+from loadwise.coordinator.consumer_limits import ConsumerGroupLimits
 from loadwise.coordinator.effects import Reply
 from loadwise.coordinator.events import Event, Token
 from loadwise.coordinator.fetches import ParkedFetches

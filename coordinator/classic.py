@@ -19,6 +19,7 @@ Votes that are equal go to the protocol that was voted for first, where Kafka's 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, assert_never
@@ -52,6 +53,7 @@ from loadwise.coordinator.events import (
 )
 from loadwise.coordinator.members import ClassicMember
 from loadwise.coordinator.records import GroupRecord, GroupTombstone
+from loadwise.protocol.consumer import PROTOCOL_TYPE
 from loadwise.protocol.error_codes import ErrorCode
 
 
@@ -126,6 +128,26 @@ class ClassicGroup:
         group.state = GroupState.STABLE if group.members else GroupState.EMPTY
         return group
 
+    @classmethod
+    def of_members(
+        cls, group_id: str, generation: int, members: Sequence[ClassicMember], now_ms: int, limits: GroupLimits
+    ) -> ClassicGroup:
+        """A stable group of consumers that have their assignments already, as they come out of another protocol."""
+        group = cls(group_id, limits)
+        group.generation = generation
+        group.protocol_type = PROTOCOL_TYPE
+        group.members = {member.member_id: member for member in members}
+        group._static_ids = {
+            member.instance_id: member.member_id for member in members if member.instance_id is not None
+        }
+        group.leader = members[0].member_id
+        group.protocol_name = group._elected_protocol()
+        group.state = GroupState.STABLE
+        group._now_ms = now_ms
+        for member in members:
+            group._restart_session(member)
+        return group
+
     # ---- what others may ask ----
 
     @property
@@ -195,12 +217,12 @@ class ClassicGroup:
         effects, self._effects = self._effects, []
         return effects
 
-    def unload(self) -> list[Effect]:
-        """Answer everybody who waits that the coordinator is elsewhere now; the group is of no use after that."""
+    def unload(self, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> list[Effect]:
+        """Answer everybody who waits that it is elsewhere that it goes on; the group is of no use after that."""
         self._effects = []
         for member in self.members.values():
-            self._answer_join(member, JoinReply(error=ErrorCode.NOT_COORDINATOR, member_id=member.member_id))
-            self._answer_sync(member, SyncReply(error=ErrorCode.NOT_COORDINATOR))
+            self._answer_join(member, JoinReply(error=error, member_id=member.member_id))
+            self._answer_sync(member, SyncReply(error=error))
         effects, self._effects = self._effects, []
         return effects
 

@@ -17,26 +17,15 @@ for the first one is taken, where Kafka's choice hangs on a hash map.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import Enum
-from typing import Final, TypeAlias, assert_never
-from uuid import UUID
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final, assert_never
 
+from loadwise.coordinator import consumer_classic
+from loadwise.coordinator.consumer_limits import ConsumerGroupLimits
 from loadwise.coordinator.consumer_member import ConsumerMember
-from loadwise.coordinator.consumer_records import (
-    LEFT_FOR_NOW,
-    ConsumerRecord,
-    ConsumerTombstone,
-    GroupEpoch,
-    MemberState,
-    MemberSubscription,
-    MemberTarget,
-    ResolvedRegex,
-    TargetEpoch,
-)
-from loadwise.coordinator.consumer_state import ConsumerGroupState, ConsumerState
-from loadwise.coordinator.deadlines import Deadlines
+from loadwise.coordinator.consumer_records import LEFT_FOR_NOW, ConsumerRecord, MemberState, MemberSubscription
+from loadwise.coordinator.consumer_state import ConsumerGroupState
 from loadwise.coordinator.effects import (
     Append,
     ConsumerHeartbeatReply,
@@ -53,49 +42,25 @@ from loadwise.coordinator.events import (
     NO_MEMBER_ID,
     ConsumerHeartbeat,
     Delete,
+    Event,
     ExpireSession,
     ForceRebalance,
+    Heartbeat,
+    Join,
     Leave,
     Leaver,
+    Sync,
     Tick,
     Token,
 )
 from loadwise.coordinator.offsets import Partition
-from loadwise.coordinator.reconciliation import Reconciliation
+from loadwise.coordinator.rebalancer import Rebalancer, Timer
 from loadwise.coordinator.records import GroupTombstone
-from loadwise.coordinator.server_assignors import SERVER_ASSIGNORS, ServerAssignor
+from loadwise.coordinator.server_assignors import ServerAssignor
 from loadwise.coordinator.topic_regex import matching
-from loadwise.coordinator.topic_view import Loads, TopicView
+from loadwise.coordinator.topic_view import TopicView
 from loadwise.protocol.consumer import PROTOCOL_TYPE
 from loadwise.protocol.error_codes import ErrorCode
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupLimits:
-    """What holds for all groups of KIP-848; the names in brackets are Kafka's, and so are the values unless said."""
-
-    heartbeat_interval_ms: int = 500
-    """How often members send heartbeats (group.consumer.heartbeat.interval.ms; Kafka: 5000)."""
-    session_timeout_ms: int = 45_000
-    """How long a member may be silent (group.consumer.session.timeout.ms)."""
-    max_size: int = 2**31 - 1
-    """Most members of a group (group.consumer.max.size)."""
-    assignment_interval_ms: int = 0
-    """Shortest time between two targets of a group (group.consumer.assignment.interval.ms; Kafka: 1000)."""
-    assignors: Sequence[str] = tuple(SERVER_ASSIGNORS)
-    """Names of the assignors that members may ask for; the first is for groups that ask for none
-    (group.consumer.assignors; Kafka: uniform, range)."""
-
-
-ConsumerEvent: TypeAlias = ConsumerHeartbeat | Leave | Delete | Tick | ExpireSession | ForceRebalance
-"""What can happen to a consumer group."""
-
-
-class _Timer(Enum):
-    """What a member can be too late with."""
-
-    SESSION = "sent no heartbeat within its session timeout"
-    REBALANCE = "did not give its partitions up within its rebalance timeout"
 
 
 class ConsumerGroup:
@@ -105,19 +70,20 @@ class ConsumerGroup:
     """What ListGroups calls it."""
     protocol_type: Final = PROTOCOL_TYPE
 
-    def __init__(self, group_id: str, topics: TopicView, limits: ConsumerGroupLimits | None = None) -> None:
+    def __init__(
+        self,
+        group_id: str,
+        topics: TopicView,
+        limits: ConsumerGroupLimits | None = None,
+        *,
+        max_classic_size: int = 2**31 - 1,
+    ) -> None:
         self.group_id = group_id
         self.limits = limits or ConsumerGroupLimits()
-        self.kept = ConsumerState(group_id)
         self.is_dead = False
         self._topics = topics
-        self._topics_version: int | None = None  # the version of the topics that the group epoch accounts for
-        self._loads: Loads = {}
-        self._assigned_at_ms: int | None = None
-        self._deadlines: Deadlines[tuple[_Timer, str]] = Deadlines()
-        self._now_ms = 0
-        self._reason = ""  # of the last bump of the epoch, for the history
-        self._effects: list[Effect] = []
+        self._rebalancer = Rebalancer(group_id, topics, self.limits, max_classic_size=max_classic_size)
+        self.kept = self._rebalancer.kept
 
     @classmethod
     def replay(
@@ -127,15 +93,17 @@ class ConsumerGroup:
         topics: TopicView,
         now_ms: int,
         limits: ConsumerGroupLimits | None = None,
+        *,
+        max_classic_size: int = 2**31 - 1,
     ) -> ConsumerGroup:
         """Rebuild a group from its records; all timers start afresh."""
-        group = cls(group_id, topics, limits)
+        group = cls(group_id, topics, limits, max_classic_size=max_classic_size)
         for record in records:
             group.kept.apply(record)
-        group._now_ms = now_ms
+        group._rebalancer.now_ms = now_ms
         for member in group.kept.members.values():
-            group._restart_session(member)
-            group._set_rebalance_timer(member)
+            group._rebalancer.restart_session(member)
+            group._rebalancer.set_rebalance_timer(member)
         return group
 
     # ---- what others may ask ----
@@ -143,12 +111,12 @@ class ConsumerGroup:
     @property
     def next_deadline_ms(self) -> int | None:
         """When a `Tick` is due at the latest; None while nothing can happen by time alone."""
-        return self._deadlines.next_ms
+        return self._rebalancer.deadlines.next_ms
 
     @property
     def assignor(self) -> ServerAssignor:
         """The assignor that most members ask for."""
-        return SERVER_ASSIGNORS[self.kept.preferred_assignor() or self.limits.assignors[0]]
+        return self._rebalancer.assignor
 
     @property
     def members(self) -> Mapping[str, ConsumerMember]:
@@ -205,37 +173,42 @@ class ConsumerGroup:
 
     # ---- what changes it ----
 
-    def handle(self, event: ConsumerEvent, now_ms: int) -> list[Effect]:
+    def handle(self, event: Event, now_ms: int) -> list[Effect]:
         """Let an event take effect, then whatever is due at ``now_ms``; time never runs backwards.
 
         A heartbeat costs O(1) while its member has what it should have, O(its partitions) while it moves, and
         O(all partitions) when new targets are made.
         """
-        self._now_ms = now_ms
-        self._effects = []
+        rebalancer = self._rebalancer
+        rebalancer.now_ms = now_ms
         before, epoch = self.state, self.kept.epoch
         match event:
             case ConsumerHeartbeat():
                 self._reply(event.token, self._on_goodbye(event) if event.epoch < 0 else self._on_heartbeat(event))
+            case Join():
+                consumer_classic.join(rebalancer, event)
+            case Sync():
+                consumer_classic.sync(rebalancer, event)
+            case Heartbeat():
+                consumer_classic.heartbeat(rebalancer, event)
             case Leave():
                 self._on_leave(event)
             case Delete():
                 self._on_delete(event)
             case ExpireSession():
                 if event.member_id in self.kept.members:
-                    self._remove([event.member_id], f"the session of {event.member_id} ended")
+                    rebalancer.remove([event.member_id], f"the session of {event.member_id} ended")
             case ForceRebalance():
                 if self.kept.members:
-                    self._refresh("it was asked for")
+                    rebalancer.refresh("it was asked for")
             case Tick():
                 pass
             case _:
                 assert_never(event)
-        self._expire()
-        if self.state is not before or self.kept.epoch != epoch:
+        rebalancer.expire()
+        if not rebalancer.is_downgraded and (self.state is not before or self.kept.epoch != epoch):
             self._note(before, epoch)
-        effects, self._effects = self._effects, []
-        return effects
+        return rebalancer.take_effects()
 
     def unload(self) -> list[Effect]:
         """Nobody waits in a consumer group, so nobody has to hear that the coordinator is elsewhere now."""
@@ -249,11 +222,11 @@ class ConsumerGroup:
             return refusal
         member = self._admit(event)
         before = member.current
-        changed = self._subscribe(member, _updated(member.subscription, event))
+        changed = self._rebalancer.subscribe(member, _updated(member.subscription, event))
         member = self.kept.members[event.member_id]
-        self._update_targets()
-        self._reconcile(member, event.owned, subscription_changed=changed)
-        self._restart_session(member)
+        self._rebalancer.update_targets()
+        self._rebalancer.reconcile(member, event.owned, subscription_changed=changed)
+        self._rebalancer.restart_session(member)
         is_full = None not in (event.rebalance_timeout_ms, event.owned) and (
             event.topics is not None or event.regex is not None
         )
@@ -297,97 +270,8 @@ class ConsumerGroup:
         if event.instance_id is not None and event.epoch == 0:
             replaced = self.kept.static_member(event.instance_id)
             if replaced is not None:
-                return self._replace(replaced, event.member_id)
+                return self._rebalancer.replace(replaced, event.member_id)
         return self.kept.members.get(event.member_id) or ConsumerMember.new(self.group_id, event.member_id)
-
-    def _replace(self, replaced: ConsumerMember, member_id: str) -> ConsumerMember:
-        target = self.kept.target(replaced.member_id)
-        self._forget(replaced.member_id)
-        self._write(replace(replaced.subscription, member_id=member_id))
-        self._write(MemberTarget(group_id=self.group_id, member_id=member_id, partitions=target))
-        self._write(replace(replaced.current, member_id=member_id, epoch=0, previous_epoch=0))
-        return self.kept.members[member_id]
-
-    def _subscribe(self, member: ConsumerMember, said: MemberSubscription) -> bool:
-        """Take in what a member says of itself; tells whether it wants other topics than before."""
-        before = member.subscription
-        is_new = member.member_id not in self.kept.members
-        if said != before or is_new:
-            self._write(said)
-        changed = said.topics != before.topics or said.regex != before.regex
-        self._refresh(f"{said.member_id} {'joined' if is_new else 'changed its subscription'}" if changed else None)
-        return changed
-
-    def _refresh(self, reason: str | None) -> None:
-        """Bump the group epoch if there is a reason, or if the topics subscribed to are other ones now."""
-        if reason is None and self._topics_version == self._topics.version:
-            return
-        resolved = self._resolve_regexes()
-        self._topics_version = self._topics.version
-        fingerprint = self.kept.fingerprint(self._topics)
-        if reason is not None or resolved or fingerprint != self.kept.metadata_hash:
-            self._reason = reason or "topics changed"
-            self._write(GroupEpoch(group_id=self.group_id, epoch=self.kept.epoch + 1, metadata_hash=fingerprint))
-
-    def _resolve_regexes(self) -> bool:
-        changed = False
-        is_old = self._topics_version != self._topics.version
-        for regex in self.kept.subscribed_regexes():
-            if is_old or regex not in self.kept.regexes:
-                topics = matching(regex, (topic.name for topic in self._topics))
-                if topics != self.kept.regexes.get(regex):
-                    changed = True
-                    self._write(ResolvedRegex(group_id=self.group_id, regex=regex, topics=topics))
-        for regex in [regex for regex in self.kept.regexes if not self.kept.is_subscribed_with(regex)]:
-            self._write(ConsumerTombstone(group_id=self.group_id, key=("regex", regex)))
-        return changed
-
-    def _update_targets(self) -> None:
-        """Make new targets if the group epoch is ahead of them, and the last ones are old enough."""
-        kept = self.kept
-        if kept.target_epoch >= kept.epoch:
-            return
-        interval_ms, last_ms = self.limits.assignment_interval_ms, self._assigned_at_ms
-        if interval_ms and last_ms is not None and self._now_ms < last_ms + interval_ms:
-            return
-        from loadwise.coordinator.target import snapshot, targets  # noqa: PLC0415  (numpy, for those who need it)
-
-        rows = [
-            (member, kept.wanted(member.subscription), kept.target(member.member_id))
-            for member in kept.members.values()
-        ]
-        group = snapshot(rows, self._topics, self.assignor, self._loads)
-        for member_id, partitions in targets(group, self._topics, self.assignor).items():
-            if partitions != kept.target(member_id):
-                self._write(MemberTarget(group_id=self.group_id, member_id=member_id, partitions=partitions))
-        self._write(TargetEpoch(group_id=self.group_id, epoch=kept.epoch))
-        self._assigned_at_ms = self._now_ms
-
-    def _reconcile(
-        self, member: ConsumerMember, owned: Mapping[UUID, Sequence[int]] | None, *, subscription_changed: bool
-    ) -> None:
-        """Move a member one step towards its target."""
-        kept = self.kept
-        if not subscription_changed and member.is_reconciled_to(kept.target_epoch):
-            return
-        wanted = kept.wanted(member.subscription)
-
-        def is_subscribed(topic_id: UUID) -> bool:
-            topic = self._topics.get_by_id(topic_id)
-            return topic is not None and topic.name in wanted
-
-        step = Reconciliation(
-            target=kept.target(member.member_id),
-            target_epoch=kept.target_epoch,
-            subscription_changed=subscription_changed,
-            owned=owned,
-            is_subscribed=is_subscribed,
-            is_free=lambda topic_id, number: kept.holder(topic_id, number) in (None, member.member_id),
-        )
-        after = step.next(member.current)
-        if after != member.current:
-            self._write(after)
-            self._set_rebalance_timer(member)
 
     # ---- leaving ----
 
@@ -404,10 +288,10 @@ class ConsumerGroup:
             if event.epoch == LEFT_FOR_NOW:
                 # Its partitions stay its own until it is back, or its session ends.
                 kept = {topic: dict.fromkeys(numbers, 0) for topic, numbers in static.current.assigned.items()}
-                self._write(replace(static.current, epoch=LEFT_FOR_NOW, assigned=kept, revoking={}))
-                self._deadlines.set((_Timer.REBALANCE, static.member_id), None)
+                self._rebalancer.write(replace(static.current, epoch=LEFT_FOR_NOW, assigned=kept, revoking={}))
+                self._rebalancer.set_timer(Timer.REBALANCE, static.member_id, None)
                 return ConsumerHeartbeatReply(member_id=static.member_id, epoch=LEFT_FOR_NOW)
-        self._remove([event.member_id], f"{event.member_id} left")
+        self._rebalancer.remove([event.member_id], f"{event.member_id} left")
         return ConsumerHeartbeatReply(member_id=event.member_id, epoch=event.epoch)
 
     def _on_leave(self, event: Leave) -> None:
@@ -415,7 +299,7 @@ class ConsumerGroup:
         found = [self._leaver(leaver) for leaver in event.leavers]
         leaving = list(dict.fromkeys(each for each in found if not isinstance(each, ErrorCode)))
         if leaving:
-            self._remove(leaving, f"{', '.join(leaving)} left")
+            self._rebalancer.remove(leaving, f"{', '.join(leaving)} left")
         errors = (each if isinstance(each, ErrorCode) else ErrorCode.NONE for each in found)
         left = [Left(*leaver, error) for leaver, error in zip(event.leavers, errors, strict=True)]
         self._reply(event.token, LeaveReply(leavers=left))
@@ -430,17 +314,6 @@ class ConsumerGroup:
             static.member_id if leaver.member_id in (NO_MEMBER_ID, static.member_id) else ErrorCode.FENCED_INSTANCE_ID
         )
 
-    def _remove(self, member_ids: Iterable[str], reason: str) -> None:
-        for member_id in member_ids:
-            self._forget(member_id)
-        self._refresh(reason)
-
-    def _forget(self, member_id: str) -> None:
-        for kind in ("current", "target", "member"):
-            self._write(ConsumerTombstone(group_id=self.group_id, key=(kind, member_id)))
-        for timer in _Timer:
-            self._deadlines.set((timer, member_id), None)
-
     def _on_delete(self, event: Delete) -> None:
         if self.is_dead:
             error = ErrorCode.GROUP_ID_NOT_FOUND
@@ -449,30 +322,10 @@ class ConsumerGroup:
         else:
             error = ErrorCode.NONE
             self.is_dead = True
-            self._effects.append(Append(GroupTombstone(group_id=self.group_id)))
+            self._rebalancer.effects.append(Append(GroupTombstone(group_id=self.group_id)))
         self._reply(event.token, DeleteReply(error=error))
 
-    # ---- time ----
-
-    def _expire(self) -> None:
-        for timer, member_id in self._deadlines.due(self._now_ms):
-            if member_id in self.kept.members:
-                self._remove([member_id], f"{member_id} {timer.value}")
-
-    def _restart_session(self, member: ConsumerMember) -> None:
-        self._deadlines.set((_Timer.SESSION, member.member_id), self._now_ms + self.limits.session_timeout_ms)
-
-    def _set_rebalance_timer(self, member: ConsumerMember) -> None:
-        """A member that has partitions to give up may take its rebalance timeout for it."""
-        is_slow = member.current.state is MemberState.UNREVOKED_PARTITIONS
-        deadline_ms = self._now_ms + max(member.subscription.rebalance_timeout_ms, 1) if is_slow else None
-        self._deadlines.set((_Timer.REBALANCE, member.member_id), deadline_ms)
-
-    # ---- records and answers ----
-
-    def _write(self, record: ConsumerRecord) -> None:
-        self.kept.apply(record)
-        self._effects.append(Append(record))
+    # ---- answers ----
 
     def _note(self, before: ConsumerGroupState, epoch: int) -> None:
         if self.kept.epoch == epoch:
@@ -481,8 +334,8 @@ class ConsumerGroup:
                 ConsumerGroupState.RECONCILING: "new targets were made",
             }.get(self.state, "it was deleted")
         else:
-            reason = self._reason
-        self._effects.append(
+            reason = self._rebalancer.reason
+        self._rebalancer.effects.append(
             Transition(
                 before=before.value,
                 after=self.state.value,
@@ -493,7 +346,7 @@ class ConsumerGroup:
         )
 
     def _reply(self, token: Token, body: ReplyBody) -> None:
-        self._effects.append(Reply(token, body))
+        self._rebalancer.effects.append(Reply(token, body))
 
     def _unknown(self, member_id: str) -> ConsumerHeartbeatReply:
         return _refused(ErrorCode.UNKNOWN_MEMBER_ID, f"{member_id!r} is not a member of group {self.group_id!r}")

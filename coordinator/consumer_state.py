@@ -59,6 +59,7 @@ class ConsumerState:
         self._regexes: Counter[str] = Counter()
         self._assignors: Counter[str] = Counter()
         self._classic = 0
+        self._classic_protocols: Counter[str] = Counter()
         self._behind: set[str] = set()  # members that have not their whole target yet
 
     # ---- what can be asked ----
@@ -100,6 +101,10 @@ class ConsumerState:
     def classic_members(self) -> int:
         """How many members speak the classic protocol."""
         return self._classic
+
+    def supports_any(self, protocols: Iterable[str]) -> bool:
+        """Whether all members of the classic protocol, if there are any, offer one of these."""
+        return any(self._classic_protocols[name] == self._classic for name in protocols)
 
     @property
     def name(self) -> ConsumerGroupState:
@@ -208,6 +213,8 @@ class ConsumerState:
             _add(self._assignors, subscription.assignor, step)
         if subscription.classic is not None:
             self._classic += step
+            for name, _ in subscription.classic.protocols:
+                _add(self._classic_protocols, name, step)
         if subscription.instance_id is not None:
             if step > 0:
                 self._static_ids[subscription.instance_id] = subscription.member_id

@@ -28,6 +28,10 @@ class Deadlines(Generic[K]):
             if len(self._heap) > 64 + 2 * len(self._at_ms):
                 self._rebuild()
 
+    def has(self, key: K) -> bool:
+        """Whether a key has a deadline."""
+        return key in self._at_ms
+
     @property
     def next_ms(self) -> int | None:
         """The earliest deadline; None if there is none."""

@@ -131,4 +131,14 @@ class Transition:
     """What happened, for people."""
 
 
-Effect: TypeAlias = Reply | Append | Transition
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Downgrade:
+    """A consumer group, all of whose members speak the classic protocol now, is to go on as a classic group."""
+
+    reason: str
+    """What happened, for people."""
+    rebalance: bool
+    """Whether its members have to join again."""
+
+
+Effect: TypeAlias = Reply | Append | Transition | Downgrade

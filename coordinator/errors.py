@@ -14,6 +14,7 @@
     ├── NoSuchGroupError          a group that is to be acted on is not there
     ├── NoSuchMemberError         a member that is to be acted on is not there
     ├── NotRunningError           asked for something that only a running coordinator has
+    ├── CannotConvertError        a group cannot go on under the other protocol
     └── BadRegexError             a subscription's regular expression is none, or none that can be read here
 """
 
@@ -70,3 +71,7 @@ class NotRunningError(CoordinatorError, RuntimeError):
 
 class BadRegexError(CoordinatorError, ValueError):
     """A regular expression cannot be used; the message says why. Clients get INVALID_REGULAR_EXPRESSION."""
+
+
+class CannotConvertError(CoordinatorError, ValueError):
+    """A classic group cannot become a consumer group; the message says why. Clients get GROUP_ID_NOT_FOUND."""

@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from loadwise.coordinator.classic import ClassicGroup, GroupLimits
-from loadwise.coordinator.consumer import ConsumerGroup, ConsumerGroupLimits
-from loadwise.coordinator.consumer_records import ConsumerRecord
+from loadwise.coordinator.consumer import ConsumerGroup
+from loadwise.coordinator.consumer_limits import ConsumerGroupLimits
+from loadwise.coordinator.consumer_records import ConsumerRecord, ConsumerTombstone
+from loadwise.coordinator.conversion import downgraded, upgrade_records
 from loadwise.coordinator.deadlines import Deadlines
 from loadwise.coordinator.effects import (
     Append,
     ConsumerHeartbeatReply,
     DeleteReply,
+    Downgrade,
     Effect,
     HeartbeatReply,
     JoinReply,
@@ -28,9 +31,9 @@ from loadwise.coordinator.effects import (
     SyncReply,
     Transition,
 )
+from loadwise.coordinator.errors import CannotConvertError
 from loadwise.coordinator.events import (
     NO_MEMBER_ID,
-    ClassicEvent,
     ConsumerHeartbeat,
     Delete,
     Event,
@@ -134,8 +137,11 @@ class Groups:
         group = self._groups.get(group_id)
         if isinstance(event, ConsumerHeartbeat):
             return self._consumer_heartbeat(group_id, group, event, now_ms)
-        if isinstance(group, ConsumerGroup):
-            return self._ask_consumer_group(group, event, now_ms)
+        if isinstance(group, ConsumerGroup) and isinstance(event, Join) and not group.members:
+            if event.member_id != NO_MEMBER_ID:
+                return [Reply(event.token, _refused(event, ErrorCode.UNKNOWN_MEMBER_ID))]
+            self._bury(group)
+            group = None
         if group is not None:
             return self._carry_out(group, group.handle(event, now_ms), now_ms)
         if isinstance(event, Join):
@@ -249,7 +255,7 @@ class Groups:
             elif isinstance(record, OffsetRecord) and record.group_id not in self._groups:
                 self._groups[record.group_id] = ClassicGroup(record.group_id, self.limits)
         for group_id, kept in of_consumer_groups.items():
-            self._groups[group_id] = ConsumerGroup.replay(group_id, kept, self.topics, now_ms, self.consumer_limits)
+            self._groups[group_id] = self._consumer_group(group_id, kept, now_ms)
 
     def _refusal(self, group_id: str, event: Event, is_here: bool) -> Reply | None:
         """What Kafka answers before the group is asked; None if the group is to be asked."""
@@ -277,35 +283,71 @@ class Groups:
     ) -> list[Reply]:
         if isinstance(group, ConsumerGroup):
             return self._carry_out(group, group.handle(event, now_ms), now_ms)
-        if group is None and event.epoch != 0:
-            return [Reply(event.token, _no_consumer_group(f"there is no group {group_id!r}"))]
-        if group is not None and (event.epoch != 0 or group.members):
-            return [Reply(event.token, _no_consumer_group(f"group {group_id!r} is not a consumer group"))]
-        fresh = ConsumerGroup(group_id, self.topics, self.consumer_limits)
+        if event.epoch != 0:
+            missing = f"there is no group {group_id!r}" if group is None else f"group {group_id!r} is a classic group"
+            return [Reply(event.token, _no_consumer_group(missing))]
+        before: list[Effect] = []
+        records: list[ConsumerRecord] = []
+        if group is not None:
+            before = [Append(ClassicTombstone(group_id=group_id))]
+        if group is not None and group.members:
+            try:
+                records = upgrade_records(group, self.topics, self.consumer_limits)
+            except CannotConvertError as problem:
+                return [Reply(event.token, _no_consumer_group(str(problem)))]
+            before += map(Append, records)
+        fresh = self._consumer_group(group_id, records, now_ms)
         effects = fresh.handle(event, now_ms)
         if any(isinstance(effect, Append) for effect in effects):
             if group is not None:
-                effects.insert(0, Append(ClassicTombstone(group_id=group_id)))
+                before += group.unload(ErrorCode.REBALANCE_IN_PROGRESS)
             self._groups[group_id] = fresh
+            effects = [*before, *effects]
         return self._carry_out(fresh, effects, now_ms)
 
-    def _ask_consumer_group(self, group: ConsumerGroup, event: ClassicEvent, now_ms: int) -> list[Reply]:
-        if not isinstance(event, Join | Sync | Heartbeat):
-            return self._carry_out(group, group.handle(event, now_ms), now_ms)
-        error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL if isinstance(event, Join) else ErrorCode.UNKNOWN_MEMBER_ID
-        return [Reply(event.token, _refused(event, error))]
+    def _consumer_group(self, group_id: str, records: Iterable[ConsumerRecord], now_ms: int) -> ConsumerGroup:
+        limits, most = self.consumer_limits, self.limits.max_size
+        return ConsumerGroup.replay(group_id, records, self.topics, now_ms, limits, max_classic_size=most)
+
+    def _downgrade(self, group: ConsumerGroup, effect: Downgrade, now_ms: int) -> list[Reply]:
+        """Let a consumer group go on as a classic one."""
+        before = group.state.value
+        classic = downgraded(group, self.topics, self.limits, now_ms)
+        self._bury(group)
+        self._groups[group.group_id] = classic
+        self._append(classic.record())
+        turned = Transition(
+            before=before,
+            after=classic.state.value,
+            generation=classic.generation,
+            members=len(classic.members),
+            reason=f"it speaks the classic protocol now: {effect.reason}",
+        )
+        self.history.add(group.group_id, turned, now_ms)
+        if not effect.rebalance:
+            return []
+        return self._carry_out(classic, classic.handle(ForceRebalance(), now_ms), now_ms)
+
+    def _bury(self, group: ConsumerGroup) -> None:
+        """Forget all records of a consumer group but its offsets."""
+        for record in list(group.kept.records()):
+            self._append(ConsumerTombstone(group_id=group.group_id, key=record.key))
+        del self._groups[group.group_id]
 
     def _carry_out(self, group: Group, effects: Sequence[Effect], now_ms: int) -> list[Reply]:
-        replies = []
+        replies: list[Reply] = []
         for effect in effects:
             if isinstance(effect, Append):
                 self._append(effect.record)
             elif isinstance(effect, Transition):
                 self.history.add(group.group_id, effect, now_ms)
+            elif isinstance(effect, Downgrade):
+                assert isinstance(group, ConsumerGroup)
+                replies += self._downgrade(group, effect, now_ms)
             else:
                 replies.append(effect)
-        alive = group.group_id in self._groups
-        self._deadlines.set(group.group_id, group.next_deadline_ms if alive else None)
+        now_there = self._groups.get(group.group_id)
+        self._deadlines.set(group.group_id, None if now_there is None else now_there.next_deadline_ms)
         return replies
 
     def _append(self, record: Record) -> None:

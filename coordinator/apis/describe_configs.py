@@ -88,6 +88,12 @@ def _broker_settings(broker: Broker, node: Node | None) -> Mapping[str, str]:
     return its_own | {
         "auto.create.topics.enable": str(settings.auto_create_topics).lower(),
         "default.replication.factor": str(broker.cluster.default_replication_factor),
+        "group.consumer.assignment.interval.ms": str(settings.consumer_groups.assignment_interval_ms),
+        "group.consumer.assignors": ",".join(settings.consumer_groups.assignors),
+        "group.consumer.heartbeat.interval.ms": str(settings.consumer_groups.heartbeat_interval_ms),
+        "group.consumer.max.size": str(settings.consumer_groups.max_size),
+        "group.consumer.migration.policy": settings.consumer_groups.migration_policy.value,
+        "group.consumer.session.timeout.ms": str(settings.consumer_groups.session_timeout_ms),
         "group.initial.rebalance.delay.ms": str(settings.groups.initial_rebalance_delay_ms),
         "group.max.session.timeout.ms": str(settings.groups.max_session_timeout_ms),
         "group.max.size": str(settings.groups.max_size),

@@ -8,7 +8,8 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
-from loadwise.coordinator.consumer import ConsumerGroup, ConsumerGroupLimits
+from loadwise.coordinator.consumer import ConsumerGroup
+from loadwise.coordinator.consumer_limits import ConsumerGroupLimits
 from loadwise.coordinator.effects import Append, ConsumerHeartbeatReply, Reply, Transition
 from loadwise.coordinator.events import ConsumerHeartbeat, Event, Tick
 from loadwise.coordinator.records import Record
