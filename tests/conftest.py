@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Iterator
-from itertools import count
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,8 +15,6 @@ from loadwise.coordinator import Coordinator, ThreadedCoordinator
 # No test asserts a time: examples that are slow on a busy machine are no failure.
 settings.register_profile("loadwise", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("loadwise")
-
-_numbers = count(1)
 
 
 @pytest.fixture(scope="session")
@@ -51,10 +49,10 @@ def broker(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def topic_name() -> str:
     """The name of a topic that nobody made yet; ``coordinator.create_topic(topic_name, partitions)`` makes it."""
-    return f"topic-{next(_numbers)}"
+    return f"topic-{uuid.uuid4().hex[:12]}"
 
 
 @pytest.fixture
 def group_id() -> str:
     """The name of a group that nobody is in yet."""
-    return f"group-{next(_numbers)}"
+    return f"group-{uuid.uuid4().hex[:12]}"

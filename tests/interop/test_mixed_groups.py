@@ -23,14 +23,11 @@ CASES = [
 # leader is longer, since it must not lose its place before it is to.
 STEADY_MS, LEADER_CRASHES_MS, CRASHES_MS = 60_000, 10_000, 6_000
 
-_numbers = itertools.count(1)
-
 
 @pytest.fixture
-def topic(broker):
-    name = f"mixed-{next(_numbers)}"
-    make_topic(broker, name, PARTITIONS)
-    return name
+def topic(broker, topic_name):
+    make_topic(broker, topic_name, PARTITIONS)
+    return topic_name
 
 
 @pytest.mark.parametrize(("strategy", "leader", "end"), CASES, ids=lambda value: value)

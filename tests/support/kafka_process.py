@@ -194,5 +194,12 @@ def _wait_until_ready(address: str, ended: Callable[[], str | None]) -> None:
     # loaded, their groups are answered NOT_COORDINATOR. Enough groups to meet them all:
     for number in range(4 * int(SETTINGS["offsets.topic.num.partitions"])):
         consumer = Consumer({"bootstrap.servers": address, "group.id": f"ready-{number}", "log_level": 0})
-        consumer.committed([TopicPartition("none", 0)], timeout=START_TIMEOUT_S)
-        consumer.close()
+        with contextlib.closing(consumer):
+            while True:
+                try:
+                    consumer.committed([TopicPartition("none", 0)], timeout=START_TIMEOUT_S)
+                    break
+                except KafkaException:  # the client gives up on NOT_COORDINATOR before the broker has loaded them
+                    if time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.1)  # between two questions
