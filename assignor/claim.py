@@ -22,7 +22,7 @@ import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from loadwise.assignor.model import Member
+from loadwise.assignor.model import LARGEST, SMALLEST_CAPACITY, Member
 from loadwise.assignor.strategy import Strategy
 from loadwise.collector import collector_paused
 from loadwise.protocol.consumer import NO_GENERATION, Subscription
@@ -142,7 +142,7 @@ def _claim(strategy: Strategy, joined: JoinedMember, topics: Set[str], names: Na
         generation=generation,
         instance_id=joined.instance_id,
         rack=subscription.rack,
-        capacity=1.0 if terms is None else terms.capacity,
+        capacity=1.0 if terms is None else min(max(terms.capacity, SMALLEST_CAPACITY), LARGEST),
     )
 
 

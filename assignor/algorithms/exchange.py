@@ -9,11 +9,11 @@ turn comes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 
 from loadwise.assignor.algorithms.board import Board
+from loadwise.assignor.algorithms.shedding import pairs
 from loadwise.assignor.model import Bools, Floats, Ints
 
 
@@ -174,7 +174,7 @@ class Choices:
         sets = np.full((len(rows) + 1, 2), -1)
         sets[1:, 0] = rows
         if len(rows) * (len(rows) - 1) // 2 <= self._most:
-            sets = np.concatenate((sets, rows[_pairs(len(rows))]))
+            sets = np.concatenate((sets, rows[pairs(len(rows))]))
         weight = np.where(sets >= 0, self._board.weight[sets], 0.0).sum(axis=1)
         order = np.argsort(weight, kind="stable")
         if self._thinned is not None and len(sets) > self._thinned:
@@ -182,9 +182,3 @@ class Choices:
             sets, weight = sets[taken], weight[taken]
             order = np.argsort(weight, kind="stable")
         return Sets(sets, weight, order, weight[order])
-
-
-@cache
-def _pairs(count: int) -> Ints:
-    """int64[n, 2]: all pairs of so many things, each once."""
-    return np.column_stack(np.triu_indices(count, 1))

@@ -137,7 +137,7 @@ def _eject(board: Board, high: int, row: int, low: int, ceiling: float) -> _Plan
     most = 2 * _EJECTED_BY
     if len(lighter) > most and np.partition(board.weight[lighter], -most)[-most:].sum() < amount:
         return None  # more would have to go than may
-    ejected = lighter[least_over(board.weight[lighter], amount)]
+    ejected = lighter[least_over(board.weight[lighter], amount, tries=2)]
     if len(ejected) > most:
         return None
     load = board.load.copy()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from loadwise.assignor.model import Bools, Floats, Ints
@@ -9,11 +11,12 @@ from loadwise.assignor.model import Bools, Floats, Ints
 _EXACT_UP_TO = 14
 
 
-def least_over(weight: Floats, amount: float) -> Ints:
+def least_over(weight: Floats, amount: float, *, tries: int = 8) -> Ints:
     """Indices of a set that weighs ``amount`` or more: the lightest such set; of equally light ones the smallest.
 
     Exact for up to `_EXACT_UP_TO` weights, near that for more: the largest ones that fit are taken first, and the rest
-    of the amount is made up by one or two. All indices if they weigh less.
+    of the amount is made up by one or two; that is tried so many times, without the very largest. All indices if they
+    weigh less.
     """
     if amount <= 0:
         return np.empty(0, np.int64)
@@ -28,7 +31,7 @@ def least_over(weight: Floats, amount: float) -> Ints:
         return np.sort(order[sets[lightest[np.argmin(sets[lightest].sum(axis=1))]]])
     upto = np.concatenate(([0.0], np.cumsum(heavy)))
     best: tuple[float, list[int]] = (np.inf, [])
-    for skip in range(min(8, len(heavy))):
+    for skip in range(min(tries, len(heavy))):
         chosen = _fitting(heavy, upto, skip, amount)
         total = float(heavy[chosen].sum())
         if total < amount:
@@ -67,13 +70,20 @@ def _make_up(heavy: Floats, rest: Ints, amount: float, total: float) -> tuple[fl
         lightest = int(single[np.argmin(heavy[single])])
         best = (total + float(heavy[lightest]), [lightest])
     few = rest[-64:]  # they come heaviest first
-    first, second = np.triu_indices(len(few), 1)
-    sums = heavy[few[first]] + heavy[few[second]]
+    first, second = pairs(len(few)).T
+    light = heavy[few]
+    sums = light[first] + light[second]
     sums = np.where(sums >= missing, sums, np.inf)
     if len(sums) and total + sums.min() < best[0]:
         pair = int(np.argmin(sums))
         best = (total + float(sums[pair]), [int(few[first[pair]]), int(few[second[pair]])])
     return best
+
+
+@cache
+def pairs(count: int) -> Ints:
+    """int64[n, 2]: all pairs of so many things, each once."""
+    return np.column_stack(np.triu_indices(count, 1))
 
 
 def _all_sets(weight: Floats) -> tuple[Floats, Bools]:

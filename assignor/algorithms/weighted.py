@@ -37,7 +37,7 @@ _FEW_MOVES = 32
 """And only where at most so many partitions have to go: each is chosen anew."""
 _PASSES = 8
 """How often at most the answer is taken for what members own and improved again, until it stays as it is."""
-_ROUNDS = 6
+_ROUNDS = 4
 """How often at most the answer is replaced by what the second round of a cooperative rebalance would make of it."""
 _RACK_SLACK = 0.01
 """How far above the fair level a member may get for the sake of partitions on its rack."""
@@ -107,7 +107,7 @@ class Weighted:
         ceiling, floor = fair * (1 + self.trigger), fair * self.floor
         _spread(board, fair)
         best = board.owner.copy()
-        worth = _State.of(board, ceiling, floor, fair)
+        worth = Standing.of(board, ceiling, floor, fair)
         if worth.is_good:
             return best
         starts = [best, board.home] if _few_moves_do(board, _bearable(board, ceiling, fair)) else [board.home]
@@ -118,7 +118,7 @@ class Weighted:
                 _spread(board, fair)
             relieve(board, fair, ceiling)
             fill(board, floor, fair)
-            state = _State.of(board, ceiling, floor, fair)
+            state = Standing.of(board, ceiling, floor, fair)
             if state.pays_better_than(worth):
                 best, worth = board.owner.copy(), state
         return best
@@ -174,7 +174,7 @@ def _few_moves_do(board: Board, ceiling: Floats) -> bool:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _State:
+class Standing:
     """What an answer is judged by."""
 
     excess: Floats
@@ -185,7 +185,8 @@ class _State:
     """Load taken from live owners."""
 
     @classmethod
-    def of(cls, board: Board, ceiling: float, floor: float, fair: float) -> _State:
+    def of(cls, board: Board, ceiling: float, floor: float, fair: float) -> Standing:
+        """Judge what is on the board."""
         level = board.level
         over = np.maximum(level - _bearable(board, ceiling, fair), 0.0)
         away = (board.home != NOBODY) & (board.home != board.owner)
@@ -197,9 +198,10 @@ class _State:
 
     @property
     def is_good(self) -> bool:
+        """Whether nobody is too high or too low."""
         return bool(self.excess[0] == 0.0 and self.deficit == 0.0)
 
-    def pays_better_than(self, other: _State) -> bool:
+    def pays_better_than(self, other: Standing) -> bool:
         """Whether the highest levels are lower by enough to be worth it, else the lowest higher, else less moved."""
         differs = np.flatnonzero(np.abs(self.excess - other.excess) > _WORTH)
         if len(differs):

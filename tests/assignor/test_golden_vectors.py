@@ -2,70 +2,38 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
+from golden_vectors import VECTORS, grouped, java_answer, quality
 
 from loadwise.assignor.case import Case
 from loadwise.assignor.claim import JoinedMember, read_claim, write_claim
 from loadwise.assignor.strategy import strategy
 from loadwise.protocol.consumer import Assignment, Subscription
 
-GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "kafka-clients-4.3.1.jsonl"
-VECTORS: list[dict[str, Any]] = [json.loads(line) for line in GOLDEN.read_text().splitlines()]
-
-Partitions = dict[str, list[int]]
-
 
 def _of(*names: str) -> list[Any]:
     return [pytest.param(vector, id=vector["id"]) for vector in VECTORS if vector["strategy"] in names]
-
-
-def _grouped(pairs: list[tuple[str, int]]) -> Partitions:
-    grouped: Partitions = {}
-    for topic, partition in sorted(map(tuple, pairs)):
-        grouped.setdefault(topic, []).append(partition)
-    return grouped
 
 
 def _case(vector: dict[str, Any]) -> Case:
     return Case.parse({field: value for field, value in vector.items() if field != "java"})
 
 
-def _java(vector: dict[str, Any]) -> dict[str, Partitions]:
-    return {member: _grouped(answer["partitions"]) for member, answer in vector["java"].items()}
-
-
-def _quality(vector: dict[str, Any], answer: dict[str, Partitions]) -> tuple[int, int, int]:
-    """What sticky is after, less is better: squared counts, partitions off their reader's rack, partitions not kept."""
-    racks = {member["id"]: member.get("rack") for member in vector["members"]}
-    kept = {member["id"]: {tuple(claim) for claim in member.get("owned", ())} for member in vector["members"]}
-    uneven = misplaced = moved = 0
-    for member, topics in answer.items():
-        mine = {(topic, partition) for topic, partitions in topics.items() for partition in partitions}
-        uneven += len(mine) ** 2
-        moved += len(kept[member] - mine)
-        for topic, partition in mine:
-            replicas = vector["topics"][topic].get("racks", [()] * (partition + 1))[partition]
-            misplaced += bool(replicas) and racks[member] is not None and racks[member] not in replicas
-    return uneven, misplaced, moved
-
-
 @pytest.mark.parametrize("vector", _of("range", "roundrobin"))
 def test_range_and_roundrobin_answer_what_java_answers(vector: dict[str, Any]) -> None:
-    assert _case(vector).answer().by_member() == _java(vector)
+    assert _case(vector).answer().by_member() == java_answer(vector)
 
 
 @pytest.mark.parametrize("vector", _of("sticky"))
-def test_sticky_is_never_worse_than_java(vector: dict[str, Any]) -> None:
-    ours, java = _case(vector).answer().by_member(), _java(vector)
+def test_sticky_is_never_worse_thanjava_answer(vector: dict[str, Any]) -> None:
+    ours, java = _case(vector).answer().by_member(), java_answer(vector)
     owners = Counter((topic, number) for topics in ours.values() for topic in topics for number in topics[topic])
     assert set(owners.values()) <= {1}
     assert owners == Counter((topic, n) for topics in java.values() for topic in topics for n in topics[topic])
-    assert _quality(vector, ours) <= _quality(vector, java)
+    assert quality(vector, ours) <= quality(vector, java)
 
 
 @pytest.mark.parametrize("vector", _of("cooperative-sticky"))
@@ -97,7 +65,7 @@ def test_members_say_of_themselves_what_java_members_say(vector: dict[str, Any])
         ours = write_claim(
             chosen,
             member["topics"],
-            owned=_grouped(member["owned"]) if once_assigned else None,
+            owned=grouped(member["owned"]) if once_assigned else None,
             generation=member.get("generation", -1),
             capacity=1.0,
             rack=member.get("rack"),
@@ -113,7 +81,7 @@ def test_members_say_of_themselves_what_java_members_say(vector: dict[str, Any])
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["id"])
 def test_assignments_that_java_writes_are_read_as_java_meant_them(vector: dict[str, Any]) -> None:
-    for member, partitions in _java(vector).items():
+    for member, partitions in java_answer(vector).items():
         read = Assignment.decode(bytes.fromhex(vector["java"][member]["assignment_bytes"]))
         assert {topic: sorted(numbers) for topic, numbers in read.partitions.items()} == partitions
         if len(partitions) == 1:  # of several, Java's order is that of a hash map

@@ -15,7 +15,7 @@ from loadwise.assignor.algorithms.exchange import polish
 from loadwise.assignor.algorithms.placement import place
 from loadwise.assignor.algorithms.shedding import least_over
 from loadwise.assignor.algorithms.sticky import Sticky
-from loadwise.assignor.algorithms.weighted import Weighted, weights
+from loadwise.assignor.algorithms.weighted import Standing, Weighted, weights
 from loadwise.assignor.measure import measure
 from loadwise.assignor.model import NOBODY, GroupSnapshot, Member
 from loadwise.assignor.staging import stage
@@ -269,3 +269,26 @@ def test_partitions_that_all_outweigh_a_fair_share_leave_no_level_for_the_rest()
     members = [Member(id=f"m{n}", topics=["a"], capacity=capacity) for n, capacity in enumerate((2, 3, 3, 3, 2, 1))]
     group = GroupSnapshot.of(members, {"a": 4}, load={"a": [570_530, None, 134_966, 889_239]})
     assert sorted(Weighted().assign(group).counts()) == [0, 0, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "better"),
+    [
+        # What is too high comes first, the highest member before the next one, whatever else it costs.
+        (([0.1, 0.0], 0.5, 9.0), ([0.2, 0.0], 0.0, 0.0), True),
+        (([0.2, 0.0], 0.0, 0.0), ([0.1, 0.0], 0.5, 9.0), False),
+        (([0.2, 0.1], 0.0, 0.0), ([0.2, 0.0], 0.5, 9.0), False),
+        # Less than two thousandths of the fair level are not worth a move: then the lowest members count, ...
+        (([0.101, 0.0], 0.1, 9.0), ([0.1, 0.0], 0.5, 0.0), True),
+        (([0.1, 0.0], 0.5, 0.0), ([0.101, 0.0], 0.1, 9.0), False),
+        # ... and if they are as well off, what is taken from owners, of which as much is not less.
+        (([0.101, 0.0], 0.101, 1.0), ([0.1, 0.0], 0.1, 2.0), True),
+        (([0.1, 0.0], 0.1, 2.0), ([0.101, 0.0], 0.101, 1.0), False),
+        (([0.1, 0.0], 0.1, 1.0), ([0.1, 0.0], 0.1, 1.0), False),
+    ],
+)
+def test_what_an_answer_is_judged_by(
+    ours: tuple[list[float], float, float], theirs: tuple[list[float], float, float], better: bool
+) -> None:
+    first, second = (Standing(np.array(excess), deficit, taken) for excess, deficit, taken in (ours, theirs))
+    assert first.pays_better_than(second) is better

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadwise.assignor.claim import JoinedMember, read_claim, read_subscription, write_claim
+from loadwise.assignor.model import GroupSnapshot
 from loadwise.assignor.strategy import STRATEGIES, strategy
 from loadwise.protocol.consumer import Subscription
 from loadwise.protocol.user_data import CooperativeStickyUserData, MemberTerms, StickyUserData
@@ -112,3 +113,10 @@ def test_a_member_without_terms_has_capacity_1():
 def test_an_unreadable_subscription_subscribes_to_nothing(caplog):
     assert read_subscription("stranger", b"\0\1\2") == Subscription()
     assert "stranger" in caplog.text
+
+
+@pytest.mark.parametrize("capacity", [1e-300, 1e300])
+def test_no_capacity_that_a_member_says_can_stop_the_group(capacity):
+    said = claim("weighted", **{**FIRST, "capacity": capacity})
+    read = read_claim(strategy("weighted"), JoinedMember(id="m", subscription=said))
+    assert GroupSnapshot.of([read], {"t": 1}).members == ("m",)
