@@ -19,7 +19,7 @@ together (``message.max.bytes``, about 1 MB).
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from loadwise.assignor.model import LARGEST, SMALLEST_CAPACITY, Member
@@ -85,7 +85,7 @@ def read_subscription(member_id: str, data: bytes, names: Names | None = None) -
 def read_members(said: Iterable[tuple[str, str | None, bytes]]) -> list[JoinedMember]:
     """Read all members as JoinGroup lists them: member id, group instance id, bytes; see `read_subscription`.
 
-    Members that name the same topics share one list of them, as `read_claims` knows.
+    Members that name the same topics share one list of them.
     """
     names = Names()
     with collector_paused():
@@ -97,25 +97,17 @@ def read_members(said: Iterable[tuple[str, str | None, bytes]]) -> list[JoinedMe
 
 def read_claims(strategy: Strategy, joined: Iterable[JoinedMember]) -> list[Member]:
     """What the leader makes of the members of a group; see `read_claim`."""
-    claims: list[Member] = []
-    listed: Sequence[str] = ()
-    topics: Set[str] = frozenset()
     names = Names()
     with collector_paused():
-        for member in joined:
-            if member.subscription.topics is not listed:
-                listed = member.subscription.topics
-                topics = frozenset(listed)
-            claims.append(_claim(strategy, member, topics, names))
-    return claims
+        return [_claim(strategy, member, names) for member in joined]
 
 
 def read_claim(strategy: Strategy, joined: JoinedMember) -> Member:
     """What the leader makes of a member. User data that cannot be read is a logged warning, and no claim."""
-    return _claim(strategy, joined, frozenset(joined.subscription.topics), Names())
+    return _claim(strategy, joined, Names())
 
 
-def _claim(strategy: Strategy, joined: JoinedMember, topics: Set[str], names: Names) -> Member:
+def _claim(strategy: Strategy, joined: JoinedMember, names: Names) -> Member:
     subscription = joined.subscription
     owned: Mapping[str, Sequence[int]] = {}
     generation = NO_GENERATION
@@ -133,7 +125,7 @@ def _claim(strategy: Strategy, joined: JoinedMember, topics: Set[str], names: Na
             generation = subscription.generation
     elif isinstance(said, StickyUserData):
         owned = said.owned
-    if not owned.keys() <= topics:
+    if owned and not owned.keys() <= (topics := frozenset(subscription.topics)):
         owned = {topic: partitions for topic, partitions in owned.items() if topic in topics}
     return Member(
         id=joined.id,

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, islice, repeat
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,6 +89,15 @@ def utf16_order(text: str) -> bytes:
     return text.encode("utf-16-be", "surrogatepass")
 
 
+def stable_order(numbers: NDArray[np.integer[Any]], limit: int) -> Ints:
+    """The order that sorts numbers below ``limit``, or one larger value, equal ones as they come.
+
+    In linear time where 16 bits hold them, which is five times as fast.
+    """
+    narrow = numbers.astype(np.uint16) if limit <= np.iinfo(np.uint16).max else numbers
+    return np.argsort(narrow, kind="stable")
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GroupSnapshot:
     """A group at one moment, as rows; immutable. Build it with `GroupSnapshot.of`.
@@ -153,12 +162,13 @@ class GroupSnapshot:
         """
         ordered = sorted(members, key=_kafka_order)
         _refuse_duplicates(ordered)
-        topics = _known_topics(ordered, partitions)
+        lists, list_of = _lists(ordered)
+        topics = _known_topics(lists, partitions)
         counts = [partitions[topic] for topic in topics]
         topic_start = np.zeros(len(topics) + 1, np.int64)
         np.cumsum(counts, out=topic_start[1:])
         number = {topic: index for index, topic in enumerate(topics)}
-        subscription, subscribed = _subscriptions(ordered, number)
+        subscription, subscribed = _subscriptions(lists, list_of, number)
         generation = np.array([member.generation for member in ordered], np.int64)
         claim_row, claim_member = _claims(ordered, number, topic_start)
         claim_topic = np.searchsorted(topic_start, claim_row, side="right") - 1
@@ -238,6 +248,22 @@ class GroupSnapshot:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Cells:
+    """An assignment as what it will be told as: the partitions that one member has of one topic are a cell."""
+
+    count: Ints
+    """int64[M]: how many cells each member has; they come member by member, and by topic within."""
+    topic: Owners
+    """int32[C]: the topic of each cell, by its number in ``group.topics``."""
+    start: Ints
+    """int64[C]: where the cell's partitions begin in ``partition``."""
+    length: Ints
+    """int64[C]: how many they are, at least 1."""
+    partition: Owners
+    """int32[n]: the partition numbers of all cells, ascending in each."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Assignment:
     """Who owns each partition of a snapshot: the answer of an assignor."""
 
@@ -249,30 +275,48 @@ class Assignment:
         """int64[M]: how many partitions each member has."""
         return np.bincount(self.owner[self.owner >= 0], minlength=len(self.group.members))
 
-    def by_member(self) -> dict[str, dict[str, list[int]]]:
-        """Member id to topic to its partitions, ascending; every member has an entry. O(P log P)."""
+    def cells(self) -> Cells:
+        """The assignment sorted by member, topic and partition. O(P)."""
         group = self.group
-        held = len(self.owner) - int(np.count_nonzero(self.owner == NOBODY))
-        # NOBODY is the largest of the unsigned ones, and of 16 bits sorting takes linear time.
-        key = self.owner.view(np.uint32) if len(group.members) >= 0xFFFF else self.owner.astype(np.uint16)
-        rows = np.argsort(key, kind="stable")[:held]
-        if not held:
-            return {member: {} for member in group.members}
-        owner, topic, partition = self.owner[rows], group.topic_of[rows], group.partition_of[rows]
-        starts = np.flatnonzero(np.diff(owner, prepend=NOBODY) | np.diff(topic, prepend=topic[:1]))
-        lengths = np.diff(starts, append=held)
-        counts: list[int] = np.bincount(owner[starts], minlength=len(group.members)).tolist()
-        names, numbers = np.array(group.topics, object), np.arange(partition.max() + 1).astype(object)
-        lists = np.empty(len(starts), object)
+        held = int(np.count_nonzero(self.owner != NOBODY))
+        rows = stable_order(self.owner.view(np.uint32), len(group.members))[:held]  # NOBODY is the largest
+        owner, topic = self.owner[rows], group.topic_of[rows]
+        edge = np.ones(held + 1, bool)
+        np.not_equal(owner[1:], owner[:-1], out=edge[1:-1])
+        edge[1:-1] |= topic[1:] != topic[:-1]
+        edges = np.flatnonzero(edge)
+        start = edges[:-1] if held else edges[:0]
+        return Cells(
+            count=np.bincount(owner[start], minlength=len(group.members)),
+            topic=topic[start],
+            start=start,
+            length=np.diff(edges),
+            partition=group.partition_of[rows],
+        )
+
+    def by_member(self) -> dict[str, dict[str, list[int]]]:
+        """Member id to topic to its partitions, ascending; every member has an entry. O(P)."""
+        cells = self.cells()
+        if not len(cells.start):
+            return {member: {} for member in self.group.members}
+        names = np.array(self.group.topics, object)[cells.topic].tolist()
+        numbers = np.arange(cells.partition.max() + 1).astype(object)[cells.partition]
+        lengths: list[int] = np.unique(cells.length).tolist()
         with collector_paused():
-            for length in np.unique(
-                lengths
-            ).tolist():  # lists of one length are made by one call, sharing their numbers
-                alike = np.flatnonzero(lengths == length)
-                made = numbers[partition[starts[alike, np.newaxis] + np.arange(length)]].tolist()
-                lists[alike] = np.fromiter(made, object, len(alike))
-            cells = zip(names[topic[starts]].tolist(), lists.tolist(), strict=True)
-            return {member: dict(islice(cells, count)) for member, count in zip(group.members, counts, strict=True)}
+            if len(lengths) == 1:
+                lists: list[list[int]] = numbers.reshape(-1, lengths[0]).tolist()
+            else:
+                by_length = np.empty(len(cells.start), object)
+                for length in lengths:  # lists of one length are made by one call
+                    alike = cells.length == length
+                    rows = cells.start[alike, np.newaxis] + np.arange(length)
+                    by_length[alike] = np.fromiter(numbers[rows].tolist(), object)
+                lists = by_length.tolist()
+            pairs = zip(names, lists, strict=True)
+            return {
+                member: dict(islice(pairs, count))
+                for member, count in zip(self.group.members, cells.count.tolist(), strict=True)
+            }
 
     def owner_of(self, topic: str, partition: int) -> str | None:
         """The member id that owns a partition, None if nobody does. Raises KeyError for an unknown partition."""
@@ -307,8 +351,18 @@ def _refuse_duplicates(members: Sequence[Member]) -> None:
                 )
 
 
-def _known_topics(members: Sequence[Member], partitions: Mapping[str, int]) -> tuple[str, ...]:
-    wanted = set[str]().union(*{id(member.topics): member.topics for member in members}.values())
+def _lists(members: Sequence[Member]) -> tuple[list[tuple[str, ...]], list[int]]:
+    """The distinct lists of topics, and which of them each member has: most name the same ones in the same order."""
+    distinct: dict[tuple[str, ...], int] = {}
+    seen: dict[int, int] = {}
+    for member in members:
+        if id(member.topics) not in seen:
+            seen[id(member.topics)] = distinct.setdefault(tuple(member.topics), len(distinct))
+    return list(distinct), [seen[id(member.topics)] for member in members]
+
+
+def _known_topics(lists: Iterable[Sequence[str]], partitions: Mapping[str, int]) -> tuple[str, ...]:
+    wanted = set[str]().union(*lists)
     known = sorted((topic for topic in wanted if partitions.get(topic) is not None), key=utf16_order)
     for topic in known:
         if partitions[topic] < 0:
@@ -316,24 +370,18 @@ def _known_topics(members: Sequence[Member], partitions: Mapping[str, int]) -> t
     return tuple(known)
 
 
-def _subscriptions(members: Sequence[Member], number: Mapping[str, int]) -> tuple[Owners, Bools]:
+def _subscriptions(
+    lists: Iterable[Sequence[str]], list_of: Sequence[int], number: Mapping[str, int]
+) -> tuple[Owners, Bools]:
     distinct: dict[frozenset[int], int] = {}
-    seen: dict[int | tuple[str, ...], int] = {}  # most members name the same topics: look at those once
-    subscription = np.empty(len(members), np.int32)
-    for index, member in enumerate(members):
-        known = seen.get(id(member.topics))
-        if known is None:
-            names = tuple(member.topics)
-            known = seen.get(names)
-            if known is None:
-                topics = frozenset(number[topic] for topic in names if topic in number)
-                known = seen[names] = distinct.setdefault(topics, len(distinct))
-            seen[id(member.topics)] = known
-        subscription[index] = known
+    of_list = [
+        distinct.setdefault(frozenset(number[topic] for topic in topics if topic in number), len(distinct))
+        for topics in lists
+    ]
     subscribed = np.zeros((len(distinct), len(number)), bool)
     for topics, index in distinct.items():
         subscribed[index, list(topics)] = True
-    return subscription, subscribed
+    return np.array(of_list, np.int32)[list_of], subscribed
 
 
 def _claims(members: Sequence[Member], number: Mapping[str, int], topic_start: Ints) -> tuple[Ints, Owners]:

@@ -15,13 +15,13 @@ from typing import Protocol
 import numpy as np
 
 from loadwise.assignor.algorithms import algorithm
+from loadwise.assignor.answer import encode
 from loadwise.assignor.claim import JoinedMember, read_claims, write_claim
 from loadwise.assignor.errors import BadGroupError
 from loadwise.assignor.load.source import LoadSnapshot, LoadSource
 from loadwise.assignor.model import NO_GENERATION, GroupSnapshot, Member
 from loadwise.assignor.staging import stage
 from loadwise.assignor.strategy import strategy as strategy_named
-from loadwise.protocol.consumer import Assignment
 
 log = logging.getLogger(__name__)
 
@@ -97,9 +97,9 @@ class Participant:
         if any(member.rack is not None for member in members):
             racks = {topic: replicas for topic in counts if (replicas := cluster.replica_racks(topic))}
         target = self._algorithm.assign(self._snapshot(members, counts, racks))
-        answer = (stage(target) if self.strategy.cooperative else target).by_member()
+        answer = encode(stage(target) if self.strategy.cooperative else target)
         self.led += 1
-        return {member: Assignment(partitions=partitions).encode() for member, partitions in answer.items()}
+        return answer
 
     def _snapshot(
         self,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadwise.assignor.algorithms.transport import Transport
-from loadwise.assignor.model import Assignment, GroupSnapshot, Ints, Owners
+from loadwise.assignor.model import Assignment, GroupSnapshot, Ints, Owners, stable_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +57,22 @@ def _name(owner: Owners, class_of: Owners, owned: Ints, counts: Ints) -> Owners:
     kept = np.minimum(owned, counts)
     answer = np.full(len(owner), -1, np.int32)
     held = np.flatnonzero(owner >= 0)
-    cell = class_of[held].astype(np.int64) * members + owner[held]
-    order = np.argsort(cell, kind="stable")
-    starts = np.cumsum(owned) - owned.ravel()
-    rank = np.arange(len(held)) - starts[cell[order]]
-    stay = held[order[rank < kept.ravel()[cell[order]]]]
-    answer[stay] = owner[stay]
+    if len(held):
+        cell = class_of[held].astype(np.int64) * members + owner[held]
+        order = stable_order(cell, owned.size)
+        cell = cell[order]
+        starts = np.cumsum(owned) - owned.ravel()
+        stay = held[order[np.arange(len(held)) - starts[cell] < kept.ravel()[cell]]]
+        answer[stay] = owner[stay]
 
     free = np.flatnonzero(answer < 0)
-    free = free[np.argsort(class_of[free], kind="stable")]
     wanted = (counts - kept).ravel()
     cell = np.repeat(np.arange(len(wanted)), wanted)
     round_ = np.arange(len(cell)) - np.repeat(np.cumsum(wanted) - wanted, wanted)
     class_, member = np.divmod(cell, members)
-    answer[free] = member[np.lexsort((member, round_, class_))]
+    dealt = stable_order(round_, int(wanted.max(initial=0)))
+    if len(owned) > 1:
+        free = free[np.argsort(class_of[free], kind="stable")]
+        dealt = dealt[np.argsort(class_[dealt], kind="stable")]
+    answer[free] = member[dealt]
     return answer

@@ -58,7 +58,9 @@ class Transport:
         topic_class, eligible = group.class_of[rows], group.subscribers_of_class
         misplaced = np.zeros(eligible.shape, bool)
         racked = group.member_rack >= 0
-        if group.partition_racks is None or not racked.any():
+        if len(eligible) == 1 and (group.partition_racks is None or not racked.any()):
+            class_of = np.zeros(len(rows), np.int64)
+        elif group.partition_racks is None or not racked.any():
             distinct, class_of = np.unique(topic_class, return_inverse=True)
             eligible, misplaced = eligible[distinct], misplaced[distinct]
         else:

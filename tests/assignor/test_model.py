@@ -6,9 +6,14 @@ import math
 
 import numpy as np
 import pytest
+from group_strategies import Group, groups
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from loadwise.assignor.answer import encode
 from loadwise.assignor.errors import BadGroupError
 from loadwise.assignor.model import NOBODY, Assignment, GroupSnapshot, Member, TopicPartition
+from loadwise.protocol import consumer
 
 FULLWIDTH_TILDE, GRINNING_FACE = "\uff5e", "\U0001f600"
 
@@ -127,3 +132,44 @@ def test_rows_and_names_go_together() -> None:
         with pytest.raises(KeyError):
             assignment.owner_of(topic, partition)
     assert TopicPartition("t", 1) == ("t", 1)
+
+
+@given(st.data())
+@settings(deadline=None)
+def test_names_and_bytes_say_what_the_rows_say(data: st.DataObject) -> None:
+    group = data.draw(groups(load=False, racks=False)).snapshot()
+    anybody = st.integers(NOBODY, len(group.members) - 1)
+    owner = data.draw(st.lists(anybody, min_size=group.size, max_size=group.size))
+    said: dict[str, dict[str, list[int]]] = {member: {} for member in group.members}
+    for row, member in enumerate(owner):
+        if member != NOBODY:
+            topic, partition = group.name_of(row)
+            said[group.members[member]].setdefault(topic, []).append(partition)
+    assignment = Assignment(group, np.array(owner, np.int32))
+    assert assignment.by_member() == said
+    assert {member: consumer.Assignment.decode(data) for member, data in encode(assignment).items()} == {
+        member: consumer.Assignment(partitions=partitions) for member, partitions in said.items()
+    }
+    assert encode(assignment) == {
+        member: consumer.Assignment(partitions=partitions).encode() for member, partitions in said.items()
+    }
+
+
+@given(groups(load=False, racks=False))
+@settings(deadline=None)
+def test_claims_are_those_on_partitions_that_exist(group: Group) -> None:
+    rows = group.snapshot()
+    claims = {
+        (topic, partition, member.id)
+        for member in group.members
+        for topic, partitions in member.owned.items()
+        for partition in partitions
+        if topic in rows.topics and 0 <= partition < group.partitions[topic]
+    }
+    found = [
+        (*rows.name_of(row), rows.members[member])
+        for row, member in zip(rows.claim_row, rows.claim_member, strict=True)
+    ]
+    assert len(found) == len(claims)
+    assert set(found) == claims
+    assert (np.diff(rows.claim_row * len(rows.members) + rows.claim_member) > 0).all()
