@@ -145,8 +145,10 @@ class Broker:
         answers, self._answers = self._answers, []
         return answers
 
-    def _new_log(self) -> PartitionLog:
-        return PartitionLog(_crc32c, max_batch_bytes=self.settings.max_batch_bytes)
+    def _new_log(self, max_batch_bytes: int | None) -> PartitionLog:
+        if max_batch_bytes is None:
+            max_batch_bytes = self.settings.max_batch_bytes
+        return PartitionLog(_crc32c, max_batch_bytes=max_batch_bytes)
 
 
 def _crc32c(data: memoryview) -> int:

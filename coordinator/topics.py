@@ -14,6 +14,8 @@ from loadwise.coordinator.replication import ReplicatedPartition
 from loadwise.protocol.error_codes import ErrorCode
 
 MAX_NAME_LENGTH = 249
+MAX_BATCH_CONFIG = "max.message.bytes"
+"""Name of the setting that says how large a record batch of a topic may be."""
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -25,7 +27,7 @@ class Topic:
     id: UUID
     partitions: list[ReplicatedPartition]
     configs: Mapping[str, str] = field(default_factory=dict)
-    """What its creator set; nothing here acts on it but ``DescribeConfigs``."""
+    """What its creator set; only max.message.bytes acts, the others are just told by ``DescribeConfigs``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,14 @@ def is_topic_name(name: str) -> bool:
     return name not in {".", ".."} and len(name) <= MAX_NAME_LENGTH and _NAME.fullmatch(name) is not None
 
 
+def config_refusal(configs: Mapping[str, str]) -> Refusal | None:
+    """What is wrong with a topic's settings; None if they can be. Only those that act here are looked at."""
+    limit = configs.get(MAX_BATCH_CONFIG)
+    if limit is None or (limit.isdecimal() and int(limit) < 2**31):
+        return None
+    return Refusal(ErrorCode.INVALID_CONFIG, f"{MAX_BATCH_CONFIG}={limit!r} is no number of bytes")
+
+
 def _metric_name(name: str) -> str:
     """Kafka's metrics write a dot as an underscore, so two topics must not differ in that alone."""
     return name.replace(".", "_")
@@ -53,7 +63,7 @@ class Topics:
         self,
         *,
         cluster: Cluster,
-        new_log: Callable[[], PartitionLog],
+        new_log: Callable[[int | None], PartitionLog],
         new_id: Callable[[], UUID],
         max_partitions: int = 100_000,
     ) -> None:
@@ -122,7 +132,8 @@ class Topics:
         if replicas is None:
             factor = replication_factor or self._cluster.default_replication_factor
             replicas = self._spread(partitions, factor)
-        topic = Topic(name, self._new_id(), [self._new_partition(each) for each in replicas], dict(configs or {}))
+        topic = Topic(name, self._new_id(), [], dict(configs or {}))
+        topic.partitions.extend(self._new_partition(topic, each) for each in replicas)
         self._by_name[name] = topic
         self._by_metric_name[_metric_name(name)] = name
         self._by_id[topic.id] = topic
@@ -143,7 +154,7 @@ class Topics:
         added = partitions - len(topic.partitions)
         if replicas is None:
             replicas = self._spread(added, len(topic.partitions[0].replicas))
-        topic.partitions.extend(self._new_partition(each) for each in replicas)
+        topic.partitions.extend(self._new_partition(topic, each) for each in replicas)
         self._partition_count += added
         self.version += 1
 
@@ -181,8 +192,10 @@ class Topics:
         self._next_leader += partitions
         return spread
 
-    def _new_partition(self, replicas: Sequence[int]) -> ReplicatedPartition:
-        return ReplicatedPartition(self._new_log(), tuple(replicas), leader=replicas[0])
+    def _new_partition(self, topic: Topic, replicas: Sequence[int]) -> ReplicatedPartition:
+        limit = topic.configs.get(MAX_BATCH_CONFIG)
+        log = self._new_log(None if limit is None else int(limit))
+        return ReplicatedPartition(log, tuple(replicas), leader=replicas[0])
 
     def _too_many(self, added: int) -> Refusal | None:
         if self._partition_count + added > self._max_partitions:

@@ -13,7 +13,7 @@ from kafka.protocol.admin import CreateTopicsRequest, CreateTopicsResponse
 
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.topics import Refusal
+from loadwise.coordinator.topics import Refusal, config_refusal
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
@@ -46,12 +46,14 @@ def _create(call: Call, broker: Broker, topic: Message) -> Message:
     if topic.assignments:
         by_number = {each.partition_index: each.broker_ids for each in topic.assignments}
         replicas = [by_number[number] for number in sorted(by_number)]
-    refusal = _layout_refusal(broker, topic, replicas) or broker.topics.refusal(topic.name, count)
+    configs = {config.name: config.value for config in topic.configs if config.value is not None}
+    refusal = (
+        _layout_refusal(broker, topic, replicas) or config_refusal(configs) or broker.topics.refusal(topic.name, count)
+    )
     if refusal is not None:
         return _result(topic.name, None, refusal)
     topic_id = None
     if not call.body.validate_only:
-        configs = {config.name: config.value for config in topic.configs if config.value is not None}
         made = broker.topics.create(topic.name, count, configs, replication_factor=factor, replicas=replicas)
         topic_id = made.id
     return _result(topic.name, topic_id, None, count, len(replicas[0]) if replicas else factor)

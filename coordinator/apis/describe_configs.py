@@ -25,6 +25,38 @@ _GROUP = 32
 _Result = DescribeConfigsResponse.DescribeConfigsResult
 
 
+class _Type(IntEnum):
+    """What a value is (``DescribeConfigsResponse.ConfigType``)."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    LONG = 5
+    LIST = 7
+
+
+_TYPES = {
+    "advertised.listeners": _Type.LIST,
+    "auto.create.topics.enable": _Type.BOOLEAN,
+    "cleanup.policy": _Type.LIST,
+    "default.replication.factor": _Type.INT,
+    "group.initial.rebalance.delay.ms": _Type.INT,
+    "group.max.session.timeout.ms": _Type.INT,
+    "group.max.size": _Type.INT,
+    "group.min.session.timeout.ms": _Type.INT,
+    "max.message.bytes": _Type.INT,
+    "message.max.bytes": _Type.INT,
+    "node.id": _Type.INT,
+    "num.partitions": _Type.INT,
+    "retention.bytes": _Type.LONG,
+    "retention.ms": _Type.LONG,
+}
+"""The settings that are no strings."""
+
+_DYNAMIC_OF_BROKERS = {"message.max.bytes"}
+"""Settings that Kafka's brokers can change while they run, which AlterConfigs would do if it were served."""
+
+
 class _Source(IntEnum):
     """Where a value comes from (``DescribeConfigsResponse.ConfigSource``)."""
 
@@ -64,7 +96,11 @@ def _describe(broker: Broker, resource: Message) -> Message:
         error_message=message,
         resource_type=resource.resource_type,
         resource_name=name,
-        configs=[_row(key, *config) for key, config in configs.items() if wanted is None or key in wanted],
+        configs=[
+            _row(key, *config, read_only=resource.resource_type == _BROKER and key not in _DYNAMIC_OF_BROKERS)
+            for key, config in configs.items()
+            if wanted is None or key in wanted
+        ],
     )
 
 
@@ -82,7 +118,9 @@ def _topic_defaults(broker: Broker) -> Mapping[str, str]:
 def _broker_settings(broker: Broker, node: Node | None) -> Mapping[str, str]:
     """What all brokers run with, and what one of them does; None stands for the defaults of all."""
     settings = broker.settings
-    its_own = {} if node is None else {"node.id": str(node.id)}
+    its_own = {}
+    if node is not None:
+        its_own = {"node.id": str(node.id), "advertised.listeners": f"PLAINTEXT://{node.host}:{node.port}"}
     if node is not None and node.rack is not None:
         its_own["broker.rack"] = node.rack
     return its_own | {
@@ -107,15 +145,15 @@ def _sourced(configs: Mapping[str, str], source: _Source) -> dict[str, tuple[str
     return {key: (value, source) for key, value in configs.items()}
 
 
-def _row(key: str, value: str, source: _Source) -> Message:
+def _row(key: str, value: str, source: _Source, *, read_only: bool) -> Message:
     return _Result.DescribeConfigsResourceResult(
         name=key,
         value=value,
-        read_only=True,  # AlterConfigs is not served
+        read_only=read_only,
         config_source=source,
         is_sensitive=False,
         synonyms=[],
-        config_type=2,  # STRING
+        config_type=_TYPES.get(key, _Type.STRING),
         documentation=None,
     )
 

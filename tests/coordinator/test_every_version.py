@@ -515,3 +515,22 @@ def test_no_request_that_the_schema_allows_breaks_its_handler(api: Api, data: st
                 encoded = bytes(encode_response(answer.response, 7))
                 if not (api.name == "ApiVersions" and answer.response.error_code):  # read as v0 by this client
                     api.response.decode(encoded[4:], version=answer.call.version, header=True)
+
+
+def test_a_topic_may_say_how_large_its_batches_can_be() -> None:
+    wire = Wire()
+    row = admin.CreateTopicsRequest.CreatableTopic
+
+    def create(name: str, limit: str) -> int:
+        configs = [row.CreatableTopicConfig(name="max.message.bytes", value=limit)]
+        topic = row(name=name, num_partitions=1, replication_factor=1, assignments=[], configs=configs)
+        request = admin.CreateTopicsRequest(version=7, topics=[topic], timeout_ms=1)
+        return int(only(wire.ask(request, 7).topics).error_code)
+
+    assert [create("a", "x"), create("b", "-1"), create("small", "100")] == [40, 40, 0]
+    small = wire.broker.topics.get("small")
+    assert small is not None
+    wire.broker.topics.grow(small, 2)
+    for partition in small.partitions:
+        assert partition.log.append(batch([b"x"])).error is ErrorCode.NONE
+        assert partition.log.append(batch([b"x" * 100])).error is ErrorCode.MESSAGE_TOO_LARGE
