@@ -36,6 +36,8 @@ class BrokerSettings:
     """Largest record batch that is accepted (message.max.bytes)."""
     max_partitions: int = 100_000
     """Most partitions of all topics together; Kafka has no such limit."""
+    max_kept_bytes: int = 1024 * 1024 * 1024
+    """Most bytes of records of all partitions together; Kafka deletes the oldest instead (log.retention.bytes)."""
     groups: GroupLimits = field(default_factory=GroupLimits)
     """What holds for all groups of the classic protocol."""
     consumer_groups: ConsumerGroupLimits = field(default_factory=ConsumerGroupLimits)

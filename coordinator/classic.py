@@ -82,6 +82,14 @@ class GroupLimits:
     """Shortest session timeout that a member may ask for (group.min.session.timeout.ms; Kafka: 6000)."""
     max_session_timeout_ms: int = 1_800_000
     """Longest session timeout that a member may ask for (group.max.session.timeout.ms)."""
+    max_groups: int = 10_000
+    """Most groups of either protocol, with members or without; Kafka has no such limit."""
+    max_members: int = 10_000
+    """Most members of all groups together; Kafka has no such limit."""
+    max_member_bytes: int = 256 * 1024 * 1024
+    """Most bytes of subscriptions and assignments of all members together; Kafka limits each group by its log."""
+    max_offset_bytes: int = 256 * 1024 * 1024
+    """Most bytes of committed offsets of all groups, each counted with its topic's name, its text and 100 bytes."""
     new_member_join_timeout_ms: int = 300_000
     """How long a new member's join may wait before the member is given up."""
 
@@ -156,6 +164,11 @@ class ClassicGroup:
         deadlines = [member.session_deadline_ms for member in self.members.values()]
         deadlines += (self._join_deadline_ms, self._sync_deadline_ms, *self._pending_joins.values())
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    @property
+    def expected(self) -> int:
+        """How many ids were given out whose clients have not come back with them yet (KIP-394)."""
+        return len(self._pending_joins)
 
     def record(self) -> GroupRecord:
         """The group as it is remembered; meaningful while it is empty, completing or stable."""

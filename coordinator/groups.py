@@ -48,6 +48,7 @@ from loadwise.coordinator.events import (
 from loadwise.coordinator.history import History
 from loadwise.coordinator.journal import Journal
 from loadwise.coordinator.offsets import CommittedOffset, Offsets, Partition
+from loadwise.coordinator.quota import quota_error
 from loadwise.coordinator.records import (
     ClassicTombstone,
     GroupRecord,
@@ -175,6 +176,9 @@ class Groups:
         is a group like any other here, as it was before groups had members.
         """
         group = self._groups.get(group_id)
+        is_one_too_many = group is None and len(self._groups) >= self.limits.max_groups
+        if is_one_too_many or self.offsets.size_with(offsets) > self.limits.max_offset_bytes:
+            return dict.fromkeys(offsets, ErrorCode.INVALID_COMMIT_OFFSET_SIZE)
         if group is None:
             if who.generation >= 0:
                 error = ErrorCode.GROUP_ID_NOT_FOUND if names_missing_groups else ErrorCode.ILLEGAL_GENERATION
@@ -274,6 +278,8 @@ class Groups:
             error = ErrorCode.NOT_COORDINATOR
         elif group_id not in self._groups and not isinstance(event, ConsumerHeartbeat):
             error = ErrorCode.GROUP_ID_NOT_FOUND if isinstance(event, Delete) else ErrorCode.UNKNOWN_MEMBER_ID
+        if error is ErrorCode.NONE:
+            error = quota_error(self._groups, self.limits, group_id, event)
         if error is ErrorCode.NONE or isinstance(event, Tick | ExpireSession | ForceRebalance):
             return None
         return Reply(event.token, _refused(event, error))

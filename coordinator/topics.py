@@ -76,6 +76,8 @@ class Topics:
         self._by_metric_name: dict[str, str] = {}
         self._partition_count = 0
         self._next_leader = 0
+        self.kept_bytes = 0
+        """Size of all record batches; whoever appends one counts it."""
         self.version = 0
         """Grows with every change, a leader's too, so that answers made of it can be kept until then."""
 
@@ -164,6 +166,7 @@ class Topics:
         del self._by_metric_name[_metric_name(topic.name)]
         del self._by_id[topic.id]
         self._partition_count -= len(topic.partitions)
+        self.kept_bytes -= sum(each.log.size_bytes for each in topic.partitions)
         self.version += 1
 
     def move_leader(self, name: str, number: int, to: int | None = None) -> ReplicatedPartition:

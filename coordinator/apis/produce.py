@@ -62,8 +62,13 @@ def handle(call: Call, broker: Broker) -> Message | NoAnswer | HangUp:
 
 
 def _append(broker: Broker, partition: ReplicatedPartition, records: bytes) -> Appended:
+    limit = broker.settings.max_kept_bytes
+    if broker.topics.kept_bytes + len(records) > limit:
+        message = f"the coordinator keeps at most {limit:,} bytes of records (max_kept_bytes); delete topics"
+        return Appended(ErrorCode.POLICY_VIOLATION, message=message)
     appended = partition.log.append(records)
     if appended.size_bytes:
+        broker.topics.kept_bytes += appended.size_bytes
         broker.fetches.grown(partition.log, appended.size_bytes)
     return appended
 

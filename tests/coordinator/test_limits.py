@@ -1,0 +1,179 @@
+"""Every limit of ``docs/limits.md``: its default stands there, and it holds. Those of connections are in
+``test_server.py``, ``test_hostile_input.py`` and ``test_http.py``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+import confluent_kafka.admin
+import pytest
+from kafka import KafkaAdminClient, KafkaProducer
+from kafka.errors import PolicyViolationError
+
+from loadwise.coordinator import BrokerSettings, Coordinator, GroupLimits
+from loadwise.coordinator.events import ConsumerHeartbeat, Join, Leave, Leaver, Protocol, Sync
+from loadwise.coordinator.groups import Committer, Groups
+from loadwise.coordinator.http import HttpLimits
+from loadwise.coordinator.offsets import CommittedOffset, Partition
+from loadwise.coordinator.server import ServerLimits
+from loadwise.protocol.error_codes import ErrorCode
+
+TABLE = Path(__file__).resolve().parent.parent.parent / "docs" / "limits.md"
+OWNERS: dict[str, Any] = {each.__name__: each() for each in (BrokerSettings, GroupLimits, HttpLimits, ServerLimits)}
+
+
+def test_the_table_has_every_limit_with_its_default() -> None:
+    rows = re.findall(r"^\| `(\w+)\.(\w+)` \| ([\d,]+) \|", TABLE.read_text(), re.MULTILINE)
+    told = {(owner, name): int(value.replace(",", "")) for owner, name, value in rows}
+    actual = {
+        (owner, name): getattr(limits, name)
+        for owner, limits in OWNERS.items()
+        for name in limits.__dataclass_fields__
+        if name.startswith("max_") and name != "max_session_timeout_ms"
+    }
+    actual["HttpLimits", "request_timeout_s"] = HttpLimits().request_timeout_s
+    assert told == actual
+
+
+class Asked:
+    """Groups within limits, and what they answer."""
+
+    def __init__(self, **limits: int) -> None:
+        self.groups = Groups(GroupLimits(**limits))
+        self.numbers: Iterator[int] = count(1)
+
+    def join(
+        self, group_id: str, member_id: str = "", metadata: bytes = b"", requires_member_id: bool = False
+    ) -> tuple[ErrorCode, str]:
+        number = next(self.numbers)
+        event = Join(
+            token=number,
+            member_id=member_id,
+            instance_id=None,
+            fresh_member_id=f"m{number}",
+            client_id="",
+            client_host="",
+            protocol_type="consumer",
+            protocols=[Protocol("range", metadata)],
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=10_000,
+            requires_member_id=requires_member_id,
+            can_skip_assignment=False,
+        )
+        replies = {reply.token: reply.body for reply in self.groups.handle(group_id, event, 0)}
+        body: Any = replies.get(number)
+        return (ErrorCode.NONE, "") if body is None else (body.error, body.member_id)
+
+    def consumer_join(self, group_id: str, member_id: str, topics: list[str]) -> ErrorCode:
+        event = ConsumerHeartbeat(
+            token=next(self.numbers),
+            member_id=member_id,
+            epoch=0,
+            rebalance_timeout_ms=10_000,
+            topics=topics,
+            owned={},
+        )
+        (reply,) = self.groups.handle(group_id, event, 0)
+        error: ErrorCode = reply.body.error
+        return error
+
+    def commit(self, group_id: str, metadata: str = "", number: int = 0) -> list[ErrorCode]:
+        offsets = {Partition("t", number): CommittedOffset(1, -1, metadata)}
+        return list(self.groups.commit(group_id, Committer(), offsets, names_missing_groups=True).values())
+
+
+def test_there_are_no_more_groups_than_allowed() -> None:
+    asked = Asked(max_groups=2)
+    assert asked.join("one")[0] is ErrorCode.NONE
+    assert asked.commit("two") == []
+    assert asked.join("three")[0] is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert asked.consumer_join("three", "m", ["t"]) is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert asked.commit("three") == [ErrorCode.INVALID_COMMIT_OFFSET_SIZE]
+    assert asked.commit("two") == [], "those that are there go on"
+    assert asked.groups.delete("two", 0) is ErrorCode.NONE
+    assert asked.join("three")[0] is ErrorCode.NONE
+
+
+def test_there_are_no_more_members_than_allowed_in_all_groups_together() -> None:
+    asked = Asked(max_members=2)
+    _, first = asked.join("one")
+    assert asked.consumer_join("two", "m", ["t"]) is ErrorCode.NONE
+    assert asked.join("one")[0] is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert asked.consumer_join("two", "n", ["t"]) is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert asked.consumer_join("two", "m", ["t"]) is ErrorCode.NONE, "who is there may join again"
+    assert asked.join("one", first)[0] is ErrorCode.NONE
+    asked.groups.handle("one", Leave(token=99, leavers=[Leaver(first, None)]), 0)
+    assert asked.join("one")[0] is ErrorCode.NONE
+
+
+def test_ids_that_were_given_out_count_as_members() -> None:
+    asked = Asked(max_members=1)
+    assert asked.join("one", requires_member_id=True)[0] is ErrorCode.MEMBER_ID_REQUIRED
+    assert asked.join("two", requires_member_id=True)[0] is ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_members_say_no_more_than_allowed() -> None:
+    asked = Asked(max_member_bytes=100)
+    _, first = asked.join("one", metadata=b"x" * 60)
+    assert asked.join("two", metadata=b"x" * 41)[0] is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert asked.consumer_join("two", "m", ["t" * 41]) is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert asked.join("two", metadata=b"x" * 40)[0] is ErrorCode.NONE
+    sync = Sync(
+        token=99,
+        member_id=first,
+        instance_id=None,
+        generation=1,
+        protocol_type=None,
+        protocol_name=None,
+        assignments=[(first, b"x")],
+    )
+    (reply,) = asked.groups.handle("one", sync, 0)
+    assert reply.body.error is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_committed_offsets_take_no_more_than_allowed() -> None:
+    asked = Asked(max_offset_bytes=350)
+    assert asked.commit("one", "x" * 99) == []
+    assert asked.commit("one", "x" * 49) == [], "in place of the one before"
+    assert asked.commit("one", "x" * 100, number=1) == [ErrorCode.INVALID_COMMIT_OFFSET_SIZE]
+    assert asked.commit("one", "", number=1) == []
+    asked.groups.forget_topic("t")
+    assert asked.commit("one", "x" * 249) == []
+    assert asked.commit("two") == [ErrorCode.INVALID_COMMIT_OFFSET_SIZE]
+    assert asked.groups.delete("one", 0) is ErrorCode.NONE
+    assert asked.commit("two") == []
+
+
+def test_no_more_records_are_kept_than_allowed_and_deleting_a_topic_makes_room() -> None:
+    settings = BrokerSettings(max_kept_bytes=2000)
+    with Coordinator({"full": 1, "other": 1}, settings=settings).in_thread() as coordinator:
+        address = coordinator.bootstrap_servers
+        with KafkaProducer(bootstrap_servers=address) as producer:
+            producer.send("full", b"x" * 1500).get(60)
+            with pytest.raises(PolicyViolationError):
+                producer.send("other", b"x" * 1000).get(60)
+        with KafkaAdminClient(bootstrap_servers=address) as admin:
+            admin.delete_topics(["full"])
+        with KafkaProducer(bootstrap_servers=address) as producer:  # the first one gave up for good
+            producer.send("other", b"x" * 1000).get(60)
+
+
+def test_a_client_is_told_that_there_are_too_many_partitions_or_that_a_batch_is_too_large() -> None:
+    settings = BrokerSettings(max_partitions=3, max_batch_bytes=1000)
+    with Coordinator({"t": 2}, settings=settings).in_thread() as coordinator:
+        config = {"bootstrap.servers": coordinator.bootstrap_servers}
+        admin = confluent_kafka.admin.AdminClient(config)
+        (made,) = admin.create_topics([confluent_kafka.admin.NewTopic("more", 2)]).values()
+        with pytest.raises(confluent_kafka.KafkaException) as refused:
+            made.result(60)
+        assert refused.value.args[0].code() == confluent_kafka.KafkaError.POLICY_VIOLATION
+        failures: list[Any] = []
+        producer = confluent_kafka.Producer(config)
+        producer.produce("t", b"x" * 2000, on_delivery=lambda failure, _: failures.append(failure.code()))
+        producer.flush(60)
+        assert failures == [confluent_kafka.KafkaError.MSG_SIZE_TOO_LARGE]
