@@ -66,7 +66,7 @@ class Broker:
             new_id=new_uuid,
             max_partitions=self.settings.max_partitions,
         )
-        self.groups = Groups(self.settings.groups, self.settings.consumer_groups, self.topics)
+        self.groups = Groups(self.settings.groups, self.settings.consumer_groups, self.topics, self.topics)
         self.fetches = ParkedFetches()
         self.producer_ids = count(1000)
         self.encoded: dict[Any, EncodedBody] = {}

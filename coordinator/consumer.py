@@ -40,15 +40,16 @@ from loadwise.coordinator.effects import (
 from loadwise.coordinator.errors import BadRegexError
 from loadwise.coordinator.events import (
     NO_MEMBER_ID,
+    ConsumerEvent,
     ConsumerHeartbeat,
     Delete,
-    Event,
     ExpireSession,
     ForceRebalance,
     Heartbeat,
     Join,
     Leave,
     Leaver,
+    LoadsRead,
     Sync,
     Tick,
     Token,
@@ -173,7 +174,7 @@ class ConsumerGroup:
 
     # ---- what changes it ----
 
-    def handle(self, event: Event, now_ms: int) -> list[Effect]:
+    def handle(self, event: ConsumerEvent, now_ms: int) -> list[Effect]:
         """Let an event take effect, then whatever is due at ``now_ms``; time never runs backwards.
 
         A heartbeat costs O(1) while its member has what it should have, O(its partitions) while it moves, and
@@ -201,11 +202,14 @@ class ConsumerGroup:
             case ForceRebalance():
                 if self.kept.members:
                     rebalancer.refresh("it was asked for")
+            case LoadsRead():
+                rebalancer.take_loads(event.loads)
             case Tick():
                 pass
             case _:
                 assert_never(event)
         rebalancer.expire()
+        rebalancer.watch_loads()
         if not rebalancer.is_downgraded and (self.state is not before or self.kept.epoch != epoch):
             self._note(before, epoch)
         return rebalancer.take_effects()

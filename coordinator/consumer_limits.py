@@ -45,5 +45,11 @@ class ConsumerGroupLimits:
     assignors: Sequence[str] = tuple(SERVER_ASSIGNORS)
     """Names of the assignors that members may ask for; the first is for groups that ask for none
     (group.consumer.assignors; Kafka: uniform, range)."""
+    load_interval_ms: int = 5000
+    """How often the load of its partitions is looked at, if its assignor goes by load. Ours, like the next two."""
+    load_threshold: float = 0.2
+    """How far the highest load of a member may be above the mean, as a part of it, before new targets are made."""
+    drain_horizon_ms: int = 60_000
+    """In what time a group should catch up: a partition's load is its rate, and its lag over this time."""
     migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     """Whether groups with members change their protocol (group.consumer.migration.policy)."""

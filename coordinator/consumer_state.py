@@ -85,6 +85,11 @@ class ConsumerState:
         resolved = self.regexes.get(subscription.regex, frozenset())
         return subscription.topics | resolved if subscription.topics else resolved
 
+    def topics(self) -> set[str]:
+        """Names of all topics that members subscribe to."""
+        names: set[str] = set()
+        return names.union(*self._topics, *(self.regexes.get(regex, ()) for regex in self._regexes))
+
     def subscribed_regexes(self) -> Iterable[str]:
         """The regular expressions that members subscribe with."""
         return self._regexes
@@ -117,9 +122,7 @@ class ConsumerState:
 
     def fingerprint(self, topics: TopicView) -> int:
         """A number that changes with the topics subscribed to, their ids and their numbers of partitions."""
-        names: set[str] = set()
-        names = names.union(*self._topics, *(self.regexes.get(regex, ()) for regex in self._regexes))
-        known = sorted(((topic.name, topic) for topic in map(topics.get, names) if topic is not None), key=_name)
+        known = sorted(((topic.name, topic) for topic in map(topics.get, self.topics()) if topic), key=_name)
         if not known:
             return 0
         digest = hashlib.blake2b(digest_size=8)

@@ -5,7 +5,7 @@ A reply that stands behind an append must not be sent before the record is kept.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -141,4 +141,12 @@ class Downgrade:
     """Whether its members have to join again."""
 
 
-Effect: TypeAlias = Reply | Append | Transition | Downgrade
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadLoads:
+    """The group wants to know the load of its partitions: a `LoadsRead` is to follow."""
+
+    topics: Collection[str]
+    """Names of the topics that its members subscribe to."""
+
+
+Effect: TypeAlias = Reply | Append | Transition | Downgrade | ReadLoads

@@ -143,8 +143,19 @@ class ConsumerHeartbeat:
     client_host: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadsRead:
+    """The load of a consumer group's partitions was read."""
+
+    loads: Mapping[str, Sequence[float | None]]
+    """Topic name to one load a partition in records/s, None where unknown."""
+
+
 ClassicEvent: TypeAlias = Join | Sync | Heartbeat | Leave | Delete | Tick | ExpireSession | ForceRebalance
 """What can happen to a classic group."""
 
 Event: TypeAlias = ClassicEvent | ConsumerHeartbeat
-"""What can happen to any group."""
+"""What clients, tests and time can do to any group."""
+
+ConsumerEvent: TypeAlias = Event | LoadsRead
+"""What can happen to a consumer group."""

@@ -26,6 +26,7 @@ from loadwise.coordinator.effects import (
     JoinReply,
     LeaveReply,
     Left,
+    ReadLoads,
     Reply,
     ReplyBody,
     SyncReply,
@@ -42,11 +43,13 @@ from loadwise.coordinator.events import (
     Heartbeat,
     Join,
     Leave,
+    LoadsRead,
     Sync,
     Tick,
 )
 from loadwise.coordinator.history import History
 from loadwise.coordinator.journal import Journal
+from loadwise.coordinator.loads import LoadMeter, LogView
 from loadwise.coordinator.offsets import CommittedOffset, Offsets, Partition
 from loadwise.coordinator.quota import quota_error
 from loadwise.coordinator.records import (
@@ -57,6 +60,7 @@ from loadwise.coordinator.records import (
     OffsetTombstone,
     Record,
 )
+from loadwise.coordinator.server_assignors import SERVER_ASSIGNORS
 from loadwise.coordinator.topic_view import NO_TOPICS, TopicView
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -81,6 +85,7 @@ class Groups:
         limits: GroupLimits | None = None,
         consumer_limits: ConsumerGroupLimits | None = None,
         topics: TopicView = NO_TOPICS,
+        logs: LogView | None = None,
     ) -> None:
         self.limits = limits or GroupLimits()
         self.consumer_limits = consumer_limits or ConsumerGroupLimits()
@@ -90,6 +95,8 @@ class Groups:
         """The records that were appended; replaying them rebuilds this object."""
         self.history = History()
         """How groups came to be what they are; not kept by the journal."""
+        horizon_ms = self.consumer_limits.drain_horizon_ms
+        self._loads = None if logs is None else LoadMeter(topics, logs, self.offsets, horizon_ms=horizon_ms)
         self._groups: dict[str, Group] = {}
         self._deadlines: Deadlines[str] = Deadlines()
 
@@ -288,7 +295,7 @@ class Groups:
         self, group_id: str, group: Group | None, event: ConsumerHeartbeat, now_ms: int
     ) -> list[Reply]:
         if isinstance(group, ConsumerGroup):
-            return self._carry_out(group, group.handle(event, now_ms), now_ms)
+            return self._carry_out(group, self._beat(group, event, now_ms), now_ms)
         if event.epoch != 0:
             missing = f"there is no group {group_id!r}" if group is None else f"group {group_id!r} is a classic group"
             return [Reply(event.token, _no_consumer_group(missing))]
@@ -303,13 +310,21 @@ class Groups:
                 return [Reply(event.token, _no_consumer_group(str(problem)))]
             before += map(Append, records)
         fresh = self._consumer_group(group_id, records, now_ms)
-        effects = fresh.handle(event, now_ms)
+        effects = self._beat(fresh, event, now_ms)
         if any(isinstance(effect, Append) for effect in effects):
             if group is not None:
                 before += group.unload(ErrorCode.REBALANCE_IN_PROGRESS)
             self._groups[group_id] = fresh
             effects = [*before, *effects]
         return self._carry_out(fresh, effects, now_ms)
+
+    def _beat(self, group: ConsumerGroup, event: ConsumerHeartbeat, now_ms: int) -> list[Effect]:
+        """A heartbeat; before that of a member that comes, what there is to do in the topics, so that it can count."""
+        asked = SERVER_ASSIGNORS[event.assignor] if event.assignor else group.assignor
+        if event.epoch == 0 and asked.uses_load and self._loads is not None:
+            names = group.kept.topics().union(event.topics or ())
+            group.handle(LoadsRead(loads=self._loads.read(group.group_id, names, now_ms)), now_ms)
+        return group.handle(event, now_ms)
 
     def _consumer_group(self, group_id: str, records: Iterable[ConsumerRecord], now_ms: int) -> ConsumerGroup:
         limits, most = self.consumer_limits, self.limits.max_size
@@ -350,6 +365,10 @@ class Groups:
             elif isinstance(effect, Downgrade):
                 assert isinstance(group, ConsumerGroup)
                 replies += self._downgrade(group, effect, now_ms)
+            elif isinstance(effect, ReadLoads):
+                assert isinstance(group, ConsumerGroup)
+                loads = {} if self._loads is None else self._loads.read(group.group_id, effect.topics, now_ms)
+                replies += self._carry_out(group, group.handle(LoadsRead(loads=loads), now_ms), now_ms)
             else:
                 replies.append(effect)
         now_there = self._groups.get(group.group_id)
@@ -366,6 +385,8 @@ class Groups:
             self._groups.pop(record.group_id, None)
             self._deadlines.set(record.group_id, None)
             self.offsets.forget(record.group_id)
+            if self._loads is not None:
+                self._loads.forget(record.group_id)
             return
         self.offsets.apply(record)
         if record.group_id not in self._groups:

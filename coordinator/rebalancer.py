@@ -5,7 +5,7 @@ The verbs of `loadwise.coordinator.consumer` and `loadwise.coordinator.consumer_
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from uuid import UUID
@@ -19,12 +19,13 @@ from loadwise.coordinator.consumer_records import (
     MemberState,
     MemberSubscription,
     MemberTarget,
+    Partitions,
     ResolvedRegex,
     TargetEpoch,
 )
 from loadwise.coordinator.consumer_state import ConsumerState
 from loadwise.coordinator.deadlines import Deadlines
-from loadwise.coordinator.effects import Append, Downgrade, Effect
+from loadwise.coordinator.effects import Append, Downgrade, Effect, ReadLoads
 from loadwise.coordinator.reconciliation import Reconciliation
 from loadwise.coordinator.server_assignors import SERVER_ASSIGNORS, ServerAssignor
 from loadwise.coordinator.topic_regex import matching
@@ -37,6 +38,8 @@ class Timer(Enum):
     SESSION = "sent no heartbeat within its session timeout"
     REBALANCE = "did not give its partitions up within its rebalance timeout"
     JOIN = "did not join again within its rebalance timeout"
+    LOADS = ""
+    """Not a member's: the load of partitions is to be looked at again."""
     SYNC = "did not sync within its rebalance timeout"
 
 
@@ -116,16 +119,28 @@ class Rebalancer:
             return
         from loadwise.coordinator.target import snapshot, targets  # noqa: PLC0415  (numpy, for those who need it)
 
-        rows = [
-            (member, kept.wanted(member.subscription), kept.target(member.member_id))
-            for member in kept.members.values()
-        ]
-        group = snapshot(rows, self.topics, self.assignor, self._loads)
+        group = snapshot(self._rows(), self.topics, self.assignor, self._loads)
         for member_id, partitions in targets(group, self.topics, self.assignor).items():
             if partitions != kept.target(member_id):
                 self.write(MemberTarget(group_id=self._group_id, member_id=member_id, partitions=partitions))
         self.write(TargetEpoch(group_id=self._group_id, epoch=kept.epoch))
         self._assigned_at_ms = self.now_ms
+
+    def take_loads(self, loads: Loads) -> None:
+        """Know the load of partitions, and bump the group epoch if members have got too uneven a share of it."""
+        self._loads = loads
+        kept = self.kept
+        if not self.assignor.uses_load or not kept.members or kept.target_epoch < kept.epoch:
+            return
+        from loadwise.coordinator.target import is_uneven, snapshot  # noqa: PLC0415  (as above)
+
+        group = snapshot(self._rows(), self.topics, self.assignor, loads)
+        if is_uneven(group, self.limits.load_threshold, self.assignor):
+            self.refresh("load has got uneven")
+
+    def _rows(self) -> Iterator[tuple[ConsumerMember, frozenset[str], Partitions]]:
+        for member in self.kept.members.values():
+            yield member, self.kept.wanted(member.subscription), self.kept.target(member.member_id)
 
     def reconcile(
         self, member: ConsumerMember, owned: Mapping[UUID, Sequence[int]] | None, *, subscription_changed: bool
@@ -194,8 +209,18 @@ class Rebalancer:
     def expire(self) -> None:
         """Take out the members whose time is over."""
         for timer, member_id in self.deadlines.due(self.now_ms):
-            if member_id in self.kept.members and not self.is_downgraded:
+            if timer is Timer.LOADS:
+                self.effects.append(ReadLoads(topics=self.kept.topics()))
+            elif member_id in self.kept.members and not self.is_downgraded:
                 self.remove([member_id], f"{member_id} {timer.value}")
+
+    def watch_loads(self) -> None:
+        """Look at the load of partitions again and again while the assignor goes by it."""
+        key = (Timer.LOADS, "")
+        if not (self.kept.members and self.assignor.uses_load):
+            self.deadlines.set(key, None)
+        elif not self.deadlines.has(key):
+            self.deadlines.set(key, self.now_ms + self.limits.load_interval_ms)
 
     def set_timer(self, timer: Timer, member_id: str, after_ms: int | None) -> None:
         """Set or move a deadline of a member, or clear it."""

@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from loadwise.assignor.algorithms import algorithm
-from loadwise.assignor.model import GroupSnapshot, Member
+from loadwise.assignor.model import Floats, GroupSnapshot, Member, Owners
 from loadwise.coordinator.consumer_member import ConsumerMember
 from loadwise.coordinator.consumer_records import Partitions
 from loadwise.coordinator.server_assignors import ServerAssignor
 from loadwise.coordinator.topic_view import Loads, TopicView
+
+_WORTH = 0.05
+"""By what part the highest load has to come down for new targets to be worth it."""
 
 
 def snapshot(
@@ -51,6 +56,22 @@ def snapshot(
             )
         )
     return GroupSnapshot.of(rows, partitions, load=loads if assignor.uses_load else None, load_unit="records/s")
+
+
+def is_uneven(group: GroupSnapshot, threshold: float, assignor: ServerAssignor) -> bool:
+    """Whether a member's load is above the mean by more than ``threshold``, and the assignor knows better by a part."""
+    if group.load is None or not len(group.members):
+        return False
+    weight = np.nan_to_num(group.load)
+    highest, mean = _highest(weight, group.owner), weight.sum() / len(group.members)
+    if not mean > 0 or highest <= (1 + threshold) * mean:
+        return False
+    return _highest(weight, algorithm(assignor.algorithm).assign(group).owner) < highest * (1 - _WORTH)
+
+
+def _highest(weight: Floats, owner: Owners) -> float:
+    owned = owner >= 0
+    return float(np.bincount(owner[owned], weight[owned], 1).max())
 
 
 def targets(group: GroupSnapshot, topics: TopicView, assignor: ServerAssignor) -> dict[str, Partitions]:

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, ConsumerGroupState, ConsumerGroupType, Kaf
 from confluent_kafka.admin import AdminClient, NewPartitions
 from kafka import KafkaConsumer
 from polled import polled
-from topics import WAIT_S
+from topics import WAIT_S, fill
 
 from loadwise.coordinator import BrokerSettings, ConsumerGroupLimits, Coordinator, ThreadedCoordinator
 
@@ -63,19 +63,15 @@ def produce(coordinator: ThreadedCoordinator, topic: str, count: int, partition:
     assert producer.flush(WAIT_S) == 0
 
 
-def until(members: Sequence[Consumer], reached: Callable[[], bool]) -> list[int]:
-    """Poll all members until it is so; answers with the records that came meanwhile."""
+def until(members: Sequence[Consumer], reached: Callable[[], bool]) -> None:
+    """Poll all members until it is so."""
     deadline = time.monotonic() + WAIT_S
-    values = []
     while not reached():
         assert time.monotonic() < deadline, [member.assignment() for member in members]
         time.sleep(0 if members else 0.02)  # between two looks
         for member in members:
             message = member.poll(0.02)
-            if message is not None:
-                assert message.error() is None
-                values.append(int(message.value()))
-    return values
+            assert message is None or message.error() is None
 
 
 def counts(members: Sequence[Consumer]) -> list[int]:
@@ -274,3 +270,39 @@ def test_kafka_python_is_in_one_group_with_consumers_of_the_new_protocol(
         }
         new.close()
         until([], lambda: len(old.assignment()) == 4)
+
+
+def max_over_mean(members: Sequence[Consumer], loads: Sequence[int]) -> float:
+    """Load of the member that has most, over the mean."""
+    each = [sum(loads[partition.partition] for partition in member.assignment()) for member in members]
+    return max(each) * len(each) / sum(each)
+
+
+def test_weighted_evens_out_a_skewed_topic(
+    stack: ExitStack, coordinator: ThreadedCoordinator, topic_name: str, group_id: str
+) -> None:
+    loads = [900, 100, 100, 100, 100, 100, 100, 300]
+    coordinator.create_topic(topic_name, len(loads))
+    fill(coordinator.bootstrap_servers, topic_name, loads)
+    even = [consumer(stack, coordinator, f"{group_id}-uniform", [topic_name]) for _ in range(2)]
+    until(even, lambda: counts(even) == [4, 4])
+    members = [consumer(stack, coordinator, group_id, [topic_name], group_remote_assignor="weighted") for _ in range(2)]
+    until(members, lambda: sum(counts(members)) == len(loads) and all(counts(members)))
+    until(members, lambda: max_over_mean(members, loads) <= 1.05)
+    assert max_over_mean(even, loads) > 1.1
+
+
+def test_skew_that_comes_later_is_evened_out_too(stack: ExitStack, topic_name: str, group_id: str) -> None:
+    limits = ConsumerGroupLimits(heartbeat_interval_ms=50, load_interval_ms=500)
+    with Coordinator({topic_name: 4}, settings=BrokerSettings(consumer_groups=limits)).in_thread() as coordinator:
+        fill(coordinator.bootstrap_servers, topic_name, [100] * 4)
+        members = [
+            consumer(stack, coordinator, group_id, [topic_name], group_remote_assignor="weighted") for _ in range(2)
+        ]
+        until(members, lambda: counts(members) == [2, 2])
+        heavy = {partition.partition for partition in members[0].assignment()}
+        loads = [1000 if number in heavy else 0 for number in range(4)]
+        assert max_over_mean(members, loads) == 2.0
+        fill(coordinator.bootstrap_servers, topic_name, loads)
+        until(members, lambda: sum(counts(members)) == 4 and max_over_mean(members, loads) == 1.0)
+        stack.close()
