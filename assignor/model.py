@@ -89,6 +89,12 @@ def utf16_order(text: str) -> bytes:
     return text.encode("utf-16-be", "surrogatepass")
 
 
+def java_sorted(texts: Iterable[str]) -> list[str]:
+    """Strings in Java's order; see `utf16_order`."""
+    known = list(texts)
+    return sorted(known, key=None if all(map(str.isascii, known)) else utf16_order)
+
+
 def stable_order(numbers: NDArray[np.integer[Any]], limit: int) -> Ints:
     """The order that sorts numbers below ``limit``, or one larger value, equal ones as they come.
 
@@ -171,8 +177,11 @@ class GroupSnapshot:
         subscription, subscribed = _subscriptions(lists, list_of, number)
         generation = np.array([member.generation for member in ordered], np.int64)
         claim_row, claim_member = _claims(ordered, number, topic_start)
-        claim_topic = np.searchsorted(topic_start, claim_row, side="right") - 1
-        live = subscribed[subscription[claim_member], claim_topic]
+        owner = np.full(int(topic_start[-1]), NOBODY, np.int32)
+        if len(claim_row):
+            claim_topic = np.searchsorted(topic_start, claim_row, side="right") - 1
+            live = subscribed[subscription[claim_member], claim_topic]
+            _give_to_the_rightful(owner, claim_row, claim_member, generation, live)
         rack_names, member_rack, partition_racks = _racks(ordered, topics, topic_start, racks)
         return cls(
             members=tuple(member.id for member in ordered),
@@ -184,7 +193,7 @@ class GroupSnapshot:
             generation=generation,
             claim_row=claim_row,
             claim_member=claim_member,
-            owner=_rightful(claim_row, claim_member, generation, live, int(topic_start[-1])),
+            owner=owner,
             capacity=_capacities(ordered),
             load=None if load is None else _loads(load, topics, topic_start),
             load_unit=load_unit,
@@ -291,7 +300,7 @@ class Assignment:
             topic=topic[start],
             start=start,
             length=np.diff(edges),
-            partition=group.partition_of[rows],
+            partition=(rows - group.topic_start[topic]).astype(np.int32),
         )
 
     def by_member(self) -> dict[str, dict[str, list[int]]]:
@@ -301,13 +310,13 @@ class Assignment:
             return {member: {} for member in self.group.members}
         names = np.array(self.group.topics, object)[cells.topic].tolist()
         numbers = np.arange(cells.partition.max() + 1).astype(object)[cells.partition]
-        lengths: list[int] = np.unique(cells.length).tolist()
+        shortest, longest = int(cells.length.min()), int(cells.length.max())
         with collector_paused():
-            if len(lengths) == 1:
-                lists: list[list[int]] = numbers.reshape(-1, lengths[0]).tolist()
+            if shortest == longest:
+                lists: list[list[int]] = numbers.reshape(-1, longest).tolist()
             else:
                 by_length = np.empty(len(cells.start), object)
-                for length in lengths:  # lists of one length are made by one call
+                for length in np.unique(cells.length).tolist():  # lists of one length are made by one call
                     alike = cells.length == length
                     rows = cells.start[alike, np.newaxis] + np.arange(length)
                     by_length[alike] = np.fromiter(numbers[rows].tolist(), object)
@@ -363,7 +372,7 @@ def _lists(members: Sequence[Member]) -> tuple[list[tuple[str, ...]], list[int]]
 
 def _known_topics(lists: Iterable[Sequence[str]], partitions: Mapping[str, int]) -> tuple[str, ...]:
     wanted = set[str]().union(*lists)
-    known = sorted((topic for topic in wanted if partitions.get(topic) is not None), key=utf16_order)
+    known = java_sorted(topic for topic in wanted if partitions.get(topic) is not None)
     for topic in known:
         if partitions[topic] < 0:
             raise BadGroupError(f"topic {topic!r} has {partitions[topic]} partitions; the number must be 0 or more")
@@ -413,12 +422,11 @@ def _claims(members: Sequence[Member], number: Mapping[str, int], topic_start: I
     return pairs // len(members), (pairs % len(members)).astype(np.int32)
 
 
-def _rightful(row: Ints, member: Owners, generation: Ints, live: Bools, size: int) -> Owners:
-    """The only claimant at the highest generation at which a partition is claimed, where that claim is live."""
-    owner = np.full(size, NOBODY, np.int32)
+def _give_to_the_rightful(owner: Owners, row: Ints, member: Owners, generation: Ints, live: Bools) -> None:
+    """To the only claimant at the highest generation at which a partition is claimed, where that claim is live."""
     rival = row[1:] == row[:-1]  # claims come sorted by row
     if rival.any():
-        best = np.full(size, np.iinfo(np.int64).min)
+        best = np.full(len(owner), np.iinfo(np.int64).min)
         np.maximum.at(best, row, generation[member])
         wins = generation[member] == best[row]
         row, member, live = row[wins], member[wins], live[wins]
@@ -426,7 +434,6 @@ def _rightful(row: Ints, member: Owners, generation: Ints, live: Bools, size: in
     owner[row] = member
     owner[row[1:][rival]] = NOBODY
     owner[row[~live]] = NOBODY
-    return owner
 
 
 def _capacities(members: Sequence[Member]) -> Floats:
@@ -466,7 +473,7 @@ def _racks(
     named = {topic: racks[topic] for topic in topics if topic in racks} if racks else {}
     names = {member.rack for member in members if member.rack}  # Java takes an empty name for none, too
     names.update(rack for replicas in named.values() for partition in replicas for rack in partition)
-    ordered = tuple(sorted(names, key=utf16_order))
+    ordered = tuple(java_sorted(names))
     number = {rack: index for index, rack in enumerate(ordered)}
     member_rack = np.array([number[m.rack] if m.rack else -1 for m in members], np.int32)
     if not named:

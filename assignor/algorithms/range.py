@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadwise.assignor.algorithms.range_racks import assign_by_rack
-from loadwise.assignor.model import Assignment, GroupSnapshot, Ints, Owners
+from loadwise.assignor.model import Assignment, GroupSnapshot, Owners
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,27 +28,23 @@ class Range:
         return "range"
 
     def assign(self, group: GroupSnapshot) -> Assignment:
-        """Answer as Java does; O(P + T M), and O(P M) for topics to which racks matter."""
+        """Answer as Java does; O(P + K M) for K classes of topics, and O(P M) for topics to which racks matter."""
         if not group.size:
             return Assignment(group, np.empty(0, np.int32))
-        width = group.subscribers_of_class.sum(axis=1)[group.class_of_topic]
-        share, extra = np.divmod(np.diff(group.topic_start), width)
-        owner = _ranges(group, share, extra)
+        owner = _ranges(group)
         assign_by_rack(group, owner)
         return Assignment(group, owner)
 
 
-def _ranges(group: GroupSnapshot, share: Ints, extra: Ints) -> Owners:
-    eligible = group.subscribers_of_class
+def _ranges(group: GroupSnapshot) -> Owners:
+    eligible, class_of = group.subscribers_of_class, group.class_of_topic
     members = np.nonzero(eligible)[1].astype(np.int32)  # all classes' subscribers, one list after the other
     width = eligible.sum(axis=1)
-    first = np.cumsum(width) - width
-    topic, partition = group.topic_of, group.partition_of
-    longer = (extra * (share + 1))[topic]  # partitions below this go to members that get one more
-    place = np.where(
-        partition < longer,
-        partition // (share + 1)[topic],
-        extra[topic] + (partition - longer) // np.maximum(share, 1)[topic],
-    )
-    owner: Owners = members[first[group.class_of] + place]
-    return owner
+    first = (np.cumsum(width) - width)[class_of]
+    size = np.diff(group.topic_start)
+    share, extra = np.divmod(size, width[class_of])
+    # One entry for each member that gets some of a topic: those are at most as many as its partitions.
+    readers = np.minimum(size, width[class_of])
+    place = np.arange(readers.sum()) - np.repeat(np.cumsum(readers) - readers, readers)
+    count = np.repeat(share, readers) + (place < np.repeat(extra, readers))
+    return np.repeat(members[np.repeat(first, readers) + place], count)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.speed import java, table
 from benchmarks.speed.cases import PHASES, SIZES
-from benchmarks.speed.measure import AIOKAFKA, KAFKA_PYTHON, Cell, Plan, measure
+from benchmarks.speed.measure import AIOKAFKA, KAFKA_PYTHON, MEASURES, Cell, Plan, measure
 from loadwise.assignor.strategy import STRATEGIES
 
 _MODULES = {KAFKA_PYTHON: "kafka", AIOKAFKA: "aiokafka"}
@@ -25,6 +25,7 @@ def main() -> None:
         sizes=[size for size in SIZES if size.partitions in arguments.sizes],
         strategies=arguments.strategies,
         phases=arguments.phases,
+        measures=[name for name in MEASURES if name == "names" or name in arguments.measures],
         seconds=arguments.seconds,
         rounds=arguments.rounds,
         java=_java(arguments),
@@ -35,6 +36,9 @@ def main() -> None:
     rows: dict[str, list[list[str]]] = {}
     for number, case in enumerate(measure(plan, _progress)):
         cells += case
+        if arguments.json:
+            with arguments.json.open("a") as lines:
+                lines.writelines(json.dumps(asdict(cell)) + "\n" for cell in case)
         rows.setdefault(case[0].size.name, []).append(table.row(case))
         if (number + 1) % (len(plan.strategies) * len(plan.phases)) == 0:
             print(f"\n{case[0].size.name} (partitions x members); load average {_load()}; times in ms, memory in MB\n")
@@ -48,9 +52,6 @@ def main() -> None:
         steps = [f"{measure} {size}" for measure in ("e", "bare e") for size in sizes[1:]]
         print("\nGrowth: our time in ms, and exponents e between one size and the next: time ~ partitions^e\n")
         print("\n".join(table.markdown(["strategy, phase", *sizes, *steps], table.growth(cells))))
-    if arguments.json:
-        lines = (json.dumps(asdict(cell)) for cell in cells)
-        arguments.json.write_text("\n".join(lines) + "\n")
 
 
 def _arguments() -> argparse.Namespace:
@@ -67,12 +68,13 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--strategies", type=words, default=[*STRATEGIES], help=", ".join(STRATEGIES))
     parser.add_argument("--phases", type=words, default=[*PHASES], help=", ".join(PHASES))
+    parser.add_argument("--measures", type=words, default=[*MEASURES], help=", ".join(MEASURES))
     parser.add_argument("--seconds", type=float, default=1.0, help="time for each measure of each case (default: 1)")
     parser.add_argument("--rounds", type=int, default=3, help="turns that the assignors take (default: 3)")
     parser.add_argument("--heap", default="4g", help="the heap that Java gets (default: 4g)")
     parser.add_argument("--no-java", action="store_true", help="leave Kafka's own assignors out")
     parser.add_argument("--no-python", action="store_true", help="leave kafka-python's and aiokafka's out")
-    parser.add_argument("--json", type=Path, help="write every measurement to this file, an object a line")
+    parser.add_argument("--json", type=Path, help="append every measurement to this file, an object a line")
     return parser.parse_args()
 
 

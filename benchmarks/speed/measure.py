@@ -21,7 +21,8 @@ LIMIT_S = 60.0
 
 TOO_SLOW = f"> {LIMIT_S:.0f} s"
 
-_MEASURES = {OURS: ("names", "bare", "wire"), JAVA: ("names", "wire")}
+MEASURES = ("names", "bare", "wire")
+_HAS = {OURS: MEASURES, JAVA: ("names", "wire")}
 _WARM_UP = {JAVA: 4.0, SERVER: 4.0}
 """How much longer than the others Java is warmed up, for its compiler's sake."""
 _MOST_CALLS = 300
@@ -52,6 +53,8 @@ class Plan:
     sizes: Sequence[Size]
     strategies: Sequence[str]
     phases: Sequence[str]
+    measures: Sequence[str]
+    """Of `MEASURES`; ``names`` is always among them."""
     seconds: float
     """Time for each measure of each case, about, and for its warming up (Java's: four times that)."""
     rounds: int
@@ -98,8 +101,8 @@ def _commands(plan: Plan, strategy: str) -> dict[str, list[str]]:
 
 def _race(entrants: Sequence[_Entrant], plan: Plan) -> None:
     for entrant in entrants:
-        entrant.attempt(entrant.get_ready, plan.seconds, plan.rounds)
-    for name in ("names", "bare", "wire"):
+        entrant.attempt(entrant.get_ready, plan)
+    for name in plan.measures:
         for _ in range(plan.rounds):
             for entrant in entrants:
                 entrant.attempt(entrant.take_turn, name)
@@ -134,15 +137,16 @@ class _Entrant:
                 raise
             self.gave_up = str(error).splitlines()[-1]
 
-    def get_ready(self, seconds: float, rounds: int) -> None:
+    def get_ready(self, plan: Plan) -> None:
         """Make the input, warm up, and see how often to call in a turn."""
         self.worker.prepare(
             SERVER_NAMES[self.strategy] if self.runner == SERVER else self.strategy, self.phase, self.size
         )
-        for name in _MEASURES.get(self.runner, ("names",)):
-            once = self.worker.warm_up(name, seconds * _WARM_UP.get(self.runner, 1.0))
-            self._calls[name] = max(1, min(_MOST_CALLS, int(seconds / rounds / once)))
-            self._times[name] = []
+        for name in plan.measures:
+            if name in _HAS.get(self.runner, ("names",)):
+                once = self.worker.warm_up(name, plan.seconds * _WARM_UP.get(self.runner, 1.0))
+                self._calls[name] = max(1, min(_MOST_CALLS, int(plan.seconds / plan.rounds / once)))
+                self._times[name] = []
 
     def take_turn(self, name: str) -> None:
         """Measure some calls, where the assignor has this measure."""

@@ -75,7 +75,7 @@ def growth(cells: Iterable[Cell]) -> Iterator[list[str]]:
 
 def _exponents(points: Sequence[Cell]) -> Iterator[str]:
     for measure in ("names", "bare"):
-        for small, large in pairwise(points):
+        for small, large in pairwise(points if measure in points[0].seconds else []):
             grown = math.log(large.seconds[measure] / small.seconds[measure])
             yield f"{grown / math.log(large.size.partitions / small.size.partitions):.2f}"
 
@@ -92,7 +92,7 @@ def _ms(cell: Cell | None, measure: str) -> str:
 
 
 def _ratio(ours: Cell, other: Cell | None, measure: str) -> str:
-    if other is None or measure not in other.seconds:
+    if other is None or measure not in other.seconds or measure not in ours.seconds:
         return ""
     return f"{ours.seconds[measure] / other.seconds[measure]:.2f}"
 
