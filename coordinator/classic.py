@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, assert_never
 
+from loadwise.coordinator.deadlines import Deadlines
 from loadwise.coordinator.effects import (
     Append,
     DeleteReply,
@@ -110,7 +111,9 @@ class ClassicGroup:
         self.leader: str | None = None
         self.members: dict[str, ClassicMember] = {}
         self._static_ids: dict[str, str] = {}
-        self._pending_joins: dict[str, int] = {}  # ids given out under KIP-394, and when they lapse
+        self.sessions: Deadlines[str] = Deadlines()
+        """When members count as dead; one that waits for an answer may have none."""
+        self._pending_joins: Deadlines[str] = Deadlines()  # ids given out under KIP-394, and when they lapse
         self._pending_syncs: set[str] = set()
         self._join_deadline_ms: int | None = None
         self._sync_deadline_ms: int | None = None
@@ -129,7 +132,7 @@ class ClassicGroup:
         group.leader = record.leader
         for kept in record.members:
             member = ClassicMember.replayed(kept, record.protocol_name or "")
-            member.session_deadline_ms = now_ms + member.session_timeout_ms
+            group.sessions.set(member.member_id, now_ms + member.session_timeout_ms)
             group.members[member.member_id] = member
             if member.instance_id is not None:
                 group._static_ids[member.instance_id] = member.member_id
@@ -161,8 +164,7 @@ class ClassicGroup:
     @property
     def next_deadline_ms(self) -> int | None:
         """When a `Tick` is due at the latest; None while nothing can happen by time alone."""
-        deadlines = [member.session_deadline_ms for member in self.members.values()]
-        deadlines += (self._join_deadline_ms, self._sync_deadline_ms, *self._pending_joins.values())
+        deadlines = (self.sessions.next_ms, self._join_deadline_ms, self._sync_deadline_ms, self._pending_joins.next_ms)
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     @property
@@ -201,7 +203,8 @@ class ClassicGroup:
     def handle(self, event: ClassicEvent, now_ms: int) -> list[Effect]:
         """Let an event take effect, then whatever is due at ``now_ms``; time never runs backwards.
 
-        Every token that came with an event is answered by exactly one `Reply`, now or after a later event. O(members).
+        Every token that came with an event is answered by exactly one `Reply`, now or after a later event. A heartbeat
+        costs O(log members), what rebalances O(members).
         """
         self._now_ms = now_ms
         self._effects = []
@@ -268,7 +271,7 @@ class ClassicGroup:
             else:
                 self._replace_static_member(event, replaced)
         elif event.requires_member_id:
-            self._pending_joins[event.fresh_member_id] = self._now_ms + event.session_timeout_ms
+            self._pending_joins.set(event.fresh_member_id, self._now_ms + event.session_timeout_ms)
             self._refuse_join(event, ErrorCode.MEMBER_ID_REQUIRED, event.fresh_member_id)
         else:
             self._add_member(event, event.fresh_member_id)
@@ -300,13 +303,13 @@ class ClassicGroup:
         if not self.members:
             self.protocol_type = event.protocol_type
         member = ClassicMember.joining(event, member_id)
-        member.session_deadline_ms = self._now_ms + self.limits.new_member_join_timeout_ms
+        self.sessions.set(member_id, self._now_ms + self.limits.new_member_join_timeout_ms)
         self.members[member_id] = member
         if member.instance_id is not None:
             self._static_ids[member.instance_id] = member_id
         if self.leader is None:
             self.leader = member_id
-        self._pending_joins.pop(member_id, None)
+        self._pending_joins.set(member_id, None)
         self._rebalance(f"{member_id} joined")
 
     def _update_member(self, member: ClassicMember, event: Join) -> None:
@@ -344,6 +347,7 @@ class ClassicGroup:
 
     def _fence(self, replaced: str, member_id: str) -> ClassicMember:
         member = self.members.pop(replaced)
+        self.sessions.set(replaced, None)
         self._answer_join(member, JoinReply(error=ErrorCode.FENCED_INSTANCE_ID, member_id=replaced))
         self._answer_sync(member, SyncReply(error=ErrorCode.FENCED_INSTANCE_ID))
         member.member_id = member_id
@@ -576,7 +580,7 @@ class ClassicGroup:
         else:
             error = ErrorCode.NONE
             self._enter(GroupState.DEAD, "it was deleted")
-            self._pending_joins.clear()
+            self._pending_joins = Deadlines()
             self._effects.append(Append(GroupTombstone(group_id=self.group_id)))
         self._reply(event.token, DeleteReply(error=error))
 
@@ -584,16 +588,14 @@ class ClassicGroup:
 
     def _expire(self) -> None:
         now = self._now_ms
-        for member_id in [member_id for member_id, lapses in self._pending_joins.items() if lapses <= now]:
-            del self._pending_joins[member_id]
+        for _ in self._pending_joins.due(now):
             self._complete_join_without_the_expired()
-        for member in list(self.members.values()):
-            if member.session_deadline_ms is None or member.session_deadline_ms > now:
-                continue  # checked when its turn comes: an earlier one's end may have started its session again
-            if member.waits:
-                member.session_deadline_ms = None  # the answer that it waits for starts its session again
-            elif member.member_id in self.members:
-                self._end_session(member.member_id)
+        for member_id in self.sessions.due(now):
+            member = self.members.get(member_id)
+            # An earlier one's end may have put it out as well, or have started its session again. While it waits for an
+            # answer, nothing is due: the answer starts its session again.
+            if member is not None and member_id not in self.sessions and not member.waits:
+                self._end_session(member_id)
         if self._sync_deadline_ms is not None and self._sync_deadline_ms <= now:
             self._sync_deadline_ms = None
             if self._pending_syncs:
@@ -617,7 +619,7 @@ class ClassicGroup:
             self._complete_join()
 
     def _restart_session(self, member: ClassicMember) -> None:
-        member.session_deadline_ms = self._now_ms + member.session_timeout_ms
+        self.sessions.set(member.member_id, self._now_ms + member.session_timeout_ms)
 
     # ---- members and answers ----
 
@@ -632,8 +634,9 @@ class ClassicGroup:
         return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     def _remove(self, member_id: str) -> None:
-        self._pending_joins.pop(member_id, None)
+        self._pending_joins.set(member_id, None)
         self._pending_syncs.discard(member_id)
+        self.sessions.set(member_id, None)
         member = self.members.pop(member_id, None)
         if member is None:
             return

@@ -182,8 +182,7 @@ def _has_a_step_to_take(group: Rebalancer, member: ConsumerMember) -> bool:
 
 
 def _expect_join(group: Rebalancer, member: ConsumerMember) -> None:
-    key = (Timer.JOIN, member.member_id)
-    if not group.deadlines.has(key):
+    if (Timer.JOIN, member.member_id) not in group.deadlines:
         group.set_timer(Timer.JOIN, member.member_id, member.subscription.rebalance_timeout_ms)
 
 

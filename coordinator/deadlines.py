@@ -28,9 +28,15 @@ class Deadlines(Generic[K]):
             if len(self._heap) > 64 + 2 * len(self._at_ms):
                 self._rebuild()
 
-    def has(self, key: K) -> bool:
-        """Whether a key has a deadline."""
+    def at(self, key: K) -> int | None:
+        """The deadline of a key; None if it has none."""
+        return self._at_ms.get(key)
+
+    def __contains__(self, key: K) -> bool:
         return key in self._at_ms
+
+    def __len__(self) -> int:
+        return len(self._at_ms)
 
     @property
     def next_ms(self) -> int | None:

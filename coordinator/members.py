@@ -25,8 +25,6 @@ class ClassicMember:
     assignment: bytes = b""
     is_new: bool = False
     """Whether its first join is not answered yet: it cannot send heartbeats before that."""
-    session_deadline_ms: int | None = None
-    """When it counts as dead; None while a wait for an answer stands for its heartbeats."""
     join_token: Token | None = None
     """The join that waits for the next generation."""
     sync_token: Token | None = None

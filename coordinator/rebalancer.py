@@ -219,7 +219,7 @@ class Rebalancer:
         key = (Timer.LOADS, "")
         if not (self.kept.members and self.assignor.uses_load):
             self.deadlines.set(key, None)
-        elif not self.deadlines.has(key):
+        elif key not in self.deadlines:
             self.deadlines.set(key, self.now_ms + self.limits.load_interval_ms)
 
     def set_timer(self, timer: Timer, member_id: str, after_ms: int | None) -> None:

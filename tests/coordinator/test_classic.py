@@ -402,7 +402,7 @@ def test_a_session_starts_again_when_the_rebalance_is_through() -> None:
         driver.wait(SESSION_MS // 2)
         driver.beat(leader)
     driver.join(leader)
-    assert driver.group.members[follower].session_deadline_ms == driver.now_ms + SESSION_MS
+    assert driver.group.sessions.at(follower) == driver.now_ms + SESSION_MS
 
 
 # ---- leaving ----
