@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-kafka lint bench bench-quality clean
+.PHONY: demo test test-kafka lint bench bench-coordinator bench-quality clean
 
 demo: $(VENV)/.all
 	$(BIN)/loadwise demo $(DEMO)
@@ -27,6 +27,10 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Requests a second of one coordinator with one group of 2,000 members and 1,000,000 partitions.
+bench-coordinator: $(VENV)/.all
+	$(BIN)/python -m benchmarks.coordinator $(COORDINATOR)
 
 # How fast we are beside Java's assignors and the Python clients' own, e.g. BENCH="--sizes 1000,10000": docs/benchmarks.md.
 bench: $(VENV)/.all

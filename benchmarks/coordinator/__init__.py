@@ -1,0 +1,1 @@
+"""How many requests a second one coordinator answers, with one large group."""
