@@ -51,7 +51,7 @@ from loadwise.coordinator.history import History
 from loadwise.coordinator.journal import Journal
 from loadwise.coordinator.loads import LoadMeter, LogView
 from loadwise.coordinator.offsets import CommittedOffset, Offsets, Partition
-from loadwise.coordinator.quota import quota_error
+from loadwise.coordinator.quota import Quota
 from loadwise.coordinator.records import (
     ClassicTombstone,
     GroupRecord,
@@ -98,6 +98,7 @@ class Groups:
         horizon_ms = self.consumer_limits.drain_horizon_ms
         self._loads = None if logs is None else LoadMeter(topics, logs, self.offsets, horizon_ms=horizon_ms)
         self._groups: dict[str, Group] = {}
+        self._quota = Quota(self.limits)
         self._deadlines: Deadlines[str] = Deadlines()
 
     @classmethod
@@ -286,7 +287,7 @@ class Groups:
         elif group_id not in self._groups and not isinstance(event, ConsumerHeartbeat):
             error = ErrorCode.GROUP_ID_NOT_FOUND if isinstance(event, Delete) else ErrorCode.UNKNOWN_MEMBER_ID
         if error is ErrorCode.NONE:
-            error = quota_error(self._groups, self.limits, group_id, event)
+            error = self._quota.error(self._groups, group_id, event)
         if error is ErrorCode.NONE or isinstance(event, Tick | ExpireSession | ForceRebalance):
             return None
         return Reply(event.token, _refused(event, error))

@@ -177,3 +177,11 @@ def test_a_client_is_told_that_there_are_too_many_partitions_or_that_a_batch_is_
         producer.produce("t", b"x" * 2000, on_delivery=lambda failure, _: failures.append(failure.code()))
         producer.flush(60)
         assert failures == [confluent_kafka.KafkaError.MSG_SIZE_TOO_LARGE]
+
+
+def test_what_members_say_again_is_not_counted_twice() -> None:
+    asked = Asked(max_member_bytes=100)
+    _, first = asked.join("one", metadata=b"x" * 60)
+    for _ in range(9):
+        assert asked.join("one", first, metadata=b"y" * 40)[0] is ErrorCode.NONE
+    assert asked.join("two", metadata=b"x" * 60)[0] is ErrorCode.NONE
