@@ -1,0 +1,166 @@
+"""Java consumers of KIP-848, unmodified, against our coordinator and Apache Kafka: alone and beside other clients."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from kafka import KafkaConsumer
+from kafka_process import KafkaNotInstalledError, jars
+from polled import polled
+from topics import WAIT_S, fill, make_topic
+
+from loadwise.coordinator import BrokerSettings, ConsumerGroupLimits, Coordinator
+
+pytestmark = pytest.mark.kafka
+
+SOURCE = Path(__file__).with_name("ConsumerProtocolMember.java")
+
+
+class JavaMember:
+    """A Java consumer in a process of its own."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.owned: set[str] = set()
+        self.read = 0
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._reader = threading.Thread(target=self._listen)
+        self._reader.start()
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            what, *rest = line.split()
+            if what == "owns":
+                self.owned = set(rest)
+            elif what == "read":
+                self.read = int(rest[0])
+
+    def close(self) -> None:
+        """Leave the group, and wait for the process to end."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            assert self._process.wait(WAIT_S) == 0
+        finally:
+            self._process.kill()
+            self._process.wait()
+            self._reader.join()
+            assert self._process.stdout is not None
+            self._process.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def java(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The command that runs the Java member, compiled once."""
+    try:
+        classpath = f"{jars()}/*"
+    except KafkaNotInstalledError as error:
+        if os.environ.get("LOADWISE_REQUIRE_KAFKA"):
+            raise
+        pytest.skip(str(error))
+    compiled = tmp_path_factory.mktemp("java-consumer-protocol")
+    subprocess.run(["javac", "-cp", classpath, "-d", str(compiled), str(SOURCE)], check=True)
+    command = shutil.which("java")
+    assert command is not None
+    quick = ["-Xmx128m", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
+    return [command, *quick, "-cp", f"{compiled}:{classpath}", "ConsumerProtocolMember"]
+
+
+@pytest.fixture(params=["loadwise", "kafka"])
+def broker(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of our coordinator, then of Apache Kafka."""
+    if request.param == "kafka":
+        yield request.getfixturevalue("apache_kafka")
+        return
+    limits = ConsumerGroupLimits(heartbeat_interval_ms=200)
+    with Coordinator(settings=BrokerSettings(consumer_groups=limits)).in_thread() as coordinator:
+        yield coordinator.bootstrap_servers
+
+
+@pytest.fixture
+def names() -> tuple[str, str]:
+    """A topic and a group that no run before had."""
+    return f"topic-{uuid.uuid4()}", f"group-{uuid.uuid4()}"
+
+
+def until(reached: Callable[[], bool], state: Callable[[], object]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not reached():
+        assert time.monotonic() < deadline, state()
+        time.sleep(0.02)  # between two looks
+
+
+def test_members_share_take_over_and_resume(java: list[str], broker: str, names: tuple[str, str]) -> None:
+    topic, group = names
+    make_topic(broker, topic, 4)
+    fill(broker, topic, [10] * 4)
+    everything = {f"{topic}-{number}" for number in range(4)}
+    with ExitStack() as stack:
+        command = [*java, broker, group, "names", topic]
+        first, second = JavaMember(command), JavaMember(command)
+        stack.callback(first.close)
+        with ExitStack() as inner:
+            inner.callback(second.close)
+            until(
+                lambda: len(first.owned) == len(second.owned) == 2 and first.owned | second.owned == everything,
+                lambda: (first.owned, second.owned),
+            )
+            until(lambda: first.read + second.read >= 40, lambda: (first.read, second.read))
+        until(lambda: first.owned == everything, lambda: first.owned)
+        before = first.read
+        fill(broker, topic, [5] * 4)
+        until(lambda: first.read >= before + 20, lambda: first.read)
+        assert first.read == before + 20, "the other one had committed what it read"
+
+
+def test_a_regular_expression_finds_new_topics(java: list[str], broker: str, names: tuple[str, str]) -> None:
+    topic, group = names
+    make_topic(broker, f"{topic}.a", 2)
+    member = JavaMember([*java, broker, group, "regex", f"{topic}\\..*", "range"])
+    with ExitStack() as stack:
+        stack.callback(member.close)
+        until(lambda: len(member.owned) == 2, lambda: member.owned)
+        make_topic(broker, f"{topic}.b", 1)
+        until(lambda: f"{topic}.b-0" in member.owned, lambda: member.owned)
+
+
+def test_a_classic_member_of_another_client_is_in_the_group(
+    java: list[str], broker: str, names: tuple[str, str]
+) -> None:
+    topic, group = names
+    make_topic(broker, topic, 4)
+    settings = {"bootstrap_servers": broker, "group_id": group, "heartbeat_interval_ms": 300}
+    with polled(KafkaConsumer, topic, session_timeout_ms=30_000, **settings) as old:
+        until(lambda: len(old.assignment()) == 4, old.assignment)
+        new = JavaMember([*java, broker, group, "names", topic])
+        with ExitStack() as stack:
+            stack.callback(new.close)
+            until(lambda: len(old.assignment()) == len(new.owned) == 2, lambda: (old.assignment(), new.owned))
+            assert not new.owned & {f"{each.topic}-{each.partition}" for each in old.assignment()}
+        until(lambda: len(old.assignment()) == 4, old.assignment)
+
+
+def test_our_assignors_serve_java(java: list[str], names: tuple[str, str]) -> None:
+    topic, group = names
+    limits = ConsumerGroupLimits(heartbeat_interval_ms=200)
+    with Coordinator({topic: 4}, settings=BrokerSettings(consumer_groups=limits)).in_thread() as coordinator:
+        address = coordinator.bootstrap_servers
+        fill(address, topic, [300, 100, 100, 100])
+        command = [*java, address, group, "names", topic, "weighted"]
+        members = [JavaMember(command) for _ in range(2)]
+        with ExitStack() as stack:
+            for member in members:
+                stack.callback(member.close)
+            until(
+                lambda: sum(len(member.owned) for member in members) == 4 and all(member.owned for member in members),
+                lambda: [member.owned for member in members],
+            )
