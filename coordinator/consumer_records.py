@@ -80,6 +80,12 @@ class MemberSubscription:
     """None for a member that speaks KIP-848 itself."""
 
     @property
+    def size(self) -> int:
+        """How much of it grows with what the member says, in bytes or nearly so."""
+        metadata = () if self.classic is None else (metadata for _, metadata in self.classic.protocols)
+        return sum(map(len, self.topics)) + len(self.regex) + sum(map(len, metadata))
+
+    @property
     def key(self) -> _Key:
         """Its place in the journal."""
         return ("member", self.member_id)

@@ -58,6 +58,8 @@ class ConsumerState:
         self._topics: Counter[frozenset[str]] = Counter()
         self._regexes: Counter[str] = Counter()
         self._assignors: Counter[str] = Counter()
+        self.said_bytes = 0
+        """Size of what members said of themselves."""
         self._classic = 0
         self._classic_protocols: Counter[str] = Counter()
         self._behind: set[str] = set()  # members that have not their whole target yet
@@ -209,6 +211,7 @@ class ConsumerState:
                 raise AssertionError(f"no record of a consumer group has the key {key}")
 
     def _count(self, subscription: MemberSubscription, step: int) -> None:
+        self.said_bytes += step * subscription.size
         _add(self._topics, subscription.topics, step)
         if subscription.regex:
             _add(self._regexes, subscription.regex, step)

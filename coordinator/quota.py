@@ -31,9 +31,9 @@ class Quota:
             case Join():
                 is_new = group is None or event.member_id not in group.members
                 more_bytes = sum(len(metadata) for _, metadata in event.protocols)
-            case ConsumerHeartbeat() if event.epoch == 0:
+            case ConsumerHeartbeat() if event.topics or event.regex or event.epoch == 0:
                 is_new = group is None or event.member_id not in group.members
-                more_bytes = sum(map(len, event.topics or ()))
+                more_bytes = sum(map(len, event.topics or ())) + len(event.regex or "")
             case Sync() if event.assignments:
                 is_new = False
                 more_bytes = sum(len(assignment) for _, assignment in event.assignments)
@@ -68,4 +68,4 @@ def _kept_bytes(group: Group) -> int:
             len(member.assignment) + sum(len(metadata) for _, metadata in member.protocols)
             for member in group.members.values()
         )
-    return sum(sum(map(len, member.subscription.topics)) for member in group.members.values())
+    return group.kept.said_bytes

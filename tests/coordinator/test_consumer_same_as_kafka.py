@@ -14,6 +14,7 @@ from topics import WAIT_S
 
 from loadwise.coordinator import ThreadedCoordinator
 from loadwise.protocol import consumer_group
+from loadwise.protocol.consumer import Assignment, Subscription
 
 pytestmark = pytest.mark.kafka
 
@@ -365,6 +366,98 @@ def committing(broker: ConsumerSession) -> Iterator[Any]:
     yield [broker.fetch_as("a", 2), broker.fetch_as(None, -1)]
 
 
+def protocols(broker: ConsumerSession, name: str = "range", owned: list[int] | None = None) -> list[Any]:
+    """What a classic member that reads t offers; ``owned`` as a cooperative one says it."""
+    held = {broker.full("t"): owned} if owned else {}
+    metadata = Subscription(topics=[broker.full("t")], owned=held).encode()
+    return [consumer.JoinGroupRequest.JoinGroupRequestProtocol(name=name, metadata=metadata)]
+
+
+def synced(broker: ConsumerSession, member: int, generation: int, share: list[int] | None = None, **who: Any) -> Any:
+    """A sync, by the partitions that it brings; ``share`` is what the leader gives to that member."""
+    row = consumer.SyncGroupRequest.SyncGroupRequestAssignment
+    data = Assignment(partitions={broker.full("t"): share or []}).encode()
+    assignments = [] if share is None else [row(member_id=broker.ids[member], assignment=data)]
+    error, kind, name, assignment = broker.sync(member, generation, assignments=assignments, **who)
+    partitions = Assignment.decode(assignment).partitions if assignment else {}
+    return error, kind, name, sorted(partitions.get(broker.full("t"), ()))
+
+
+def classic_members_beside_consumers(broker: ConsumerSession) -> Iterator[Any]:
+    broker.make("t", 4)
+    yield broker.join_as("a", "t")
+    yield broker.join(protocols=protocols(broker), protocol_type="connect")
+    yield broker.join(protocols=protocols(broker))
+    yield broker.join(0, protocols=protocols(broker))
+    yield broker.describe_as_consumer_group()[0]
+    yield [broker.beat(0, 2), broker.beat(0, 1), broker.beat("a", 1), broker.beat("x", 2), broker.beat(0, 2, "i")]
+    yield [synced(broker, 0, 1), synced(broker, 0, 2, protocol_name="other"), synced(broker, 0, 2)]
+    yield broker.beat_as("a", 1)
+    yield broker.beat_as("a", 1, owned=True)
+    yield broker.beat(0, 2)
+    yield broker.join(0, protocols=protocols(broker))
+    yield synced(broker, 0, 2)
+    yield broker.beat(0, 2)
+    yield broker.join("x", protocols=protocols(broker, "other"))
+    yield broker.join("x", protocols=protocols(broker), instance="i")
+    yield [broker.commit_as(broker.ids[0], epoch, 0, version=8) for epoch in (2, 1, 3)]
+    yield broker.leave((0, None), ("x", None), ("", "i"))
+    yield broker.describe_as_consumer_group()[0]
+    yield broker.beat(0, 2)
+    yield broker.leave(("a", None))
+    yield broker.describe_as_consumer_group()
+
+
+def a_classic_group_that_is_upgraded_and_downgraded(broker: ConsumerSession) -> Iterator[Any]:
+    broker.make("t", 4)
+    broker.join(protocols=protocols(broker))
+    yield broker.join(0, protocols=protocols(broker))
+    yield synced(broker, 0, 1, [0, 1, 2, 3])
+    yield broker.beat_as("a", 1)
+    yield broker.beat_as("a", -1)
+    yield broker.listed()
+    yield broker.join_as("a", "t")
+    yield broker.listed()
+    yield broker.describe_as_consumer_group()[0]
+    yield broker.beat(0, 1)
+    yield broker.join(0, protocols=protocols(broker, owned=[0, 1, 2, 3]))
+    given = synced(broker, 0, 1)
+    yield given
+    yield broker.beat(0, 1)
+    yield broker.beat_as("a", 2)
+    yield broker.join(0, protocols=protocols(broker, owned=given[-1]))
+    yield synced(broker, 0, 2)
+    yield broker.beat(0, 2)
+    yield broker.beat_as("a", 2)
+    yield broker.beat_as("a", -1)
+    yield broker.listed()
+    yield broker.describe()[:4]
+    yield broker.beat(0, 2)
+    yield broker.join(0, protocols=protocols(broker))
+    yield synced(broker, 0, 3, [0, 1, 2, 3])
+    yield broker.beat(0, 3)
+    yield broker.leave((0, None))
+    yield broker.join_as("b", "t")
+    yield broker.listed()
+    yield broker.beat_as("b", -1)
+    broker.join(protocols=protocols(broker))
+    yield broker.listed()
+
+
+def a_static_member_that_changes_its_protocol(broker: ConsumerSession) -> Iterator[Any]:
+    broker.make("t", 2)
+    yield broker.join(protocols=protocols(broker), instance="i")
+    yield synced(broker, 0, 1, [0, 1], instance="i")
+    yield broker.join_as("a", "t", instance_id="i")
+    yield broker.describe_as_consumer_group()
+    yield broker.beat(0, 1, "i")
+    yield broker.join(protocols=protocols(broker), instance="i")
+    yield broker.listed()
+    yield synced(broker, 1, 1, instance="i")
+    yield broker.beat_as("a", 1, instance_id="i")
+    yield broker.beat(1, 1, "i")
+
+
 @pytest.mark.parametrize(
     "scenario",
     [
@@ -377,6 +470,9 @@ def committing(broker: ConsumerSession) -> Iterator[Any]:
         topics_that_grow,
         regular_expressions,
         committing,
+        classic_members_beside_consumers,
+        a_classic_group_that_is_upgraded_and_downgraded,
+        a_static_member_that_changes_its_protocol,
     ],
     ids=lambda scenario: scenario.__name__,
 )
