@@ -12,11 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadwise.assignor.algorithms import algorithm
+from loadwise.assignor.algorithms import ALGORITHMS, algorithm
 from loadwise.assignor.claim import JoinedMember, read_claims, write_claim
 from loadwise.assignor.model import Floats, GroupSnapshot
 from loadwise.assignor.staging import stage
 from loadwise.assignor.strategy import STRATEGIES, Strategy
+
+STRATEGY_NAMES = tuple(name for name, strategy in STRATEGIES.items() if strategy.algorithm in ALGORITHMS)
+"""What groups of every size can use: not those that are for small ones only."""
 
 PHASES = ("first", "leave", "unequal", "unequal-leave")
 _GENERATION = 1

@@ -16,6 +16,9 @@ OURS, JAVA, SERVER, KAFKA_PYTHON, AIOKAFKA = "loadwise", "Java", "Java server", 
 SERVER_NAMES = {"range": "server-range", "sticky": "server-uniform", "cooperative-sticky": "server-uniform"}
 """Which of the KIP-848 assignors does what a client's does: uniform keeps partitions where they are, as sticky does."""
 
+STOCK = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
+"""Strategies that Kafka has, too."""
+
 LIMIT_S = 60.0
 """A call that takes longer is given up, as is the same at every larger size."""
 
@@ -87,7 +90,7 @@ def measure(plan: Plan, progress: Callable[[str], None]) -> Iterator[list[Cell]]
 
 def _commands(plan: Plan, strategy: str) -> dict[str, list[str]]:
     commands = {OURS: [sys.executable, "-m", "benchmarks.speed.ours"]}
-    if strategy.endswith("weighted"):
+    if strategy not in STOCK:
         return commands
     if plan.java:
         commands[JAVA] = list(plan.java)
