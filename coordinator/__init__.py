@@ -16,6 +16,7 @@ As a program: ``loadwise coordinator --topic flights:36``.
 from __future__ import annotations
 
 from loadwise.coordinator.errors import (
+    BadAssignorError,
     BadClusterError,
     BadFaultError,
     BadTopicError,
@@ -43,6 +44,7 @@ from loadwise.coordinator.embedded import Coordinator, HttpOptions, ThreadedCoor
 from loadwise.coordinator.faults import Fault, Faults
 
 __all__ = [
+    "BadAssignorError",
     "BadClusterError",
     "BadFaultError",
     "BadTopicError",

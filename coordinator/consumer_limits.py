@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from loadwise.coordinator.errors import BadAssignorError
 from loadwise.coordinator.server_assignors import SERVER_ASSIGNORS
 
 
@@ -32,7 +33,10 @@ class MigrationPolicy(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupLimits:
-    """What holds for all groups of KIP-848; the names in brackets are Kafka's, and so are the values unless said."""
+    """What holds for all groups of KIP-848; the names in brackets are Kafka's, and so are the values unless said.
+
+    Raises `BadAssignorError` for an assignor that is not there.
+    """
 
     heartbeat_interval_ms: int = 500
     """How often members send heartbeats (group.consumer.heartbeat.interval.ms; Kafka: 5000)."""
@@ -53,3 +57,9 @@ class ConsumerGroupLimits:
     """In what time a group should catch up: a partition's load is its rate, and its lag over this time."""
     migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     """Whether groups with members change their protocol (group.consumer.migration.policy)."""
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.assignors if name not in SERVER_ASSIGNORS]
+        if unknown or not self.assignors:
+            asked = ", ".join(map(repr, unknown)) or "none"
+            raise BadAssignorError(f"assignors are {asked}; groups can be offered {', '.join(SERVER_ASSIGNORS)}")

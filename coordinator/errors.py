@@ -14,6 +14,7 @@
     ├── NoSuchGroupError          a group that is to be acted on is not there
     ├── NoSuchMemberError         a member that is to be acted on is not there
     ├── NotRunningError           asked for something that only a running coordinator has
+    ├── BadAssignorError          an assignor that groups are to be offered is not there
     ├── CannotConvertError        a group cannot go on under the other protocol
     └── BadRegexError             a subscription's regular expression is none, or none that can be read here
 """
@@ -75,3 +76,7 @@ class BadRegexError(CoordinatorError, ValueError):
 
 class CannotConvertError(CoordinatorError, ValueError):
     """A classic group cannot become a consumer group; the message says why. Clients get GROUP_ID_NOT_FOUND."""
+
+
+class BadAssignorError(CoordinatorError, ValueError):
+    """There is no such assignor on the coordinator's side; the message names those that there are."""

@@ -8,8 +8,10 @@ import pytest
 from consumer_groups import Client, Driver, FakeTopics, by_name
 
 from loadwise.coordinator.consumer import ConsumerGroup
+from loadwise.coordinator.consumer_limits import ConsumerGroupLimits
 from loadwise.coordinator.consumer_records import ConsumerRecord, MemberState
 from loadwise.coordinator.consumer_state import ConsumerGroupState
+from loadwise.coordinator.errors import BadAssignorError
 from loadwise.coordinator.events import Delete, ExpireSession, ForceRebalance, Leave, Leaver
 from loadwise.coordinator.offsets import Partition
 from loadwise.protocol.error_codes import ErrorCode
@@ -290,6 +292,12 @@ class TestAssignors:
         clients[0].beat()
         driver.settle(*clients)
         assert [client.partitions for client in clients] == [{"t": [0, 1], "u": [0, 1]}, {"t": [2], "u": [2]}]
+
+
+@pytest.mark.parametrize("names", [(), ("best",), ("uniform", "best")])
+def test_only_assignors_that_are_there_can_be_offered(names: tuple[str, ...]) -> None:
+    with pytest.raises(BadAssignorError, match="uniform, range, sticky, weighted"):
+        ConsumerGroupLimits(assignors=names)
 
 
 class TestOffsets:

@@ -306,3 +306,23 @@ def test_skew_that_comes_later_is_evened_out_too(stack: ExitStack, topic_name: s
         fill(coordinator.bootstrap_servers, topic_name, loads)
         until(members, lambda: sum(counts(members)) == 4 and max_over_mean(members, loads) == 1.0)
         stack.close()
+
+
+def test_a_test_sees_the_group_and_acts_on_it(
+    stack: ExitStack, coordinator: ThreadedCoordinator, topic_name: str, group_id: str
+) -> None:
+    coordinator.create_topic(topic_name, 2)
+    members = [
+        consumer(stack, coordinator, group_id, [topic_name], group_instance_id=name, group_remote_assignor="sticky")
+        for name in "ab"
+    ]
+    until(members, lambda: counts(members) == [1, 1])
+    until(members, lambda: coordinator.groups.get(group_id).state == "Stable")
+    view = coordinator.groups.get(group_id)
+    assert (view.type, view.protocol, len(view.members)) == ("consumer", "sticky", 2)
+    assert sorted(partition.partition for partition in view.partitions if partition.member_id) == [0, 1]
+    coordinator.groups.rebalance(group_id)
+    until(members, lambda: coordinator.groups.get(group_id).generation > view.generation)
+    coordinator.groups.kick(group_id, "a")
+    until(members, lambda: counts(members) == [1, 1] and len(coordinator.groups.get(group_id).members) == 2)
+    assert any("left" in moment.reason for moment in coordinator.groups.get(group_id).history)
