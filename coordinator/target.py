@@ -5,7 +5,7 @@ The only module of the coordinator that needs the assignors, and so numpy: it is
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -55,7 +55,12 @@ def snapshot(
                 rack=member.subscription.rack if assignor.uses_racks else None,
             )
         )
-    return GroupSnapshot.of(rows, partitions, load=loads if assignor.uses_load else None, load_unit="records/s")
+    racks: dict[str, Sequence[Sequence[str]]] = {}
+    if assignor.uses_racks and any(member.rack for member in rows):
+        found = ((name, topics.racks(name)) for name in partitions)
+        racks = {name: known for name, known in found if known is not None}
+    known_loads = loads if assignor.uses_load else None
+    return GroupSnapshot.of(rows, partitions, load=known_loads, load_unit="records/s", racks=racks)
 
 
 def is_uneven(group: GroupSnapshot, threshold: float, assignor: ServerAssignor) -> bool:

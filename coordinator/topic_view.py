@@ -38,6 +38,9 @@ class TopicView(Protocol):
     def get_by_id(self, topic_id: UUID | None) -> TopicInfo | None:
         """The topic of this id; None if there is none."""
 
+    def racks(self, name: str) -> Sequence[Sequence[str]] | None:
+        """The racks that hold each partition of a topic; None where nothing is known of racks."""
+
     def __iter__(self) -> Iterator[TopicInfo]:
         """All topics."""
 
@@ -49,6 +52,9 @@ class _NoTopics:
         return None
 
     def get_by_id(self, topic_id: UUID | None) -> TopicInfo | None:  # noqa: ARG002
+        return None
+
+    def racks(self, name: str) -> Sequence[Sequence[str]] | None:  # noqa: ARG002
         return None
 
     def __iter__(self) -> Iterator[TopicInfo]:

@@ -99,6 +99,15 @@ class Topics:
             return None
         return topic.partitions[number]
 
+    def racks(self, name: str) -> list[list[str]] | None:
+        """The racks that hold each partition of a topic; None if its brokers are in no rack, or there is no topic."""
+        topic = self._by_name.get(name)
+        if topic is None:
+            return None
+        nodes = [[self._cluster.node(each) for each in partition.replicas] for partition in topic.partitions]
+        racks = [[node.rack for node in row if node is not None and node.rack is not None] for row in nodes]
+        return racks if any(racks) else None
+
     def log(self, name: str, partition: int) -> PartitionLog | None:
         """The log of a partition; None if there is no such topic or partition."""
         found = self.partition(name, partition)

@@ -60,6 +60,10 @@ class Topics:
         """The topic of this id."""
         return None if topic_id is None else self._by_id.get(topic_id)
 
+    def racks(self, name: str) -> Sequence[Sequence[str]] | None:  # noqa: ARG002
+        """Nothing is in a rack."""
+        return None
+
     def __iter__(self) -> Iterator[Topic]:
         return iter(self._by_name.values())
 

@@ -53,6 +53,11 @@ class FakeTopics:
     def get_by_id(self, topic_id: UUID | None) -> FakeTopic | None:
         return next((topic for topic in self._topics.values() if topic.id == topic_id), None)
 
+    def racks(self, name: str) -> list[list[str]] | None:
+        """Each partition in one rack: r0, r1, r0, …"""
+        topic = self._topics.get(name)
+        return None if topic is None else [[f"r{number % 2}"] for number in range(len(topic.partitions))]
+
     def __iter__(self) -> Iterator[FakeTopic]:
         return iter(self._topics.values())
 

@@ -294,6 +294,16 @@ class TestAssignors:
         assert [client.partitions for client in clients] == [{"t": [0, 1], "u": [0, 1]}, {"t": [2], "u": [2]}]
 
 
+@pytest.mark.parametrize(("assignor", "is_local"), [("sticky", True), ("weighted", True), ("uniform", False)])
+def test_ours_prefer_partitions_on_the_members_racks(assignor: str, is_local: bool) -> None:
+    driver = Driver(FakeTopics(t=4))
+    clients = [driver.client(f"m{number}", rack=f"r{number}", assignor=assignor) for number in range(2)]
+    for client in clients:
+        client.beat()
+    driver.settle(*clients)
+    assert ([client.partitions for client in clients] == [{"t": [0, 2]}, {"t": [1, 3]}]) is is_local
+
+
 @pytest.mark.parametrize("names", [(), ("best",), ("uniform", "best")])
 def test_only_assignors_that_are_there_can_be_offered(names: tuple[str, ...]) -> None:
     with pytest.raises(BadAssignorError, match="uniform, range, sticky, weighted"):
