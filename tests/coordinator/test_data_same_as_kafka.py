@@ -1,0 +1,314 @@
+"""Topics, records and offsets: the same requests to Apache Kafka and to ours get the same answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from kafka.protocol import admin, consumer, metadata, producer
+from record_batches import batch
+from sessions import Session
+from topics import WAIT_S
+
+from loadwise.coordinator import ThreadedCoordinator
+from loadwise.protocol.error_codes import ErrorCode
+
+pytestmark = pytest.mark.kafka
+
+NOW_MS = int(time.time() * 1000)
+GZIP = 1
+
+
+def whole(records: bytes) -> bytes:
+    """Without the batch at the end that is cut short: Kafka sends the part of it that fits, ours whole batches."""
+    end = 0
+    while len(records) >= end + 12:
+        after = end + 12 + int.from_bytes(records[end + 8 : end + 12])
+        if after > len(records):
+            break
+        end = after
+    return records[:end]
+
+
+class Records(Session):
+    """A session with a topic of two partitions."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        super().__init__(bootstrap_servers)
+        assert self.create_topic(partitions=2) == 0
+        self.wait_for_topic()
+        wanted = metadata.MetadataRequest.MetadataRequestTopic(name=self.topic, topic_id=None)
+        request = metadata.MetadataRequest(version=12, topics=[wanted], allow_auto_topic_creation=False)
+        self.topic_id: UUID = self.ask(request, metadata.MetadataResponse).topics[0].topic_id
+        self._wait_for_leaders()
+
+    def _wait_for_leaders(self) -> None:
+        """Kafka tells of a topic some time before its broker leads the partitions."""
+        deadline = time.monotonic() + WAIT_S
+        while any(self.offsets(-1, partition=number)[0][0] for number in (0, 1)):
+            assert time.monotonic() < deadline
+
+    def fetch(self, *partitions: tuple[int, int, int], version: int = 12, **changes: Any) -> Any:
+        """Fetch partitions, each as number, offset and most bytes."""
+        topic = consumer.FetchRequest.FetchTopic
+        rows = [
+            topic.FetchPartition(
+                partition=number, current_leader_epoch=changes.pop("epoch", -1), fetch_offset=offset,
+                last_fetched_epoch=-1, log_start_offset=-1, partition_max_bytes=most,
+            )
+            for number, offset, most in partitions
+        ]  # fmt: skip
+        fields: dict[str, Any] = {
+            "cluster_id": None, "max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1_000_000, "rack_id": "",
+            "topics": [topic(topic=self.topic, topic_id=self.topic_id, partitions=rows)] if rows else [],
+            "forgotten_topics_data": [],
+        }  # fmt: skip
+        reply = self.ask(consumer.FetchRequest(version=version, **fields | changes), consumer.FetchResponse)
+        return reply.error_code, [
+            (each.partition_index, each.error_code, each.high_watermark, each.last_stable_offset,
+             each.log_start_offset, each.preferred_read_replica, whole(bytes(each.records or b"")))
+            for found in reply.responses for each in found.partitions
+        ]  # fmt: skip
+
+    def offsets(self, *timestamps: int, version: int = 8, epoch: int = -1, partition: int = 0) -> Any:
+        topic = consumer.ListOffsetsRequest.ListOffsetsTopic
+        answers = []
+        for timestamp in timestamps:
+            row = topic.ListOffsetsPartition(partition_index=partition, current_leader_epoch=epoch, timestamp=timestamp)
+            request = consumer.ListOffsetsRequest(
+                version=version, replica_id=-1, isolation_level=0, timeout_ms=1000,
+                topics=[topic(name=self.topic, partitions=[row])],
+            )  # fmt: skip
+            (found,) = self.ask(request, consumer.ListOffsetsResponse).topics[0].partitions
+            answers.append((found.error_code, found.offset, found.timestamp, found.leader_epoch))
+        return answers
+
+    def end_of_epoch(self, epoch: int, current: int = -1, partition: int = 0) -> Any:
+        topic = consumer.OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+        row = topic.OffsetForLeaderPartition(partition=partition, current_leader_epoch=current, leader_epoch=epoch)
+        request = consumer.OffsetForLeaderEpochRequest(
+            version=4, replica_id=-1, topics=[topic(topic=self.topic, partitions=[row])]
+        )
+        (found,) = self.ask(request, consumer.OffsetForLeaderEpochResponse).topics[0].partitions
+        return found.error_code, found.leader_epoch, found.end_offset
+
+    def grow(self, name: str, count: int, brokers: list[list[int]] | None = None, check: bool = False) -> int:
+        row = admin.CreatePartitionsRequest.CreatePartitionsTopic
+        assignments = None if brokers is None else [row.CreatePartitionsAssignment(broker_ids=each) for each in brokers]
+        request = admin.CreatePartitionsRequest(
+            version=3, topics=[row(name=name, count=count, assignments=assignments)], timeout_ms=10_000,
+            validate_only=check,
+        )  # fmt: skip
+        return int(self.ask(request, admin.CreatePartitionsResponse).results[0].error_code)
+
+    def configs(self, kind: int, name: str, *keys: str) -> Any:
+        row = admin.DescribeConfigsRequest.DescribeConfigsResource(
+            resource_type=kind, resource_name=name, configuration_keys=list(keys) or None
+        )
+        request = admin.DescribeConfigsRequest(version=4, resources=[row])
+        (found,) = self.ask(request, admin.DescribeConfigsResponse).results
+        rows = [(each.name, each.value, each.config_type, each.read_only, each.is_sensitive) for each in found.configs]
+        return found.error_code, sorted(rows) if keys else []
+
+    def make(self, **fields: Any) -> Any:
+        row = admin.CreateTopicsRequest.CreatableTopic
+        assignments = [
+            row.CreatableReplicaAssignment(partition_index=number, broker_ids=brokers)
+            for number, brokers in fields.pop("assignments", [])
+        ]
+        defaults: dict[str, Any] = {
+            "name": f"{self.topic}-{uuid4()}", "num_partitions": -1, "replication_factor": -1,
+            "assignments": assignments, "configs": [],
+        }  # fmt: skip
+        request = admin.CreateTopicsRequest(version=7, topics=[row(**defaults | fields)], timeout_ms=10_000)
+        (made,) = self.ask(request, admin.CreateTopicsResponse).topics
+        return made.error_code, made.num_partitions, made.replication_factor
+
+    def drop(self, name: str | None, topic_id: UUID | None = None) -> int:
+        row = admin.DeleteTopicsRequest.DeleteTopicState(name=name, topic_id=topic_id)
+        request = admin.DeleteTopicsRequest(version=6, topics=[row], timeout_ms=10_000)
+        return int(self.ask(request, admin.DeleteTopicsResponse).responses[0].error_code)
+
+
+def fetching(broker: Records) -> Iterator[Any]:
+    small, large = batch([b"a"], timestamp=NOW_MS), batch([b"b" * 3000], timestamp=NOW_MS)
+    for data in (small, large, small):
+        assert broker.produce(data)[0] == 0
+    yield broker.fetch((0, 0, 10_000), (1, 0, 10_000))
+    yield broker.fetch((0, 0, 1), (1, 0, 1))
+    yield broker.fetch((0, 0, 10_000), max_bytes=1)
+    yield broker.fetch((0, 0, len(small)), (1, 0, 100))
+    yield broker.fetch((0, 0, len(small) + len(large)))
+    yield broker.fetch((0, 1, 0))
+    yield [broker.fetch((0, offset, 10_000)) for offset in (2, 3, 4, -1, -7)]
+    yield broker.fetch((7, 0, 100))
+    yield broker.fetch((0, 3, 100), max_wait_ms=5)
+    yield broker.fetch((0, 3, 100), (7, 0, 100), max_wait_ms=5)  # ours tells the error at once, Kafka after that time
+    yield broker.fetch((0, 0, 10_000), min_bytes=2_000_000, max_wait_ms=60_000, max_bytes=1000)
+    yield broker.fetch(max_wait_ms=60_000)
+    yield [broker.fetch((0, 0, 100), epoch=epoch) for epoch in (0, 5)]
+    for session_id, epoch in ((0, -1), (0, 0), (0, 1), (77, -1), (77, 0), (77, 3)):
+        yield broker.fetch((0, 2, 100), session_id=session_id, session_epoch=epoch)
+    yield [broker.fetch((0, 2, 100), version=version) for version in range(4, 18)]
+    yield [broker.fetch((0, 2, 100), rack_id=rack) for rack in ("", "a")]
+    broker.topic_id = uuid4()
+    yield broker.fetch((0, 0, 100), version=13)
+
+
+def listing_offsets(broker: Records) -> Iterator[Any]:
+    yield broker.offsets(-1, -2, -3, -4, 0, 5)
+    for number in range(3):
+        assert broker.produce(batch([b"x", b"y"], timestamp=NOW_MS + 10 * number))[0] == 0
+    late = [NOW_MS - 1, NOW_MS, NOW_MS + 1, NOW_MS + 2, NOW_MS + 21, NOW_MS + 22]
+    yield broker.offsets(-1, -2, -3, -4, *late)
+    yield [broker.offsets(-1, -2, NOW_MS + 11, version=version) for version in range(1, 9)]
+    yield [broker.offsets(-1, epoch=epoch) for epoch in (0, 3)]
+    yield broker.offsets(-1, partition=9)
+    yield [broker.end_of_epoch(epoch) for epoch in (0, 1, 5, -1)]
+    yield [broker.end_of_epoch(0, current) for current in (0, 4)]
+    yield broker.end_of_epoch(0, partition=9)
+
+
+def compressing(broker: Records) -> Iterator[Any]:
+    yield broker.produce(batch([b"a" * 50, b"b" * 50], timestamp=NOW_MS, compression=GZIP))
+    yield broker.offsets(NOW_MS, NOW_MS + 1, NOW_MS + 2, -3)
+    yield broker.fetch((0, 0, 10_000))
+
+
+def sequences(broker: Records) -> Iterator[Any]:
+    def send(epoch: int, sequence: int, records: int = 1, producer_id: int = 7_000_001) -> Any:
+        return broker.produce(batch([b"x"] * records, timestamp=NOW_MS, producer=(producer_id, epoch, sequence)))
+
+    yield [send(0, sequence) for sequence in range(7)]
+    yield [send(0, sequence) for sequence in (6, 5, 2, 1, 0, 8, 7, 7)]
+    yield [send(0, 8, 3), send(0, 8, 3), send(0, 8, 2), send(0, 9, 2), send(0, 11)]
+    yield [send(2, 4), send(2, 0), send(1, 1), send(0, 12), send(2, 1)]
+    yield [send(0, 5, producer_id=7_000_002), send(0, 6, producer_id=7_000_002)]
+    yield [send(5, 2**31 - 1, 2, producer_id=7_000_003), send(5, 1, producer_id=7_000_003)]
+    request = producer.InitProducerIdRequest(version=4, transactional_id=None, transaction_timeout_ms=1000)
+    deadline = time.monotonic() + WAIT_S
+    while broker.ask(request, producer.InitProducerIdResponse).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        assert time.monotonic() < deadline  # Kafka asks its controller for ids at first
+    given = [broker.ask(request, producer.InitProducerIdResponse) for _ in range(2)]
+    yield [(each.error_code, each.producer_epoch) for each in given]
+    assert given[0].producer_id != given[1].producer_id
+
+
+def topics(broker: Records) -> Iterator[Any]:
+    yield [broker.make(), broker.make(num_partitions=3), broker.make(replication_factor=1)]
+    yield [broker.make(assignments=[(0, [1]), (1, [1])]), broker.make(assignments=[(1, [1]), (0, [1])])]
+    wrong: list[list[tuple[int, list[int]]]] = [[(0, [9])], [(0, [])], [(0, [1, 1])], [(1, [1])], [(0, [1]), (0, [1])]]
+    yield [broker.make(assignments=each) for each in wrong]
+    yield [broker.make(assignments=[(0, [1])], **also) for also in ({"num_partitions": 1}, {"replication_factor": 1})]
+    yield [broker.make(replication_factor=factor) for factor in (0, -2, 2)]
+    config = admin.CreateTopicsRequest.CreatableTopic.CreatableTopicConfig
+    yield [broker.make(configs=[config(name="max.message.bytes", value=each)]) for each in ("x", "-1", "100")]
+    grown = [(broker.topic, 2), (broker.topic, 1), (broker.topic, 0), (broker.topic, -1), (f"{broker.topic}-none", 3)]
+    yield [broker.grow(name, count) for name, count in grown]
+    some: list[list[list[int]]] = [[[1]], [[9], [1]], [[1], [1], [1]], [[], [1]], [[1, 1], [1]]]
+    yield [broker.grow(broker.topic, 4, brokers) for brokers in some]
+    yield [broker.grow(broker.topic, 3, check=True), broker.grow(broker.topic, 3, [[1]]), broker.grow(broker.topic, 3)]
+    yield [broker.configs(2, broker.topic), broker.configs(2, f"{broker.topic}-none"), broker.configs(2, "a/b")]
+    some_keys = ("cleanup.policy", "no.such.key", "max.message.bytes", "retention.bytes", "compression.type")
+    yield broker.configs(2, broker.topic, *some_keys)
+    yield [broker.configs(4, "1"), broker.configs(4, "9"), broker.configs(4, "x"), broker.configs(4, "")]
+    yield broker.configs(4, "1", "num.partitions", "node.id", "group.max.size", "default.replication.factor")
+    yield broker.configs(4, "1", "auto.create.topics.enable", "message.max.bytes", "group.max.session.timeout.ms")
+    yield [broker.drop(f"{broker.topic}-none"), broker.drop(None, uuid4()), broker.drop(broker.topic)]
+
+
+def groups_at_once(broker: Records) -> Iterator[Any]:
+    names = [broker.group, f"{broker.group}-none", ""]
+    request = metadata.FindCoordinatorRequest(version=4, key_type=0, coordinator_keys=names)
+    found = broker.ask(request, metadata.FindCoordinatorResponse).coordinators
+    yield [(each.key == name, each.error_code, each.node_id) for each, name in zip(found, names, strict=True)]
+    request = metadata.FindCoordinatorRequest(version=4, key_type=0, coordinator_keys=[])
+    yield broker.ask(request, metadata.FindCoordinatorResponse).coordinators
+    for version in range(7):
+        request = metadata.FindCoordinatorRequest(
+            version=version, key=broker.group, key_type=0, coordinator_keys=[broker.group]
+        )
+        answer = broker.ask(request, metadata.FindCoordinatorResponse)
+        answer = answer if version < 4 else answer.coordinators[0]
+        yield version, answer.error_code, answer.node_id
+    yield broker.commit("", -1)
+    for version in range(1, 10):
+        yield version, committed(broker, version)
+    listed = {}
+    for states in ([], ["Empty"], ["empty"], ["Stable"], ["Nonsense"]):
+        for types in ([], ["classic"], ["CLASSIC"], ["consumer"], ["nonsense"]):
+            request = admin.ListGroupsRequest(version=5, states_filter=states, types_filter=types)
+            answer = broker.ask(request, admin.ListGroupsResponse)
+            rows = [(each.protocol_type, each.group_state, each.group_type) for each in answer.groups
+                    if each.group_id == broker.group]  # fmt: skip
+            listed[*states, "/", *types] = (answer.error_code, rows)
+    yield listed
+    yield [unknown(broker, version) for version in (0, 4, 5, 6)]
+    topic = consumer.OffsetDeleteRequest.OffsetDeleteRequestTopic
+    for name, group in ((broker.topic, broker.group), ("none", broker.group), (broker.topic, "none"), ("none", "")):
+        rows = [topic.OffsetDeleteRequestPartition(partition_index=number) for number in (0, 1, 9)]
+        request = consumer.OffsetDeleteRequest(version=0, group_id=group, topics=[topic(name=name, partitions=rows)])
+        answer = broker.ask(request, consumer.OffsetDeleteResponse)
+        errors = [(each.partition_index, each.error_code) for found in answer.topics for each in found.partitions]
+        yield answer.error_code, sorted(errors)
+    yield committed(broker, 8)
+
+
+def committed(broker: Records, version: int) -> Any:
+    """The offsets of the group, of a group that is not there, of all partitions, and of a topic that is not there."""
+    one = consumer.OffsetFetchRequest.OffsetFetchRequestTopic
+    many = consumer.OffsetFetchRequest.OffsetFetchRequestGroup
+    answers: list[Any] = []
+    missing = f"{broker.group}-none"
+    asked: list[tuple[str, list[str] | None]] = [(broker.group, [broker.topic]), (broker.group, None), (missing, None)]
+    asked += [(missing, [broker.topic]), (broker.group, ["none"]), ("", [broker.topic])]
+    for name, wanted in asked:
+        if wanted is None and version < 2:
+            continue
+        topics = None if wanted is None else [one(name=each, partition_indexes=[0, 1, 9]) for each in wanted]
+        of_group = None if wanted is None else [
+            many.OffsetFetchRequestTopics(name=each, partition_indexes=[0, 1, 9]) for each in wanted
+        ]  # fmt: skip
+        request = consumer.OffsetFetchRequest(
+            version=version, group_id=name, topics=topics,
+            groups=[many(group_id=name, member_id=None, member_epoch=-1, topics=of_group)],
+        )  # fmt: skip
+        answer = broker.ask(request, consumer.OffsetFetchResponse)
+        answer = answer.groups[0] if version >= 8 else answer
+        answers.append((
+            answer.error_code if version >= 2 else 0,
+            [(each.partition_index, each.committed_offset, each.metadata, each.error_code)
+             for found in answer.topics for each in found.partitions],
+        ))  # fmt: skip
+    return answers
+
+
+def unknown(broker: Records, version: int) -> Any:
+    request = admin.DescribeGroupsRequest(version=version, groups=[f"{broker.group}-none", ""])
+    groups = broker.ask(request, admin.DescribeGroupsResponse).groups
+    return [(each.error_code, each.group_state, each.protocol_type, list(each.members)) for each in groups]
+
+
+def null_and_broken_batches(broker: Records) -> Iterator[Any]:
+    good = batch([b"a"], timestamp=NOW_MS)
+    yield [broker.produce(good[:16] + bytes([magic]) + good[17:])[0] for magic in (0, 1, 3)]
+    yield [broker.produce(good[:length])[0] for length in (1, 12, 17, 60, 61)]
+
+
+SCENARIOS = [fetching, listing_offsets, compressing, sequences, topics, groups_at_once, null_and_broken_batches]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_ours_answers_as_kafka_does(
+    apache_kafka: str, coordinator: ThreadedCoordinator, scenario: Callable[[Records], Iterator[Any]]
+) -> None:
+    with ExitStack() as closing:
+        theirs, ours = Records(apache_kafka), Records(coordinator.bootstrap_servers)
+        for broker in (theirs, ours):
+            closing.callback(broker.socket.close)
+        for step, (expected, got) in enumerate(zip(scenario(theirs), scenario(ours), strict=True)):
+            assert got == expected, f"answer {step}"
