@@ -178,3 +178,14 @@ def test_a_name_that_another_member_said_does_not_hide_damage(group, data):
         except MalformedBytesError as error:
             answers.append(str(error))
     assert answers[0] == answers[1]
+
+
+def test_a_topic_that_comes_twice_is_read_as_one():
+    data = bytes.fromhex("0001 00000000 ffffffff 00000002 0001 74 00000001 00000000 0001 74 00000002 0000000200000001")
+    assert Subscription.decode(data).owned == {"t": [0, 2, 1]}
+
+
+def test_a_null_topic_is_refused_even_where_its_length_could_be_that_of_what_follows():
+    data = bytes.fromhex("0001 00000000 ffffffff 00000001 ffff") + bytes(70_000)
+    with pytest.raises(MalformedBytesError, match="topic of owned partitions at byte 14 is null"):
+        Subscription.decode(data)
