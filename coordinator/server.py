@@ -32,6 +32,8 @@ log = logging.getLogger("loadwise.coordinator")
 group_log = logging.getLogger("loadwise.coordinator.groups")
 
 _READ_AHEAD_BYTES = 1024 * 1024
+_TURNS_TO_OPEN = 5
+"""asyncio opens a connection some three turns of its loop after it has accepted it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,12 @@ class Server:
 
     async def stop(self) -> None:
         """Close the listeners and every connection."""
+        # Accept no more, and let asyncio open what it has accepted: a closed listener would leave that open for ever.
+        for listener in self._servers:
+            for listening in listener.sockets:
+                asyncio.get_running_loop().remove_reader(listening.fileno())
+        for _ in range(_TURNS_TO_OPEN):
+            await asyncio.sleep(0)
         for listener in self._servers:
             listener.close()
         self._disarm()
