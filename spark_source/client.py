@@ -7,7 +7,7 @@ import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from loadwise.spark_source.client_config import ClientConfig, java_name
@@ -36,6 +36,14 @@ class Client:
     doubtful: bool = False
     """Whether a complaint since the flag was last cleared said that a topic or partition is not there."""
 
+    commits: list[str] = field(default_factory=list)
+    """The answer to each commit that was answered: what went wrong, empty where nothing did."""
+
+    def committed(self, error: Any, places: Any) -> None:
+        """Keep the answer to a commit."""
+        errors = [error, *(place.error for place in places or ())]
+        self.commits.append("; ".join(dict.fromkeys(each.str() for each in errors if each is not None)))
+
     def note(self, error: Any) -> None:
         """Keep a complaint; librdkafka goes on trying, so it is an error only once we run out of time."""
         text = error.str()
@@ -55,13 +63,23 @@ class Client:
 
 @contextmanager
 def connected(config: ClientConfig, *, group_id_prefix: str) -> Iterator[Client]:
-    """Make a consumer and close it again. Raises `OptionError` if librdkafka refuses a setting.
+    """Make a consumer and close it again. Raises what `connect` raises."""
+    client = connect(config, group_id_prefix=group_id_prefix)
+    try:
+        yield client
+    finally:
+        client.consumer.close()
+
+
+def connect(config: ClientConfig, *, group_id_prefix: str) -> Client:
+    """Make a consumer; its user closes it. Raises `OptionError` if librdkafka refuses a setting.
 
     librdkafka wants a group id even of a consumer that joins none; ours is unique unless the user gave one.
     """
     settings: dict[str, Any] = {"group.id": f"{group_id_prefix}-{uuid.uuid4()}", **config.settings}
     holder: list[Client] = []
     settings["error_cb"] = lambda error: holder[0].note(error) if holder else None
+    settings["on_commit"] = lambda error, places: holder[0].committed(error, places) if holder else None
     # Failed connections come as complaints too: logged there, once each and not at every attempt.
     settings |= {"logger": logger, "log_level": 2}
     try:
@@ -70,10 +88,7 @@ def connected(config: ClientConfig, *, group_id_prefix: str) -> Iterator[Client]
         raise _refused(error.args[0].str()) from None
     client = Client(consumer)
     holder.append(client)
-    try:
-        yield client
-    finally:
-        consumer.close()
+    return client
 
 
 def _refused(problem: str) -> OptionError:

@@ -82,7 +82,7 @@ NO_EFFECT = (
 
 REFUSED = {
     "auto.offset.reset": "use startingOffsets ('earliest', or JSON) to say where to start",
-    "enable.auto.commit": "a batch query commits no offsets; leave it out",
+    "enable.auto.commit": "the query's checkpoint holds its offsets; for lag tools, set commitGroup=true",
     "interceptor.classes": "interceptors are Java code, and this source reads without Java; leave it out",
     "key.deserializer": "keys are always read as binary; decode them with DataFrame operations",
     "value.deserializer": "values are always read as binary; decode them with DataFrame operations",
@@ -129,6 +129,16 @@ _JAAS_MODULES = ("PlainLoginModule", "ScramLoginModule")
 
 
 @dataclass(frozen=True, slots=True)
+class Truststore:
+    """A trust store in a format of Java's. Its text shows no secret."""
+
+    location: str
+    kind: str
+    """``JKS`` or ``PKCS12``."""
+    password: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class ClientConfig:
     """What the reading client is given. Its text shows no secret."""
 
@@ -136,6 +146,8 @@ class ClientConfig:
     """librdkafka's configuration, without ``group.id`` unless the user gave one."""
     api_timeout_ms: int = DEFAULT_API_TIMEOUT_MS
     """``kafka.default.api.timeout.ms``: how long the cluster may take to answer a question about topics or offsets."""
+    truststore: Truststore | None = None
+    """Certificates to trust that `loadwise.spark_source.truststores` has still to read."""
     max_poll_records: int | None = None
     """``kafka.max.poll.records``: most records in one Arrow batch; None for this source's own limit."""
 
@@ -175,6 +187,7 @@ def translate(java: Mapping[str, str]) -> ClientConfig:
     return ClientConfig(
         settings,
         api_timeout_ms=_positive(java, "default.api.timeout.ms") or DEFAULT_API_TIMEOUT_MS,
+        truststore=_truststore(java),
         max_poll_records=_positive(java, "max.poll.records"),
     )
 
@@ -225,25 +238,40 @@ def _jaas_value(option: re.Match[str]) -> str:
     return option["single"] if option["single"] is not None else option["bare"]
 
 
+def _kind(java: Mapping[str, str], store: str) -> str:
+    """The type of a store; Java's default is JKS."""
+    return java.get(f"ssl.{store}.type", "JKS").strip().upper()
+
+
+def _truststore(java: Mapping[str, str]) -> Truststore | None:
+    location, kind = java.get("ssl.truststore.location"), _kind(java, "truststore")
+    if location is None or kind == "PEM":
+        return None
+    if kind not in ("JKS", "PKCS12"):
+        raise OptionError("kafka.ssl.truststore.type", f"must be JKS, PKCS12 or PEM, not {kind}")
+    return Truststore(location, kind, java.get("ssl.truststore.password"))
+
+
 def _stores(java: Mapping[str, str]) -> dict[str, str]:
-    """Trust and key stores: PEM files for both, PKCS12 for the key store; JKS is a format of Java's alone."""
+    """What librdkafka reads itself: PEM files for both stores, PKCS12 for the key store."""
     answer: dict[str, str] = {}
-    for store, allowed in (("truststore", ("PEM",)), ("keystore", ("PEM", "PKCS12"))):
-        location = java.get(f"ssl.{store}.location")
-        kind = java.get(f"ssl.{store}.type", "JKS").upper()
-        if location is not None and kind not in allowed:
-            raise OptionError(
-                f"kafka.ssl.{store}.location",
-                f"a store of type {kind} cannot be read without Java; convert it and set kafka.ssl.{store}.type"
-                f" to {' or '.join(allowed)}",
-            )
-    if "ssl.truststore.location" in java:
+    if "ssl.truststore.location" in java and _kind(java, "truststore") == "PEM":
         answer["ssl.ca.location"] = java["ssl.truststore.location"]
-    keystore = java.get("ssl.keystore.location")
-    if keystore is not None and java["ssl.keystore.type"].upper() == "PEM":
-        answer |= {"ssl.certificate.location": keystore, "ssl.key.location": keystore}
-    elif keystore is not None:
-        answer["ssl.keystore.location"] = keystore
-        if "ssl.keystore.password" in java:
-            answer["ssl.keystore.password"] = java["ssl.keystore.password"]
+    location, kind = java.get("ssl.keystore.location"), _kind(java, "keystore")
+    if location is None:
+        return answer
+    match kind:
+        case "PEM":
+            answer |= {"ssl.certificate.location": location, "ssl.key.location": location}
+        case "PKCS12":
+            answer["ssl.keystore.location"] = location
+            if "ssl.keystore.password" in java:
+                answer["ssl.keystore.password"] = java["ssl.keystore.password"]
+        case _:
+            raise OptionError(
+                "kafka.ssl.keystore.location",
+                f"a key store of type {kind} cannot be read without Java; convert it with: keytool -importkeystore"
+                f" -srckeystore {location} -destkeystore client.p12 -deststoretype PKCS12, and set"
+                " kafka.ssl.keystore.type=PKCS12",
+            )
     return answer

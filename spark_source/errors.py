@@ -6,11 +6,11 @@
     ├── OptionError                     an option is missing, wrong, or goes against another one
     │   └── UnknownOptionError          there is no such option, or it is one that this source does not have
     ├── MissingDependencyError          pyspark, pyarrow or confluent-kafka is not installed (names the extra)
-    ├── StreamingUnsupportedError       a stream was asked for; this source reads batches
     ├── SchemaError                     the schema that the user gave has columns that this source does not have
     ├── PlanError                       the assignor's answer does not give every range to one task
     └── KafkaError                      the cluster cannot answer
         ├── OffsetsUnavailableError     topics, partitions or offsets cannot be found out
+        ├── GroupUnavailableError       the group to follow has no members, does not settle, or cannot be seen
         ├── DataLossError               records that the query asks for are gone (``failOnDataLoss``)
         └── ReadError                   a task cannot go on reading
             └── ReadTimeoutError        nothing arrived for ``kafkaConsumer.pollTimeoutMs``
@@ -33,6 +33,11 @@ class OptionError(SparkSourceError, ValueError):
     def __init__(self, option: str, problem: str) -> None:
         super().__init__(f"option {option}: {problem}")
         self.option = option
+        self.problem = problem
+
+    def __reduce__(self) -> tuple[type[OptionError], tuple[str, str]]:
+        """Pickle what it was made of: Spark sends readers, and what they refuse, between its processes."""
+        return type(self), (self.option, self.problem)
 
 
 class UnknownOptionError(OptionError):
@@ -41,10 +46,6 @@ class UnknownOptionError(OptionError):
 
 class MissingDependencyError(SparkSourceError, ImportError):
     """A library that this source needs is not installed; the message names the extra that brings it."""
-
-
-class StreamingUnsupportedError(SparkSourceError, NotImplementedError):
-    """A stream was asked for; this source reads batches only."""
 
 
 class SchemaError(SparkSourceError, ValueError):
@@ -61,6 +62,10 @@ class KafkaError(SparkSourceError):
 
 class OffsetsUnavailableError(KafkaError):
     """Topics, partitions or offsets cannot be found out."""
+
+
+class GroupUnavailableError(KafkaError):
+    """The group that a query follows has no members, does not settle, or cannot be seen."""
 
 
 class DataLossError(KafkaError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,8 +47,8 @@ def resolve(options: SourceOptions) -> list[OffsetRange]:
     with connected(options.client, group_id_prefix=options.group_id_prefix) as client:
         cluster = Cluster(client, options.client.api_timeout_ms)
         partitions = cluster.partitions(options)
-        starts = _asked(options.starting, partitions, cluster)
-        ends = _asked(options.ending, partitions, cluster)
+        starts = cluster.asked(options.starting, partitions)
+        ends = cluster.asked(options.ending, partitions)
         # Only now, so that a record that arrives meanwhile never lies behind what we take for the end.
         last = cluster.offsets(LATEST, partitions)
         first = cluster.offsets(EARLIEST, partitions)
@@ -76,21 +76,24 @@ class Cluster:
     timeout_ms: int
     """How long each question may take; the user's ``kafka.default.api.timeout.ms``."""
 
-    def partitions(self, options: SourceOptions) -> list[TopicPartition]:
-        """The partitions that the query reads, sorted. Asking never creates a topic."""
+    def partitions(self, options: SourceOptions, *, known: Collection[str] = ()) -> list[TopicPartition]:
+        """The partitions that the query reads, sorted. Asking never creates a topic.
+
+        A topic that is not there is an error, unless it is ``known``: one that the query has read from before.
+        """
         match options.topics:
             case Subscribe(topics):
-                found = {topic: self._count(topic) for topic in topics}
+                found = {topic: self._count(topic, known) for topic in topics}
             case SubscribePattern(pattern):
                 counts = self._counts()
                 found = {topic: n for topic, n in counts.items() if re.fullmatch(pattern, topic)}
             case Assign(assigned):
-                known = {topic: self._count(topic) for topic in {place.topic for place in assigned}}
+                found = {topic: self._count(topic, known) for topic in {place.topic for place in assigned}}
                 for topic, partition in assigned:
-                    if partition >= known[topic]:
-                        problem = f"{topic}-{partition} is not there: the topic has {known[topic]} partitions"
+                    if partition >= found[topic] and topic not in known:
+                        problem = f"{topic}-{partition} is not there: the topic has {found[topic]} partitions"
                         raise OptionError("assign", problem)
-                return sorted(assigned)
+                return sorted(place for place in assigned if place.partition < found[place.topic])
         return sorted(TopicPartition(topic, number) for topic, count in found.items() for number in range(count))
 
     def offsets(self, when: int, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -112,6 +115,33 @@ class Cluster:
                 raise self._unanswered(f"the offsets of {item.topic}-{item.partition}", item.error.str())
         return {TopicPartition(item.topic, item.partition): item.offset for item in answer}
 
+    def asked(self, bound: Bound, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset of each partition that the options ask for; `EARLIEST` and `LATEST` are still to be looked up."""
+        match bound:
+            case Everywhere(offset=offset):
+                return dict.fromkeys(partitions, offset)
+            case Specific(option, offsets):
+                _must_match(option, offsets, partitions)
+                return dict(offsets)
+            case AtTimestamp(option, moment, latest_if_none):
+                moments = dict.fromkeys(partitions, moment) if isinstance(moment, int) else moment
+                _must_match(option, moments, partitions)
+                found = self.offsets_at(moments)
+                for place, offset in found.items():
+                    if offset == LATEST and not latest_if_none:
+                        raise OptionError(
+                            option,
+                            f"{place.topic}-{place.partition} has no record as young as {moments[place]} ms; give an"
+                            " earlier moment, or startingOffsetsByTimestampStrategy=latest",
+                        )
+                return found
+
+    def resolved(self, bound: Bound, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        """As `asked`, with `EARLIEST` and `LATEST` looked up."""
+        asked = self.asked(bound, partitions)
+        found = self.offsets_at({place: offset for place, offset in asked.items() if offset in (EARLIEST, LATEST)})
+        return asked | found
+
     def has(self, place: TopicPartition) -> bool:
         """Whether a partition is there."""
         described = self._metadata(place.topic).topics[place.topic]
@@ -121,17 +151,21 @@ class Cluster:
             return False
         raise self._unanswered(f"topic {place.topic}", described.error.str())
 
-    def _count(self, topic: str) -> int:
-        return self._counts(topic)[topic]
+    def _count(self, topic: str, known: Collection[str]) -> int:
+        described = self._metadata(topic).topics[topic]
+        if described.error is not None and topic in known and described.error.code() in UNKNOWN:
+            return 0
+        if described.error is not None:
+            raise self._unanswered(f"topic {topic}", described.error.str())
+        return len(described.partitions)
 
-    def _counts(self, topic: str | None = None) -> dict[str, int]:
-        counts: dict[str, int] = {}
-        for name, described in self._metadata(topic).topics.items():
-            if topic is not None and described.error is not None:
-                raise self._unanswered(f"topic {name}", described.error.str())
-            if topic is not None or (name not in INTERNAL_TOPICS and described.error is None):
-                counts[name] = len(described.partitions)
-        return counts
+    def _counts(self) -> dict[str, int]:
+        found = self._metadata(None).topics.items()
+        return {
+            name: len(described.partitions)
+            for name, described in found
+            if name not in INTERNAL_TOPICS and described.error is None
+        }
 
     def _metadata(self, topic: str | None) -> Any:
         asked = {} if topic is None else {"topic": topic}
@@ -151,28 +185,6 @@ class Cluster:
 def _some(places: Iterable[TopicPartition]) -> str:
     names = [f"{topic}-{partition}" for topic, partition in places]
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
-def _asked(bound: Bound, partitions: list[TopicPartition], cluster: Cluster) -> dict[TopicPartition, int]:
-    """The offset of each partition that the options ask for; `EARLIEST` and `LATEST` are still to be looked up."""
-    match bound:
-        case Everywhere(offset=offset):
-            return dict.fromkeys(partitions, offset)
-        case Specific(option, offsets):
-            _must_match(option, offsets, partitions)
-            return dict(offsets)
-        case AtTimestamp(option, moment, latest_if_none):
-            moments = dict.fromkeys(partitions, moment) if isinstance(moment, int) else moment
-            _must_match(option, moments, partitions)
-            found = cluster.offsets_at(moments)
-            for place, offset in found.items():
-                if offset == LATEST and not latest_if_none:
-                    raise OptionError(
-                        option,
-                        f"{place.topic}-{place.partition} has no record as young as {moments[place]} ms; give an"
-                        " earlier moment, or startingOffsetsByTimestampStrategy=latest",
-                    )
-            return found
 
 
 def _must_match(option: str, given: Mapping[TopicPartition, int], partitions: list[TopicPartition]) -> None:

@@ -1,25 +1,26 @@
 """What a query asks for: the options of ``format("loadwise")``, parsed and checked, before anything is looked up.
 
-Names, defaults, forms and ranks are those of Spark's Kafka integration (``KafkaSourceProvider``, batch queries), plus
-this source's own ``assignor``, ``numTasks``, ``split`` and ``costPerRecord``. Unlike there, an option that does not
-exist is refused, with the nearest that does: a misspelt ``startingOffset`` must not read the whole topic instead.
+Names, defaults, forms and ranks are those of Spark's Kafka integration (``KafkaSourceProvider``), plus this source's
+own: ``assignor``, ``numTasks``, ``split``, ``costPerRecord``, ``commitGroup``, ``assignment.mode``,
+``assignment.group``. Unlike there, an option that does not exist is refused, with the nearest that does: a misspelt
+``startingOffset`` must not read the whole topic instead.
 
 Spark hands the names over in lower case, values as text. Pure: nothing here asks Kafka or imports Spark.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from loadwise.assignor.model import TopicPartition
 from loadwise.spark_source.client_config import ClientConfig, translate
 from loadwise.spark_source.errors import OptionError, UnknownOptionError
+from loadwise.spark_source.values import by_partition, duration_ms, flag, is_int, json_object, number
 
 LATEST = -1
 """Kafka's and Spark's number for the end of a partition."""
@@ -28,15 +29,21 @@ EARLIEST = -2
 
 NAMES = (
     "assign",
+    "assignment.group",
+    "assignment.mode",
     "assignor",
+    "commitGroup",
     "costPerRecord",
     "endingOffsets",
     "endingOffsetsByTimestamp",
     "endingTimestamp",
     "failOnDataLoss",
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
     "groupIdPrefix",
     "includeHeaders",
     "kafkaConsumer.pollTimeoutMs",
+    "maxRecordsPerPartition",
     "minPartitions",
     "numTasks",
     "split",
@@ -52,10 +59,13 @@ NAMES = (
 STREAMING_ONLY = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 """Options that say nothing about a batch query: named in a warning, as Spark's Kafka integration does."""
 
+BATCH_ONLY = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
+"""Options that a stream, which has no end, is refused for, as by Spark's Kafka integration."""
+
+FOLLOW_IGNORES = ("assignor", "costPerRecord", "maxRecordsPerPartition", "minPartitions", "numTasks", "split")
+"""Options that shape a plan, and so say nothing where the group that is followed has made one already."""
+
 REFUSED = {
-    "fetchOffset.numRetries": "not supported; the client retries until kafka.default.api.timeout.ms has passed",
-    "fetchOffset.retryIntervalMs": "not supported; set kafka.retry.backoff.ms",
-    "maxRecordsPerPartition": "not supported yet; set numTasks",
     "path": "not supported; topics are named by subscribe, subscribePattern or assign",
     "topic": "names the topic to write to, and this source only reads; use subscribe",
 }
@@ -63,8 +73,10 @@ REFUSED = {
 
 
 DEFAULT_ASSIGNOR = "weighted"
-DEFAULT_GROUP_ID_PREFIX = "spark-kafka-relation"
+DEFAULT_GROUP_ID_PREFIX = {False: "spark-kafka-relation", True: "spark-kafka-source"}
+"""By whether the query is a stream."""
 DEFAULT_POLL_TIMEOUT_MS = 120_000
+DEFAULT_MAX_TRIGGER_DELAY_MS = 15 * 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +135,18 @@ Bound: TypeAlias = Everywhere | Specific | AtTimestamp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """How much a micro-batch may and must hold."""
+
+    max_offsets: int | None = None
+    """``maxOffsetsPerTrigger``: most offsets in a micro-batch; None for no limit."""
+    min_offsets: int | None = None
+    """``minOffsetsPerTrigger``: with fewer than these to read, no micro-batch yet; None for no such wait."""
+    max_delay_ms: int = DEFAULT_MAX_TRIGGER_DELAY_MS
+    """``maxTriggerDelay``: how long fewer than ``min_offsets`` may be waited on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
     """Everything that a query says. Its text shows no secret."""
 
@@ -140,14 +164,25 @@ class SourceOptions:
     """What a record of a topic costs relative to the others'; 1 for topics that are not named."""
     fail_on_data_loss: bool = True
     include_headers: bool = False
-    group_id_prefix: str = DEFAULT_GROUP_ID_PREFIX
+    group_id_prefix: str = DEFAULT_GROUP_ID_PREFIX[False]
+    admission: Admission = Admission()
+    max_records_per_task: int | None = None
+    """``maxRecordsPerPartition``: most records in a task; None for no limit."""
+    commit_group: str | None = None
+    """The group that a stream's offsets are committed to, for those who watch its lag; None: to no group."""
+    follow_group: str | None = None
+    """The group whose live assignment is the plan; None: an assignor plans."""
+    offset_retries: int = 3
+    """``fetchOffset.numRetries``: how often Kafka is asked for offsets before its answer is believed to be final."""
+    offset_retry_interval_ms: int = 1000
+    """``fetchOffset.retryIntervalMs``: the time between two of these questions."""
     poll_timeout_ms: int = DEFAULT_POLL_TIMEOUT_MS
     """How long a task waits for a record before it fails. Spark's default is ``spark.network.timeout``: 120 s."""
     ignored: tuple[str, ...] = ()
     """Options that were given and change nothing, each with the reason."""
 
 
-def parse(given: Mapping[str, str]) -> SourceOptions:
+def parse(given: Mapping[str, str], *, streaming: bool = False) -> SourceOptions:
     """Check the options that Spark hands over (names in any case) and say what they mean.
 
     Raises `OptionError`; its text begins with the name of the option.
@@ -163,35 +198,105 @@ def parse(given: Mapping[str, str]) -> SourceOptions:
             options[spelling[lower]] = value
         else:
             raise _unknown(name)
-    ignored = [f"{name} (says nothing about a batch query)" for name in STREAMING_ONLY if name in options]
-    if "groupIdPrefix" in options and "group.id" in java:
-        ignored.append("groupIdPrefix (kafka.group.id is given)")
-    starting, ending = _starting(options), _ending(options)
+    starting, ending = _starting(options, streaming=streaming), _ending(options, streaming=streaming)
     _refuse_backwards(starting, ending)
+    follow_group, commit_group = _follow_group(options), _commit_group(options, java)
+    split = flag(options, "split", default=True)
+    max_records = number(options, "maxRecordsPerPartition")
+    if max_records and not split:
+        raise OptionError("maxRecordsPerPartition", "cannot be kept with split=false, which leaves partitions whole")
     return SourceOptions(
         topics=_topics(options),
         client=translate(java),
         starting=starting,
         ending=ending,
         assignor=options.get("assignor", DEFAULT_ASSIGNOR).strip(),
-        num_tasks=_number(options, "numTasks") or _number(options, "minPartitions"),
-        split=_flag(options, "split", default=True),
+        num_tasks=number(options, "numTasks") or number(options, "minPartitions"),
+        split=split,
         cost_per_record=_costs(options),
-        fail_on_data_loss=_flag(options, "failOnDataLoss", default=True),
-        include_headers=_flag(options, "includeHeaders", default=False),
-        group_id_prefix=options.get("groupIdPrefix", DEFAULT_GROUP_ID_PREFIX),
-        poll_timeout_ms=_number(options, "kafkaConsumer.pollTimeoutMs") or DEFAULT_POLL_TIMEOUT_MS,
-        ignored=tuple(ignored),
+        fail_on_data_loss=flag(options, "failOnDataLoss", default=True),
+        include_headers=flag(options, "includeHeaders", default=False),
+        group_id_prefix=options.get("groupIdPrefix", DEFAULT_GROUP_ID_PREFIX[streaming]),
+        admission=_admission(options),
+        max_records_per_task=max_records,
+        commit_group=commit_group if streaming else None,
+        follow_group=follow_group,
+        offset_retries=_or(number(options, "fetchOffset.numRetries", least=0), 3),
+        offset_retry_interval_ms=_or(number(options, "fetchOffset.retryIntervalMs", least=0), 1000),
+        poll_timeout_ms=number(options, "kafkaConsumer.pollTimeoutMs") or DEFAULT_POLL_TIMEOUT_MS,
+        ignored=_ignored(options, java, streaming=streaming, follow=follow_group is not None),
     )
+
+
+def parse_either(given: Mapping[str, str]) -> SourceOptions:
+    """The options of a query of which nobody says yet whether it is a batch or a stream: right for one of the two.
+
+    In ``load()`` a data source is not told. Raises `OptionError` for what is wrong in both.
+    """
+    try:
+        return parse(given)
+    except OptionError as in_a_batch:
+        try:
+            return parse(given, streaming=True)
+        except OptionError as in_a_stream:
+            names = {name.lower() for name in given}
+            of_a_stream = any(name.lower() in names for name in STREAMING_ONLY)
+            raise (in_a_stream if of_a_stream else in_a_batch) from None
+
+
+def _or(value: int | None, default: int) -> int:
+    return default if value is None else value
+
+
+def _ignored(options: Mapping[str, str], java: Mapping[str, str], *, streaming: bool, follow: bool) -> tuple[str, ...]:
+    ignored: list[str] = []
+    if not streaming:
+        ignored += [f"{name} (says nothing about a batch query)" for name in (*STREAMING_ONLY, "commitGroup")]
+    if follow:
+        ignored += [f"{name} (the plan is that of the group followed)" for name in FOLLOW_IGNORES]
+    ignored = [text for text in ignored if text.partition(" ")[0] in options]
+    if "groupIdPrefix" in options and "group.id" in java:
+        ignored.append("groupIdPrefix (kafka.group.id is given)")
+    return tuple(ignored)
+
+
+def _admission(options: Mapping[str, str]) -> Admission:
+    least, most = number(options, "minOffsetsPerTrigger"), number(options, "maxOffsetsPerTrigger")
+    if least and most and least > most:
+        raise OptionError("minOffsetsPerTrigger", f"{least} is more than maxOffsetsPerTrigger, {most}")
+    delay_ms = duration_ms(options, "maxTriggerDelay", default=DEFAULT_MAX_TRIGGER_DELAY_MS)
+    return Admission(max_offsets=most, min_offsets=least, max_delay_ms=delay_ms)
+
+
+def _commit_group(options: Mapping[str, str], java: Mapping[str, str]) -> str | None:
+    if not flag(options, "commitGroup", default=False):
+        return None
+    if not java.get("group.id", "").strip():
+        raise OptionError("commitGroup", "needs the group to commit to: set kafka.group.id")
+    return java["group.id"]
+
+
+def _follow_group(options: Mapping[str, str]) -> str | None:
+    mode = options.get("assignment.mode", "plan").strip().lower()
+    group = options.get("assignment.group", "").strip()
+    if mode not in ("plan", "follow"):
+        raise OptionError("assignment.mode", f"must be 'plan' or 'follow', not {options['assignment.mode']!r}")
+    if mode == "plan" and group:
+        raise OptionError("assignment.group", "names a group to follow; set assignment.mode=follow too")
+    if mode == "follow" and not group:
+        raise OptionError("assignment.mode", "follow needs the group to follow: set assignment.group")
+    return group or None
 
 
 def _unknown(name: str) -> UnknownOptionError:
     for refused, instead in REFUSED.items():
         if refused.lower() == name.lower():
             return UnknownOptionError(refused, instead)
-    names = {known.lower(): known for known in (*NAMES, "kafka.bootstrap.servers")}
+    names = {known.lower(): known for known in (*NAMES, *STREAMING_ONLY, "kafka.bootstrap.servers")}
     near = get_close_matches(name.lower(), names, n=1)
-    hint = f"did you mean {names[near[0]]}?" if near else f"there are {', '.join(NAMES)}, and kafka.*"
+    hint = (
+        f"did you mean {names[near[0]]}?" if near else f"there are {', '.join((*NAMES, *STREAMING_ONLY))}, and kafka.*"
+    )
     return UnknownOptionError(name, f"there is no such option; {hint}")
 
 
@@ -224,28 +329,32 @@ def _topics(options: Mapping[str, str]) -> Topics:
 def _assigned(text: str) -> tuple[TopicPartition, ...]:
     form = 'must be JSON like {"topic": [0, 1]}'
     partitions = {
-        TopicPartition(topic, number)
-        for topic, numbers in _json_object("assign", text, form).items()
-        for number in (numbers if isinstance(numbers, list) else [numbers])
+        TopicPartition(topic, index)
+        for topic, numbers in json_object("assign", text, form).items()
+        for index in (numbers if isinstance(numbers, list) else [numbers])
     }
-    for _, number in partitions:
-        if not _is_int(number) or number < 0:
-            raise OptionError("assign", f"{form}; {number!r} is no partition")
+    for _, index in partitions:
+        if not is_int(index) or index < 0:
+            raise OptionError("assign", f"{form}; {index!r} is no partition")
     if not partitions:
         raise OptionError("assign", f"names no partition: {text!r}")
     return tuple(sorted(partitions))
 
 
-def _starting(options: Mapping[str, str]) -> Bound:
+def _starting(options: Mapping[str, str], *, streaming: bool) -> Bound:
     strategy = options.get("startingOffsetsByTimestampStrategy", "error").strip().lower()
     if strategy not in ("error", "latest"):
         raise OptionError("startingOffsetsByTimestampStrategy", f"must be 'error' or 'latest', not {strategy!r}")
-    bound = _bound(options, "starting", EARLIEST, latest_if_none=strategy == "latest")
-    _refuse_end(bound, LATEST, "must not be the latest in a batch query, which would read nothing")
+    bound = _bound(options, "starting", LATEST if streaming else EARLIEST, latest_if_none=strategy == "latest")
+    if not streaming:
+        _refuse_end(bound, LATEST, "must not be the latest in a batch query, which would read nothing")
     return bound
 
 
-def _ending(options: Mapping[str, str]) -> Bound:
+def _ending(options: Mapping[str, str], *, streaming: bool) -> Bound:
+    for name in BATCH_ONLY if streaming else ():
+        if name in options:
+            raise OptionError(name, "has no meaning in a streaming query, which does not end; leave it out")
     bound = _bound(options, "ending", LATEST, latest_if_none=True)
     _refuse_end(bound, EARLIEST, "must not be the earliest in a batch query, which would read nothing")
     return bound
@@ -255,13 +364,13 @@ def _bound(options: Mapping[str, str], side: str, default: int, *, latest_if_non
     """One side of all ranges: a timestamp for all goes before timestamps by partition, and these before offsets."""
     name = f"{side}Timestamp"
     if name in options:
-        timestamp = _number(options, name, least=0)
+        timestamp = number(options, name, least=0)
         assert timestamp is not None
         return AtTimestamp(name, timestamp, latest_if_none)
     name = f"{side}OffsetsByTimestamp"
     if name in options:
         form = 'must be JSON like {"topic": {"0": 1700000000000}}, in ms since 1970'
-        return AtTimestamp(name, _by_partition(name, options[name], form, least=0), latest_if_none)
+        return AtTimestamp(name, by_partition(name, options[name], form, least=0), latest_if_none)
     name = f"{side}Offsets"
     text = options.get(name, "").strip()
     match text.lower():
@@ -275,7 +384,7 @@ def _bound(options: Mapping[str, str], side: str, default: int, *, latest_if_non
             return Everywhere(name, LATEST)
         case _:
             form = 'must be \'earliest\', \'latest\' or JSON like {"topic": {"0": 23, "1": -2}}'
-            return Specific(name, _by_partition(name, text, form, least=EARLIEST))
+            return Specific(name, by_partition(name, text, form, least=EARLIEST))
 
 
 def _refuse_end(bound: Bound, end: int, why: str) -> None:
@@ -296,55 +405,13 @@ def _refuse_backwards(starting: Bound, ending: Bound) -> None:
                 raise OptionError(starting.option, f"{where} starts at {start}, behind {end}, its {ending.option}")
 
 
-def _by_partition(option: str, text: str, form: str, *, least: int) -> dict[TopicPartition, int]:
-    numbers: dict[TopicPartition, int] = {}
-    for topic, partitions in _json_object(option, text, form).items():
-        if not isinstance(partitions, dict):
-            raise OptionError(option, f"{form}; {topic!r} has {partitions!r}")
-        for partition, number in partitions.items():
-            if not re.fullmatch(r"\d+", partition, re.ASCII) or not _is_int(number) or number < least:
-                raise OptionError(option, f"{form}; {topic!r} has {{{partition!r}: {number!r}}}")
-            numbers[TopicPartition(topic, int(partition))] = number
-    return numbers
-
-
 def _costs(options: Mapping[str, str]) -> dict[str, float]:
     name = "costPerRecord"
     if name not in options:
         return {}
     form = 'must be JSON like {"topic": 2.5}'
-    costs = _json_object(name, options[name], form)
+    costs = json_object(name, options[name], form)
     for topic, cost in costs.items():
         if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 < cost < math.inf:
             raise OptionError(name, f"{form}, each above 0; {topic!r} has {cost!r}")
     return {topic: float(cost) for topic, cost in costs.items()}
-
-
-def _json_object(option: str, text: str, form: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
-        raise OptionError(option, f"{form}, not {text!r}")
-    return value
-
-
-def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _number(options: Mapping[str, str], name: str, *, least: int = 1) -> int | None:
-    if name not in options:
-        return None
-    text = options[name].strip()
-    if not re.fullmatch(r"\d+", text, re.ASCII) or int(text) < least:
-        raise OptionError(name, f"must be a whole number of at least {least}, not {options[name]!r}")
-    return int(text)
-
-
-def _flag(options: Mapping[str, str], name: str, *, default: bool) -> bool:
-    text = options.get(name, str(default)).strip().lower()
-    if text not in ("true", "false"):
-        raise OptionError(name, f"must be 'true' or 'false', not {options[name]!r}")
-    return text == "true"

@@ -27,6 +27,9 @@ EVEN_ENOUGH = 1.05
 """Largest max/mean with which no finer cut is tried."""
 FINENESS = (1, 2, 4, 8, 16)
 """How small pieces get, of a fair share. Largest-first leaves no task above the mean and one such piece: 1 + 1/16."""
+MORE_TASKS = 5
+"""How often the number of tasks is raised, to no more than double, to keep `max_records`. Pieces are a fair share at
+most, so one is mostly enough, and two where the last task comes out 1/16 above it."""
 ROUNDING = 1e-9
 """What floating point may have added or lost where a partition weighs just a fair share: it must not fall in two."""
 
@@ -58,6 +61,11 @@ class Task:
     weight: float
     """Records in the ranges, times the topic's cost."""
 
+    @property
+    def records(self) -> int:
+        """Offsets in the ranges."""
+        return sum(map(len, self.ranges))
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -85,25 +93,59 @@ def plan(
     num_tasks: int | None = None,
     split: bool = True,
     cost_per_record: Mapping[str, float] | None = None,
+    max_records: int | None = None,
+    sticky: bool = False,
 ) -> Plan:
     """Share the ranges out to ``num_tasks`` tasks, by default one for each range that has something to read.
 
     ``ranges`` holds each partition at most once, in any order; empty ones count as partitions of the group when whole
-    partitions are asked for. Raises `PlanError` if the assignor leaves a piece to nobody or answers something else.
+    partitions are asked for. With ``max_records`` there are as many more tasks as it takes for none to have more.
+
+    ``sticky`` is for plans that follow each other: every partition has a home, by its place in the sorted ``ranges``
+    alone, which an assignor that looks at owners leaves it in unless that makes the tasks uneven.
+
+    Raises `PlanError` if the assignor leaves a piece to nobody, answers something else, or piles up more than
+    ``max_records`` in a task however many there are.
     """
     ranges = sorted(ranges, key=lambda item: (utf16_order(item.topic), item.partition))
-    filled = [item for item in ranges if len(item)]
-    slots = num_tasks or max(1, len(filled))
+    records = sum(map(len, ranges))
+    slots = num_tasks or max(1, sum(1 for item in ranges if len(item)))
     costs = cost_per_record or {}
+    if max_records is None:
+        return _planned(ranges, assignor, slots, costs, split=split, sticky=sticky)
+    for _ in range(MORE_TASKS):
+        slots = max(slots, math.ceil(records / max_records))
+        found = _planned(ranges, assignor, slots, costs, split=split, sticky=sticky)
+        most = max(task.records for task in found.tasks)
+        if most <= max_records:
+            return found
+        slots += math.ceil(slots * min(1.0, most / max_records - 1))
+    raise PlanError(
+        f"assignor {assignor.name!r} gives a task {most} records, and maxRecordsPerPartition allows {max_records};"
+        " use assignor=weighted without costPerRecord, or raise it"
+    )
+
+
+def _planned(
+    ranges: Sequence[OffsetRange],
+    assignor: Assignor,
+    slots: int,
+    costs: Mapping[str, float],
+    *,
+    split: bool,
+    sticky: bool,
+) -> Plan:
+    homes = {(item.topic, item.partition): index % slots for index, item in enumerate(ranges)} if sticky else {}
     if not split:
-        return _assigned(ranges, assignor, slots, costs)
+        return _assigned(ranges, assignor, slots, costs, homes)
     best: Plan | None = None
-    for pieces in _cuts(filled, slots, costs):
-        found = _assigned(pieces, assignor, slots, costs)
-        if best is None or found.max_over_mean < best.max_over_mean:
-            best = found
-        if best.max_over_mean <= EVEN_ENOUGH:
-            break
+    for pieces in _cuts([item for item in ranges if len(item)], slots, costs):
+        for owners in (homes, {}) if homes else ({},):
+            found = _assigned(pieces, assignor, slots, costs, owners)
+            if best is None or found.max_over_mean < best.max_over_mean:
+                best = found
+            if best.max_over_mean <= EVEN_ENOUGH:
+                return best
     assert best is not None
     return best
 
@@ -138,17 +180,31 @@ def _cut(whole: OffsetRange, most: float) -> list[OffsetRange]:
     return [OffsetRange(whole.topic, whole.partition, start, end) for start, end in pairwise(edges)]
 
 
-def _assigned(pieces: Sequence[OffsetRange], assignor: Assignor, slots: int, costs: Mapping[str, float]) -> Plan:
+def _assigned(
+    pieces: Sequence[OffsetRange],
+    assignor: Assignor,
+    slots: int,
+    costs: Mapping[str, float],
+    homes: Mapping[tuple[str, int], int],
+) -> Plan:
     by_topic: dict[str, list[OffsetRange]] = {}
+    owned: list[dict[str, list[int]]] = [{} for _ in range(slots)]
+    at_home: set[tuple[str, int]] = set()
     for piece in pieces:
-        by_topic.setdefault(piece.topic, []).append(piece)
+        rows = by_topic.setdefault(piece.topic, [])
+        place = (piece.topic, piece.partition)
+        # Only the first piece of a partition that is cut: the others are cut off so that they may go elsewhere.
+        if place in homes and place not in at_home:
+            at_home.add(place)
+            owned[homes[place]].setdefault(piece.topic, []).append(len(rows))
+        rows.append(piece)
     weights = {
         topic: np.array([len(piece) for piece in rows], np.float64) * costs.get(topic, 1.0)
         for topic, rows in by_topic.items()
     }
     topics = tuple(by_topic)
     group = GroupSnapshot.of(
-        [Member(id=f"slot-{slot}", topics=topics) for slot in range(slots)],
+        [Member(id=f"slot-{slot}", topics=topics, owned=owned[slot]) for slot in range(slots)],
         {topic: len(rows) for topic, rows in by_topic.items()},
         load=weights,
         load_unit="cost" if costs else "records",

@@ -40,6 +40,16 @@ _OUT_OF_RANGE = frozenset((_Error._AUTO_OFFSET_RESET, _Error.OFFSET_OUT_OF_RANGE
 _PASSING = frozenset((_Error._ALL_BROKERS_DOWN, _Error._TRANSPORT, _Error._TIMED_OUT, _Error._RESOLVE)) | UNKNOWN
 """Answers after which librdkafka goes on trying by itself."""
 
+_START_BEHIND = "start a new query behind it (startingOffsets)"
+_REMEDIES = {
+    _Error._BAD_MSG: f"the batch there is corrupt: read it anyway with kafka.check.crcs=false, or {_START_BEHIND}",
+    _Error._BAD_COMPRESSION: f"the batch there cannot be decompressed: {_START_BEHIND}",
+    _Error._NOT_IMPLEMENTED: f"this client knows no such codec or format: {_START_BEHIND}",
+    _Error.TOPIC_AUTHORIZATION_FAILED: "give this user (kafka.sasl.*, kafka.ssl.*) the right to READ the topic",
+    _Error.GROUP_AUTHORIZATION_FAILED: "give this user (kafka.sasl.*, kafka.ssl.*) the right to READ kafka.group.id",
+}
+"""What to do about errors that trying again does not mend."""
+
 
 def read_task(task: Task, options: SourceOptions, builder: BatchBuilder) -> Iterator[Any]:
     """Yield the task's records as Arrow RecordBatches, each of one partition and in the order of offsets.
@@ -117,9 +127,8 @@ class _RangeReader:
             elif error.code() in _PASSING:
                 self.client.note(error)
             else:
-                raise ReadError(
-                    f"cannot read {self._where()}: {error.str()}; check the kafka.* options and the rights of this user"
-                )
+                remedy = _REMEDIES.get(error.code(), "check the kafka.* options and the rights of this user")
+                raise ReadError(f"cannot read {self._where()}: {error.str()}; {remedy}")
         return messages
 
     def _check_that_it_is_there(self) -> None:

@@ -1,4 +1,4 @@
-"""``spark.read.format("loadwise")``: the data source that Spark finds, and the way of a query through this package.
+"""``format("loadwise")``: the data source that Spark finds, and the way of a batch query through this package.
 
 ::
 
@@ -7,24 +7,26 @@
     of Spark's own)        plan.plan                the assignor shares it out: task i is member slot-i
     each task              reader.read_task         its ranges, as Arrow batches
 
-Each step runs in a process of its own, so the source carries the options as text and nothing else. Batch queries only:
-streaming is missing, and says so.
+Each step runs in a process of its own, so the source carries the options as text and nothing else. Streaming queries
+are `loadwise.spark_source.stream`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
-from typing import Any, NoReturn
+from typing import Any
 
 from loadwise.spark_source.assignors import assignor_named
-from loadwise.spark_source.errors import MissingDependencyError, StreamingUnsupportedError
-from loadwise.spark_source.options import SourceOptions, parse
-from loadwise.spark_source.plan import Plan, Task, plan
+from loadwise.spark_source.errors import MissingDependencyError
+from loadwise.spark_source.options import SourceOptions, parse, parse_either
+from loadwise.spark_source.plan import OffsetRange, Plan, Task, plan
+from loadwise.spark_source.truststores import with_certificates
 
 try:
-    from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+    from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
     from pyspark.sql.types import StructType
 except ImportError as error:
     raise MissingDependencyError(
@@ -45,8 +47,14 @@ class LoadwiseDataSource(DataSource):
         return "loadwise"
 
     def schema(self) -> StructType:
-        """The columns of Spark's Kafka integration. Raises what `checked` raises: this is what load() runs."""
-        return full_schema(include_headers=checked(self.options).include_headers)
+        """The columns of Spark's Kafka integration. This is what load() runs, of a batch as of a stream.
+
+        Raises `OptionError`, `MissingDependencyError`.
+        """
+        check_installed()
+        options = parse_either(self.options)
+        assignor_named(options.assignor)
+        return full_schema(include_headers=options.include_headers)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch reader for the columns that are wanted. Raises `SchemaError`, and what `checked` raises.
@@ -57,13 +65,14 @@ class LoadwiseDataSource(DataSource):
         check_schema(schema, include_headers=options.include_headers)
         return LoadwiseReader(options, schema)
 
-    def streamReader(self, schema: StructType) -> NoReturn:  # noqa: ARG002, N802 - as Spark calls it
-        """Not there. Raises `StreamingUnsupportedError`."""
-        raise StreamingUnsupportedError(
-            "format('loadwise') reads batches only: use spark.read, or format('kafka') with spark.readStream"
-        )
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - as Spark calls it
+        """A stream's reader for the columns that are wanted. Raises nothing: the reader's methods do.
 
-    simpleStreamReader = streamReader  # noqa: N815 - Spark's name; it asks for either
+        Where this raises, PySpark's own process fails at something else and hides why.
+        """
+        from loadwise.spark_source.stream import LoadwiseStreamReader  # noqa: PLC0415 - imports this module
+
+        return LoadwiseStreamReader(dict(self.options), schema)
 
 
 class LoadwiseReader(DataSourceReader):
@@ -84,25 +93,30 @@ class LoadwiseReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The records of one task as Arrow batches. Raises what `loadwise.spark_source.reader.read_task` raises."""
-        from loadwise.spark_source.reader import read_task  # noqa: PLC0415 - needs confluent-kafka: see checked
+        from loadwise.spark_source.reader import read_task  # noqa: PLC0415 - needs confluent-kafka: see check_installed
 
         task: Task = partition.value
         return read_task(task, self._options, BatchBuilder(self._schema))
 
 
-def checked(options: Mapping[str, str]) -> SourceOptions:
-    """The options of a query that can be tried: all are right, and what it takes is installed.
-
-    Raises `OptionError`, `MissingDependencyError`.
-    """
+def check_installed() -> None:
+    """Raise `MissingDependencyError`, which names the extra, unless everything that reading takes is there."""
     for module, name in (("confluent_kafka", "confluent-kafka"), ("pyarrow", "pyarrow")):
         if find_spec(module) is None:
             raise MissingDependencyError(
                 f"format('loadwise') needs {name}, which is not installed: pip install 'loadwise[spark]'"
             )
-    parsed = parse(options)
+
+
+def checked(options: Mapping[str, str], *, streaming: bool = False) -> SourceOptions:
+    """The options of a query that can be tried: all are right, and what it takes is installed.
+
+    Raises `OptionError`, `MissingDependencyError`.
+    """
+    check_installed()
+    parsed = parse(options, streaming=streaming)
     assignor_named(parsed.assignor)
-    return parsed
+    return replace(parsed, client=with_certificates(parsed.client))
 
 
 def planned(options: Mapping[str, str]) -> Plan:
@@ -116,14 +130,25 @@ def planned(options: Mapping[str, str]) -> Plan:
 
 def planned_by(options: SourceOptions) -> Plan:
     """As `planned`, of options that were parsed."""
-    from loadwise.spark_source.offsets import resolve  # noqa: PLC0415 - needs confluent-kafka: see checked
+    from loadwise.spark_source.offsets import resolve  # noqa: PLC0415 - needs confluent-kafka: see check_installed
 
     if options.ignored:
         logger.warning("ignored options: %s", ", ".join(options.ignored))
+    return shared_out(resolve(options), options)
+
+
+def shared_out(ranges: Sequence[OffsetRange], options: SourceOptions, *, sticky: bool = False) -> Plan:
+    """The plan for these ranges that the options ask for. Raises `PlanError`, `GroupUnavailableError`."""
+    if options.follow_group is not None:
+        from loadwise.spark_source.following import follow, owners_of  # noqa: PLC0415 - see check_installed
+
+        return follow(ranges, owners_of(options.client, options.follow_group), options.follow_group)
     return plan(
-        resolve(options),
+        ranges,
         assignor_named(options.assignor),
         num_tasks=options.num_tasks,
         split=options.split,
         cost_per_record=options.cost_per_record,
+        max_records=options.max_records_per_task,
+        sticky=sticky,
     )

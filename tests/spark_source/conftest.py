@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from topics import WAIT_S
+from confluent_kafka.admin import AdminClient, NewPartitions
+from topics import WAIT_S, make_topic
 
 import loadwise
 
@@ -76,9 +77,9 @@ class Topic:
         mine = {"kafka.bootstrap.servers": self.bootstrap_servers, "subscribe": self.name}
         return mine | {name.replace("__", "."): str(value) for name, value in more.items()}
 
-    def write(self, sizes: Sequence[int], **more: Any) -> None:
+    def write(self, sizes: Sequence[int], *, codec: str = "none", **more: Any) -> None:
         """Write ``sizes[i]`` records to partition i, with a real producer."""
-        producer = Producer({"bootstrap.servers": self.bootstrap_servers, "linger.ms": 5})
+        producer = Producer({"bootstrap.servers": self.bootstrap_servers, "linger.ms": 5, "compression.type": codec})
         for partition, size in enumerate(sizes):
             for number in range(size):
                 key = f"{partition}/{number}".encode()
@@ -86,6 +87,24 @@ class Topic:
                 producer.produce(self.name, value, key, partition, **more)
                 self.written.append((key, value, partition))
         assert producer.flush(WAIT_S) == 0
+
+    def grow(self, partitions: int) -> None:
+        """Let the topic have so many partitions, new ones included."""
+        admin = self._admin()  # it must outlive its answers
+        admin.create_partitions([NewPartitions(self.name, partitions)])[self.name].result(WAIT_S)
+
+    def delete(self) -> None:
+        """Delete the topic and all that was written to it."""
+        admin = self._admin()
+        admin.delete_topics([self.name])[self.name].result(WAIT_S)
+        self.written.clear()
+
+    def create(self, partitions: int) -> None:
+        """Make the topic anew."""
+        make_topic(self.bootstrap_servers, self.name, partitions)
+
+    def _admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.bootstrap_servers})
 
 
 @pytest.fixture

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import confluent_kafka
 import pytest
 
 from loadwise.spark_source.client import connected
-from loadwise.spark_source.client_config import NO_EFFECT, OTHER_NAME, SAME_NAME, translate
+from loadwise.spark_source.client_config import (
+    NO_EFFECT,
+    OTHER_NAME,
+    OURS,
+    REFUSED,
+    SAME_NAME,
+    SPECIAL,
+    Truststore,
+    translate,
+)
 from loadwise.spark_source.errors import OptionError, UnknownOptionError
 
 BROKERS = {"bootstrap.servers": "127.0.0.1:1"}
@@ -120,9 +132,13 @@ def test_stores():
     assert translate(keys).settings["ssl.key.location"] == "/k"
     p12 = {**BROKERS, "ssl.keystore.location": "/k", "ssl.keystore.type": "PKCS12", "ssl.keystore.password": "p"}
     assert translate(p12).settings["ssl.keystore.password"] == "p"
-    for store in ("truststore", "keystore"):
-        with pytest.raises(OptionError, match=f"^option kafka.ssl.{store}.location: a store of type JKS"):
-            translate({**BROKERS, f"ssl.{store}.location": "/jks"})
+    jks = translate({**BROKERS, "ssl.truststore.location": "/jks", "ssl.truststore.password": "p"})
+    assert jks.truststore == Truststore("/jks", "JKS", "p")
+    assert "'p'" not in repr(jks)
+    with pytest.raises(OptionError, match=r"^option kafka.ssl.keystore.location: a key store of type JKS .*keytool"):
+        translate({**BROKERS, "ssl.keystore.location": "/jks"})
+    with pytest.raises(OptionError, match=r"^option kafka.ssl.truststore.type: must be JKS, PKCS12 or PEM, not BKS"):
+        translate({**BROKERS, "ssl.truststore.location": "/bks", "ssl.truststore.type": "bks"})
 
 
 def test_a_value_that_librdkafka_refuses_is_named_as_the_user_wrote_it():
@@ -132,3 +148,9 @@ def test_a_value_that_librdkafka_refuses_is_named_as_the_user_wrote_it():
         connected(config, group_id_prefix="g"),
     ):
         pass
+
+
+def test_the_guide_has_every_setting():
+    guide = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
+    listed = set(re.findall(r"`([a-z.]+)`", guide.partition("## Settings of the Kafka client")[2]))
+    assert {*SAME_NAME, *OTHER_NAME, *OURS, *SPECIAL, *NO_EFFECT, *REFUSED} <= listed

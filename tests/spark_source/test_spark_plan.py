@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadwise.assignor.algorithms import ALGORITHMS, algorithm
 from loadwise.assignor.model import NOBODY, Assignment, GroupSnapshot, Member
 from loadwise.spark_source.errors import PlanError
-from loadwise.spark_source.plan import OffsetRange, Plan, plan
+from loadwise.spark_source.plan import EVEN_ENOUGH, OffsetRange, Plan, plan
 
 
 @st.composite
@@ -142,3 +142,42 @@ def test_an_answer_that_loses_records_is_refused(answer, problem):
     with pytest.raises(PlanError, match=problem) as refused:
         plan([OffsetRange("t", 0, 0, 10), OffsetRange("t", 1, 0, 10)], _Answers(answer), num_tasks=2)
     assert "'mine'" in str(refused.value)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(0, 900), min_size=1, max_size=6), st.integers(100, 900))
+def test_no_task_has_more_records_than_are_allowed(sizes, most):
+    made = plan(
+        [OffsetRange("t", partition, 0, size) for partition, size in enumerate(sizes)],
+        algorithm("weighted"),
+        num_tasks=2,
+        max_records=most,
+    )
+    assert max(task.records for task in made.tasks) <= most
+    assert sum(task.records for task in made.tasks) == sum(sizes)
+    assert len(made.tasks) <= max(2, 1.2 * sum(sizes) / most + 2)
+
+
+class FirstTakesAll:
+    name = "first-takes-all"
+
+    def assign(self, group: GroupSnapshot) -> Assignment:
+        return Assignment(group, np.zeros(group.size, np.int32))
+
+
+def test_an_assignor_that_piles_up_cannot_keep_the_limit():
+    with pytest.raises(
+        PlanError, match=r"gives a task 100 records, and maxRecordsPerPartition allows 10; use assignor"
+    ):
+        plan([OffsetRange("t", 0, 0, 100)], FirstTakesAll(), num_tasks=2, max_records=10)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(0, 3000), min_size=1, max_size=12), st.integers(1, 6))
+def test_homes_cost_no_evenness(sizes, slots):
+    ranges = [OffsetRange("t", partition, 0, size) for partition, size in enumerate(sizes)]
+    for name in ("weighted", "sticky"):
+        free = plan(ranges, algorithm(name), num_tasks=slots)
+        sticky = plan(ranges, algorithm(name), num_tasks=slots, sticky=True)
+        assert sticky.max_over_mean <= max(free.max_over_mean, EVEN_ENOUGH) + 1e-9
+        assert sticky == plan(ranges[::-1], algorithm(name), num_tasks=slots, sticky=True)

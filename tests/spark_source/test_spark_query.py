@@ -215,9 +215,14 @@ def test_the_example(spark, coordinator, capsys):
     assert "the longest has 2.25 times the mean" in capsys.readouterr().out
 
 
-def test_streaming_is_missing_and_says_so(spark, topic, tmp_path):
-    topic = topic([1])
-    frame = spark.readStream.format("loadwise").options(**topic.options()).load()
-    query = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
-    with pytest.raises(PySparkException, match=r"format\('loadwise'\) reads batches only"):
-        query.awaitTermination(60)
+def test_the_example_that_draws_task_times(spark, coordinator, tmp_path):
+    spec = importlib.util.spec_from_file_location("spark_task_times", EXAMPLES / "spark_task_times.py")
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    page = tmp_path / "times.html"
+    times = example.draw(spark, coordinator.bootstrap_servers, 2000, page)
+    assert {name: len(mine) for name, mine in times.items() if name != "kafka"} == {
+        "loadwise, split=false": 8,
+        "loadwise, split=true": 8,
+    }
+    assert page.read_text().count("<rect") >= 16

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import uuid
 
@@ -12,11 +13,14 @@ pytest.importorskip("pyspark", reason="needs PySpark: pip install 'loadwise[spar
 from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewTopic
-from topics import WAIT_S
+from kafka.record.util import calc_crc32c
+from topics import WAIT_S, make_topic
 
 from loadwise.coordinator import Coordinator
+from loadwise.coordinator.log import PartitionLog
 from loadwise.spark_source import client_config, reader
-from loadwise.spark_source.errors import DataLossError, ReadTimeoutError
+from loadwise.spark_source.errors import DataLossError, ReadError, ReadTimeoutError
+from loadwise.spark_source.offsets import resolve
 from loadwise.spark_source.options import parse
 from loadwise.spark_source.plan import OffsetRange, Task
 from loadwise.spark_source.records import BatchBuilder, full_schema
@@ -119,6 +123,52 @@ def test_a_topic_or_partition_that_was_deleted(topic, caplog, monkeypatch, gone)
     ]
 
 
+@pytest.mark.parametrize(
+    ("change", "problem", "option"),
+    [((70, None), "CRC", "kafka.check.crcs=false"), ((22, 7), "codec|compression", "startingOffsets")],
+    ids=["corrupt", "unknown codec"],
+)
+def test_a_batch_that_cannot_be_read_is_named_with_the_option(topic, monkeypatch, change, problem, option):
+    """The second of two batches is broken on the way: a byte of a record, or the codec in its attributes."""
+    topic = topic([5])
+    topic.write([5])
+    read = PartitionLog.read
+    at, value = change
+
+    def broken(self, offset, max_bytes, **more):
+        whole = bytearray(read(self, offset, max_bytes, **more))
+        second = 12 + int.from_bytes(whole[8:12], "big")
+        if len(whole) > second:
+            whole[second + at] = whole[second + at] ^ 0xFF if value is None else value
+            if value is not None:
+                size = int.from_bytes(whole[second + 8 : second + 12], "big")
+                checked = bytes(whole[second + 21 : second + 12 + size])
+                whole[second + 17 : second + 21] = calc_crc32c(checked).to_bytes(4, "big")
+        return bytes(whole)
+
+    monkeypatch.setattr(PartitionLog, "read", broken)
+    reading = batches(topic.options(kafka__max__poll__records=5), (topic.name, 0, 0, 10))
+    assert next(reading)["offset"].to_pylist() == [0, 1, 2, 3, 4]
+    with pytest.raises(ReadError) as failed:
+        next(reading)
+    text = str(failed.value)
+    assert text.startswith(f"cannot read {topic.name}-0 at offset 5 (of {topic.name}-0[0, 10)): ")
+    assert re.search(problem, text, re.IGNORECASE)
+    assert option in text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_compressed_records(topic, codec):
+    topic = topic([0])
+    topic.write([300], codec=codec)
+    (batch,) = batches(topic.options(), (topic.name, 0, 7, 300))
+    assert batch["offset"].to_pylist() == list(range(7, 300))
+    assert list(zip(batch["key"].to_pylist(), batch["value"].to_pylist(), strict=True)) == [
+        (key, value) for key, value, _ in topic.written[7:]
+    ]
+
+
 @pytest.mark.kafka
 def test_gaps_at_the_end_of_a_range_end_it(apache_kafka):
     """An aborted transaction and the markers of both are offsets that are never delivered to read_committed."""
@@ -140,6 +190,54 @@ def test_gaps_at_the_end_of_a_range_end_it(apache_kafka):
     dirty = options | {"kafka.isolation.level": "read_uncommitted"}
     assert places(dirty, (name, 0, 0, 11)) == [(name, 0, offset) for offset in range(10)]
     assert places(dirty, (name, 0, 0, 22)) == [(name, 0, offset) for offset in [*range(10), *range(11, 21)]]
+
+
+@pytest.mark.kafka
+def test_a_query_ends_before_an_open_transaction(apache_kafka):
+    """What is not yet committed is not yet there for read_committed; no task waits on it."""
+    name = f"open-{uuid.uuid4()}"
+    make_topic(apache_kafka, name, 1)
+    producer = Producer({"bootstrap.servers": apache_kafka, "transactional.id": name})
+    producer.init_transactions()
+    options = {"kafka.bootstrap.servers": apache_kafka, "subscribe": name}
+    committed = options | {"kafka.isolation.level": "read_committed"}
+    producer.begin_transaction()
+    producer.produce(name, b"v", partition=0)
+    producer.commit_transaction()
+    producer.begin_transaction()
+    producer.produce(name, b"v", partition=0)
+    assert producer.flush(WAIT_S) == 0
+    assert [(item.start, item.end) for item in resolve(parse(committed))] == [(0, 2)]
+    assert [(item.start, item.end) for item in resolve(parse(options))] == [(0, 3)]
+    assert places(committed, (name, 0, 0, 2)) == [(name, 0, 0)]
+    producer.abort_transaction()
+
+
+@pytest.mark.kafka
+@pytest.mark.timeout(300)
+def test_gaps_of_compaction_are_read_over(apache_kafka):
+    """All records have one key, so that the cleaner leaves the newest and what is in the active segment."""
+    name = f"compacted-{uuid.uuid4()}"
+    admin = AdminClient({"bootstrap.servers": apache_kafka})
+    eager = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.001", "segment.ms": "100"}
+    admin.create_topics([NewTopic(name, 1, 1, config=eager | {"min.compaction.lag.ms": "0"})])[name].result(WAIT_S)
+    producer = Producer({"bootstrap.servers": apache_kafka})
+    options = {"kafka.bootstrap.servers": apache_kafka, "subscribe": name}
+    written = 0
+    deadline = time.monotonic() + 240
+    found = list(range(10))
+    # A segment is closed when a record comes after segment.ms; the cleaner comes by every 15 s.
+    while len(found) == written or written < 20:
+        for _ in range(10):
+            producer.produce(name, str(written).encode(), b"key", 0)
+            written += 1
+        assert producer.flush(WAIT_S) == 0
+        found = [offset for _, _, offset in places(options, (name, 0, 0, written))]
+        assert time.monotonic() < deadline
+        time.sleep(1)
+    assert 0 not in found
+    assert places(options, (name, 0, 0, 1)) == []
+    assert found[-1] == written - 1
 
 
 @pytest.mark.kafka

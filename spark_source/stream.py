@@ -1,0 +1,231 @@
+"""``spark.readStream.format("loadwise")``: a streaming query, seen by the process that Spark asks about its offsets.
+
+::
+
+    initialOffset     where the query starts: the starting* options, asked only while there is no checkpoint
+    latestOffset      where the next micro-batch ends: all there is, less what maxOffsetsPerTrigger and such hold back
+    partitions        which task reads what of a micro-batch: a pure function of both ends and the options
+    read              one task, in a worker
+
+One process serves a query as long as it runs; a restarted one gets the offsets out of the checkpoint. Spark does not
+keep the initial offset of a Python source, and asks again when it replays the first micro-batch, by when "latest" is
+somewhere else. So the first micro-batch is empty: its end, which Spark does keep, is the initial offset.
+Spark's class: ``KafkaMicroBatchStream``.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator, Mapping
+from time import monotonic, sleep
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from loadwise.assignor.model import TopicPartition
+from loadwise.spark_source.errors import DataLossError, SparkSourceError
+from loadwise.spark_source.options import EARLIEST, LATEST, Everywhere, SourceOptions, Specific
+from loadwise.spark_source.plan import Task
+from loadwise.spark_source.progress import Positions, available, from_json, lag, limited, moved_back, step, to_json
+from loadwise.spark_source.records import BatchBuilder, check_schema
+from loadwise.spark_source.source import checked, shared_out
+
+logger = logging.getLogger(__name__)
+
+OURS_TO_LIMIT = ReadMaxRows((1 << 63) - 1)
+"""What Spark is told of our limits. They have no form in Python's API (a minimum, a maximum and a delay together), so
+`LoadwiseStreamReader.latestOffset` keeps them itself. Then only ``trigger(once=True)`` brings `ReadAllAvailable`."""
+
+JsonOffset = dict[str, dict[str, int]]
+
+
+class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Answers Spark's questions about one streaming query. Made once in every process, and pickled to the workers."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self._schema = schema
+        self._parsed: SourceOptions | SparkSourceError
+        try:
+            self._parsed = checked(options, streaming=True)
+            check_schema(schema, include_headers=self._parsed.include_headers)
+        except SparkSourceError as error:
+            self._parsed = error  # raised by the first method that is called: see LoadwiseDataSource.streamReader
+        self._cluster: Any = None
+        self._committing: Any = None
+        self._initial: dict[TopicPartition, int] | None = None
+        self._initial_is_news = False
+        """Whether Spark was told the initial offset, and has not yet asked where the first micro-batch ends."""
+        self._latest: dict[TopicPartition, int] = {}
+        self._first_of_new: dict[TopicPartition, int] = {}
+        self._target: dict[TopicPartition, int] | None = None
+        """With ``Trigger.AvailableNow``, the end of the whole query; empty until the first question."""
+        self._passed_at_ms: float | None = None
+        """When a micro-batch was last let through by ``minOffsetsPerTrigger`` and ``maxTriggerDelay``."""
+
+    def initialOffset(self) -> JsonOffset:  # noqa: N802 - as Spark calls it
+        """Where a query without a checkpoint starts. Raises `OptionError`, `SchemaError`, `KafkaError`."""
+        options = self._options
+        if self._initial is None:
+            self._initial = self._kafka.resolved(options.starting, self._kafka.partitions(options))
+            self._initial_is_news = True
+        return to_json(self._initial)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - as Spark calls it
+        """That the limits are our own business: see `OURS_TO_LIMIT`."""
+        return OURS_TO_LIMIT
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - as Spark calls it
+        """From now on nothing is read beyond where the partitions end at the next question."""
+        self._target = {}
+
+    def latestOffset(self, start: JsonOffset, limit: ReadLimit) -> JsonOffset:  # noqa: N802 - as Spark calls it
+        """Where the micro-batch that begins at ``start`` ends; ``start`` itself if there shall be none."""
+        begun = from_json(start)
+        if self._commits is not None:
+            # Spark asks only once all up to here has been processed; its commit() comes a micro-batch later, or never.
+            self._commits.commit(begun)
+        first, self._initial_is_news = self._initial_is_news, False
+        self._latest = latest = self._end_of(begun)
+        once = isinstance(limit, ReadAllAvailable)
+        if once:
+            # There is this one micro-batch only, so it must not be empty. What was to start at the end stays empty, and
+            # so a replay that finds another end loses nothing.
+            held = self._asked_for_latest(begun) if first else {}
+            return to_json(latest | held)
+        if first:
+            return start
+        admission = self._options.admission
+        self._first_of_new = self._first_offsets(begun, latest)
+        if self._target is None and admission.min_offsets and not self._may_pass(begun, admission.min_offsets):
+            return start
+        if admission.max_offsets:
+            return to_json(limited(begun, latest, self._first_of_new, admission.max_offsets))
+        return to_json(latest)
+
+    def reportLatestOffset(self) -> JsonOffset | None:  # noqa: N802 - as Spark calls it
+        """Where the partitions ended at the latest question, for ``StreamingQueryProgress``."""
+        return to_json(self._latest) or None
+
+    def partitions(self, start: JsonOffset, end: JsonOffset) -> list[InputPartition]:
+        """One input partition a task of the plan, in order. Raises `DataLossError` (``failOnDataLoss``), `PlanError`.
+
+        ``start`` and ``end`` are those of the checkpoint, so a replay plans what was planned before.
+        """
+        # Nobody asked for its end: the first micro-batch, planned by a process that is no more. Spark takes what
+        # `initialOffset` says now as its start; but it was empty, wherever that was.
+        replay = self._initial_is_news
+        self._initial_is_news = False
+        if start == end:
+            return []
+        begun, ended = from_json(start), from_json(end)
+        found = step(begun, ended, self._first_offsets(begun, ended))
+        if not replay:
+            self._lose(found.losses)
+        if not any(map(len, found.ranges)):
+            return []
+        planned = shared_out(found.ranges, self._options, sticky=True)
+        self._say("%s; %s", planned, lag(ended, self._latest or ended))
+        return [InputPartition(task) for task in planned.tasks]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The records of one task as Arrow batches. Raises what `loadwise.spark_source.reader.read_task` raises."""
+        from loadwise.spark_source.reader import read_task  # noqa: PLC0415 - needs confluent-kafka: see check_installed
+
+        task: Task = partition.value
+        return read_task(task, self._options, BatchBuilder(self._schema))
+
+    def stop(self) -> None:
+        """Close the connection to Kafka."""
+        if self._cluster is not None:
+            self._cluster.client.consumer.close()
+            self._cluster = self._committing = None
+
+    @property
+    def _options(self) -> SourceOptions:
+        if isinstance(self._parsed, SparkSourceError):
+            raise self._parsed
+        return self._parsed
+
+    @property
+    def _kafka(self) -> Any:
+        """The cluster to ask, connected to at the first question and kept for all others."""
+        if self._cluster is None:
+            from loadwise.spark_source.client import connect  # noqa: PLC0415 - see check_installed
+            from loadwise.spark_source.offsets import Cluster  # noqa: PLC0415 - see check_installed
+
+            options = self._options
+            if options.ignored:
+                logger.warning("ignored options: %s", ", ".join(options.ignored))
+            client = connect(options.client, group_id_prefix=options.group_id_prefix)
+            self._cluster = Cluster(client, options.client.api_timeout_ms)
+        return self._cluster
+
+    @property
+    def _commits(self) -> Any:
+        group = self._options.commit_group
+        if group is not None and self._committing is None:
+            from loadwise.spark_source.commits import GroupCommits  # noqa: PLC0415 - see check_installed
+
+            self._committing = GroupCommits(self._kafka.client, group)
+        return self._committing
+
+    def _end_of(self, begun: Positions) -> dict[TopicPartition, int]:
+        """Where all partitions end now, or ended when ``Trigger.AvailableNow`` began."""
+        if self._target:
+            return self._target
+        options = self._options
+        topics = {place.topic for place in begun}
+        for attempt in range(options.offset_retries + 1):
+            if attempt:
+                sleep(options.offset_retry_interval_ms / 1000)
+            latest: dict[TopicPartition, int] = self._kafka.offsets(
+                LATEST, self._kafka.partitions(options, known=topics)
+            )
+            # A broker may be behind for a moment; believing it would read records twice.
+            if not moved_back(begun, latest):
+                break
+        if self._target is not None:
+            self._target = latest
+        return latest
+
+    def _first_offsets(self, begun: Positions, ended: Positions) -> dict[TopicPartition, int]:
+        new = [place for place in ended if place not in begun and place not in self._first_of_new]
+        found: dict[TopicPartition, int] = self._kafka.offsets(EARLIEST, new) if new else {}
+        return {place: at for place, at in (self._first_of_new | found).items() if place not in begun}
+
+    def _may_pass(self, begun: Positions, least: int) -> bool:
+        """Whether there is enough for a micro-batch, or it has been waited for long enough. The first one may."""
+        now = monotonic() * 1000
+        late = self._passed_at_ms is None or now - self._passed_at_ms >= self._options.admission.max_delay_ms
+        if not late and sum(available(begun, self._latest, self._first_of_new).values()) < least:
+            return False
+        self._passed_at_ms = now
+        return True
+
+    def _asked_for_latest(self, begun: Positions) -> dict[TopicPartition, int]:
+        match self._options.starting:
+            case Everywhere(offset=offset):
+                return dict(begun) if offset == LATEST else {}
+            case Specific(offsets=offsets):
+                return {place: at for place, at in begun.items() if offsets.get(place) == LATEST}
+            case _:
+                return {}
+
+    def _lose(self, losses: tuple[str, ...]) -> None:
+        """Fail for what is gone, or go on without it, as ``failOnDataLoss`` says."""
+        if losses and self._options.fail_on_data_loss:
+            raise DataLossError(f"{'; '.join(losses)}; set failOnDataLoss=false to go on with what there is")
+        for loss in losses:
+            logger.warning("%s; going on with what there is, since failOnDataLoss=false", loss)
+
+    def _say(self, text: str, *values: object) -> None:
+        """Log for the user: Spark captures nothing of this process but its standard error, the driver's log."""
+        if not logger.hasHandlers():
+            handler = logging.StreamHandler(sys.stderr)
+            handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+            logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+        logger.info(text, *values)
