@@ -44,10 +44,10 @@ class ConsumerState:
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.epoch = 0
+        self.epoch = 1  # where Kafka 4.3 begins; a first member that wants anything is at 2
         """The group epoch: it grows when who wants what has changed."""
         self.metadata_hash = 0
-        self.target_epoch = 0
+        self.target_epoch = 1
         """The group epoch that the targets were made for (Kafka's assignment epoch)."""
         self.members: dict[str, ConsumerMember] = {}
         self.regexes: dict[str, frozenset[str]] = {}

@@ -18,7 +18,7 @@ from loadwise.protocol.error_codes import ErrorCode
 
 
 def pair(**limits: Any) -> tuple[Driver, Client, Client]:
-    """Two members that have half of topic t each, at epoch 2."""
+    """Two members that have half of topic t each, at epoch 3."""
     driver = Driver(**limits)
     first, second = driver.client("a"), driver.client("b")
     first.beat()
@@ -30,7 +30,7 @@ def test_one_member_gets_everything_at_once() -> None:
     driver = Driver()
     client = driver.client("a")
     reply = client.beat()
-    assert (reply.error, reply.epoch, reply.heartbeat_interval_ms) == (ErrorCode.NONE, 1, 500)
+    assert (reply.error, reply.epoch, reply.heartbeat_interval_ms) == (ErrorCode.NONE, 2, 500)
     assert client.partitions == {"t": [0, 1, 2, 3, 4, 5]}
     assert client.beat().assigned is None
     assert driver.group.state is ConsumerGroupState.STABLE
@@ -41,15 +41,15 @@ def test_nothing_is_given_before_it_was_given_up() -> None:
     first, second = driver.client("a"), driver.client("b")
     first.beat()
     joined = second.beat()
-    assert (joined.epoch, joined.assigned) == (2, {}), "b is at the target's epoch, and waits"
+    assert (joined.epoch, joined.assigned) == (3, {}), "b is at the target's epoch, and waits"
     assert driver.group.kept.members["b"].current.state is MemberState.UNRELEASED_PARTITIONS
     told = first.beat()
-    assert told.epoch == 1, "a stays at its epoch until it has given up"
+    assert told.epoch == 2, "a stays at its epoch until it has given up"
     assert first.count == 3
     assert driver.group.kept.members["a"].current.state is MemberState.UNREVOKED_PARTITIONS
     assert second.beat().assigned is None
     assert driver.group.state is ConsumerGroupState.RECONCILING
-    assert first.beat().epoch == 2, "it says what it owns now"
+    assert first.beat().epoch == 3, "it says what it owns now"
     assert second.beat().assigned is not None
     assert (first.count, second.count) == (3, 3)
     assert driver.group.state is ConsumerGroupState.STABLE
@@ -62,9 +62,9 @@ def test_a_member_that_does_not_say_what_it_owns_does_not_get_on() -> None:
     second.beat()
     first.beat()
     first.to_report = False
-    assert first.beat().epoch == 1
-    first.to_report = True
     assert first.beat().epoch == 2
+    first.to_report = True
+    assert first.beat().epoch == 3
 
 
 def test_who_leaves_makes_room() -> None:
@@ -73,18 +73,18 @@ def test_who_leaves_makes_room() -> None:
     assert (left.error, left.epoch) == (ErrorCode.NONE, -1)
     assert driver.group.state is ConsumerGroupState.ASSIGNING
     first.beat()
-    assert (first.epoch, first.count) == (3, 6)
+    assert (first.epoch, first.count) == (4, 6)
     assert second.beat().error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_epochs_are_fenced() -> None:
     driver, first, _ = pair()
-    assert driver.beat("a", 3).error is ErrorCode.FENCED_MEMBER_EPOCH
-    assert driver.beat("a", 1).error is ErrorCode.FENCED_MEMBER_EPOCH
-    missed = driver.beat("a", 1, owned=first.owned)
-    assert (missed.error, missed.epoch) == (ErrorCode.NONE, 2), "it has missed an answer"
+    assert driver.beat("a", 4).error is ErrorCode.FENCED_MEMBER_EPOCH
+    assert driver.beat("a", 2).error is ErrorCode.FENCED_MEMBER_EPOCH
+    missed = driver.beat("a", 2, owned=first.owned)
+    assert (missed.error, missed.epoch) == (ErrorCode.NONE, 3), "it has missed an answer"
     more = {topic: [*numbers, 5, 4, 3, 2, 1, 0] for topic, numbers in first.owned.items()}
-    assert driver.beat("a", 1, owned=more).error is ErrorCode.FENCED_MEMBER_EPOCH
+    assert driver.beat("a", 2, owned=more).error is ErrorCode.FENCED_MEMBER_EPOCH
     assert driver.beat("x", 1).error is ErrorCode.UNKNOWN_MEMBER_ID
     assert driver.beat("x", -1).error is ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -93,8 +93,8 @@ def test_a_fenced_member_joins_again_and_keeps_its_place() -> None:
     driver, first, _ = pair()
     first.epoch = 0
     again = first.beat()
-    assert (again.epoch, first.count) == (2, 3)
-    assert driver.group.kept.epoch == 2
+    assert (again.epoch, first.count) == (3, 3)
+    assert driver.group.kept.epoch == 3
 
 
 def test_a_full_request_gets_the_assignment_again() -> None:
@@ -142,10 +142,10 @@ def test_a_topic_that_grows_is_assigned_anew() -> None:
     driver, first, second = pair()
     driver.topics.set("t", 8)
     driver.settle(first, second)
-    assert (first.epoch, first.count, second.count) == (3, 4, 4)
+    assert (first.epoch, first.count, second.count) == (4, 4, 4)
     driver.topics.set("other", 3)
     driver.settle(first, second)
-    assert driver.group.kept.epoch == 3, "nobody reads that one"
+    assert driver.group.kept.epoch == 4, "nobody reads that one"
 
 
 def test_a_deleted_topic_is_given_up() -> None:
@@ -163,11 +163,11 @@ def test_a_changed_subscription_takes_effect_at_once() -> None:
     client = driver.client("a", topics=["t", "u"])
     client.beat()
     reply = client.beat(topics=["u"])
-    assert reply.epoch == 1, "new targets are not due yet"
+    assert reply.epoch == 2, "new targets are not due yet"
     assert client.partitions == {"u": [0, 1]}
     driver.now_ms += 10_000
     driver.settle(client)
-    assert (client.epoch, client.partitions) == (2, {"u": [0, 1]})
+    assert (client.epoch, client.partitions) == (3, {"u": [0, 1]})
 
 
 def test_targets_are_made_once_an_interval() -> None:
@@ -175,11 +175,11 @@ def test_targets_are_made_once_an_interval() -> None:
     clients = [driver.client(name) for name in "abc"]
     for client in clients:
         client.beat()
-    assert (driver.group.kept.epoch, driver.group.kept.target_epoch) == (3, 1)
+    assert (driver.group.kept.epoch, driver.group.kept.target_epoch) == (4, 2)
     driver.now_ms += 1000
     driver.settle(*clients)
     assert [client.count for client in clients] == [2, 2, 2]
-    assert driver.group.kept.target_epoch == 3
+    assert driver.group.kept.target_epoch == 4
 
 
 def test_a_group_has_a_largest_size() -> None:
@@ -210,7 +210,7 @@ class TestStaticMembers:
         assert (left.error, left.epoch) == (ErrorCode.NONE, -2)
         back = driver.client("a2", instance_id="i")
         back.beat()
-        assert (back.partitions, back.epoch, driver.group.kept.epoch) == (had, 2, 2)
+        assert (back.partitions, back.epoch, driver.group.kept.epoch) == (had, 3, 3)
         assert static.beat().error is ErrorCode.FENCED_INSTANCE_ID
         driver.settle(back, other)
 
@@ -318,14 +318,14 @@ class TestOffsets:
         def refused(member_id: str, epoch: int, *partitions: Partition) -> dict[Partition, ErrorCode]:
             return driver.group.commit_errors(member_id, epoch, partitions, speaks_epochs=True)
 
-        assert refused("a", 2, mine, others) == {}, "the group does not check whose they are"
-        assert refused("a", 3, mine) == {mine: ErrorCode.STALE_MEMBER_EPOCH}
-        assert refused("a", 1, mine) == {}, "it had this one at epoch 1 already (KIP-1251)"
-        assert refused("a", 0, mine) == {mine: ErrorCode.STALE_MEMBER_EPOCH}
-        assert refused("b", 1, others) == {others: ErrorCode.STALE_MEMBER_EPOCH}
-        assert refused("a", 1, mine, others) == {others: ErrorCode.STALE_MEMBER_EPOCH}
+        assert refused("a", 3, mine, others) == {}, "the group does not check whose they are"
+        assert refused("a", 4, mine) == {mine: ErrorCode.STALE_MEMBER_EPOCH}
+        assert refused("a", 2, mine) == {}, "it had this one at epoch 2 already (KIP-1251)"
+        assert refused("a", 1, mine) == {mine: ErrorCode.STALE_MEMBER_EPOCH}
+        assert refused("b", 2, others) == {others: ErrorCode.STALE_MEMBER_EPOCH}
+        assert refused("a", 2, mine, others) == {others: ErrorCode.STALE_MEMBER_EPOCH}
         assert refused("", -1, mine) == {mine: ErrorCode.UNKNOWN_MEMBER_ID}
-        old = driver.group.commit_errors("a", 2, [mine], speaks_epochs=False)
+        old = driver.group.commit_errors("a", 3, [mine], speaks_epochs=False)
         assert old == {mine: ErrorCode.UNSUPPORTED_VERSION}
 
     def test_an_administrator_commits_for_an_empty_group(self) -> None:
@@ -337,8 +337,8 @@ class TestOffsets:
     def test_reading_offsets_needs_the_epoch_too(self) -> None:
         driver, _, _ = pair()
         assert driver.group.fetch_error(None, -1) is ErrorCode.NONE
-        assert driver.group.fetch_error("a", 2) is ErrorCode.NONE
-        assert driver.group.fetch_error("a", 1) is ErrorCode.STALE_MEMBER_EPOCH
+        assert driver.group.fetch_error("a", 3) is ErrorCode.NONE
+        assert driver.group.fetch_error("a", 2) is ErrorCode.STALE_MEMBER_EPOCH
         assert driver.group.fetch_error("x", 2) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
@@ -361,7 +361,7 @@ def test_a_restart_in_mid_rebalance_goes_on_from_there() -> None:
     records = [record for record in driver.records if isinstance(record, ConsumerRecord)]
     driver.group = ConsumerGroup.replay("g", records, driver.topics, driver.now_ms, driver.group.limits)
     driver.settle(first, second)
-    assert (first.count, second.count, driver.group.kept.epoch) == (3, 3, 2)
+    assert (first.count, second.count, driver.group.kept.epoch) == (3, 3, 3)
     driver.wait(1000)
     assert not driver.group.kept.members, "sessions went on as well"
 
@@ -388,10 +388,10 @@ def test_a_test_ends_a_session_and_forces_new_targets() -> None:
     driver.handle(ForceRebalance())
     assert driver.group.state is ConsumerGroupState.ASSIGNING
     driver.settle(first, second)
-    assert (first.epoch, first.count) == (3, 3)
+    assert (first.epoch, first.count) == (4, 3)
     driver.handle(ExpireSession(member_id="b"))
     driver.settle(first)
-    assert (first.epoch, first.count) == (4, 6)
+    assert (first.epoch, first.count) == (5, 6)
 
 
 def test_a_group_tells_how_it_came_to_be_what_it_is() -> None:
@@ -399,10 +399,10 @@ def test_a_group_tells_how_it_came_to_be_what_it_is() -> None:
     driver.beat("b", -1)
     first.beat()
     assert [(each.before, each.after, each.generation, each.members) for each in driver.transitions] == [
-        ("Empty", "Stable", 1, 1),
-        ("Stable", "Reconciling", 2, 2),
-        ("Reconciling", "Stable", 2, 2),
-        ("Stable", "Assigning", 3, 1),
-        ("Assigning", "Stable", 3, 1),
+        ("Empty", "Stable", 2, 1),
+        ("Stable", "Reconciling", 3, 2),
+        ("Reconciling", "Stable", 3, 2),
+        ("Stable", "Assigning", 4, 1),
+        ("Assigning", "Stable", 4, 1),
     ]
     assert driver.transitions[3].reason == "b left"

@@ -124,7 +124,7 @@ def test_an_empty_classic_group_turns_and_keeps_its_offsets() -> None:
     world = World()
     world.groups.commit("g", Committer(), {P0: CommittedOffset(5, 0, "")}, names_missing_groups=True)
     assert isinstance(world.group, ClassicGroup)
-    assert world.consumer("a", 0).epoch == 1
+    assert world.consumer("a", 0).epoch == 2
     assert isinstance(world.group, ConsumerGroup)
     assert world.groups.offsets.of("g")[P0].offset == 5
     world.consumer("a", -1)
@@ -226,10 +226,10 @@ def test_a_static_member_that_speaks_classic_again_leaves_a_stable_group() -> No
     world = World()
     world.consumer("a", 0, instance_id="i")
     _, joined = world.join(instance_id="i")
-    assert (joined.error, joined.generation) == (ErrorCode.NONE, 1)
+    assert (joined.error, joined.generation) == (ErrorCode.NONE, 2)
     assert isinstance(world.group, ClassicGroup)
     assert world.group.state is GroupState.STABLE
-    assert partitions_of(world.sync(joined.member_id, 1, instance_id="i")) == list(range(6))
+    assert partitions_of(world.sync(joined.member_id, 2, instance_id="i")) == list(range(6))
 
 
 def test_a_static_member_moves_up_and_keeps_what_it_has() -> None:
@@ -298,15 +298,15 @@ class TestClassicMembers:
 
     def test_it_joins_a_consumer_group(self) -> None:
         world, member, generation = self.mixed()
-        assert generation == 2
-        assert partitions_of(world.sync(member, 2)) == []
-        assert world.beat(member, 2) is ErrorCode.NONE, "its partitions are not free yet"
-        told = world.consumer("a", 1)
+        assert generation == 3
+        assert partitions_of(world.sync(member, 3)) == []
+        assert world.beat(member, 3) is ErrorCode.NONE, "its partitions are not free yet"
+        told = world.consumer("a", 2)
         assert told.assigned is not None
-        world.consumer("a", 1, owned=told.assigned)
-        assert world.beat(member, 2) is ErrorCode.REBALANCE_IN_PROGRESS
+        world.consumer("a", 2, owned=told.assigned)
+        assert world.beat(member, 3) is ErrorCode.REBALANCE_IN_PROGRESS
         world.join(member)
-        assert len(partitions_of(world.sync(member, 2))) == 3
+        assert len(partitions_of(world.sync(member, 3))) == 3
 
     def test_it_is_told_to_come_back_with_an_id(self) -> None:
         world = World()
@@ -318,18 +318,18 @@ class TestClassicMembers:
 
     def test_its_errors_are_those_of_a_classic_group(self) -> None:
         world, member, _ = self.mixed()
-        assert world.beat(member, 1) is ErrorCode.ILLEGAL_GENERATION
-        assert world.beat("x", 2) is ErrorCode.UNKNOWN_MEMBER_ID
-        assert world.beat("a", 1) is ErrorCode.UNKNOWN_MEMBER_ID, "that one does not speak the classic protocol"
-        assert world.beat(member, 2, "i") is ErrorCode.UNKNOWN_MEMBER_ID
-        assert world.sync(member, 1).error is ErrorCode.ILLEGAL_GENERATION
-        assert world.sync(member, 2, protocol_name="other").error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        assert world.beat(member, 2) is ErrorCode.ILLEGAL_GENERATION
+        assert world.beat("x", 3) is ErrorCode.UNKNOWN_MEMBER_ID
+        assert world.beat("a", 2) is ErrorCode.UNKNOWN_MEMBER_ID, "that one does not speak the classic protocol"
+        assert world.beat(member, 3, "i") is ErrorCode.UNKNOWN_MEMBER_ID
+        assert world.sync(member, 2).error is ErrorCode.ILLEGAL_GENERATION
+        assert world.sync(member, 3, protocol_name="other").error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         assert world.join(protocols=[Protocol("other", b"")])[1].error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         assert world.join(protocol_type="connect")[1].error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         assert world.join(protocols=[Protocol("range", b"?")])[1].error is ErrorCode.UNKNOWN_SERVER_ERROR
         assert world.join("x", instance_id="i")[1].error is ErrorCode.UNKNOWN_MEMBER_ID
         stale = world.groups.commit(
-            "g", Committer(member_id=member, generation=1), {P0: CommittedOffset(1, 0, "")}, names_missing_groups=False
+            "g", Committer(member_id=member, generation=2), {P0: CommittedOffset(1, 0, "")}, names_missing_groups=False
         )
         assert stale == {P0: ErrorCode.ILLEGAL_GENERATION}
 
@@ -343,10 +343,10 @@ class TestClassicMembers:
     def test_it_is_put_out_when_it_is_late(self, late_with: str) -> None:
         world, member, _ = self.mixed()
         if late_with != "sync":
-            world.sync(member, 2)
+            world.sync(member, 3)
         if late_with == "join":
             world.consumer("b", 0)
-            assert world.beat(member, 2) is ErrorCode.REBALANCE_IN_PROGRESS
+            assert world.beat(member, 3) is ErrorCode.REBALANCE_IN_PROGRESS
         allowed = 10_000 if late_with == "session" else 5000
         world.expire(allowed - 1)
         assert member in world.group.members

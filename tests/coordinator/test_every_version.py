@@ -171,21 +171,21 @@ def consumer_group_heartbeat(wire: Wire, version: int) -> None:
         return wire.ask(request(version=version, group_id="new", member_id="m", **fields), version)
 
     joined = beat(member_epoch=0, rebalance_timeout_ms=1000, subscribed_topic_names=["t"], topic_partitions=[])
-    assert (joined.error_code, joined.member_id, joined.member_epoch) == (0, "m", 1)
+    assert (joined.error_code, joined.member_id, joined.member_epoch) == (0, "m", 2)
     assigned = only(joined.assignment.topic_partitions)
     assert (assigned.topic_id, assigned.partitions) == (wire.topic_id, [0, 1])
-    assert beat(member_epoch=1).assignment is None
+    assert beat(member_epoch=2).assignment is None
     assert beat(member_epoch=9).error_code == ErrorCode.FENCED_MEMBER_EPOCH
     if version >= 1:
-        resubscribed = beat(member_epoch=1, subscribed_topic_names=[], subscribed_topic_regex="t+")
-        assert (resubscribed.error_code, resubscribed.member_epoch) == (0, 2)
+        resubscribed = beat(member_epoch=2, subscribed_topic_names=[], subscribed_topic_regex="t+")
+        assert (resubscribed.error_code, resubscribed.member_epoch) == (0, 3)
 
 
 def consumer_group_describe(wire: Wire, version: int) -> None:
     consumer_group_heartbeat(wire, 0)
     request = consumer_group.ConsumerGroupDescribeRequest(version=version, group_ids=["new", "g", "none"])
     found, classic, missing = wire.ask(request, version).groups
-    assert (found.error_code, found.group_state, found.group_epoch, found.assignor_name) == (0, "Stable", 1, "uniform")
+    assert (found.error_code, found.group_state, found.group_epoch, found.assignor_name) == (0, "Stable", 2, "uniform")
     member = only(found.members)
     for assignment in (member.assignment, member.target_assignment):
         topic = only(assignment.topic_partitions)
