@@ -202,16 +202,17 @@ def _with_options(assignor: Assignor, options: dict[str, Any]) -> Assignor:
         if name not in known:
             there_are = f"its options are {', '.join(known)}" if known else "it has no options"
             raise BadCaseError(f"options.{name} is not known to {assignor.name}; {there_are}")
+    numbers = {name: _number(value, f"options.{name}") for name, value in options.items()}
     try:
-        return dataclasses.replace(assignor, **{k: _number(v, f"options.{k}") for k, v in options.items()})
+        return dataclasses.replace(assignor, **numbers)
     except ValueError as error:
         raise BadCaseError(f"options: {error}") from error
 
 
 def _load(case: dict[str, Any], partitions: Mapping[str, int], capacity: float) -> TopicLoads | None:
-    ways = [name for name in ("weights", "lag", "resources") if case.get(name) is not None]
-    if len(ways) > 1:
-        raise BadCaseError(f"{' and '.join(ways)} are given; the load can be given in one way only")
+    given = [name for name in ("weights", "lag", "rate", "resources") if case.get(name) is not None]
+    if len(given) > 1 and given != ["lag", "rate"]:
+        raise BadCaseError(f"{' and '.join(given)} are given; the load can be given in one way only")
     if case.get("weights") is not None:
         return _loads(case["weights"], "weights", partitions)
     if case.get("lag") is not None or case.get("rate") is not None:

@@ -214,18 +214,17 @@ class Standing:
 def fair_level(board: Board) -> float:
     """The level that is possible for all members but those that hold a partition too heavy for it."""
     heavy, fast = np.sort(board.weight)[::-1], np.sort(board.capacity)[::-1]
-    load, capacity, giants = float(heavy.sum()), float(fast.sum()), 0
-    while giants < min(len(fast) - 1, len(heavy)) and heavy[giants] * capacity > load * fast[giants]:
-        load -= float(heavy[giants])
-        capacity -= float(fast[giants])
+    # What is left beside so many giants: summed up from the small end, since a difference could be all rounding error.
+    load, capacity = np.append(np.cumsum(heavy[::-1])[::-1], 0.0), np.cumsum(fast[::-1])[::-1]
+    giants = 0
+    while giants < min(len(fast) - 1, len(heavy)) and heavy[giants] * capacity[giants] > load[giants] * fast[giants]:
         giants += 1
     rest = heavy[giants:]
-    fractional = load / capacity
+    fractional = float(load[giants] / capacity[giants])
     if len(board.eligible) > 1 or not board.eligible.all():
         of_class = np.bincount(board.class_of, board.weight, len(board.eligible)).astype(np.float64)
         fractional = max(fractional, spread(of_class, board.eligible, board.capacity).bound)
-    # Nothing but giants, or only the rounding error of their sum: no level is possible for the rest.
-    if not (load > 0 and len(rest) and rest[0] > 0):
+    if load[giants] == 0:  # nothing but giants: no level is possible for the rest
         return lower_bound(heavy, np.full(len(heavy), fast[0]), fast, fractional)
     return lower_bound(rest, np.full(len(rest), fast[giants]), fast[giants:], fractional)
 

@@ -122,3 +122,11 @@ def test_extreme_loads_and_capacities_have_an_answer(assignor: Assignor) -> None
     few = [Member(id=id_, topics=["t"], capacity=c) for id_, c in (("a", LARGEST), ("b", 1 / LARGEST), ("c", 1.0))]
     loads = np.array([LARGEST, 5e-324, 0.0, 1.0, LARGEST, 1e-60])
     assert given_out(answer(assignor, few, {"t": 6}, load={"t": loads})) == everything({"t": 6})
+
+
+@every_algorithm
+def test_a_giant_and_a_member_that_can_do_next_to_nothing(assignor: Assignor) -> None:
+    """All other loads are less than the rounding error of the giant's, the slow capacity than that of the others."""
+    few = [Member(id=id_, topics=["t"], capacity=capacity) for id_, capacity in (("a", 1.0), ("b", 1.0), ("c", 1e-20))]
+    load = {"t": [1e30, 5.0, 1.0]}
+    assert given_out(answer(assignor, few, {"t": 3}, load=load)) == everything({"t": 3})

@@ -133,6 +133,8 @@ def test_capacity_and_options_are_heeded() -> None:
         ({"members": [{"id": "a", "topics": [], "capacity": "2"}]}, "members[0].capacity is '2'; expected a number"),
         ({"weights": {"t": [True]}}, "weights.t[0] is True; expected a number"),
         ({"weights": {}, "lag": {}}, "weights and lag are given"),
+        ({"weights": {}, "rate": {}}, "weights and rate are given"),
+        ({"lag": {}, "rate": {}, "resources": {}}, "lag and rate and resources are given"),
         ({"options": {"epsilon": 1}}, "options.epsilon is not known to range; it has no options"),
         (
             {"strategy": "weighted", "options": {"eps": 1}},
@@ -156,6 +158,20 @@ def test_a_line_may_be_no_object_and_nan_is_no_number() -> None:
     with pytest.raises(BadCaseError, match="the case is 3; expected an object"):
         Case.parse(3)
     assert ask('{"strategy": NaN}')[0] == {"error": "NaN is not a number that JSON has; write null for what is unknown"}
+
+
+def test_a_defect_of_ours_is_told_and_the_next_line_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(asked: Case) -> Any:
+        return _answer(asked) if asked.id == "fine" else [][len(asked.members)]
+
+    _answer = Case.answer
+    monkeypatch.setattr(Case, "answer", answer)
+    result = CliRunner().invoke(app, ["assign"], input=json.dumps(case(id=1)) + "\n" + json.dumps(case(id="fine")))
+    bad, good = map(json.loads, result.stdout.splitlines())
+    assert bad["id"] == 1
+    assert "a defect of loadwise, its traceback is on standard error: IndexError(" in bad["error"]
+    assert "IndexError: list index out of range" in result.stderr
+    assert good["members"]["b"] == [["t", 2]]
 
 
 def test_a_field_that_is_left_out_is_missing_and_not_null() -> None:

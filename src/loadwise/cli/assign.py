@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+import traceback
 from typing import Any
 
 import typer
@@ -27,19 +28,24 @@ def assign() -> None:
 
 def answer(line: bytes) -> dict[str, Any]:
     """Answer one line: ``id`` as given, ``members`` with the partitions of each, ``elapsed_ms``; or ``error``."""
-    given: object = None
     try:
         given = load_json(line.decode("utf-8-sig"))
+    except AssignorError as error:
+        return {"error": str(error)}
+    except UnicodeDecodeError as error:
+        return {"error": f"not UTF-8: byte {error.object[error.start]:#04x} at position {error.start} of the line"}
+    except (ValueError, RecursionError) as error:
+        return {"error": f"not JSON: {error}"}
+    try:
         case = Case.parse(given)
         start = time.perf_counter()
         members = case.answer().by_member()
         elapsed_ms = (time.perf_counter() - start) * 1000
     except AssignorError as error:
         return {**_id(given), "error": str(error)}
-    except UnicodeDecodeError as error:
-        return {"error": f"not UTF-8: byte {error.object[error.start]:#04x} at position {error.start} of the line"}
-    except (ValueError, RecursionError) as error:
-        return {"error": f"not JSON: {error}"}
+    except Exception as error:  # noqa: BLE001 (the next line is owed its answer whatever is wrong with us at this one)
+        traceback.print_exc()
+        return {**_id(given), "error": f"a defect of loadwise, its traceback is on standard error: {error!r}"}
     lists = {
         member: [[topic, partition] for topic, partitions in owned.items() for partition in partitions]
         for member, owned in members.items()
