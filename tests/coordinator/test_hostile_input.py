@@ -19,9 +19,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kafka.protocol.consumer import HeartbeatResponse
+from kafka.protocol.admin import DescribeGroupsRequest, DescribeGroupsResponse
+from kafka.protocol.consumer import HeartbeatResponse, JoinGroupResponse
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
-from peers import Peer, answers, beat
+from kafka.protocol.producer import ProduceResponse
+from peers import Peer, answers, beat, join, produce
 from topics import WAIT_S
 
 from loadwise.coordinator import Coordinator
@@ -220,6 +222,33 @@ async def test_unfinished_requests_have_a_limit_together(
     assert "the limit" not in caplog.records[-1].message
     for peer in (*peers, again):
         await peer.close()
+
+
+@pytest.mark.parametrize(
+    "subscription",
+    [b"", b"\xff" * 9, struct.pack(">hi", 0, -7), struct.pack(">hi", 0, 2**31 - 1), struct.pack(">hihi", 3, 1, 5, 9)],
+    ids=["none", "random bytes", "a negative count", "a huge count", "the beginning of one"],
+)
+async def test_a_subscription_that_does_not_parse_is_only_its_readers_concern(
+    coordinator: Coordinator, subscription: bytes
+) -> None:
+    peer = await Peer.connect(coordinator)
+    request = join("g")
+    request.protocols[0].metadata = subscription
+    joined = await peer.ask(request, JoinGroupResponse)
+    assert (joined.error_code, joined.members[0].metadata) == (0, subscription)
+    described = await peer.ask(DescribeGroupsRequest(version=4, groups=["g"]), DescribeGroupsResponse)
+    assert (described.groups[0].error_code, len(described.groups[0].members)) == (0, 1)
+    await peer.close()
+
+
+async def test_a_produce_without_records_is_answered(coordinator: Coordinator) -> None:
+    peer = await Peer.connect(coordinator)
+    request = produce()
+    request.topic_data[0].partition_data[0].records = None
+    answer = await peer.ask(request, ProduceResponse)
+    assert answer.responses[0].partition_responses[0].error_code == 87
+    await peer.close()
 
 
 @settings(max_examples=30)
