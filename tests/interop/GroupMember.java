@@ -1,5 +1,6 @@
-// A Java consumer in a group, for the mixed-group tests:
-// `java -cp 'libs/*' GroupMember.java BOOTSTRAP GROUP TOPIC ASSIGNOR SESSION_TIMEOUT_MS`.
+// A Java consumer in a group, for the tests with other clients' members:
+// `java -cp 'libs/*' GroupMember.java BOOTSTRAP GROUP TOPIC ASSIGNOR SESSION_TIMEOUT_MS [INSTANCE_ID]`.
+// ASSIGNOR is the name of a class, or `consumer` for the protocol of KIP-848.
 // One JSON object a line: {"event":"assigned|revoked|lost","generation":g,"partitions":[…]} with all that it now owns,
 // and {"event":"records","partition":p,"from":a,"to":b} for what it processed, offsets [a, b), committed after each
 // poll. Which generations it led is in Kafka's own log. It closes in order when its standard input ends, and is killed
@@ -26,11 +27,16 @@ public class GroupMember {
         Properties config = new Properties();
         config.put("bootstrap.servers", args[0]);
         config.put("group.id", args[1]);
-        config.put("partition.assignment.strategy", "org.apache.kafka.clients.consumer." + args[3]);
         config.put("auto.offset.reset", "earliest");
         config.put("enable.auto.commit", "false");
-        config.put("session.timeout.ms", args[4]);
-        config.put("heartbeat.interval.ms", "200");
+        if (args[3].equals("consumer")) {
+            config.put("group.protocol", "consumer"); // KIP-848: the broker says how long a session is
+        } else {
+            config.put("partition.assignment.strategy", "org.apache.kafka.clients.consumer." + args[3]);
+            config.put("session.timeout.ms", args[4]);
+            config.put("heartbeat.interval.ms", "200");
+        }
+        if (args.length > 5) config.put("group.instance.id", args[5]);
         config.put("metadata.max.age.ms", "2000");
         config.put("key.deserializer", ByteArrayDeserializer.class.getName());
         config.put("value.deserializer", ByteArrayDeserializer.class.getName());

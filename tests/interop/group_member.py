@@ -1,7 +1,8 @@
 """A Python consumer in a group, for the mixed-group tests; what ``GroupMember.java`` is for Java.
 
-``python group_member.py CLIENT BOOTSTRAP GROUP TOPIC STRATEGY SESSION_TIMEOUT_MS``, CLIENT being kafka-python or
-aiokafka (with our assignors) or confluent-kafka (with librdkafka's own). It prints one JSON object a line::
+``python group_member.py CLIENT BOOTSTRAP GROUP TOPIC STRATEGY SESSION_TIMEOUT_MS [INSTANCE_ID]``, CLIENT being
+kafka-python or aiokafka (with our assignors) or confluent-kafka (with librdkafka's own; STRATEGY ``consumer`` is the
+protocol of KIP-848). It prints one JSON object a line::
 
     {"event": "assigned", "generation": g, "partitions": […]}   all that it owns from this generation on
     {"event": "revoked", "generation": g, "partitions": […]}    all that is left to it before the next one
@@ -46,7 +47,9 @@ class Elections(logging.Handler):
             say("leads")
 
 
-def _config(bootstrap: str, group: str, strategy: str, session_timeout_ms: str) -> dict[str, Any]:
+def _config(
+    bootstrap: str, group: str, strategy: str, session_timeout_ms: str, instance_id: str | None = None
+) -> dict[str, Any]:
     return {
         "bootstrap_servers": bootstrap,
         "group_id": group,
@@ -54,19 +57,20 @@ def _config(bootstrap: str, group: str, strategy: str, session_timeout_ms: str) 
         "auto_offset_reset": "earliest",
         "enable_auto_commit": False,
         "session_timeout_ms": int(session_timeout_ms),
+        "group_instance_id": instance_id,
         "heartbeat_interval_ms": HEARTBEAT_INTERVAL_MS,
         "metadata_max_age_ms": METADATA_MAX_AGE_MS,
     }
 
 
-def run_kafka_python(bootstrap: str, group: str, topic: str, strategy: str, session_timeout_ms: str) -> None:
+def run_kafka_python(topic: str, asked: dict[str, Any]) -> None:
     from kafka.errors import CommitFailedError, RebalanceInProgressError
 
     from loadwise.assignor.clients.kafka_python import kafka_consumer
 
     logging.getLogger("kafka.coordinator").setLevel(logging.INFO)
     logging.getLogger("kafka.coordinator").addHandler(Elections())
-    consumer = kafka_consumer(**_config(bootstrap, group, strategy, session_timeout_ms))
+    consumer = kafka_consumer(**asked)
     on_assignment = consumer.assignor.on_assignment
 
     def told(assignment: Any, generation: int) -> None:
@@ -84,14 +88,14 @@ def run_kafka_python(bootstrap: str, group: str, topic: str, strategy: str, sess
     consumer.close(autocommit=False)
 
 
-async def run_aiokafka(bootstrap: str, group: str, topic: str, strategy: str, session_timeout_ms: str) -> None:
+async def run_aiokafka(topic: str, asked: dict[str, Any]) -> None:
     from aiokafka.errors import CommitFailedError
 
     from loadwise.assignor.clients.aiokafka import aiokafka_consumer
 
     logging.getLogger("aiokafka").setLevel(logging.INFO)
     logging.getLogger("aiokafka").addHandler(Elections())
-    consumer = aiokafka_consumer(topic, **_config(bootstrap, group, strategy, session_timeout_ms))
+    consumer = aiokafka_consumer(topic, **asked)
     on_assignment = consumer.assignor.on_assignment
 
     def told(assignment: Any) -> None:
@@ -109,20 +113,25 @@ async def run_aiokafka(bootstrap: str, group: str, topic: str, strategy: str, se
     await consumer.stop()
 
 
-def run_confluent_kafka(bootstrap: str, group: str, topic: str, strategy: str, session_timeout_ms: str) -> None:
+def run_confluent_kafka(topic: str, asked: dict[str, Any]) -> None:
     from confluent_kafka import Consumer, KafkaException
 
     config = {
-        "bootstrap.servers": bootstrap,
-        "group.id": group,
-        "partition.assignment.strategy": strategy,
+        "bootstrap.servers": asked["bootstrap_servers"],
+        "group.id": asked["group_id"],
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
-        "session.timeout.ms": int(session_timeout_ms),
-        "heartbeat.interval.ms": HEARTBEAT_INTERVAL_MS,
         "topic.metadata.refresh.interval.ms": METADATA_MAX_AGE_MS,
         "debug": "cgrp",
     }
+    if asked["assignor"] == "consumer":
+        config["group.protocol"] = "consumer"  # the broker says how long a session is
+    else:
+        config["partition.assignment.strategy"] = asked["assignor"]
+        config["session.timeout.ms"] = asked["session_timeout_ms"]
+        config["heartbeat.interval.ms"] = HEARTBEAT_INTERVAL_MS
+    if asked["group_instance_id"] is not None:
+        config["group.instance.id"] = asked["group_instance_id"]
     consumer = Consumer(config)
     owned: set[int] = set()
 
@@ -151,15 +160,16 @@ def run_confluent_kafka(bootstrap: str, group: str, topic: str, strategy: str, s
 
 
 def main() -> None:
-    client, *where = sys.argv[1:]
+    client, bootstrap, group, topic, *how = sys.argv[1:]
+    asked = _config(bootstrap, group, *how)
     threading.Thread(target=_watch_input, daemon=True).start()
     match client:
         case "kafka-python":
-            run_kafka_python(*where)
+            run_kafka_python(topic, asked)
         case "aiokafka":
-            asyncio.run(run_aiokafka(*where))
+            asyncio.run(run_aiokafka(topic, asked))
         case "confluent-kafka":
-            run_confluent_kafka(*where)
+            run_confluent_kafka(topic, asked)
     say("closed")
 
 
