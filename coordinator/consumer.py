@@ -139,7 +139,8 @@ class ConsumerGroup:
     ) -> dict[Partition, ErrorCode]:
         """The partitions whose offsets this client may not commit now. Mirrors ``ConsumerGroup.validateOffsetCommit``.
 
-        A member may come with an epoch from before its last step, for partitions that it had then already (KIP-1251).
+        Kafka 4.3 would take an epoch from before the member's last step for partitions that it had then already
+        (KIP-1251), but does not keep that epoch in its records yet, so it never does.
         """
         member = self.kept.members.get(member_id)
         if epoch < 0 and not self.kept.members:
@@ -151,15 +152,7 @@ class ConsumerGroup:
         if epoch == member.current.epoch:
             return {}
         error = ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
-        if epoch > member.current.epoch:
-            return dict.fromkeys(partitions, error)
-        errors = {}
-        for partition in partitions:
-            topic = self._topics.get(partition.topic)
-            since = None if topic is None else member.held_since(topic.id, partition.number)
-            if since is None or epoch < since:
-                errors[partition] = error
-        return errors
+        return dict.fromkeys(partitions, error)
 
     def fetch_error(self, member_id: str | None, epoch: int) -> ErrorCode:
         """Whether this client may read committed offsets now. Mirrors ``ConsumerGroup.validateOffsetFetch``."""

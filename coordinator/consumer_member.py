@@ -62,11 +62,3 @@ class ConsumerMember:
             for topic_id, numbers in part.items():
                 held.setdefault(topic_id, set()).update(numbers)
         return held
-
-    def held_since(self, topic_id: UUID, partition: int) -> int | None:
-        """The member epoch at which it was assigned a partition that it has not given up; None if it has it not."""
-        for part in (self.current.assigned, self.current.revoking):
-            epoch = part.get(topic_id, {}).get(partition)
-            if epoch is not None:
-                return epoch
-        return None

@@ -462,7 +462,8 @@ def a_classic_group_that_is_upgraded_and_downgraded(broker: ConsumerSession) -> 
     yield broker.join_as("b", "t")
     yield broker.listed()
     yield broker.beat_as("b", -1)
-    broker.join(protocols=protocols(broker))
+    yield broker.join(protocols=protocols(broker))
+    yield broker.join(1, protocols=protocols(broker))
     yield broker.listed()
 
 
