@@ -29,7 +29,8 @@ def handle(call: Call, broker: Broker) -> EncodedBody:
     body = call.body
     wanted = None
     if body.topics is not None and not (call.version == 0 and not body.topics):
-        wanted = tuple((topic.name, topic.topic_id) for topic in body.topics)
+        # Java writes an empty name beside an id.
+        wanted = tuple((None if topic.topic_id else topic.name, topic.topic_id) for topic in body.topics)
         if broker.settings.auto_create_topics and (call.version < 4 or body.allow_auto_topic_creation):
             for name, _ in wanted:
                 _create_missing(broker, name)

@@ -79,8 +79,9 @@ def metadata_of_topics(wire: Wire, version: int) -> None:
     every = metadata.MetadataRequest(version=version, topics=None if version else [])
     assert only(wire.ask(every, version).topics).name == "t"
     if version >= 12:
-        by_id = metadata.MetadataRequest.MetadataRequestTopic(name=None, topic_id=wire.topic_id)
-        assert only(wire.ask(metadata.MetadataRequest(version=version, topics=[by_id]), version).topics).name == "t"
+        for name in (None, ""):  # the second is how Java writes it
+            by_id = metadata.MetadataRequest.MetadataRequestTopic(name=name, topic_id=wire.topic_id)
+            assert only(wire.ask(metadata.MetadataRequest(version=version, topics=[by_id]), version).topics).name == "t"
 
 
 def find_coordinator(wire: Wire, version: int) -> None:
