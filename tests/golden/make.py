@@ -2,7 +2,9 @@
 
     python tests/golden/make.py --libs FOLDER_OF_KAFKAS_JARS > tests/golden/kafka-clients-4.3.1.jsonl
 
-Needs a JDK 17. Each line is a case in the form of `loadwise assign`, with Java's answer under ``java``: the partitions
+Needs a JDK 17; CONTRIBUTING.md says where the jars are.
+
+Each line is a case in the form of `loadwise assign`, with Java's answer under ``java``: the partitions
 of every member in Java's order, the subscription that it would send and the assignment that it is sent, as hex.
 """
 

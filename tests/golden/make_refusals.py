@@ -2,7 +2,9 @@
 
     python tests/golden/make_refusals.py --libs FOLDER_OF_KAFKAS_JARS > tests/golden/kafka-clients-4.3.1-refusals.jsonl
 
-Needs a JDK 17. In each request every list has one item. The error is REBALANCE_IN_PROGRESS.
+Needs a JDK 17; CONTRIBUTING.md says where the jars are.
+
+In each request every list has one item. The error is REBALANCE_IN_PROGRESS.
 """
 
 from __future__ import annotations
