@@ -8,7 +8,6 @@ whichever client happens to lead it. Kafka's counterpart is ``ConsumerPartitionA
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
@@ -19,7 +18,7 @@ from loadwise.assignor.answer import encode
 from loadwise.assignor.claim import JoinedMember, read_claims, write_claim
 from loadwise.assignor.errors import BadGroupError
 from loadwise.assignor.load.source import LoadSnapshot, LoadSource
-from loadwise.assignor.model import NO_GENERATION, GroupSnapshot, Member
+from loadwise.assignor.model import LARGEST, NO_GENERATION, SMALLEST_CAPACITY, Assignor, GroupSnapshot, Member
 from loadwise.assignor.staging import stage
 from loadwise.assignor.strategy import strategy as strategy_named
 
@@ -43,16 +42,27 @@ class Cluster(Protocol):
 class Participant:
     """The state and the decisions of one member. Not thread-safe: its client calls it from one thread.
 
-    ``strategy`` is a name on the wire; ``capacity`` and ``load`` matter to the ``weighted`` ones. Raises
-    `UnknownStrategyError`, and `BadGroupError` for a capacity that is not above 0.
+    ``assignor`` is a name on the wire, or one of our algorithms with parameters of its own; ``cooperative`` asks for
+    its cooperative form, which ``"cooperative-weighted"`` is of ``"weighted"``. ``capacity`` and ``load`` matter to the
+    ``weighted`` ones. Raises `UnknownStrategyError`, and `BadGroupError` for a capacity that is not above 0.
     """
 
     def __init__(
-        self, strategy: str, *, capacity: float = 1.0, rack: str | None = None, load: LoadSource | None = None
+        self,
+        assignor: str | Assignor,
+        *,
+        cooperative: bool = False,
+        capacity: float = 1.0,
+        rack: str | None = None,
+        load: LoadSource | None = None,
     ) -> None:
-        self.strategy = strategy_named(strategy)
-        if not (capacity > 0 and math.isfinite(capacity)):
-            raise BadGroupError(f"the capacity of a member must be a finite number above 0, not {capacity}")
+        name = assignor if isinstance(assignor, str) else assignor.name
+        self.strategy = strategy_named(f"cooperative-{name.removeprefix('cooperative-')}" if cooperative else name)
+        if not SMALLEST_CAPACITY <= capacity <= LARGEST:
+            raise BadGroupError(
+                f"the capacity of a member must be a finite number above 0, not {capacity}"
+                f" ({SMALLEST_CAPACITY:g} to {LARGEST:g})"
+            )
         self.capacity = capacity
         self.rack = rack or None
         self.load = load
@@ -60,7 +70,7 @@ class Participant:
         """How many rebalances this member has led."""
         self.fallbacks = 0
         """How many of these had to do without the load: it was missing, stale or impossible."""
-        self._algorithm = algorithm(self.strategy.algorithm)
+        self._algorithm = algorithm(self.strategy.algorithm) if isinstance(assignor, str) else assignor
         self._owned: Mapping[str, Sequence[int]] | None = None
         self.generation = NO_GENERATION
         """The generation of the newest assignment; `NO_GENERATION` before the first, or where the client is silent."""

@@ -30,8 +30,9 @@ from loadwise.assignor.claim import JoinedMember, read_members
 from loadwise.assignor.clients.aiokafka_lag import AiokafkaLag
 from loadwise.assignor.clients.metadata import ClientMetadata
 from loadwise.assignor.errors import MissingClientError, UnsupportedByClientError
+from loadwise.assignor.load.lag import LoadOfLag, load_of
 from loadwise.assignor.load.source import LoadSource
-from loadwise.assignor.model import NO_GENERATION
+from loadwise.assignor.model import NO_GENERATION, Assignor
 from loadwise.assignor.participant import Participant
 from loadwise.protocol.consumer import Subscription
 
@@ -116,13 +117,18 @@ class AiokafkaAssignor(AbstractPartitionAssignor):
 
 
 def assignor(
-    name: str = "weighted", *, capacity: float = 1.0, rack: str | None = None, load: LoadSource | None = None
+    name: str | Assignor = "weighted",
+    *,
+    capacity: float = 1.0,
+    rack: str | None = None,
+    load: LoadSource | None = None,
 ) -> AiokafkaAssignor:
     """Make an assignor for one consumer's ``partition_assignment_strategy``.
 
-    ``name`` is an eager strategy: range, roundrobin, sticky, weighted. ``capacity`` is what this member can process
-    relative to the others, ``load`` where to get the loads of the partitions (both for weighted, which balances the
-    number of partitions where it has no load); ``rack`` is the consumer's ``client_rack``.
+    ``name`` is an eager strategy: range, roundrobin, sticky, weighted; or an algorithm with parameters of its own, as
+    ``Weighted(epsilon=0.02)``. ``capacity`` is what this member can process relative to the others, ``load`` where to
+    get the loads of the partitions (both for weighted, which balances the number of partitions where it has no load);
+    ``rack`` is the consumer's ``client_rack``.
 
     Raises `UnsupportedByClientError` for a cooperative strategy, `UnknownStrategyError` and `BadGroupError`.
     """
@@ -132,9 +138,9 @@ def assignor(
 def aiokafka_consumer(
     *topics: str,
     group_id: str,
-    assignor: str = "weighted",
+    assignor: str | Assignor = "weighted",
     capacity: float = 1.0,
-    load: LoadSource | None = None,
+    load: LoadSource | LoadOfLag | None = None,
     lag_interval_s: float = 5.0,
     **config: Any,
 ) -> AIOKafkaConsumer:
@@ -142,18 +148,22 @@ def aiokafka_consumer(
 
     ``config`` is the client's own, any of its keyword arguments but ``partition_assignment_strategy``. ``assignor`` and
     ``capacity`` are those of `assignor`. So is ``load``; but without one, ``weighted`` goes by the group's lag, read
-    with the client's own settings every ``lag_interval_s`` from start to stop. ``start`` waits for the first reading, a
-    few seconds at most. The consumer is aiokafka's own class; its ``assignor`` is the `AiokafkaAssignor`.
+    with the client's own settings every ``lag_interval_s`` from start to stop, or by what ``load`` makes of that lag
+    where it is a function of it. ``start`` waits for the first reading, a few seconds at most. The consumer is
+    aiokafka's own class; its ``assignor`` is the `AiokafkaAssignor`.
 
     Raises what `assignor` and ``AIOKafkaConsumer`` raise.
     """
     if "partition_assignment_strategy" in config:
         raise TypeError("partition_assignment_strategy is what `assignor` stands for; give one of them")
-    participant = Participant(assignor, capacity=capacity, rack=config.get("client_rack"), load=load)
+    source = load if isinstance(load, LoadSource) else None
+    rack = config.get("client_rack")
+    participant = Participant(assignor, capacity=capacity, rack=rack, load=source)
     plug = AiokafkaAssignor(participant)
     lag = None
-    if participant.load_aware and load is None:
-        lag = participant.load = AiokafkaLag(*topics, group_id=group_id, interval_s=lag_interval_s, **config)
+    if participant.load_aware and source is None:
+        lag = AiokafkaLag(*topics, group_id=group_id, interval_s=lag_interval_s, **config)
+        participant.load = load_of(lag, load)
     return _Consumer(*topics, plug=plug, lag=lag, group_id=group_id, **config)
 
 

@@ -30,7 +30,9 @@ from loadwise.assignor.clients.kafka_python_joins import finish_joins
 from loadwise.assignor.clients.kafka_python_lag import KafkaPythonLag
 from loadwise.assignor.clients.metadata import ClientMetadata
 from loadwise.assignor.errors import MissingClientError
+from loadwise.assignor.load.lag import LoadOfLag, load_of
 from loadwise.assignor.load.source import LoadSource
+from loadwise.assignor.model import Assignor
 from loadwise.assignor.participant import Participant
 from loadwise.protocol.consumer import Subscription
 
@@ -111,45 +113,55 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):
 
 
 def assignor(
-    name: str = "weighted", *, capacity: float = 1.0, rack: str | None = None, load: LoadSource | None = None
+    name: str | Assignor = "weighted",
+    *,
+    cooperative: bool = False,
+    capacity: float = 1.0,
+    rack: str | None = None,
+    load: LoadSource | None = None,
 ) -> KafkaPythonAssignor:
     """Make an assignor for one consumer's ``partition_assignment_strategy``.
 
-    ``name`` is a strategy: range, roundrobin, sticky, cooperative-sticky, weighted, cooperative-weighted. ``capacity``
-    is what this member can process relative to the others, ``load`` where to get the loads of the partitions (both for
-    the weighted ones, which balance the number of partitions where they have no load); ``rack`` is the consumer's
-    ``client_rack``.
+    ``name`` is a strategy: range, roundrobin, sticky, cooperative-sticky, weighted, cooperative-weighted; or an
+    algorithm with parameters of its own, as ``Weighted(epsilon=0.02)``, of which ``cooperative`` asks for the
+    cooperative form. ``capacity`` is what this member can process relative to the others, ``load`` where to get the
+    loads of the partitions (both for the weighted ones, which balance the number of partitions where they have no
+    load); ``rack`` is the consumer's ``client_rack``.
 
     Raises `UnknownStrategyError` and `BadGroupError`.
     """
-    return KafkaPythonAssignor(Participant(name, capacity=capacity, rack=rack, load=load))
+    return KafkaPythonAssignor(Participant(name, cooperative=cooperative, capacity=capacity, rack=rack, load=load))
 
 
 def kafka_consumer(
     *topics: str,
     group_id: str,
-    assignor: str = "weighted",
+    assignor: str | Assignor = "weighted",
+    cooperative: bool = False,
     capacity: float = 1.0,
-    load: LoadSource | None = None,
+    load: LoadSource | LoadOfLag | None = None,
     lag_interval_s: float = 5.0,
     **config: Any,
 ) -> KafkaConsumer:
     """Make a ``KafkaConsumer`` whose group is assigned by one of our strategies.
 
-    ``config`` is the client's own, any of its keyword arguments but ``partition_assignment_strategy``. ``assignor`` and
-    ``capacity`` are those of `assignor`. So is ``load``; but without one, a weighted strategy goes by the group's lag,
-    read with the client's own settings every ``lag_interval_s`` until the consumer is closed. The first reading is
-    waited for, a few seconds at most. The consumer is kafka-python's own class; its ``assignor`` is the
-    `KafkaPythonAssignor`.
+    ``config`` is the client's own, any of its keyword arguments but ``partition_assignment_strategy``. ``assignor``,
+    ``cooperative`` and ``capacity`` are those of `assignor`. So is ``load``; but without one, a weighted strategy goes
+    by the group's lag, read with the client's own settings every ``lag_interval_s`` until the consumer is closed, or by
+    what ``load`` makes of that lag where it is a function of it. The first reading is waited for, a few seconds at
+    most. The consumer is kafka-python's own class; its ``assignor`` is the `KafkaPythonAssignor`.
 
     Raises what `assignor` and ``KafkaConsumer`` raise.
     """
     if "partition_assignment_strategy" in config:
         raise TypeError("partition_assignment_strategy is what `assignor` stands for; give one of them")
-    participant = Participant(assignor, capacity=capacity, rack=config.get("client_rack"), load=load)
+    source = load if isinstance(load, LoadSource) else None
+    rack = config.get("client_rack")
+    participant = Participant(assignor, cooperative=cooperative, capacity=capacity, rack=rack, load=source)
     lag = None
-    if participant.load_aware and load is None:
-        lag = participant.load = KafkaPythonLag(*topics, group_id=group_id, interval_s=lag_interval_s, **config)
+    if participant.load_aware and source is None:
+        lag = KafkaPythonLag(*topics, group_id=group_id, interval_s=lag_interval_s, **config)
+        participant.load = load_of(lag, load)
     consumer = _Consumer(*topics, plug=KafkaPythonAssignor(participant), lag=lag, group_id=group_id, **config)
     if lag is not None:
         lag.start()

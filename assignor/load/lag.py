@@ -10,12 +10,12 @@ import math
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from loadwise.assignor.load.rate import RateLoad
-from loadwise.assignor.load.source import LoadSnapshot
+from loadwise.assignor.load.source import LoadSnapshot, LoadSource
 from loadwise.assignor.model import Floats
 
 STALE_AFTER_INTERVALS = 6
@@ -105,3 +105,15 @@ class LagLoad:
             return None
         load, read_at = read
         return LoadSnapshot(load=load, unit="records", age_s=self._clock() - read_at, max_age_s=self.max_age_s)
+
+
+LoadOfLag: TypeAlias = Callable[[LagLoad], LoadSource]
+"""What makes a load of a group's lag: ``lambda lag: DrainLoad(lag=lag, rate=lag.arrivals, capacity=3000.0)``."""
+
+
+def load_of(lag: LagLoad, made: object) -> LoadSource:
+    """Answer what ``made`` makes of a lag, the lag itself if it is None. Raises TypeError if it is no `LoadOfLag`."""
+    load = lag if made is None else made(lag) if callable(made) else made
+    if not isinstance(load, LoadSource):
+        raise TypeError(f"load is {load!r}; it must have snapshot(topics), as FixedLoad does, or make that of the lag")
+    return load

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from loadwise.assignor.model import Floats
 
@@ -37,6 +37,7 @@ class LoadSnapshot:
         return self.age_s > self.max_age_s
 
 
+@runtime_checkable
 class LoadSource(Protocol):
     """What an assignor asks for loads."""
 

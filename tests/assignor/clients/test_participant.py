@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loadwise.assignor.algorithms.weighted import Weighted
 from loadwise.assignor.claim import JoinedMember
 from loadwise.assignor.errors import BadGroupError, UnknownStrategyError
 from loadwise.assignor.load.source import FixedLoad, LoadSnapshot
@@ -107,6 +108,26 @@ def test_capacity_travels_to_the_leader():
     assert (len(owned["a"]), len(owned["b"])) == (2, 4)
 
 
+@pytest.mark.parametrize(("floor", "share"), [(0.0, 0), (0.5, 2), (0.9, 3)])
+def test_an_algorithm_with_parameters_of_its_own_decides(floor, share):
+    flat = FixedLoad(load={"t": [1] * 6})
+    leader = Participant(Weighted(trigger=9.0, floor=floor), load=flat)
+    alone = rebalance(leader, {"a": leader}, T, 1)
+    owned = rebalance(leader, {"a": leader, "b": Participant("weighted")}, T, 2)
+    assert len(owned["b"]) == share
+    assert owned["a"] <= alone["a"]
+
+
+@pytest.mark.parametrize("assignor", ["weighted", "cooperative-weighted", Weighted(epsilon=0.02)])
+def test_the_cooperative_form_is_asked_for(assignor):
+    assert Participant(assignor, cooperative=True).strategy is STRATEGIES["cooperative-weighted"]
+
+
+def test_what_has_no_cooperative_form_is_refused():
+    with pytest.raises(UnknownStrategyError, match="'cooperative-range'; there are range"):
+        Participant("range", cooperative=True)
+
+
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
@@ -178,7 +199,7 @@ def test_nothing_that_peers_send_as_user_data_stops_the_leader(user_data, name):
     assert sorted(given_out) == list(range(6))
 
 
-@pytest.mark.parametrize("capacity", [0, -1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("capacity", [0, -1.0, float("nan"), float("inf"), 1e100, 1e-100])
 def test_an_impossible_capacity_is_refused_at_once(capacity):
     with pytest.raises(BadGroupError, match="above 0"):
         Participant("weighted", capacity=capacity)

@@ -23,6 +23,10 @@ def test_a_factory_refuses_what_it_cannot_use_before_it_connects(factory):
         factory("t", group_id="g", assignor="best")
     with pytest.raises(TypeError, match="partition_assignment_strategy is what `assignor` stands for"):
         factory("t", group_id="g", partition_assignment_strategy=[])
+    with pytest.raises(TypeError, match=r"load is .*; it must have snapshot\(topics\), as FixedLoad does"):
+        factory("t", group_id="g", load={"t": [1.0]})
+    with pytest.raises(TypeError, match="load is None; it must have"):
+        factory("t", group_id="g", load=lambda _: None)
     with pytest.raises(TypeError, match="group_id"):
         factory("t")
 

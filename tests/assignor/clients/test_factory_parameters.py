@@ -1,0 +1,44 @@
+"""What a factory's consumer is told beside a name: parameters of the algorithm, and what its load is made of."""
+
+import pytest
+from kafka import KafkaProducer
+
+from loadwise.assignor.algorithms.weighted import Weighted
+from loadwise.assignor.load.mix import MixedLoad
+from loadwise.assignor.load.source import FixedLoad
+
+
+@pytest.mark.parametrize("client", ["kafka-python", "aiokafka"])
+async def test_a_load_made_of_the_lag(group, coordinator, topic, client):
+    """The lag that the consumer reads is one of the two resources: each of the two heavy partitions has one of them."""
+    producer = KafkaProducer(bootstrap_servers=coordinator.bootstrap_servers)
+    for _ in range(40):
+        producer.send(topic, b"x", partition=2)
+    producer.close()
+
+    def mixed(lag):
+        cpu = FixedLoad(load={topic: [0, 0, 0, 0, 0, 9.0]})
+        return MixedLoad(sources={"lag": lag, "cpu": cpu}, weights={"cpu": 3.0})
+
+    settings = {"auto_offset_reset": "earliest", "lag_interval_s": 0.2, "load": mixed}
+    leader = await group.join(client, topic, assignor=Weighted(epsilon=0.0, trigger=0.0), **settings)
+    await group.settle(6)
+    await group.join(client, topic, assignor=Weighted(epsilon=0.0, trigger=0.0), **settings)
+    first, second = await group.settle(6)
+    assert ((topic, 2) in first) != ((topic, 2) in second)
+    assert ((topic, 5) in first) == ((topic, 2) in second)
+    participant = leader.consumer.assignor.participant
+    assert participant.fallbacks == 0
+    assert participant.load.snapshot([topic]).load[topic].tolist() == [0, 0, 1.0, 0, 0, 3.0]
+
+
+async def test_a_cooperative_group_with_parameters(group, topic):
+    """A newcomer gets enough for the floor that was asked for; with the default it would get three of six."""
+    load = FixedLoad(load={topic: [1.0] * 6})
+    tuned = {"assignor": Weighted(trigger=9.0, floor=0.3), "cooperative": True, "load": load}
+    first = await group.join("kafka-python", topic, **tuned)
+    [alone] = await group.settle(6)
+    second = await group.join("kafka-python", topic, **tuned)
+    kept, given_on = await group.settle(6, [5, 1])
+    assert kept == alone - given_on
+    assert first.consumer.assignor.name == second.consumer.assignor.name == "cooperative-weighted"
