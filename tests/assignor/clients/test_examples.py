@@ -35,6 +35,21 @@ def test_a_consumer(script, broker, filled, group_id):
     assert ", 0 of them without load" in told
 
 
+def test_a_consumer_that_the_brokers_side_assigns(broker, filled, group_id):
+    where = [filled, "--bootstrap-servers", broker, "--group", group_id]
+    told = run("consumer_confluent_kafka.py", *where, "--seconds", str(WAIT_S), "--records", "20")
+    assert all(f"('{filled}', {partition})" in told for partition in range(6))
+    assert told.splitlines()[-1] == "20 records"
+
+
+def test_ours_is_an_assignor_of_our_coordinators_side(coordinator, topic_name, group_id):
+    make_topic(coordinator.bootstrap_servers, topic_name, len(RECORDS))
+    fill(coordinator.bootstrap_servers, topic_name, RECORDS)
+    where = [topic_name, "--bootstrap-servers", coordinator.bootstrap_servers, "--group", group_id]
+    told = run("consumer_confluent_kafka.py", *where, "--assignor", "weighted", "--records", "20")
+    assert told.splitlines()[-1] == "20 records"
+
+
 def test_comparing_the_assignors_on_a_topic(broker, filled):
     lines = run("compare_assignors.py", filled, "--bootstrap-servers", broker, "--members", "2").splitlines()
     assert lines[0] == f"{filled}: 6 partitions, 20 in all, 2 members"
