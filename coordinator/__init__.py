@@ -38,10 +38,10 @@ except ImportError as missing:
     ) from missing
 
 from loadwise.coordinator.broker import BrokerSettings
-from loadwise.coordinator.classic import GroupLimits
-from loadwise.coordinator.consumer_limits import ConsumerGroupLimits, MigrationPolicy
+from loadwise.coordinator.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.embedded import Coordinator, HttpOptions, ThreadedCoordinator
-from loadwise.coordinator.faults import Fault, Faults
+from loadwise.coordinator.faults.rules import Fault, Faults
+from loadwise.coordinator.groups.classic import GroupLimits
 
 __all__ = [
     "BadAssignorError",

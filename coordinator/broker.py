@@ -13,15 +13,15 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from loadwise.coordinator.calls import Answer, Call, EncodedBody, Message, Service
-from loadwise.coordinator.classic import GroupLimits
-from loadwise.coordinator.cluster import Cluster, coordinator_partition
-from loadwise.coordinator.consumer_limits import ConsumerGroupLimits
-from loadwise.coordinator.effects import Reply
-from loadwise.coordinator.events import Event, Token
+from loadwise.coordinator.cluster.brokers import Cluster, coordinator_partition
+from loadwise.coordinator.cluster.log import PartitionLog
+from loadwise.coordinator.cluster.topics import Topics
+from loadwise.coordinator.consumer.limits import ConsumerGroupLimits
 from loadwise.coordinator.fetches import ParkedFetches
-from loadwise.coordinator.groups import Groups
-from loadwise.coordinator.log import PartitionLog
-from loadwise.coordinator.topics import Topics
+from loadwise.coordinator.groups.classic import GroupLimits
+from loadwise.coordinator.groups.effects import Reply
+from loadwise.coordinator.groups.events import Event, Token
+from loadwise.coordinator.groups.registry import Groups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from loadwise.coordinator.cluster import FIRST_NODE_ID
-from loadwise.coordinator.events import Token
+from loadwise.coordinator.cluster.brokers import FIRST_NODE_ID
+from loadwise.coordinator.groups.events import Token
 from loadwise.protocol.messages import Api, Request
 
 if TYPE_CHECKING:

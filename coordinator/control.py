@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from loadwise.coordinator import operations, views
 from loadwise.coordinator.clock import Clock
+from loadwise.coordinator.groups import operations, views
 from loadwise.coordinator.server import Server
 
 T = TypeVar("T")

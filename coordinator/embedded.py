@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.broker import Broker, BrokerSettings
 from loadwise.coordinator.clock import Clock
-from loadwise.coordinator.cluster import Cluster
+from loadwise.coordinator.cluster.brokers import Cluster
 from loadwise.coordinator.control import ClockControl, GroupControl
 from loadwise.coordinator.errors import BadTopicError, NotLoopbackError, NotRunningError, WeakTokenError
-from loadwise.coordinator.faults import Faults
+from loadwise.coordinator.faults.rules import Faults
 from loadwise.coordinator.server import Server, ServerLimits
 
 if TYPE_CHECKING:
-    from loadwise.coordinator.http import HttpServer
+    from loadwise.coordinator.http.server import HttpServer
 
 _THREAD_TIMEOUT_S = 30
 _LEAST_TOKEN_LENGTH = 16
@@ -183,8 +183,8 @@ class Coordinator:
 
     def _make_http(self, options: HttpOptions) -> HttpServer:
         # Here, not above: without HTTP a coordinator starts without it.
-        from loadwise.coordinator.http import HttpServer  # noqa: PLC0415
-        from loadwise.coordinator.http_api import HttpApi  # noqa: PLC0415
+        from loadwise.coordinator.http.api import HttpApi  # noqa: PLC0415
+        from loadwise.coordinator.http.server import HttpServer  # noqa: PLC0415
 
         api = HttpApi(self, self.http_token, open_view=options.open_view)
         return HttpServer(api.handle, options.host, options.port)

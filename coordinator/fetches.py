@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from loadwise.coordinator.calls import Answer, Call, Message
-from loadwise.coordinator.deadlines import Deadlines
-from loadwise.coordinator.events import Token
-from loadwise.coordinator.log import PartitionLog
+from loadwise.coordinator.cluster.log import PartitionLog
+from loadwise.coordinator.groups.deadlines import Deadlines
+from loadwise.coordinator.groups.events import Token
 
 
 @dataclass(slots=True)

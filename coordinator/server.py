@@ -19,11 +19,11 @@ from loadwise.coordinator.apis import api_versions
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp, NoAnswer
 from loadwise.coordinator.clock import Clock
-from loadwise.coordinator.effects import Reply
-from loadwise.coordinator.events import Token
-from loadwise.coordinator.faults import Faults
-from loadwise.coordinator.groups import Groups
-from loadwise.coordinator.interference import Interference
+from loadwise.coordinator.faults.interference import Interference
+from loadwise.coordinator.faults.rules import Faults
+from loadwise.coordinator.groups.effects import Reply
+from loadwise.coordinator.groups.events import Token
+from loadwise.coordinator.groups.registry import Groups
 from loadwise.protocol.errors import MalformedBytesError, UnsupportedVersionError
 from loadwise.protocol.frames import MAX_FRAME_BYTES, FrameSplitter
 from loadwise.protocol.messages import decode_request, encode_response, frame_body, served

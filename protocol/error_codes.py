@@ -1,6 +1,6 @@
 """Kafka's error codes by their names in ``org.apache.kafka.common.protocol.Errors``, all that Apache Kafka 4.3 knows.
 
-Most are never given out here but where a test asks for them (`loadwise.coordinator.faults`).
+Most are never given out here but where a test asks for them (`loadwise.coordinator.faults.rules`).
 """
 
 from __future__ import annotations

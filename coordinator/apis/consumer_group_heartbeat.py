@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.effects import ConsumerHeartbeatReply
-from loadwise.coordinator.events import ConsumerHeartbeat
+from loadwise.coordinator.groups.effects import ConsumerHeartbeatReply
+from loadwise.coordinator.groups.events import ConsumerHeartbeat
 from loadwise.protocol.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api

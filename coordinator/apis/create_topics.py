@@ -13,7 +13,7 @@ from kafka.protocol.admin import CreateTopicsRequest, CreateTopicsResponse
 
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.topics import Refusal, config_refusal
+from loadwise.coordinator.cluster.topics import Refusal, config_refusal
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 

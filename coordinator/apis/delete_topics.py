@@ -9,7 +9,7 @@ from kafka.protocol.admin import DeleteTopicsRequest, DeleteTopicsResponse
 
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.topics import Topic
+from loadwise.coordinator.cluster.topics import Topic
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 

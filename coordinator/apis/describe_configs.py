@@ -14,8 +14,8 @@ from kafka.protocol.admin import DescribeConfigsRequest, DescribeConfigsResponse
 
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.cluster import Node
-from loadwise.coordinator.topics import is_topic_name
+from loadwise.coordinator.cluster.brokers import Node
+from loadwise.coordinator.cluster.topics import is_topic_name
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 

@@ -17,8 +17,8 @@ from kafka.protocol.consumer import FetchRequest, FetchResponse
 from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.log import PartitionLog
-from loadwise.coordinator.replication import NO_EPOCH, NO_NODE, ReplicatedPartition
+from loadwise.coordinator.cluster.log import PartitionLog
+from loadwise.coordinator.cluster.replication import NO_EPOCH, NO_NODE, ReplicatedPartition
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 

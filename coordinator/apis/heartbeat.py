@@ -9,8 +9,8 @@ from kafka.protocol.consumer import HeartbeatRequest, HeartbeatResponse
 
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.effects import HeartbeatReply
-from loadwise.coordinator.events import Heartbeat
+from loadwise.coordinator.groups.effects import HeartbeatReply
+from loadwise.coordinator.groups.events import Heartbeat
 from loadwise.protocol.messages import Api
 
 

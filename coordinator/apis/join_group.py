@@ -10,8 +10,8 @@ from kafka.protocol.consumer import JoinGroupRequest, JoinGroupResponse
 
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.effects import JoinReply
-from loadwise.coordinator.events import Join, Protocol
+from loadwise.coordinator.groups.effects import JoinReply
+from loadwise.coordinator.groups.events import Join, Protocol
 from loadwise.protocol.messages import Api
 
 _REBALANCE_TIMEOUT = 1

@@ -9,8 +9,8 @@ from kafka.protocol.consumer import LeaveGroupRequest, LeaveGroupResponse
 
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.effects import LeaveReply
-from loadwise.coordinator.events import Leave, Leaver
+from loadwise.coordinator.groups.effects import LeaveReply
+from loadwise.coordinator.groups.events import Leave, Leaver
 from loadwise.protocol.messages import Api
 
 _MANY = 3

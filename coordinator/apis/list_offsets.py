@@ -15,8 +15,8 @@ from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.log import NO_OFFSET, NO_TIMESTAMP, PartitionLog, TimestampedOffset
-from loadwise.coordinator.replication import NO_EPOCH
+from loadwise.coordinator.cluster.log import NO_OFFSET, NO_TIMESTAMP, PartitionLog, TimestampedOffset
+from loadwise.coordinator.cluster.replication import NO_EPOCH
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError, MissingCodecError
 from loadwise.protocol.messages import Api

@@ -16,7 +16,7 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, EncodedBody, Message, Service
-from loadwise.coordinator.topics import Topic, is_topic_name
+from loadwise.coordinator.cluster.topics import Topic, is_topic_name
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api, encode_body
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Message
-from loadwise.coordinator.replication import ReplicatedPartition
+from loadwise.coordinator.cluster.replication import ReplicatedPartition
 
 
 def current_leader(row: Message, partition: ReplicatedPartition) -> Message:

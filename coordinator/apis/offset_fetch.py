@@ -12,7 +12,7 @@ from kafka.protocol.consumer import OffsetFetchRequest, OffsetFetchResponse
 
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.offsets import CommittedOffset, Partition
+from loadwise.coordinator.groups.offsets import CommittedOffset, Partition
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 

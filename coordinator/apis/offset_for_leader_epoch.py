@@ -9,7 +9,7 @@ from kafka.protocol.consumer import OffsetForLeaderEpochRequest, OffsetForLeader
 
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.leader_epochs import EpochEnd
+from loadwise.coordinator.cluster.leader_epochs import EpochEnd
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 

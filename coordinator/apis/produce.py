@@ -12,8 +12,8 @@ from kafka.protocol.producer import ProduceRequest, ProduceResponse
 from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, HangUp, Message, NoAnswer, Service
-from loadwise.coordinator.log import NO_OFFSET, Appended
-from loadwise.coordinator.replication import ReplicatedPartition
+from loadwise.coordinator.cluster.log import NO_OFFSET, Appended
+from loadwise.coordinator.cluster.replication import ReplicatedPartition
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 

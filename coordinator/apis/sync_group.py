@@ -9,8 +9,8 @@ from kafka.protocol.consumer import SyncGroupRequest, SyncGroupResponse
 
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.effects import SyncReply
-from loadwise.coordinator.events import Sync
+from loadwise.coordinator.groups.effects import SyncReply
+from loadwise.coordinator.groups.events import Sync
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 

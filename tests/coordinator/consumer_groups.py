@@ -8,11 +8,11 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
-from loadwise.coordinator.consumer import ConsumerGroup
-from loadwise.coordinator.consumer_limits import ConsumerGroupLimits
-from loadwise.coordinator.effects import Append, ConsumerHeartbeatReply, Reply, Transition
-from loadwise.coordinator.events import ConsumerHeartbeat, Event, Tick
-from loadwise.coordinator.records import Record
+from loadwise.coordinator.consumer.group import ConsumerGroup
+from loadwise.coordinator.consumer.limits import ConsumerGroupLimits
+from loadwise.coordinator.groups.effects import Append, ConsumerHeartbeatReply, Reply, Transition
+from loadwise.coordinator.groups.events import ConsumerHeartbeat, Event, Tick
+from loadwise.coordinator.groups.records import Record
 
 
 @dataclass

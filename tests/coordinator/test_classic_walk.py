@@ -8,9 +8,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from loadwise.coordinator.classic import ClassicGroup, GroupLimits, GroupState
-from loadwise.coordinator.effects import Append, JoinReply, Reply, Transition
-from loadwise.coordinator.events import (
+from loadwise.coordinator.groups.classic import ClassicGroup, GroupLimits, GroupState
+from loadwise.coordinator.groups.effects import Append, JoinReply, Reply, Transition
+from loadwise.coordinator.groups.events import (
     NO_MEMBER_ID,
     Delete,
     Event,
@@ -24,7 +24,7 @@ from loadwise.coordinator.events import (
     Sync,
     Tick,
 )
-from loadwise.coordinator.records import GroupRecord, GroupTombstone, Record
+from loadwise.coordinator.groups.records import GroupRecord, GroupTombstone, Record
 from loadwise.protocol.error_codes import ErrorCode
 
 PROTOCOLS = st.lists(

@@ -20,7 +20,7 @@ from loadwise.coordinator import Coordinator
 from loadwise.coordinator.apis import fetch
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Service
-from loadwise.coordinator.replication import ReplicatedPartition
+from loadwise.coordinator.cluster.replication import ReplicatedPartition
 
 RACKS = ["a", "b", "c"]
 PARTITIONS = 6

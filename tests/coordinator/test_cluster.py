@@ -16,10 +16,10 @@ from loadwise.coordinator import BadClusterError
 from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Answer, Call, HangUp
-from loadwise.coordinator.cluster import Cluster, coordinator_partition
-from loadwise.coordinator.groups import Committer
-from loadwise.coordinator.leader_epochs import LeaderEpochs
-from loadwise.coordinator.offsets import CommittedOffset, Partition
+from loadwise.coordinator.cluster.brokers import Cluster, coordinator_partition
+from loadwise.coordinator.cluster.leader_epochs import LeaderEpochs
+from loadwise.coordinator.groups.offsets import CommittedOffset, Partition
+from loadwise.coordinator.groups.registry import Committer
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import decode_request, encode_response, served
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from consumer_groups import Client, Driver, FakeTopics, by_name
 
-from loadwise.coordinator.consumer import ConsumerGroup
-from loadwise.coordinator.consumer_limits import ConsumerGroupLimits
-from loadwise.coordinator.consumer_records import ConsumerRecord, MemberState
-from loadwise.coordinator.consumer_state import ConsumerGroupState
+from loadwise.coordinator.consumer.group import ConsumerGroup
+from loadwise.coordinator.consumer.limits import ConsumerGroupLimits
+from loadwise.coordinator.consumer.records import ConsumerRecord, MemberState
+from loadwise.coordinator.consumer.state import ConsumerGroupState
 from loadwise.coordinator.errors import BadAssignorError
-from loadwise.coordinator.events import Delete, ExpireSession, ForceRebalance, Leave, Leaver
-from loadwise.coordinator.offsets import Partition
+from loadwise.coordinator.groups.events import Delete, ExpireSession, ForceRebalance, Leave, Leaver
+from loadwise.coordinator.groups.offsets import Partition
 from loadwise.protocol.error_codes import ErrorCode
 
 

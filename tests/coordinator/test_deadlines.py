@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadwise.coordinator.deadlines import Deadlines
+from loadwise.coordinator.groups.deadlines import Deadlines
 
 CHANGES = st.lists(
     st.one_of(

@@ -19,8 +19,8 @@ from record_batches import batch
 from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp, NoAnswer
-from loadwise.coordinator.groups import Committer
-from loadwise.coordinator.offsets import CommittedOffset, Partition
+from loadwise.coordinator.groups.offsets import CommittedOffset, Partition
+from loadwise.coordinator.groups.registry import Committer
 from loadwise.protocol import consumer_group
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api, decode_request, encode_response, frame_body, served

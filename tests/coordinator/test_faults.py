@@ -14,11 +14,11 @@ from loadwise.coordinator import BadFaultError, Faults
 from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Answer, Call, HangUp
-from loadwise.coordinator.faults import Fault, Subject
-from loadwise.coordinator.groups import Committer
-from loadwise.coordinator.interference import Interference
-from loadwise.coordinator.offsets import Partition
-from loadwise.coordinator.subjects import subject_of
+from loadwise.coordinator.faults.interference import Interference
+from loadwise.coordinator.faults.rules import Fault, Subject
+from loadwise.coordinator.faults.subjects import subject_of
+from loadwise.coordinator.groups.offsets import Partition
+from loadwise.coordinator.groups.registry import Committer
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import decode_request, served
 

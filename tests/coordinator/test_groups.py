@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadwise.coordinator.classic import GroupLimits, GroupState
-from loadwise.coordinator.effects import LeaveReply
-from loadwise.coordinator.events import Event, Heartbeat, Join, Leave, Leaver, Protocol, Sync
-from loadwise.coordinator.groups import Committer, Groups
-from loadwise.coordinator.offsets import CommittedOffset, Partition
+from loadwise.coordinator.groups.classic import GroupLimits, GroupState
+from loadwise.coordinator.groups.effects import LeaveReply
+from loadwise.coordinator.groups.events import Event, Heartbeat, Join, Leave, Leaver, Protocol, Sync
+from loadwise.coordinator.groups.offsets import CommittedOffset, Partition
+from loadwise.coordinator.groups.registry import Committer, Groups
 from loadwise.protocol.error_codes import ErrorCode
 
 P0 = Partition("t", 0)

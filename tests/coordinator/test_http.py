@@ -21,7 +21,7 @@ from aiokafka.errors import GroupAuthorizationFailedError
 
 from loadwise.coordinator import Coordinator, HttpOptions, NotLoopbackError, NotRunningError, WeakTokenError
 from loadwise.coordinator.embedded import ThreadedCoordinator
-from loadwise.coordinator.http import HttpLimits, HttpRequest, HttpResponse, HttpServer
+from loadwise.coordinator.http.server import HttpLimits, HttpRequest, HttpResponse, HttpServer
 
 TOKEN = "a token of a test"
 WAIT_S = 90

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 import pytest
 from consumer_groups import Client, Driver, FakeTopics
 
-from loadwise.coordinator.consumer_state import ConsumerGroupState
-from loadwise.coordinator.effects import ReadLoads
-from loadwise.coordinator.events import LoadsRead, Tick
-from loadwise.coordinator.loads import LoadMeter
-from loadwise.coordinator.offsets import Offsets
-from loadwise.coordinator.records import OffsetRecord
+from loadwise.coordinator.consumer.state import ConsumerGroupState
+from loadwise.coordinator.groups.effects import ReadLoads
+from loadwise.coordinator.groups.events import LoadsRead, Tick
+from loadwise.coordinator.groups.loads import LoadMeter
+from loadwise.coordinator.groups.offsets import Offsets
+from loadwise.coordinator.groups.records import OffsetRecord
 
 
 @dataclass

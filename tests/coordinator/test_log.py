@@ -12,7 +12,7 @@ from kafka.record import MemoryRecords
 from kafka.record.util import calc_crc32c
 from record_batches import batch
 
-from loadwise.coordinator.log import PartitionLog, TimestampedOffset
+from loadwise.coordinator.cluster.log import PartitionLog, TimestampedOffset
 from loadwise.protocol.error_codes import ErrorCode
 
 

@@ -17,10 +17,10 @@ from peers import Peer, join
 from record_batches import batch
 
 from loadwise.coordinator import Coordinator, NoSuchGroupError, NoSuchMemberError, NotRunningError
-from loadwise.coordinator.effects import Transition
-from loadwise.coordinator.groups import Committer
-from loadwise.coordinator.history import History
-from loadwise.coordinator.offsets import CommittedOffset, Partition
+from loadwise.coordinator.groups.effects import Transition
+from loadwise.coordinator.groups.history import History
+from loadwise.coordinator.groups.offsets import CommittedOffset, Partition
+from loadwise.coordinator.groups.registry import Committer
 from loadwise.protocol.consumer import Assignment
 
 

@@ -15,7 +15,7 @@ import kafka
 import pytest
 
 from loadwise.coordinator import Coordinator, ThreadedCoordinator
-from loadwise.coordinator.views import GroupView
+from loadwise.coordinator.groups.views import GroupView
 
 WAIT_S = 90
 HEARTBEAT_MS = 200

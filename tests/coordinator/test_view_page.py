@@ -14,7 +14,7 @@ import confluent_kafka
 import pytest
 
 from loadwise.coordinator import Coordinator, HttpOptions, ThreadedCoordinator
-from loadwise.coordinator.http import HttpRequest, HttpResponse
+from loadwise.coordinator.http.server import HttpRequest, HttpResponse
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WAIT_S = 90

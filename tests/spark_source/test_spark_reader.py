@@ -17,7 +17,7 @@ from kafka.record.util import calc_crc32c
 from topics import WAIT_S, make_topic
 
 from loadwise.coordinator import Coordinator
-from loadwise.coordinator.log import PartitionLog
+from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.spark_source import client_config, reader
 from loadwise.spark_source.errors import DataLossError, ReadError, ReadTimeoutError
 from loadwise.spark_source.offsets import resolve

@@ -1,0 +1,1 @@
+"""Brokers, topics and what is in them: leaders, logs, producers. No I/O and no clock."""

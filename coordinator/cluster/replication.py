@@ -1,0 +1,55 @@
+"""One partition as a cluster has it: its log, the brokers that hold it, and which of them leads.
+
+Mirrors Kafka's ``Partition`` where it checks who is asked, and KIP-392's ``RackAwareReplicaSelector``. All
+replicas are one log: followers lack nothing and are always in sync.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loadwise.coordinator.cluster.brokers import Cluster
+from loadwise.coordinator.cluster.log import PartitionLog
+from loadwise.protocol.error_codes import ErrorCode
+
+NO_EPOCH = -1
+"""The leader epoch of a client that does not say which one it knows."""
+
+NO_NODE = -1
+
+
+@dataclass(slots=True, eq=False)
+class ReplicatedPartition:
+    """A partition; changed only by `loadwise.coordinator.cluster.topics.Topics`, which counts its changes."""
+
+    log: PartitionLog
+    replicas: Sequence[int]
+    """Ids of the brokers that hold it, the preferred leader first."""
+    leader: int
+    """Id of the broker that leads it, one of the replicas."""
+
+    @property
+    def leader_epoch(self) -> int:
+        """How often the leader has changed."""
+        return self.log.leader_epoch
+
+    def refusal(self, node_id: int, current_leader_epoch: int, *, leader_only: bool = True) -> ErrorCode:
+        """Whether this broker may answer a client that knows this leader epoch, in the order of Kafka's checks."""
+        if current_leader_epoch != NO_EPOCH:
+            if current_leader_epoch < self.leader_epoch:
+                return ErrorCode.FENCED_LEADER_EPOCH
+            if current_leader_epoch > self.leader_epoch:
+                return ErrorCode.UNKNOWN_LEADER_EPOCH
+        answers = node_id == self.leader if leader_only else node_id in self.replicas
+        return ErrorCode.NONE if answers else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def preferred_replica(self, cluster: Cluster, node_id: int, rack: str | None) -> int:
+        """The broker in the client's rack that it should read from instead; `NO_NODE` if it should read here.
+
+        Only the leader sends clients elsewhere (KIP-392).
+        """
+        if node_id != self.leader or not rack:
+            return NO_NODE
+        near = [each for each in self.replicas if (node := cluster.node(each)) is not None and node.rack == rack]
+        return NO_NODE if not near or self.leader in near else near[0]

@@ -1,0 +1,216 @@
+"""Topics by name and by id. Mirrors what Kafka's ``ReplicationControlManager`` checks when topics come, grow and go."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from loadwise.coordinator.cluster.brokers import Cluster
+from loadwise.coordinator.cluster.log import PartitionLog
+from loadwise.coordinator.cluster.replication import ReplicatedPartition
+from loadwise.coordinator.errors import BadClusterError
+from loadwise.protocol.error_codes import ErrorCode
+
+MAX_NAME_LENGTH = 249
+MAX_BATCH_CONFIG = "max.message.bytes"
+"""Name of the setting that says how large a record batch of a topic may be."""
+_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+@dataclass(slots=True)
+class Topic:
+    """One topic and its partitions."""
+
+    name: str
+    id: UUID
+    partitions: list[ReplicatedPartition]
+    configs: Mapping[str, str] = field(default_factory=dict)
+    """What its creator set; only max.message.bytes acts, the others are just told by ``DescribeConfigs``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why something cannot be done to a topic."""
+
+    error: ErrorCode
+    message: str
+
+
+def is_topic_name(name: str) -> bool:
+    """Whether a topic may be called this (``Topic.validate``)."""
+    return name not in {".", ".."} and len(name) <= MAX_NAME_LENGTH and _NAME.fullmatch(name) is not None
+
+
+def config_refusal(configs: Mapping[str, str]) -> Refusal | None:
+    """What is wrong with a topic's settings; None if they can be. Only those that act here are looked at."""
+    limit = configs.get(MAX_BATCH_CONFIG)
+    if limit is None or (limit.isdecimal() and int(limit) < 2**31):
+        return None
+    return Refusal(ErrorCode.INVALID_CONFIG, f"{MAX_BATCH_CONFIG}={limit!r} is no number of bytes")
+
+
+def _metric_name(name: str) -> str:
+    """Kafka's metrics write a dot as an underscore, so two topics must not differ in that alone."""
+    return name.replace(".", "_")
+
+
+class Topics:
+    """The topics that there are."""
+
+    def __init__(
+        self,
+        *,
+        cluster: Cluster,
+        new_log: Callable[[int | None], PartitionLog],
+        new_id: Callable[[], UUID],
+        max_partitions: int = 100_000,
+    ) -> None:
+        self._cluster = cluster
+        self._new_log = new_log
+        self._new_id = new_id
+        self._max_partitions = max_partitions
+        self._by_name: dict[str, Topic] = {}
+        self._by_id: dict[UUID, Topic] = {}
+        self._by_metric_name: dict[str, str] = {}
+        self._partition_count = 0
+        self._next_leader = 0
+        self.kept_bytes = 0
+        """Size of all record batches; whoever appends one counts it."""
+        self.version = 0
+        """Grows with every change, a leader's too, so that answers made of it can be kept until then."""
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter(self._by_name.values())
+
+    def get(self, name: str) -> Topic | None:
+        """The topic of this name; None if there is none."""
+        return self._by_name.get(name)
+
+    def get_by_id(self, topic_id: UUID | None) -> Topic | None:
+        """The topic of this id (KIP-516); None if there is none."""
+        return None if topic_id is None else self._by_id.get(topic_id)
+
+    def partition(self, name: str, number: int) -> ReplicatedPartition | None:
+        """A partition; None if there is no such topic or partition."""
+        topic = self._by_name.get(name)
+        if topic is None or not 0 <= number < len(topic.partitions):
+            return None
+        return topic.partitions[number]
+
+    def racks(self, name: str) -> list[list[str]] | None:
+        """The racks that hold each partition of a topic; None if its brokers are in no rack, or there is no topic."""
+        topic = self._by_name.get(name)
+        if topic is None:
+            return None
+        nodes = [[self._cluster.node(each) for each in partition.replicas] for partition in topic.partitions]
+        racks = [[node.rack for node in row if node is not None and node.rack is not None] for row in nodes]
+        return racks if any(racks) else None
+
+    def log(self, name: str, partition: int) -> PartitionLog | None:
+        """The log of a partition; None if there is no such topic or partition."""
+        found = self.partition(name, partition)
+        return None if found is None else found.log
+
+    def refusal(self, name: str, partitions: int) -> Refusal | None:
+        """Why this topic cannot be made; None if it can."""
+        if name in self._by_name:
+            return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name!r} exists already")
+        if not is_topic_name(name):
+            message = f"{name!r} is no name for a topic: 1 to {MAX_NAME_LENGTH} of a-z A-Z 0-9 . _ -, not . or .."
+            return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
+        twin = self._by_metric_name.get(_metric_name(name))
+        if twin is not None:
+            return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic {name!r} collides with existing topics: {twin}")
+        if partitions < 1:
+            return Refusal(ErrorCode.INVALID_PARTITIONS, f"{partitions} partitions; a topic needs at least 1")
+        return self._too_many(partitions)
+
+    def create(
+        self,
+        name: str,
+        partitions: int,
+        configs: Mapping[str, str] | None = None,
+        *,
+        replication_factor: int | None = None,
+        replicas: Sequence[Sequence[int]] | None = None,
+    ) -> Topic:
+        """Make a topic that `refusal` has nothing against.
+
+        ``replicas`` says of each partition which brokers hold it; without it they are spread over the brokers.
+        """
+        if replicas is None:
+            factor = replication_factor or self._cluster.default_replication_factor
+            replicas = self._spread(partitions, factor)
+        topic = Topic(name, self._new_id(), [], dict(configs or {}))
+        topic.partitions.extend(self._new_partition(topic, each) for each in replicas)
+        self._by_name[name] = topic
+        self._by_metric_name[_metric_name(name)] = name
+        self._by_id[topic.id] = topic
+        self._partition_count += partitions
+        self.version += 1
+        return topic
+
+    def growth_refusal(self, topic: Topic, partitions: int) -> Refusal | None:
+        """Why a topic cannot have this many partitions; None if it can."""
+        now = len(topic.partitions)
+        if partitions <= now:
+            more = "a topic's partitions can only become more"
+            return Refusal(ErrorCode.INVALID_PARTITIONS, f"topic {topic.name!r} has {now} partitions; {more}")
+        return self._too_many(partitions - now)
+
+    def grow(self, topic: Topic, partitions: int, replicas: Sequence[Sequence[int]] | None = None) -> None:
+        """Give a topic more partitions, as `growth_refusal` allows; ``replicas`` as for `create`, of the new ones."""
+        added = partitions - len(topic.partitions)
+        if replicas is None:
+            replicas = self._spread(added, len(topic.partitions[0].replicas))
+        topic.partitions.extend(self._new_partition(topic, each) for each in replicas)
+        self._partition_count += added
+        self.version += 1
+
+    def delete(self, topic: Topic) -> None:
+        """Drop a topic and its records."""
+        del self._by_name[topic.name]
+        del self._by_metric_name[_metric_name(topic.name)]
+        del self._by_id[topic.id]
+        self._partition_count -= len(topic.partitions)
+        self.kept_bytes -= sum(each.log.size_bytes for each in topic.partitions)
+        self.version += 1
+
+    def move_leader(self, name: str, number: int, to: int | None = None) -> ReplicatedPartition:
+        """Let another replica lead a partition; the leader epoch grows. ``to`` None is the replica after the leader.
+
+        A partition with one replica, or moved to its own leader, keeps it in a new epoch. Raises `BadClusterError` if
+        there is no such partition or replica.
+        """
+        partition = self.partition(name, number)
+        if partition is None:
+            raise BadClusterError(f"there is no partition {number} of a topic {name!r} whose leader could be moved")
+        replicas = list(partition.replicas)
+        if to is None:
+            to = replicas[(replicas.index(partition.leader) + 1) % len(replicas)]
+        elif to not in replicas:
+            message = f"broker {to} does not hold partition {number} of topic {name!r}; these do: {replicas}"
+            raise BadClusterError(message)
+        partition.leader = to
+        partition.log.epochs.start(partition.leader_epoch + 1, partition.log.end_offset)
+        self.version += 1
+        return partition
+
+    def _spread(self, partitions: int, factor: int) -> list[tuple[int, ...]]:
+        # Each topic begins at another broker, so that topics of one partition do not all have the same leader.
+        spread = self._cluster.spread(partitions, factor, start=self._next_leader)
+        self._next_leader += partitions
+        return spread
+
+    def _new_partition(self, topic: Topic, replicas: Sequence[int]) -> ReplicatedPartition:
+        limit = topic.configs.get(MAX_BATCH_CONFIG)
+        log = self._new_log(None if limit is None else int(limit))
+        return ReplicatedPartition(log, tuple(replicas), leader=replicas[0])
+
+    def _too_many(self, added: int) -> Refusal | None:
+        if self._partition_count + added > self._max_partitions:
+            message = f"{added} more partitions; the limit of all topics together is {self._max_partitions:,}"
+            return Refusal(ErrorCode.POLICY_VIOLATION, message)
+        return None

@@ -1,0 +1,191 @@
+"""Members that speak the classic protocol in a consumer group, so that consumers can be upgraded one by one (KIP-848).
+
+Mirrors Kafka's ``classicGroup…ToConsumerGroup``. To such a member a step of its reconciliation is a rebalance: its
+heartbeat is answered REBALANCE_IN_PROGRESS when there is one to take, it joins again, is told its member epoch as the
+generation, and syncs what it is assigned. It never leads, so it is never asked to assign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from loadwise.coordinator.consumer.member import ConsumerMember
+from loadwise.coordinator.consumer.rebalancer import Rebalancer, Timer
+from loadwise.coordinator.consumer.records import ClassicSide, MemberState
+from loadwise.coordinator.groups.effects import HeartbeatReply, JoinReply, Reply, SyncReply
+from loadwise.coordinator.groups.events import NO_MEMBER_ID, Heartbeat, Join, Sync
+from loadwise.coordinator.groups.topic_view import TopicView
+from loadwise.protocol.consumer import NEWEST_VERSION, PROTOCOL_TYPE, Assignment, Subscription
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.errors import MalformedBytesError
+from loadwise.protocol.primitive import INT16
+
+
+def join(group: Rebalancer, event: Join) -> None:
+    """A member joins, or joins again to get on."""
+    member_id = event.member_id or event.fresh_member_id
+    error = _join_error(group, event, member_id)
+    if error is not ErrorCode.NONE:
+        told = event.fresh_member_id if error is ErrorCode.MEMBER_ID_REQUIRED else event.member_id
+        group.effects.append(Reply(event.token, JoinReply(error=error, member_id=told)))
+        return
+    subscription = Subscription.decode(event.protocols[0].metadata)
+    static = None if event.instance_id is None else group.kept.static_member(event.instance_id)
+    was_last_consumer = static is not None and not static.is_classic
+    if static is not None and event.member_id == NO_MEMBER_ID:
+        member = group.replace(static, member_id)
+    else:
+        member = group.kept.members.get(member_id) or ConsumerMember.new(group.kept.group_id, member_id)
+    said = replace(
+        member.subscription,
+        instance_id=event.instance_id or member.subscription.instance_id,
+        rack=subscription.rack or member.subscription.rack,
+        rebalance_timeout_ms=event.rebalance_timeout_ms,
+        topics=frozenset(subscription.topics),
+        regex="",
+        client_id=event.client_id,
+        client_host=event.client_host,
+        classic=ClassicSide(session_timeout_ms=event.session_timeout_ms, protocols=tuple(event.protocols)),
+    )
+    changed = group.subscribe(member, said)
+    member = group.kept.members[member_id]
+    downgrades = was_last_consumer and group.may_downgrade()
+    if not downgrades:
+        group.update_targets()
+    if not (downgrades and group.kept.target_epoch < group.kept.epoch):
+        owned = _by_id(subscription.owned, group.topics)
+        group.reconcile(member, owned, subscription_changed=changed)
+    group.set_timer(Timer.JOIN, member_id, None)
+    if downgrades:
+        is_stale = group.kept.target_epoch < group.kept.epoch
+        group.downgrade(f"{member_id} speaks the classic protocol now", rebalance=is_stale)
+    else:
+        group.restart_session(member)
+        group.set_timer(Timer.SYNC, member_id, event.rebalance_timeout_ms)
+    reply = JoinReply(
+        member_id=member_id,
+        generation=member.current.epoch,
+        protocol_type=PROTOCOL_TYPE,
+        protocol_name=event.protocols[0].name,
+    )
+    group.effects.append(Reply(event.token, reply))
+
+
+def sync(group: Rebalancer, event: Sync) -> None:
+    """A member takes what it is assigned."""
+    member, error = _member(group, event.member_id, event.instance_id)
+    if member is not None and error is ErrorCode.NONE:
+        error = _sync_error(group, member, event)
+    if member is None or error is not ErrorCode.NONE:
+        group.effects.append(Reply(event.token, SyncReply(error=error)))
+        return
+    group.set_timer(Timer.SYNC, member.member_id, None)
+    group.restart_session(member)
+    reply = SyncReply(
+        protocol_type=event.protocol_type,
+        protocol_name=event.protocol_name,
+        assignment=assignment_bytes(member, member.current.assigned, group.topics),
+    )
+    group.effects.append(Reply(event.token, reply))
+
+
+def heartbeat(group: Rebalancer, event: Heartbeat) -> None:
+    """A member is alive, and hears whether there is a step to take."""
+    member, error = _member(group, event.member_id, event.instance_id)
+    if member is not None and error is ErrorCode.NONE:
+        if event.generation != member.current.epoch:
+            error = ErrorCode.ILLEGAL_GENERATION
+        else:
+            group.restart_session(member)
+            if _has_a_step_to_take(group, member):
+                error = ErrorCode.REBALANCE_IN_PROGRESS
+                _expect_join(group, member)
+    group.effects.append(Reply(event.token, HeartbeatReply(error=error)))
+
+
+def assignment_bytes(member: ConsumerMember, partitions: Mapping[UUID, object], topics: TopicView) -> bytes:
+    """Partitions by topic id as a classic member reads them, in the version of its own subscription."""
+    classic = member.subscription.classic
+    assert classic is not None
+    named: dict[str, list[int]] = {}
+    for topic_id, numbers in partitions.items():
+        topic = topics.get_by_id(topic_id)
+        if topic is not None:
+            named[topic.name] = sorted(numbers)  # type: ignore[call-overload]  # a set, or a mapping to epochs
+    data = Assignment(partitions=named).encode()
+    version = min(*INT16.unpack_from(classic.protocols[0].metadata), NEWEST_VERSION)
+    return INT16.pack(version) + data[INT16.size :]
+
+
+def _join_error(group: Rebalancer, event: Join, member_id: str) -> ErrorCode:
+    kept, policy = group.kept, group.limits.migration_policy
+    if not (policy.upgrades or policy.downgrades):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if len(kept.members) >= group.limits.max_size and member_id not in kept.members:
+        return ErrorCode.GROUP_MAX_SIZE_REACHED
+    if event.protocol_type != PROTOCOL_TYPE or not kept.supports_any(name for name, _ in event.protocols):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if event.member_id == NO_MEMBER_ID and event.instance_id is None and event.requires_member_id:
+        return ErrorCode.MEMBER_ID_REQUIRED
+    if event.member_id != NO_MEMBER_ID and event.instance_id is not None:
+        static = kept.static_member(event.instance_id)
+        if static is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if static.member_id != event.member_id:
+            return ErrorCode.FENCED_INSTANCE_ID
+    try:
+        Subscription.decode(event.protocols[0].metadata)
+    except MalformedBytesError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR  # Kafka's answer: it throws IllegalStateException
+    return ErrorCode.NONE
+
+
+def _member(group: Rebalancer, member_id: str, instance_id: str | None) -> tuple[ConsumerMember | None, ErrorCode]:
+    if instance_id is None:
+        member = group.kept.members.get(member_id)
+    else:
+        member = group.kept.static_member(instance_id)
+        if member is not None and member.member_id != member_id:
+            return None, ErrorCode.FENCED_INSTANCE_ID
+    if member is None or not member.is_classic:
+        return None, ErrorCode.UNKNOWN_MEMBER_ID
+    return member, ErrorCode.NONE
+
+
+def _sync_error(group: Rebalancer, member: ConsumerMember, event: Sync) -> ErrorCode:
+    classic = member.subscription.classic
+    assert classic is not None
+    if event.generation != member.current.epoch:
+        return ErrorCode.ILLEGAL_GENERATION
+    names = (PROTOCOL_TYPE, classic.protocols[0].name)
+    for said, known in zip((event.protocol_type, event.protocol_name), names, strict=True):
+        if said is not None and said != known:
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    # One that has to give up has joined for that already; it will hear of what comes after when it has.
+    if group.kept.target_epoch > member.current.epoch and member.current.state is not MemberState.UNREVOKED_PARTITIONS:
+        _expect_join(group, member)
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.NONE
+
+
+def _has_a_step_to_take(group: Rebalancer, member: ConsumerMember) -> bool:
+    current, kept = member.current, group.kept
+    if current.epoch < kept.target_epoch or current.state is MemberState.UNREVOKED_PARTITIONS:
+        return True
+    return current.state is MemberState.UNRELEASED_PARTITIONS and all(
+        number in current.assigned.get(topic_id, ()) or kept.holder(topic_id, number) is None
+        for topic_id, numbers in kept.target(member.member_id).items()
+        for number in numbers
+    )
+
+
+def _expect_join(group: Rebalancer, member: ConsumerMember) -> None:
+    if (Timer.JOIN, member.member_id) not in group.deadlines:
+        group.set_timer(Timer.JOIN, member.member_id, member.subscription.rebalance_timeout_ms)
+
+
+def _by_id(partitions: Mapping[str, Sequence[int]], topics: TopicView) -> dict[UUID, Sequence[int]]:
+    found = ((topics.get(name), numbers) for name, numbers in partitions.items())
+    return {topic.id: numbers for topic, numbers in found if topic is not None}

@@ -1,0 +1,396 @@
+"""The consumer group protocol (KIP-848) as a state machine: epochs, targets, and how members get there.
+
+Mirrors Kafka 4.3's ``consumerGroup…`` methods of ``GroupMetadataManager``. No I/O, no clock, no chance:
+`ConsumerGroup.handle` takes an event and the time, and gives effects. Three numbers say how far the group is::
+
+    group epoch        grows when members, subscriptions or topics change
+    target epoch       the group epoch that the targets were made for
+    member epoch       the target epoch that a member has got to
+
+A heartbeat brings all three forward: it takes in what is new of its member, has new targets made if the group epoch is
+ahead of them, and moves its own member one step towards its target (`loadwise.coordinator.consumer.reconciliation`).
+
+It differs from Kafka in two things. A regular expression is resolved at once, and again as soon as topics have changed,
+where Kafka does both in the background, the latter every 10 s at most. And of assignors that equally many members ask
+for the first one is taken, where Kafka's choice hangs on a hash map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final, assert_never
+
+from loadwise.coordinator.consumer import classic_members
+from loadwise.coordinator.consumer.assignors import ServerAssignor
+from loadwise.coordinator.consumer.limits import ConsumerGroupLimits
+from loadwise.coordinator.consumer.member import ConsumerMember
+from loadwise.coordinator.consumer.rebalancer import Rebalancer, Timer
+from loadwise.coordinator.consumer.records import LEFT_FOR_NOW, ConsumerRecord, MemberState, MemberSubscription
+from loadwise.coordinator.consumer.state import ConsumerGroupState
+from loadwise.coordinator.consumer.topic_regex import matching
+from loadwise.coordinator.errors import BadRegexError
+from loadwise.coordinator.groups.effects import (
+    Append,
+    ConsumerHeartbeatReply,
+    DeleteReply,
+    Effect,
+    LeaveReply,
+    Left,
+    Reply,
+    ReplyBody,
+    Transition,
+)
+from loadwise.coordinator.groups.events import (
+    NO_MEMBER_ID,
+    ConsumerEvent,
+    ConsumerHeartbeat,
+    Delete,
+    ExpireSession,
+    ForceRebalance,
+    Heartbeat,
+    Join,
+    Leave,
+    Leaver,
+    LoadsRead,
+    Sync,
+    Tick,
+    Token,
+)
+from loadwise.coordinator.groups.offsets import Partition
+from loadwise.coordinator.groups.records import GroupTombstone
+from loadwise.coordinator.groups.topic_view import TopicView
+from loadwise.protocol.consumer import PROTOCOL_TYPE
+from loadwise.protocol.error_codes import ErrorCode
+
+
+class ConsumerGroup:
+    """One group of the consumer protocol. `handle` is the only way to change it."""
+
+    TYPE: Final = "consumer"
+    """What ListGroups calls it."""
+    protocol_type: Final = PROTOCOL_TYPE
+
+    def __init__(
+        self,
+        group_id: str,
+        topics: TopicView,
+        limits: ConsumerGroupLimits | None = None,
+        *,
+        max_classic_size: int = 2**31 - 1,
+    ) -> None:
+        self.group_id = group_id
+        self.limits = limits or ConsumerGroupLimits()
+        self.is_dead = False
+        self._topics = topics
+        self._rebalancer = Rebalancer(group_id, topics, self.limits, max_classic_size=max_classic_size)
+        self.kept = self._rebalancer.kept
+
+    @classmethod
+    def replay(
+        cls,
+        group_id: str,
+        records: Iterable[ConsumerRecord],
+        topics: TopicView,
+        now_ms: int,
+        limits: ConsumerGroupLimits | None = None,
+        *,
+        max_classic_size: int = 2**31 - 1,
+    ) -> ConsumerGroup:
+        """Rebuild a group from its records; all timers start afresh."""
+        group = cls(group_id, topics, limits, max_classic_size=max_classic_size)
+        for record in records:
+            group.kept.apply(record)
+        group._rebalancer.now_ms = now_ms
+        for member in group.kept.members.values():
+            group._rebalancer.restart_session(member)
+            group._rebalancer.set_rebalance_timer(member)
+        return group
+
+    # ---- what others may ask ----
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When a `Tick` is due at the latest; None while nothing can happen by time alone."""
+        return self._rebalancer.deadlines.next_ms
+
+    @property
+    def assignor(self) -> ServerAssignor:
+        """The assignor that most members ask for."""
+        return self._rebalancer.assignor
+
+    @property
+    def members(self) -> Mapping[str, ConsumerMember]:
+        """The members by id."""
+        return self.kept.members
+
+    @property
+    def generation(self) -> int:
+        """The group epoch, where a classic group has its generation."""
+        return self.kept.epoch
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        """The group's state."""
+        return ConsumerGroupState.DEAD if self.is_dead else self.kept.name
+
+    def commit_errors(
+        self, member_id: str, epoch: int, partitions: Iterable[Partition], *, speaks_epochs: bool
+    ) -> dict[Partition, ErrorCode]:
+        """The partitions whose offsets this client may not commit now. Mirrors ``ConsumerGroup.validateOffsetCommit``.
+
+        Kafka 4.3 would take an epoch from before the member's last step for partitions that it had then already
+        (KIP-1251), but does not keep that epoch in its records yet, so it never does.
+        """
+        member = self.kept.members.get(member_id)
+        if epoch < 0 and not self.kept.members:
+            return {}  # an administrator, or a consumer that assigns itself
+        if member is None:
+            return dict.fromkeys(partitions, ErrorCode.UNKNOWN_MEMBER_ID)
+        if not member.is_classic and not speaks_epochs:
+            return dict.fromkeys(partitions, ErrorCode.UNSUPPORTED_VERSION)
+        if epoch == member.current.epoch:
+            return {}
+        error = ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
+        return dict.fromkeys(partitions, error)
+
+    def fetch_error(self, member_id: str | None, epoch: int) -> ErrorCode:
+        """Whether this client may read committed offsets now. Mirrors ``ConsumerGroup.validateOffsetFetch``."""
+        if member_id is None and epoch < 0:
+            return ErrorCode.NONE
+        member = self.kept.members.get(member_id or "")
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if epoch == member.current.epoch:
+            return ErrorCode.NONE
+        return ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
+
+    # ---- what changes it ----
+
+    def handle(self, event: ConsumerEvent, now_ms: int) -> list[Effect]:
+        """Let an event take effect, then whatever is due at ``now_ms``; time never runs backwards.
+
+        A heartbeat costs O(1) while its member has what it should have, O(its partitions) while it moves, and
+        O(all partitions) when new targets are made.
+        """
+        rebalancer = self._rebalancer
+        rebalancer.now_ms = now_ms
+        before, epoch = self.state, self.kept.epoch
+        match event:
+            case ConsumerHeartbeat():
+                self._reply(event.token, self._on_goodbye(event) if event.epoch < 0 else self._on_heartbeat(event))
+            case Join():
+                classic_members.join(rebalancer, event)
+            case Sync():
+                classic_members.sync(rebalancer, event)
+            case Heartbeat():
+                classic_members.heartbeat(rebalancer, event)
+            case Leave():
+                self._on_leave(event)
+            case Delete():
+                self._on_delete(event)
+            case ExpireSession():
+                if event.member_id in self.kept.members:
+                    rebalancer.remove([event.member_id], f"the session of {event.member_id} ended")
+            case ForceRebalance():
+                if self.kept.members:
+                    rebalancer.refresh("it was asked for")
+            case LoadsRead():
+                rebalancer.take_loads(event.loads)
+            case Tick():
+                pass
+            case _:
+                assert_never(event)
+        rebalancer.expire()
+        rebalancer.watch_loads()
+        if not rebalancer.is_downgraded and (self.state is not before or self.kept.epoch != epoch):
+            self._note(before, epoch)
+        return rebalancer.take_effects()
+
+    def unload(self) -> list[Effect]:
+        """Nobody waits in a consumer group, so nobody has to hear that the coordinator is elsewhere now."""
+        return []
+
+    # ---- heartbeats ----
+
+    def _on_heartbeat(self, event: ConsumerHeartbeat) -> ConsumerHeartbeatReply:
+        refusal = self._refusal(event) or self._regex_refusal(event)
+        if refusal is not None:
+            return refusal
+        member = self._admit(event)
+        before = member.current
+        changed = self._rebalancer.subscribe(member, _updated(member.subscription, event))
+        member = self.kept.members[event.member_id]
+        self._rebalancer.update_targets()
+        self._rebalancer.reconcile(member, event.owned, subscription_changed=changed)
+        self._rebalancer.restart_session(member)
+        is_full = None not in (event.rebalance_timeout_ms, event.owned) and (
+            event.topics is not None or event.regex is not None
+        )
+        is_new = event.epoch == 0 or is_full or member.current.assigned != before.assigned
+        return ConsumerHeartbeatReply(
+            member_id=member.member_id,
+            epoch=member.current.epoch,
+            heartbeat_interval_ms=self.limits.heartbeat_interval_ms,
+            assigned=member.current.assigned if is_new else None,
+        )
+
+    def _refusal(self, event: ConsumerHeartbeat) -> ConsumerHeartbeatReply | None:
+        members = self.kept.members
+        if len(members) >= self.limits.max_size and event.member_id not in members:
+            return _refused(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group has {len(members)} members already")
+        if event.instance_id is not None:
+            static = self.kept.static_member(event.instance_id)
+            if event.epoch == 0:
+                released = static is None or static.is_classic or static.current.epoch == LEFT_FOR_NOW
+                return None if released else _unreleased(event, static)
+            if static is None:
+                return _refused(ErrorCode.UNKNOWN_MEMBER_ID, f"no member has the instance id {event.instance_id!r}")
+            if static.member_id != event.member_id:
+                return _fenced_instance(event, static)
+            return _epoch_refusal(static, event)
+        member = members.get(event.member_id)
+        if member is not None:
+            return _epoch_refusal(member, event)
+        return None if event.epoch == 0 else self._unknown(event.member_id)
+
+    def _regex_refusal(self, event: ConsumerHeartbeat) -> ConsumerHeartbeatReply | None:
+        if event.regex and not self.kept.is_subscribed_with(event.regex):
+            try:
+                matching(event.regex, ())
+            except BadRegexError as problem:
+                return _refused(ErrorCode.INVALID_REGULAR_EXPRESSION, str(problem))
+        return None
+
+    def _admit(self, event: ConsumerHeartbeat) -> ConsumerMember:
+        """The member that the heartbeat is from; one that comes takes the place of its instance's last one."""
+        if event.instance_id is not None and event.epoch == 0:
+            replaced = self.kept.static_member(event.instance_id)
+            if replaced is not None:
+                return self._rebalancer.replace(replaced, event.member_id)
+        return self.kept.members.get(event.member_id) or ConsumerMember.new(self.group_id, event.member_id)
+
+    # ---- leaving ----
+
+    def _on_goodbye(self, event: ConsumerHeartbeat) -> ConsumerHeartbeatReply:
+        if event.instance_id is None:
+            if event.member_id not in self.kept.members:
+                return self._unknown(event.member_id)
+        else:
+            static = self.kept.static_member(event.instance_id)
+            if static is None:
+                return _refused(ErrorCode.UNKNOWN_MEMBER_ID, f"no member has the instance id {event.instance_id!r}")
+            if static.member_id != event.member_id:
+                return _fenced_instance(event, static)
+            if event.epoch == LEFT_FOR_NOW:
+                # Its partitions stay its own until it is back, or its session ends.
+                kept = {topic: dict.fromkeys(numbers, 0) for topic, numbers in static.current.assigned.items()}
+                self._rebalancer.write(replace(static.current, epoch=LEFT_FOR_NOW, assigned=kept, revoking={}))
+                self._rebalancer.set_timer(Timer.REBALANCE, static.member_id, None)
+                return ConsumerHeartbeatReply(member_id=static.member_id, epoch=LEFT_FOR_NOW)
+        self._rebalancer.remove([event.member_id], f"{event.member_id} left")
+        return ConsumerHeartbeatReply(member_id=event.member_id, epoch=event.epoch)
+
+    def _on_leave(self, event: Leave) -> None:
+        """Members of the classic protocol leave, or an administrator removes members of either."""
+        found = [self._leaver(leaver) for leaver in event.leavers]
+        leaving = list(dict.fromkeys(each for each in found if not isinstance(each, ErrorCode)))
+        if leaving:
+            self._rebalancer.remove(leaving, f"{', '.join(leaving)} left")
+        errors = (each if isinstance(each, ErrorCode) else ErrorCode.NONE for each in found)
+        left = [Left(*leaver, error) for leaver, error in zip(event.leavers, errors, strict=True)]
+        self._reply(event.token, LeaveReply(leavers=left))
+
+    def _leaver(self, leaver: Leaver) -> str | ErrorCode:
+        if leaver.instance_id is None:
+            return leaver.member_id if leaver.member_id in self.kept.members else ErrorCode.UNKNOWN_MEMBER_ID
+        static = self.kept.static_member(leaver.instance_id)
+        if static is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return (
+            static.member_id if leaver.member_id in (NO_MEMBER_ID, static.member_id) else ErrorCode.FENCED_INSTANCE_ID
+        )
+
+    def _on_delete(self, event: Delete) -> None:
+        if self.is_dead:
+            error = ErrorCode.GROUP_ID_NOT_FOUND
+        elif self.kept.members:
+            error = ErrorCode.NON_EMPTY_GROUP
+        else:
+            error = ErrorCode.NONE
+            self.is_dead = True
+            self._rebalancer.effects.append(Append(GroupTombstone(group_id=self.group_id)))
+        self._reply(event.token, DeleteReply(error=error))
+
+    # ---- answers ----
+
+    def _note(self, before: ConsumerGroupState, epoch: int) -> None:
+        if self.kept.epoch == epoch:
+            reason = {
+                ConsumerGroupState.STABLE: "every member has what it should have",
+                ConsumerGroupState.RECONCILING: "new targets were made",
+            }.get(self.state, "it was deleted")
+        else:
+            reason = self._rebalancer.reason
+        self._rebalancer.effects.append(
+            Transition(
+                before=before.value,
+                after=self.state.value,
+                generation=self.kept.epoch,
+                members=len(self.kept.members),
+                reason=reason,
+            )
+        )
+
+    def _reply(self, token: Token, body: ReplyBody) -> None:
+        self._rebalancer.effects.append(Reply(token, body))
+
+    def _unknown(self, member_id: str) -> ConsumerHeartbeatReply:
+        return _refused(ErrorCode.UNKNOWN_MEMBER_ID, f"{member_id!r} is not a member of group {self.group_id!r}")
+
+
+def _updated(said: MemberSubscription, event: ConsumerHeartbeat) -> MemberSubscription:
+    timeout_ms = event.rebalance_timeout_ms
+    return replace(
+        said,
+        instance_id=said.instance_id if event.instance_id is None else event.instance_id,
+        rack=said.rack if event.rack is None else event.rack,
+        rebalance_timeout_ms=said.rebalance_timeout_ms if timeout_ms is None else timeout_ms,
+        assignor=said.assignor if event.assignor is None else event.assignor,
+        topics=said.topics if event.topics is None else frozenset(event.topics),
+        regex=said.regex if event.regex is None else event.regex,
+        client_id=event.client_id,
+        client_host=event.client_host,
+        classic=None,
+    )
+
+
+def _epoch_refusal(member: ConsumerMember, event: ConsumerHeartbeat) -> ConsumerHeartbeatReply | None:
+    """Mirrors ``throwIfConsumerGroupMemberEpochIsInvalid``."""
+    current = member.current
+    if event.epoch == 0:
+        return None
+    # A member that comes with its last epoch, holding nothing but what it should, has missed an answer.
+    missed = event.epoch == current.previous_epoch and member.holds_all(event.owned)
+    if event.epoch > current.epoch or (event.epoch < current.epoch and not missed):
+        message = f"the member comes with epoch {event.epoch}, the coordinator knows it at {current.epoch}"
+    elif current.state is MemberState.UNKNOWN and event.owned != {}:
+        message = "the member is in an unknown state"
+    else:
+        return None
+    return _refused(ErrorCode.FENCED_MEMBER_EPOCH, f"{message}: it must abandon all its partitions and rejoin")
+
+
+def _unreleased(event: ConsumerHeartbeat, owner: ConsumerMember | None) -> ConsumerHeartbeatReply:
+    assert owner is not None
+    message = f"the instance id {event.instance_id!r} is owned by member {owner.member_id!r}"
+    return _refused(ErrorCode.UNRELEASED_INSTANCE_ID, message)
+
+
+def _fenced_instance(event: ConsumerHeartbeat, owner: ConsumerMember) -> ConsumerHeartbeatReply:
+    message = f"member {event.member_id!r} was fenced by {owner.member_id!r}, which has its instance id"
+    return _refused(ErrorCode.FENCED_INSTANCE_ID, message)
+
+
+def _refused(error: ErrorCode, message: str) -> ConsumerHeartbeatReply:
+    return ConsumerHeartbeatReply(error=error, message=message)

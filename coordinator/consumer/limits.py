@@ -1,0 +1,65 @@
+"""What holds for all groups of the consumer protocol (KIP-848), under Kafka's names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from loadwise.coordinator.consumer.assignors import SERVER_ASSIGNORS
+from loadwise.coordinator.errors import BadAssignorError
+
+
+class MigrationPolicy(Enum):
+    """Which groups with members may change their protocol; those without may always."""
+
+    BIDIRECTIONAL = "bidirectional"
+    UPGRADE = "upgrade"
+    """From the classic to the consumer protocol only."""
+    DOWNGRADE = "downgrade"
+    """Back to the classic protocol only."""
+    DISABLED = "disabled"
+
+    @property
+    def upgrades(self) -> bool:
+        """Whether a consumer of KIP-848 may join a classic group."""
+        return self in {MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.UPGRADE}
+
+    @property
+    def downgrades(self) -> bool:
+        """Whether a group turns classic when its last consumer of KIP-848 leaves."""
+        return self in {MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupLimits:
+    """What holds for all groups of KIP-848; the names in brackets are Kafka's, and so are the values unless said.
+
+    Raises `BadAssignorError` for an assignor that is not there.
+    """
+
+    heartbeat_interval_ms: int = 500
+    """How often members send heartbeats (group.consumer.heartbeat.interval.ms; Kafka: 5000)."""
+    session_timeout_ms: int = 45_000
+    """How long a member may be silent (group.consumer.session.timeout.ms)."""
+    max_size: int = 2**31 - 1
+    """Most members of a group (group.consumer.max.size)."""
+    assignment_interval_ms: int = 0
+    """Shortest time between two targets of a group (group.consumer.assignment.interval.ms; Kafka: 1000)."""
+    assignors: Sequence[str] = tuple(SERVER_ASSIGNORS)
+    """Names of the assignors that members may ask for; the first is for groups that ask for none
+    (group.consumer.assignors; Kafka: uniform, range)."""
+    load_interval_ms: int = 5000
+    """How often the load of its partitions is looked at, if its assignor goes by load. Ours, like the next two."""
+    load_threshold: float = 0.2
+    """How far the highest load of a member may be above the mean, as a part of it, before new targets are made."""
+    drain_horizon_ms: int = 60_000
+    """In what time a group should catch up: a partition's load is its rate, and its lag over this time."""
+    migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
+    """Whether groups with members change their protocol (group.consumer.migration.policy)."""
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.assignors if name not in SERVER_ASSIGNORS]
+        if unknown or not self.assignors:
+            asked = ", ".join(map(repr, unknown)) or "none"
+            raise BadAssignorError(f"assignors are {asked}; groups can be offered {', '.join(SERVER_ASSIGNORS)}")

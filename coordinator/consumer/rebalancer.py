@@ -1,0 +1,245 @@
+"""What moves a consumer group along: its epoch, its targets, its members' steps, and who has to go.
+
+The verbs of `loadwise.coordinator.consumer.group` and `…classic_members`, which decide when each is due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from enum import Enum
+from uuid import UUID
+
+from loadwise.coordinator.consumer.assignors import SERVER_ASSIGNORS, ServerAssignor
+from loadwise.coordinator.consumer.limits import ConsumerGroupLimits
+from loadwise.coordinator.consumer.member import ConsumerMember
+from loadwise.coordinator.consumer.reconciliation import Reconciliation
+from loadwise.coordinator.consumer.records import (
+    ConsumerRecord,
+    ConsumerTombstone,
+    GroupEpoch,
+    MemberState,
+    MemberSubscription,
+    MemberTarget,
+    Partitions,
+    ResolvedRegex,
+    TargetEpoch,
+)
+from loadwise.coordinator.consumer.state import ConsumerState
+from loadwise.coordinator.consumer.topic_regex import matching
+from loadwise.coordinator.groups.deadlines import Deadlines
+from loadwise.coordinator.groups.effects import Append, Downgrade, Effect, ReadLoads
+from loadwise.coordinator.groups.topic_view import Loads, TopicView
+
+
+class Timer(Enum):
+    """What a member can be too late with."""
+
+    SESSION = "sent no heartbeat within its session timeout"
+    REBALANCE = "did not give its partitions up within its rebalance timeout"
+    JOIN = "did not join again within its rebalance timeout"
+    LOADS = ""
+    """Not a member's: the load of partitions is to be looked at again."""
+    SYNC = "did not sync within its rebalance timeout"
+
+
+class Rebalancer:
+    """The state of a consumer group, and what can be done to it."""
+
+    def __init__(self, group_id: str, topics: TopicView, limits: ConsumerGroupLimits, *, max_classic_size: int) -> None:
+        self.kept = ConsumerState(group_id)
+        self.topics = topics
+        self.limits = limits
+        self.max_classic_size = max_classic_size
+        self.deadlines: Deadlines[tuple[Timer, str]] = Deadlines()
+        self.now_ms = 0
+        self.reason = ""
+        """Why the group epoch was bumped last, for the history."""
+        self.effects: list[Effect] = []
+        self.is_downgraded = False
+        """Whether the group has gone on as a classic one; this one is of no use after that."""
+        self._group_id = group_id
+        self._topics_version: int | None = None  # the version of the topics that the group epoch accounts for
+        self._loads: Loads = {}
+        self._assigned_at_ms: int | None = None
+
+    @property
+    def assignor(self) -> ServerAssignor:
+        """The assignor that most members ask for."""
+        return SERVER_ASSIGNORS[self.kept.preferred_assignor() or self.limits.assignors[0]]
+
+    def take_effects(self) -> list[Effect]:
+        """What was done since this was asked last."""
+        effects, self.effects = self.effects, []
+        return effects
+
+    # ---- members and epochs ----
+
+    def subscribe(self, member: ConsumerMember, said: MemberSubscription) -> bool:
+        """Take in what a member says of itself; tells whether it wants other topics than before."""
+        before = member.subscription
+        is_new = member.member_id not in self.kept.members
+        if said != before or is_new:
+            self.write(said)
+        changed = said.topics != before.topics or said.regex != before.regex
+        self.refresh(f"{said.member_id} {'joined' if is_new else 'changed its subscription'}" if changed else None)
+        return changed
+
+    def refresh(self, reason: str | None) -> None:
+        """Bump the group epoch if there is a reason, or if the topics subscribed to are other ones now."""
+        if reason is None and self._topics_version == self.topics.version:
+            return
+        resolved = self._resolve_regexes()
+        self._topics_version = self.topics.version
+        fingerprint = self.kept.fingerprint(self.topics)
+        if reason is not None or resolved or fingerprint != self.kept.metadata_hash:
+            self.reason = reason or "topics changed"
+            self.write(GroupEpoch(group_id=self._group_id, epoch=self.kept.epoch + 1, metadata_hash=fingerprint))
+
+    def _resolve_regexes(self) -> bool:
+        changed = False
+        is_old = self._topics_version != self.topics.version
+        for regex in self.kept.subscribed_regexes():
+            if is_old or regex not in self.kept.regexes:
+                topics = matching(regex, (topic.name for topic in self.topics))
+                if topics != self.kept.regexes.get(regex):
+                    changed = True
+                    self.write(ResolvedRegex(group_id=self._group_id, regex=regex, topics=topics))
+        for regex in [regex for regex in self.kept.regexes if not self.kept.is_subscribed_with(regex)]:
+            self.write(ConsumerTombstone(group_id=self._group_id, key=("regex", regex)))
+        return changed
+
+    def update_targets(self) -> None:
+        """Make new targets if the group epoch is ahead of them, and the last ones are old enough."""
+        kept = self.kept
+        if kept.target_epoch >= kept.epoch:
+            return
+        interval_ms, last_ms = self.limits.assignment_interval_ms, self._assigned_at_ms
+        if interval_ms and last_ms is not None and self.now_ms < last_ms + interval_ms:
+            return
+        from loadwise.coordinator.consumer.target import snapshot, targets  # noqa: PLC0415  (numpy, for those who need it)
+
+        group = snapshot(self._rows(), self.topics, self.assignor, self._loads)
+        for member_id, partitions in targets(group, self.topics, self.assignor).items():
+            if partitions != kept.target(member_id):
+                self.write(MemberTarget(group_id=self._group_id, member_id=member_id, partitions=partitions))
+        self.write(TargetEpoch(group_id=self._group_id, epoch=kept.epoch))
+        self._assigned_at_ms = self.now_ms
+
+    def take_loads(self, loads: Loads) -> None:
+        """Know the load of partitions, and bump the group epoch if members have got too uneven a share of it."""
+        self._loads = loads
+        kept = self.kept
+        if not self.assignor.uses_load or not kept.members or kept.target_epoch < kept.epoch:
+            return
+        from loadwise.coordinator.consumer.target import is_uneven, snapshot  # noqa: PLC0415  (as above)
+
+        group = snapshot(self._rows(), self.topics, self.assignor, loads)
+        if is_uneven(group, self.limits.load_threshold, self.assignor):
+            self.refresh("load has got uneven")
+
+    def _rows(self) -> Iterator[tuple[ConsumerMember, frozenset[str], Partitions]]:
+        for member in self.kept.members.values():
+            yield member, self.kept.wanted(member.subscription), self.kept.target(member.member_id)
+
+    def reconcile(
+        self, member: ConsumerMember, owned: Mapping[UUID, Sequence[int]] | None, *, subscription_changed: bool
+    ) -> None:
+        """Move a member one step towards its target."""
+        kept = self.kept
+        if not subscription_changed and member.is_reconciled_to(kept.target_epoch):
+            return
+        wanted = kept.wanted(member.subscription)
+
+        def is_subscribed(topic_id: UUID) -> bool:
+            topic = self.topics.get_by_id(topic_id)
+            return topic is not None and topic.name in wanted
+
+        step = Reconciliation(
+            target=kept.target(member.member_id),
+            target_epoch=kept.target_epoch,
+            subscription_changed=subscription_changed,
+            owned=owned,
+            is_subscribed=is_subscribed,
+            is_free=lambda topic_id, number: kept.holder(topic_id, number) in (None, member.member_id),
+        )
+        after = step.next(member.current)
+        if after != member.current:
+            self.write(after)
+            self.set_rebalance_timer(member)
+
+    def replace(self, replaced: ConsumerMember, member_id: str) -> ConsumerMember:
+        """Let a member take the place of the last one of its instance (KIP-345)."""
+        target = self.kept.target(replaced.member_id)
+        self.forget(replaced.member_id)
+        self.write(replace(replaced.subscription, member_id=member_id))
+        self.write(MemberTarget(group_id=self._group_id, member_id=member_id, partitions=target))
+        self.write(replace(replaced.current, member_id=member_id, epoch=0, previous_epoch=0))
+        return self.kept.members[member_id]
+
+    def remove(self, member_ids: Iterable[str], reason: str) -> None:
+        """Take members out, and let the group go on as a classic one if only such members are left."""
+        for member_id in member_ids:
+            self.forget(member_id)
+        if self.may_downgrade():
+            self.downgrade(reason, rebalance=True)
+        else:
+            self.refresh(reason)
+
+    def may_downgrade(self) -> bool:
+        """Whether only members of the classic protocol are left, and the group may go on under it."""
+        members = len(self.kept.members)
+        is_allowed = self.limits.migration_policy.downgrades and members <= self.max_classic_size
+        return is_allowed and 0 < members == self.kept.classic_members
+
+    def downgrade(self, reason: str, *, rebalance: bool) -> None:
+        """Let the group go on as a classic one."""
+        self.is_downgraded = True
+        self.effects.append(Downgrade(reason=reason, rebalance=rebalance))
+
+    def forget(self, member_id: str) -> None:
+        """Drop everything about a member."""
+        for kind in ("current", "target", "member"):
+            self.write(ConsumerTombstone(group_id=self._group_id, key=(kind, member_id)))
+        for timer in Timer:
+            self.deadlines.set((timer, member_id), None)
+
+    # ---- time ----
+
+    def expire(self) -> None:
+        """Take out the members whose time is over."""
+        for timer, member_id in self.deadlines.due(self.now_ms):
+            if timer is Timer.LOADS:
+                self.effects.append(ReadLoads(topics=self.kept.topics()))
+            elif member_id in self.kept.members and not self.is_downgraded:
+                self.remove([member_id], f"{member_id} {timer.value}")
+
+    def watch_loads(self) -> None:
+        """Look at the load of partitions again and again while the assignor goes by it."""
+        key = (Timer.LOADS, "")
+        if not (self.kept.members and self.assignor.uses_load):
+            self.deadlines.set(key, None)
+        elif key not in self.deadlines:
+            self.deadlines.set(key, self.now_ms + self.limits.load_interval_ms)
+
+    def set_timer(self, timer: Timer, member_id: str, after_ms: int | None) -> None:
+        """Set or move a deadline of a member, or clear it."""
+        self.deadlines.set((timer, member_id), None if after_ms is None else self.now_ms + max(after_ms, 1))
+
+    def restart_session(self, member: ConsumerMember) -> None:
+        """A member is alive."""
+        classic = member.subscription.classic
+        timeout_ms = self.limits.session_timeout_ms if classic is None else classic.session_timeout_ms
+        self.set_timer(Timer.SESSION, member.member_id, timeout_ms)
+
+    def set_rebalance_timer(self, member: ConsumerMember) -> None:
+        """A member that has partitions to give up may take its rebalance timeout for it."""
+        is_slow = member.current.state is MemberState.UNREVOKED_PARTITIONS and not member.is_classic
+        self.set_timer(Timer.REBALANCE, member.member_id, member.subscription.rebalance_timeout_ms if is_slow else None)
+
+    # ---- records ----
+
+    def write(self, record: ConsumerRecord) -> None:
+        """Take a record in, and have it kept."""
+        self.kept.apply(record)
+        self.effects.append(Append(record))

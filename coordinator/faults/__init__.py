@@ -1,0 +1,1 @@
+"""Requests that go wrong when a test says so."""

@@ -1,0 +1,93 @@
+"""A member of a classic group, and what it waits for. Mirrors Kafka's ``ClassicGroupMember``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from loadwise.coordinator.groups.effects import JoinedMember
+from loadwise.coordinator.groups.events import Join, Protocol, Token
+from loadwise.coordinator.groups.records import MemberRecord
+
+
+@dataclass(slots=True, kw_only=True)
+class ClassicMember:
+    """One member; changed only by its group."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: Sequence[Protocol]
+    """What it offers, in its order of preference."""
+    assignment: bytes = b""
+    is_new: bool = False
+    """Whether its first join is not answered yet: it cannot send heartbeats before that."""
+    join_token: Token | None = None
+    """The join that waits for the next generation."""
+    sync_token: Token | None = None
+    """The sync that waits for the leader's assignment."""
+
+    @classmethod
+    def joining(cls, event: Join, member_id: str) -> ClassicMember:
+        """A member that has just come; its join waits."""
+        return cls(
+            member_id=member_id,
+            instance_id=event.instance_id,
+            client_id=event.client_id,
+            client_host=event.client_host,
+            session_timeout_ms=event.session_timeout_ms,
+            rebalance_timeout_ms=event.rebalance_timeout_ms,
+            protocols=tuple(event.protocols),
+            is_new=True,
+            join_token=event.token,
+        )
+
+    @classmethod
+    def replayed(cls, record: MemberRecord, protocol_name: str) -> ClassicMember:
+        """A member as it stands in a record; it offers only the protocol that was chosen."""
+        return cls(
+            member_id=record.member_id,
+            instance_id=record.instance_id,
+            client_id=record.client_id,
+            client_host=record.client_host,
+            session_timeout_ms=record.session_timeout_ms,
+            rebalance_timeout_ms=record.rebalance_timeout_ms,
+            protocols=(Protocol(protocol_name, record.subscription),),
+            assignment=record.assignment,
+        )
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for an answer, which then stands for its heartbeats. A new member's join does not."""
+        return not self.is_new and (self.join_token is not None or self.sync_token is not None)
+
+    def metadata(self, protocol_name: str) -> bytes:
+        """Its subscription under a protocol that it offers. Raises KeyError for another."""
+        for name, metadata in self.protocols:
+            if name == protocol_name:
+                return metadata
+        raise KeyError(protocol_name)
+
+    def vote(self, candidates: Collection[str]) -> str:
+        """The candidate that it prefers; it offers at least one of them."""
+        return next(name for name, _ in self.protocols if name in candidates)
+
+    def seen_by_leader(self, protocol_name: str) -> JoinedMember:
+        """The member as the leader gets to see it."""
+        return JoinedMember(self.member_id, self.instance_id, self.metadata(protocol_name))
+
+    def record(self, protocol_name: str) -> MemberRecord:
+        """The member as it is remembered."""
+        return MemberRecord(
+            member_id=self.member_id,
+            instance_id=self.instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            session_timeout_ms=self.session_timeout_ms,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            subscription=self.metadata(protocol_name),
+            assignment=self.assignment,
+        )

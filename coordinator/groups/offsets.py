@@ -1,0 +1,84 @@
+"""Committed offsets of all groups, changed only by records. Mirrors the store of Kafka's ``OffsetMetadataManager``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from loadwise.coordinator.groups.records import OffsetRecord, OffsetTombstone
+
+MAX_METADATA_BYTES = 4096
+"""Longest text that may go with an offset (offset.metadata.max.bytes)."""
+
+
+class Partition(NamedTuple):
+    """A partition by name."""
+
+    topic: str
+    number: int
+
+
+class CommittedOffset(NamedTuple):
+    """Where a group stands in a partition."""
+
+    offset: int
+    """The next offset to read."""
+    leader_epoch: int
+    """Leader epoch of the last record read; -1 if unknown."""
+    metadata: str
+    """Free text of the client."""
+
+
+_OVERHEAD_BYTES = 100
+
+
+class Offsets:
+    """Group id to partition to committed offset."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[Partition, CommittedOffset]] = {}
+        self._size_bytes = 0
+
+    def size_with(self, more: Mapping[Partition, CommittedOffset]) -> int:
+        """How many bytes all offsets would take with some more, about: what these replace is counted twice."""
+        return self._size_bytes + sum(_size_bytes(partition, committed) for partition, committed in more.items())
+
+    def of(self, group_id: str) -> Mapping[Partition, CommittedOffset]:
+        """All committed offsets of a group; empty for one that has none."""
+        return self._groups.get(group_id, {})
+
+    def group_ids(self) -> set[str]:
+        """The groups that have committed an offset."""
+        return set(self._groups)
+
+    def apply(self, record: OffsetRecord | OffsetTombstone) -> None:
+        """Take a record in, when it is written or when it is replayed."""
+        partition = Partition(record.topic, record.partition)
+        if isinstance(record, OffsetRecord):
+            committed = CommittedOffset(record.offset, record.leader_epoch, record.metadata)
+            group = self._groups.setdefault(record.group_id, {})
+            replaced = group.get(partition)
+            group[partition] = committed
+            self._size_bytes += _size_bytes(partition, committed)
+            if replaced is not None:
+                self._size_bytes -= _size_bytes(partition, replaced)
+        else:
+            group = self._groups.get(record.group_id, {})
+            self._drop(group, partition)
+            if not group:
+                self._groups.pop(record.group_id, None)
+
+    def forget(self, group_id: str) -> None:
+        """Drop a group that was deleted."""
+        group = self._groups.pop(group_id, {})
+        for partition in list(group):
+            self._drop(group, partition)
+
+    def _drop(self, group: dict[Partition, CommittedOffset], partition: Partition) -> None:
+        committed = group.pop(partition, None)
+        if committed is not None:
+            self._size_bytes -= _size_bytes(partition, committed)
+
+
+def _size_bytes(partition: Partition, committed: CommittedOffset) -> int:
+    return _OVERHEAD_BYTES + len(partition.topic) + len(committed.metadata)

@@ -1,0 +1,54 @@
+"""What a test can do to a group from outside: kick a member, end its session, force a rebalance.
+
+Clients see what they would see if it had happened by itself: a kick is an administrator's LeaveGroup, an expired
+session is one without heartbeats, and a forced rebalance is one that the leader asked for.
+"""
+
+from __future__ import annotations
+
+from loadwise.coordinator.errors import NoSuchGroupError, NoSuchMemberError
+from loadwise.coordinator.groups.effects import Reply
+from loadwise.coordinator.groups.events import ExpireSession, ForceRebalance, Leave, Leaver
+from loadwise.coordinator.groups.registry import Group, Groups
+
+_OURS = 0
+"""The token of our own requests: nobody waits under it, clients' tokens start at 1."""
+
+
+def kick(groups: Groups, group_id: str, member: str, now_ms: int) -> list[Reply]:
+    """Remove a member, by its member id or group instance id; the replies are for others.
+
+    Raises `NoSuchGroupError` and `NoSuchMemberError`.
+    """
+    member_id = _member_id(existing_group(groups, group_id), member)
+    replies = groups.handle(group_id, Leave(token=_OURS, leavers=[Leaver(member_id, None)]), now_ms)
+    return [reply for reply in replies if reply.token != _OURS]
+
+
+def expire_session(groups: Groups, group_id: str, member: str, now_ms: int) -> list[Reply]:
+    """End a member's session; raises as `kick` does."""
+    member_id = _member_id(existing_group(groups, group_id), member)
+    return groups.handle(group_id, ExpireSession(member_id=member_id), now_ms)
+
+
+def force_rebalance(groups: Groups, group_id: str, now_ms: int) -> list[Reply]:
+    """Make all members join again; nothing happens in a group without members. Raises `NoSuchGroupError`."""
+    existing_group(groups, group_id)
+    return groups.handle(group_id, ForceRebalance(), now_ms)
+
+
+def existing_group(groups: Groups, group_id: str) -> Group:
+    """The group of this id. Raises `NoSuchGroupError`."""
+    group = groups.get(group_id)
+    if group is None:
+        known = ", ".join(sorted(groups.all())) or "none"
+        raise NoSuchGroupError(f"there is no group {group_id!r}; there are: {known}")
+    return group
+
+
+def _member_id(group: Group, name: str) -> str:
+    for member in group.members.values():
+        if name in {member.member_id, member.instance_id}:
+            return member.member_id
+    known = ", ".join(group.members) or "none"
+    raise NoSuchMemberError(f"group {group.group_id!r} has no member {name!r}; it has: {known}")

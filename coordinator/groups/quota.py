@@ -1,0 +1,71 @@
+"""How much all groups may keep together: members, groups, and the bytes that members say of themselves.
+
+Kafka has no such limits. Here groups are in the memory of somebody's test run, and anybody who can connect may fill it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from loadwise.coordinator.consumer.group import ConsumerGroup
+from loadwise.coordinator.groups.classic import ClassicGroup, GroupLimits
+from loadwise.coordinator.groups.events import ConsumerHeartbeat, Event, Join, Sync
+from loadwise.protocol.error_codes import ErrorCode
+
+Group: TypeAlias = ClassicGroup | ConsumerGroup
+
+
+class Quota:
+    """What all groups may keep together, and a bound of what they do keep, so that it is rarely counted."""
+
+    def __init__(self, limits: GroupLimits) -> None:
+        self._limits = limits
+        self._at_most_bytes: int | None = None
+        """Bytes that were accepted since all were counted, and those counted then; None: nothing was counted yet."""
+
+    def error(self, groups: Mapping[str, Group], group_id: str, event: Event) -> ErrorCode:
+        """Why an event asks for more than is left; NONE for what does not. O(groups) for a new member."""
+        group = groups.get(group_id)
+        match event:
+            case Join():
+                is_new = group is None or event.member_id not in group.members
+                more_bytes = sum(len(metadata) for _, metadata in event.protocols)
+            case ConsumerHeartbeat() if event.topics or event.regex or event.epoch == 0:
+                is_new = group is None or event.member_id not in group.members
+                more_bytes = sum(map(len, event.topics or ())) + len(event.regex or "")
+            case Sync() if event.assignments:
+                is_new = False
+                more_bytes = sum(len(assignment) for _, assignment in event.assignments)
+            case _:
+                return ErrorCode.NONE
+        if group is None and len(groups) >= self._limits.max_groups:
+            return ErrorCode.GROUP_MAX_SIZE_REACHED
+        if is_new and sum(map(_size, groups.values())) >= self._limits.max_members:
+            return ErrorCode.GROUP_MAX_SIZE_REACHED
+        if not self._has_room(groups, more_bytes):
+            # What Kafka answers to a SyncGroup where a group's record is larger than its log takes.
+            return ErrorCode.UNKNOWN_SERVER_ERROR if isinstance(event, Sync) else ErrorCode.GROUP_MAX_SIZE_REACHED
+        return ErrorCode.NONE
+
+    def _has_room(self, groups: Mapping[str, Group], more_bytes: int) -> bool:
+        limit = self._limits.max_member_bytes
+        if self._at_most_bytes is None or self._at_most_bytes + more_bytes > limit:
+            self._at_most_bytes = sum(map(_kept_bytes, groups.values()))
+        if self._at_most_bytes + more_bytes > limit:
+            return False
+        self._at_most_bytes += more_bytes
+        return True
+
+
+def _size(group: Group) -> int:
+    return len(group.members) + (group.expected if isinstance(group, ClassicGroup) else 0)
+
+
+def _kept_bytes(group: Group) -> int:
+    if isinstance(group, ClassicGroup):
+        return sum(
+            len(member.assignment) + sum(len(metadata) for _, metadata in member.protocols)
+            for member in group.members.values()
+        )
+    return group.kept.said_bytes

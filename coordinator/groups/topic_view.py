@@ -1,0 +1,65 @@
+"""What a group sees of the cluster's topics, and of how much there is to do in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol, TypeAlias
+from uuid import UUID
+
+Loads: TypeAlias = Mapping[str, Sequence[float | None]]
+"""Topic name to one load a partition, None where unknown."""
+
+
+class TopicInfo(Protocol):
+    """What a group has to know of a topic."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def id(self) -> UUID:
+        """Its id (KIP-516)."""
+
+    @property
+    def partitions(self) -> Sequence[object]:
+        """Its partitions; only their number counts."""
+
+
+class TopicView(Protocol):
+    """The topics of the cluster as a group sees them; `loadwise.coordinator.cluster.topics.Topics` is one."""
+
+    version: int
+    """Grows with every change."""
+
+    def get(self, name: str) -> TopicInfo | None:
+        """The topic of this name; None if there is none."""
+
+    def get_by_id(self, topic_id: UUID | None) -> TopicInfo | None:
+        """The topic of this id; None if there is none."""
+
+    def racks(self, name: str) -> Sequence[Sequence[str]] | None:
+        """The racks that hold each partition of a topic; None where nothing is known of racks."""
+
+    def __iter__(self) -> Iterator[TopicInfo]:
+        """All topics."""
+
+
+class _NoTopics:
+    version = 0
+
+    def get(self, name: str) -> TopicInfo | None:  # noqa: ARG002
+        return None
+
+    def get_by_id(self, topic_id: UUID | None) -> TopicInfo | None:  # noqa: ARG002
+        return None
+
+    def racks(self, name: str) -> Sequence[Sequence[str]] | None:  # noqa: ARG002
+        return None
+
+    def __iter__(self) -> Iterator[TopicInfo]:
+        return iter(())
+
+
+NO_TOPICS: TopicView = _NoTopics()
+"""A cluster without topics."""

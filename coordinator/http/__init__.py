@@ -1,0 +1,1 @@
+"""Control from other languages, and the view for people."""
