@@ -3,9 +3,6 @@
 At the edges there are names. Inside there are rows: partitions are numbered topic by topic, topics in Kafka's string
 order, so that an assignment is one integer a partition and a million of them is one numpy array. An `Assignment` can
 not give a partition to two members: there is one slot a row.
-
-Kafka's order (``AbstractPartitionAssignor``, ``MemberInfo.compareTo``): static members first, by group instance id,
-then dynamic ones by member id; strings compare by UTF-16 code unit, as Java's do.
 """
 
 from __future__ import annotations
@@ -13,58 +10,35 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain, islice, repeat
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from itertools import islice
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from loadwise.assignor.errors import BadGroupError
+from loadwise.assignor import rows as to_rows
+from loadwise.assignor.member import NO_GENERATION, Member, TopicPartition, kafka_order, utf16_order
+from loadwise.assignor.rows import LARGEST, NOBODY, SMALLEST_CAPACITY, Bools, Floats, Ints, Owners
 from loadwise.collector import collector_paused
 
-Ints: TypeAlias = NDArray[np.int64]
-Owners: TypeAlias = NDArray[np.int32]
-Floats: TypeAlias = NDArray[np.float64]
-Bools: TypeAlias = NDArray[np.bool_]
-
-NOBODY = -1
-"""The owner of a partition that no member owns."""
-
-NO_GENERATION = -1
-"""The generation of a member that never was in the group, or lost its place (Kafka's ``DEFAULT_GENERATION``)."""
-
-
-LARGEST = 1e60
-"""The largest load and capacity that are taken: quotients of their sums and squares are still numbers."""
-SMALLEST_CAPACITY = 1e-60
-"""The smallest capacity that is taken, for the same reason."""
-
-
-class TopicPartition(NamedTuple):
-    """A partition by name. Equal to, and as good as, the clients' own ``TopicPartition`` tuples."""
-
-    topic: str
-    partition: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
-    """One member of a group as its leader sees it: what it subscribes to, and what it says it owns."""
-
-    id: str
-    """Member id, given by the coordinator; unique in the group."""
-    topics: Sequence[str]
-    """Topics subscribed to. A topic without metadata is tolerated: it is left out of the assignment."""
-    owned: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """Partitions that the member claims, by topic. Claims may be stale, doubled, or name partitions that are gone."""
-    generation: int = NO_GENERATION
-    """The generation at which the member was given ``owned``; `NO_GENERATION` if it does not say."""
-    instance_id: str | None = None
-    """Group instance id of a static member (KIP-345); None for a dynamic one."""
-    rack: str | None = None
-    """Rack of the member (KIP-881); None if it does not say."""
-    capacity: float = 1.0
-    """What the member can process relative to the others, or in the unit of the load a second. Finite, above 0."""
+__all__ = [  # one place to import from, whichever side of the edge a name is on
+    "LARGEST",
+    "NOBODY",
+    "NO_GENERATION",
+    "SMALLEST_CAPACITY",
+    "Assignment",
+    "Assignor",
+    "Bools",
+    "Cells",
+    "Floats",
+    "GroupSnapshot",
+    "Ints",
+    "Member",
+    "Owners",
+    "TopicPartition",
+    "stable_order",
+    "utf16_order",
+]
 
 
 class Assignor(Protocol):
@@ -82,17 +56,6 @@ class Assignor(Protocol):
         there (KIP-429) is not the algorithm's business but the caller's: see `loadwise.assignor.staging`.
         """
         ...
-
-
-def utf16_order(text: str) -> bytes:
-    """Sort key that orders strings as Java does, by UTF-16 code unit (U+1F600 comes before U+FF5E)."""
-    return text.encode("utf-16-be", "surrogatepass")
-
-
-def java_sorted(texts: Iterable[str]) -> list[str]:
-    """Strings in Java's order; see `utf16_order`."""
-    known = list(texts)
-    return sorted(known, key=None if all(map(str.isascii, known)) else utf16_order)
 
 
 def stable_order(numbers: NDArray[np.integer[Any]], limit: int) -> Ints:
@@ -166,23 +129,23 @@ class GroupSnapshot:
         Raises `BadGroupError` for a duplicate member id, a capacity that is not above 0, a load that is negative or
         infinite, or a negative number of partitions. O(P + C + M log M).
         """
-        ordered = sorted(members, key=_kafka_order)
-        _refuse_duplicates(ordered)
-        lists, list_of = _lists(ordered)
-        topics = _known_topics(lists, partitions)
+        ordered = sorted(members, key=kafka_order)
+        to_rows.refuse_duplicates(ordered)
+        lists, list_of = to_rows.topic_lists(ordered)
+        topics = to_rows.known_topics(lists, partitions)
         counts = [partitions[topic] for topic in topics]
         topic_start = np.zeros(len(topics) + 1, np.int64)
         np.cumsum(counts, out=topic_start[1:])
         number = {topic: index for index, topic in enumerate(topics)}
-        subscription, subscribed = _subscriptions(lists, list_of, number)
+        subscription, subscribed = to_rows.subscriptions(lists, list_of, number)
         generation = np.array([member.generation for member in ordered], np.int64)
-        claim_row, claim_member = _claims(ordered, number, topic_start)
+        claim_row, claim_member = to_rows.claims(ordered, number, topic_start)
         owner = np.full(int(topic_start[-1]), NOBODY, np.int32)
         if len(claim_row):
             claim_topic = np.searchsorted(topic_start, claim_row, side="right") - 1
             live = subscribed[subscription[claim_member], claim_topic]
-            _give_to_the_rightful(owner, claim_row, claim_member, generation, live)
-        rack_names, member_rack, partition_racks = _racks(ordered, topics, topic_start, racks)
+            to_rows.give_to_the_rightful(owner, claim_row, claim_member, generation, live)
+        rack_names, member_rack, partition_racks = to_rows.racks(ordered, topics, topic_start, racks)
         return cls(
             members=tuple(member.id for member in ordered),
             instance_ids=tuple(member.instance_id for member in ordered),
@@ -194,8 +157,8 @@ class GroupSnapshot:
             claim_row=claim_row,
             claim_member=claim_member,
             owner=owner,
-            capacity=_capacities(ordered),
-            load=None if load is None else _loads(load, topics, topic_start),
+            capacity=to_rows.capacities(ordered),
+            load=None if load is None else to_rows.loads(load, topics, topic_start),
             load_unit=load_unit,
             racks=rack_names,
             member_rack=member_rack,
@@ -337,150 +300,3 @@ class Assignment:
             raise KeyError(TopicPartition(topic, partition))
         owner = int(self.owner[row])
         return None if owner == NOBODY else self.group.members[owner]
-
-
-def _kafka_order(member: Member) -> tuple[bool, bytes, bytes]:
-    instance = member.instance_id
-    return (instance is None, b"" if instance is None else utf16_order(instance), utf16_order(member.id))
-
-
-def _refuse_duplicates(members: Sequence[Member]) -> None:
-    ids: set[str] = set()
-    instances: dict[str, str] = {}
-    for member in members:
-        if member.id in ids:
-            raise BadGroupError(f"member {member.id!r} is in the group twice; member ids must be unique")
-        ids.add(member.id)
-        if member.instance_id is not None:
-            twin = instances.setdefault(member.instance_id, member.id)
-            if twin != member.id:
-                raise BadGroupError(
-                    f"members {twin!r} and {member.id!r} have the same group instance id {member.instance_id!r};"
-                    " each static member needs its own"
-                )
-
-
-def _lists(members: Sequence[Member]) -> tuple[list[tuple[str, ...]], list[int]]:
-    """The distinct lists of topics, and which of them each member has: most name the same ones in the same order."""
-    distinct: dict[tuple[str, ...], int] = {}
-    seen: dict[int, int] = {}
-    for member in members:
-        if id(member.topics) not in seen:
-            seen[id(member.topics)] = distinct.setdefault(tuple(member.topics), len(distinct))
-    return list(distinct), [seen[id(member.topics)] for member in members]
-
-
-def _known_topics(lists: Iterable[Sequence[str]], partitions: Mapping[str, int]) -> tuple[str, ...]:
-    wanted = set[str]().union(*lists)
-    known = java_sorted(topic for topic in wanted if partitions.get(topic) is not None)
-    for topic in known:
-        if partitions[topic] < 0:
-            raise BadGroupError(f"topic {topic!r} has {partitions[topic]} partitions; the number must be 0 or more")
-    return tuple(known)
-
-
-def _subscriptions(
-    lists: Iterable[Sequence[str]], list_of: Sequence[int], number: Mapping[str, int]
-) -> tuple[Owners, Bools]:
-    distinct: dict[frozenset[int], int] = {}
-    of_list = [
-        distinct.setdefault(frozenset(number[topic] for topic in topics if topic in number), len(distinct))
-        for topics in lists
-    ]
-    subscribed = np.zeros((len(distinct), len(number)), bool)
-    for topics, index in distinct.items():
-        subscribed[index, list(topics)] = True
-    return np.array(of_list, np.int32)[list_of], subscribed
-
-
-def _claims(members: Sequence[Member], number: Mapping[str, int], topic_start: Ints) -> tuple[Ints, Owners]:
-    """Rows and members of all claims on partitions that exist, sorted by row, then member; each pair once."""
-    owned = [member.owned for member in members]
-    entries = np.array([len(topics) for topics in owned])
-    size, none = int(topic_start[-1]), len(number)
-    if not entries.any():
-        return np.empty(0, np.int64), np.empty(0, np.int32)
-    # A million entries are looked at without a line of Python for each.
-    topic = np.fromiter(map(number.get, chain.from_iterable(owned), repeat(none)), np.int64, entries.sum())
-    lists = list(chain.from_iterable(topics.values() for topics in owned))
-    lengths = np.fromiter(map(len, lists), np.int64, len(lists))
-    partition = np.fromiter(chain.from_iterable(lists), np.int64, lengths.sum())
-    first = np.append(topic_start[:-1], size)[topic]
-    count = np.append(np.diff(topic_start), 0)[topic]
-    owner = np.repeat(np.repeat(np.arange(len(members), dtype=np.int32), entries), lengths)
-    row = np.repeat(first, lengths) + partition
-    exists = (partition >= 0) & (partition < np.repeat(count, lengths))
-    if not exists.all():
-        row, owner = row[exists], owner[exists]
-    claimant = np.full(size, NOBODY, np.int32)
-    claimant[row] = owner
-    claimed = np.flatnonzero(claimant != NOBODY)
-    if len(claimed) == len(row):  # nothing is claimed twice: no need to sort
-        return claimed, claimant[claimed]
-    # One number a claim sorts and deduplicates in one pass.
-    pairs = np.unique(row * len(members) + owner)
-    return pairs // len(members), (pairs % len(members)).astype(np.int32)
-
-
-def _give_to_the_rightful(owner: Owners, row: Ints, member: Owners, generation: Ints, live: Bools) -> None:
-    """To the only claimant at the highest generation at which a partition is claimed, where that claim is live."""
-    rival = row[1:] == row[:-1]  # claims come sorted by row
-    if rival.any():
-        best = np.full(len(owner), np.iinfo(np.int64).min)
-        np.maximum.at(best, row, generation[member])
-        wins = generation[member] == best[row]
-        row, member, live = row[wins], member[wins], live[wins]
-        rival = row[1:] == row[:-1]
-    owner[row] = member
-    owner[row[1:][rival]] = NOBODY
-    owner[row[~live]] = NOBODY
-
-
-def _capacities(members: Sequence[Member]) -> Floats:
-    for member in members:
-        if not SMALLEST_CAPACITY <= member.capacity <= LARGEST:
-            raise BadGroupError(
-                f"member {member.id!r} has capacity {member.capacity}; it must be a finite number above 0"
-                f" ({SMALLEST_CAPACITY:g} to {LARGEST:g})"
-            )
-    return np.array([member.capacity for member in members], np.float64)
-
-
-def _loads(load: Mapping[str, Sequence[float | None] | Floats], topics: Sequence[str], topic_start: Ints) -> Floats:
-    rows = np.full(int(topic_start[-1]), np.nan)
-    for index, topic in enumerate(topics):
-        given = load.get(topic)
-        if given is None:
-            continue
-        start, stop = int(topic_start[index]), int(topic_start[index + 1])
-        values = np.array(given, np.float64)[: stop - start]  # numpy reads None as NaN: unknown
-        if ((values < 0) | (values > LARGEST)).any():
-            worst = int(np.flatnonzero((values < 0) | (values > LARGEST))[0])
-            raise BadGroupError(
-                f"the load of {topic}-{worst} is {values[worst]}; it must be a finite number of 0 or more"
-                f" (up to {LARGEST:g}), or None where it is unknown"
-            )
-        rows[start : start + len(values)] = values
-    return rows
-
-
-def _racks(
-    members: Sequence[Member],
-    topics: Sequence[str],
-    topic_start: Ints,
-    racks: Mapping[str, Sequence[Sequence[str]]] | None,
-) -> tuple[tuple[str, ...], Owners, Bools | None]:
-    named = {topic: racks[topic] for topic in topics if topic in racks} if racks else {}
-    names = {member.rack for member in members if member.rack}  # Java takes an empty name for none, too
-    names.update(rack for replicas in named.values() for partition in replicas for rack in partition)
-    ordered = tuple(java_sorted(names))
-    number = {rack: index for index, rack in enumerate(ordered)}
-    member_rack = np.array([number[m.rack] if m.rack else -1 for m in members], np.int32)
-    if not named:
-        return ordered, member_rack, None
-    held = np.zeros((int(topic_start[-1]), len(ordered)), bool)
-    for index, topic in enumerate(topics):
-        start, stop = int(topic_start[index]), int(topic_start[index + 1])
-        for row, partition in enumerate(named.get(topic, ())[: stop - start], start):
-            held[row, [number[rack] for rack in partition]] = True
-    return ordered, member_rack, held
