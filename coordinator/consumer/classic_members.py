@@ -28,7 +28,8 @@ def join(group: Rebalancer, event: Join) -> None:
     member_id = event.member_id or event.fresh_member_id
     error = _join_error(group, event, member_id)
     if error is not ErrorCode.NONE:
-        told = event.fresh_member_id if error is ErrorCode.MEMBER_ID_REQUIRED else event.member_id
+        # Kafka refuses the others by an exception, whose answer does not repeat the member id.
+        told = event.fresh_member_id if error is ErrorCode.MEMBER_ID_REQUIRED else NO_MEMBER_ID
         group.effects.append(Reply(event.token, JoinReply(error=error, member_id=told)))
         return
     subscription = Subscription.decode(event.protocols[0].metadata)

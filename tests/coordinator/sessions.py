@@ -22,6 +22,9 @@ class Session:
         self.topic = f"topic-{uuid.uuid4()}"
         self.ids: list[str] = []
 
+    def close(self) -> None:
+        self.socket.close()
+
     def ask(self, request: Any, response: Any) -> Any:
         request.with_header(7, "client")
         self.socket.sendall(bytes(request.encode(header=True, framed=True)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from typing import Any
 from uuid import UUID
 
@@ -503,8 +504,9 @@ def a_static_member_that_changes_its_protocol(broker: ConsumerSession) -> Iterat
 def test_ours_answers_as_kafka_does(
     apache_kafka: str, coordinator: ThreadedCoordinator, scenario: Callable[[ConsumerSession], Iterator[Any]]
 ) -> None:
-    theirs, ours = ConsumerSession(apache_kafka), ConsumerSession(coordinator.bootstrap_servers)
-    for step, (expected, got) in enumerate(zip(scenario(theirs), scenario(ours), strict=True)):
-        assert got == expected, f"answer {step}"
-    theirs.socket.close()
-    ours.socket.close()
+    with (
+        closing(ConsumerSession(apache_kafka)) as theirs,
+        closing(ConsumerSession(coordinator.bootstrap_servers)) as ours,
+    ):
+        for step, (expected, got) in enumerate(zip(scenario(theirs), scenario(ours), strict=True)):
+            assert got == expected, f"answer {step}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -117,8 +118,6 @@ def topics_and_batches(broker: Session) -> Iterator[Any]:
 def test_ours_answers_as_kafka_does(
     apache_kafka: str, coordinator: ThreadedCoordinator, scenario: Callable[[Session], Iterator[Any]]
 ) -> None:
-    theirs, ours = Session(apache_kafka), Session(coordinator.bootstrap_servers)
-    for step, (expected, got) in enumerate(zip(scenario(theirs), scenario(ours), strict=True)):
-        assert got == expected, f"answer {step}"
-    theirs.socket.close()
-    ours.socket.close()
+    with closing(Session(apache_kafka)) as theirs, closing(Session(coordinator.bootstrap_servers)) as ours:
+        for step, (expected, got) in enumerate(zip(scenario(theirs), scenario(ours), strict=True)):
+            assert got == expected, f"answer {step}"
