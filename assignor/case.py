@@ -213,6 +213,9 @@ def _load(case: dict[str, Any], partitions: Mapping[str, int], capacity: float) 
     given = [name for name in ("weights", "lag", "rate", "resources") if case.get(name) is not None]
     if len(given) > 1 and given != ["lag", "rate"]:
         raise BadCaseError(f"{' and '.join(given)} are given; the load can be given in one way only")
+    for name, of in (("horizon_s", "lag"), ("resource_weights", "resources")):
+        if case.get(name) is not None and case.get(of) is None:
+            raise BadCaseError(f"{name} is given without {of}, which it belongs to")
     if case.get("weights") is not None:
         return _loads(case["weights"], "weights", partitions)
     if case.get("lag") is not None or case.get("rate") is not None:

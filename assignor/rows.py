@@ -140,19 +140,32 @@ def loads(load: Mapping[str, Sequence[float | None] | Floats], topics: Sequence[
     """float64[P], NaN where unknown; `BadGroupError` for a load that cannot be."""
     rows = np.full(int(topic_start[-1]), np.nan)
     for index, topic in enumerate(topics):
-        given = load.get(topic)
-        if given is None:
-            continue
         start, stop = int(topic_start[index]), int(topic_start[index + 1])
-        values = np.array(given, np.float64)[: stop - start]  # numpy reads None as NaN: unknown
-        if ((values < 0) | (values > LARGEST)).any():
-            worst = int(np.flatnonzero((values < 0) | (values > LARGEST))[0])
-            raise BadGroupError(
-                f"the load of {topic}-{worst} is {values[worst]}; it must be a finite number of 0 or more"
-                f" (up to {LARGEST:g}), or None where it is unknown"
-            )
-        rows[start : start + len(values)] = values
+        if topic in load:
+            rows[start:stop] = topic_loads(load, topic, stop - start)
     return rows
+
+
+def topic_loads(
+    load: Mapping[str, Sequence[float | None] | Floats], topic: str, size: int, what: str = "load"
+) -> Floats:
+    """float64[size]: the loads of a topic's first partitions, NaN where unknown; `BadGroupError` as `loads`.
+
+    ``what`` is what the error calls the load.
+    """
+    row = np.full(size, np.nan)
+    if (given := load.get(topic)) is None:
+        return row
+    values = np.array(given, np.float64)[:size]  # numpy reads None as NaN: unknown
+    impossible = np.flatnonzero((values < 0) | (values > LARGEST))
+    if len(impossible):
+        first = int(impossible[0])
+        raise BadGroupError(
+            f"the {what} of {topic}-{first} is {values[first]}; it must be a finite number of 0 or more"
+            f" (up to {LARGEST:g}), or None where it is unknown"
+        )
+    row[: len(values)] = values
+    return row
 
 
 def racks(

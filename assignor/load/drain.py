@@ -9,7 +9,7 @@ horizon does, and the rate alone is to be shared fairly.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from loadwise.assignor.errors import BadGroupError
 from loadwise.assignor.load.source import LoadSnapshot, LoadSource, TopicLoads
 from loadwise.assignor.model import Floats
+from loadwise.assignor.rows import topic_loads
 
 
 def drain_weight(
@@ -26,21 +27,23 @@ def drain_weight(
 
     ``lag`` in records, ``rate`` in records/s, ``capacity`` the whole group's in records/s; what is unknown or left out
     of one of them counts as 0 there, and a partition that neither knows has no known load. ``horizon_s`` is H where it
-    is given; then ``capacity`` is not looked at. Raises `BadGroupError` for a horizon that is not above 0.
+    is given; then ``capacity`` is not looked at. Raises `BadGroupError` for a horizon that is not above 0, and for a
+    lag or a rate that is negative or infinite.
     """
+    size = {t: max(len(each[t]) if t in each else 0 for each in (lag, rate)) for t in sorted(lag.keys() | rate.keys())}
+    waiting = {topic: topic_loads(lag, topic, size[topic], "lag") for topic in size}
+    coming = {topic: topic_loads(rate, topic, size[topic], "rate") for topic in size}
     if horizon_s is None:
-        total_lag = _sum(lag)
-        spare = max(capacity - _sum(rate), 0.0)
+        total_lag = _sum(waiting.values())
+        spare = max(capacity - _sum(coming.values()), 0.0)
     elif horizon_s > 0:
         total_lag, spare = horizon_s, 1.0
     else:
         raise BadGroupError(f"horizon_s is {horizon_s}; the time to drain the lag in must be above 0 seconds")
     loads: dict[str, Floats] = {}
-    for topic in sorted(lag.keys() | rate.keys()):
-        size = max(len(each[topic]) if topic in each else 0 for each in (lag, rate))
-        waiting, coming = _row(lag, topic, size), _row(rate, topic, size)
-        load = np.nan_to_num(coming, nan=0.0) + _share(waiting, total_lag) * spare
-        loads[topic] = np.where(np.isnan(waiting) & np.isnan(coming), np.nan, load)
+    for topic in size:
+        load = np.nan_to_num(coming[topic], nan=0.0) + _share(waiting[topic], total_lag) * spare
+        loads[topic] = np.where(np.isnan(waiting[topic]) & np.isnan(coming[topic]), np.nan, load)
     return loads
 
 
@@ -89,16 +92,6 @@ def _share(waiting: Floats, total: float) -> Floats:
     return np.nan_to_num(waiting, nan=0.0) / total if total > 0 else np.zeros(len(waiting))
 
 
-def _sum(loads: TopicLoads) -> float:
+def _sum(rows: Iterable[Floats]) -> float:
     """The sum of what is known, the same in whatever order it comes."""
-    return math.fsum(
-        value for topic in loads for value in _row(loads, topic, len(loads[topic])) if not math.isnan(value)
-    )
-
-
-def _row(loads: TopicLoads, topic: str, size: int) -> Floats:
-    row = np.full(size, np.nan)
-    if topic in loads:
-        given = np.array(loads[topic], np.float64)  # numpy reads None as NaN: unknown
-        row[: len(given)] = given
-    return row
+    return math.fsum(value for row in rows for value in row[~np.isnan(row)].tolist())

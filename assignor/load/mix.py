@@ -17,6 +17,7 @@ from loadwise.assignor.errors import BadGroupError
 from loadwise.assignor.impute import guess
 from loadwise.assignor.load.source import LoadSnapshot, LoadSource, TopicLoads
 from loadwise.assignor.model import Floats
+from loadwise.assignor.rows import topic_loads
 
 
 def mix(resources: Mapping[str, TopicLoads], weights: Mapping[str, float] | None = None) -> dict[str, Floats]:
@@ -36,10 +37,8 @@ def mix(resources: Mapping[str, TopicLoads], weights: Mapping[str, float] | None
     topic_of = np.repeat(np.arange(len(topics)), [sizes[topic] for topic in topics])
     total, known = np.zeros(len(topic_of)), np.zeros(len(topic_of), bool)
     for name in sorted(weight_of):  # in one order, so that rounding does not depend on the caller's
-        load = np.concatenate([np.empty(0), *(_padded(resources[name].get(topic), sizes[topic]) for topic in topics)])
-        if (load < 0).any() or np.isinf(load).any():
-            worst = load[(load < 0) | np.isinf(load)][0]
-            raise BadGroupError(f"the resource {name!r} has a load of {worst}; it must be a finite number of 0 or more")
+        rows = (topic_loads(resources[name], topic, sizes[topic], f"resource {name!r}") for topic in topics)
+        load = np.concatenate([np.empty(0), *rows])
         known |= ~np.isnan(load)
         if (whole := float(np.nansum(load))) > 0:
             total += guess(load, topic_of) / whole * weight_of[name]
@@ -90,11 +89,3 @@ def _checked(resources: Collection[str], weights: Mapping[str, float]) -> dict[s
         if not (weight >= 0 and math.isfinite(weight)):
             raise BadGroupError(f"the weight of {name!r} is {weight}; it must be a finite number of 0 or more")
     return {name: weight for name in resources if (weight := float(weights.get(name, 1.0))) > 0}
-
-
-def _padded(loads: object, size: int) -> Floats:
-    row = np.full(size, np.nan)
-    if loads is not None:
-        given = np.array(loads, np.float64)  # numpy reads None as NaN: unknown
-        row[: len(given)] = given
-    return row

@@ -143,7 +143,10 @@ def test_capacity_and_options_are_heeded() -> None:
         ({"strategy": "weighted", "options": {"epsilon": -1}}, "options: epsilon is -1.0"),
         ({"resources": {"a": {"t": [1, 1, 1]}, "b": {"t": []}}}, "resources.b.t has 0 numbers, but topic t has 3"),
         ({"resources": {}, "resource_weights": {"a": 1}}, "there is a weight for 'a', but no such resource"),
-        ({"resources": {"a": {"t": [-1, 0, 0]}}}, "the resource 'a' has a load of -1.0"),
+        ({"resources": {"a": {"t": [-1, 0, 0]}}}, "the resource 'a' of t-0 is -1.0"),
+        ({"weights": {"t": [1, 2]}, "horizon_s": 5}, "horizon_s is given without lag, which it belongs to"),
+        ({"rate": {"t": [1, 2]}, "horizon_s": 5}, "horizon_s is given without lag, which it belongs to"),
+        ({"resource_weights": {"cpu": 1}}, "resource_weights is given without resources, which it belongs to"),
         ({"lag": {}, "horizon_s": 0}, "horizon_s is 0.0; the time to drain the lag in must be above 0 seconds"),
     ],
 )

@@ -105,6 +105,20 @@ def test_lag_and_rate_make_one_weight() -> None:
         drain_weight({}, {}, 1.0, horizon_s=0)
 
 
+@pytest.mark.parametrize("bad", [-5.0, math.inf, -math.inf, 1e61])
+@pytest.mark.parametrize("horizon_s", [None, 60.0])
+def test_a_lag_or_a_rate_that_cannot_be_is_refused_whatever_it_adds_up_to(bad: float, horizon_s: float | None) -> None:
+    for name, lag, rate in (("lag", [1.0, bad], [900.0, 900.0]), ("rate", [900.0, 900.0], [1.0, bad])):
+        with pytest.raises(BadGroupError, match=rf"the {name} of t-1 is .*; it must be a finite number of 0 or more"):
+            drain_weight({"t": lag}, {"t": rate}, 100.0, horizon_s=horizon_s)
+
+
+@pytest.mark.parametrize("bad", [-5.0, math.inf, 1e61])
+def test_a_resource_that_cannot_be_is_refused_by_name_and_partition(bad: float) -> None:
+    with pytest.raises(BadGroupError, match=r"the resource 'cpu' of u-1 is .*; it must be a finite number"):
+        mix({"cpu": {"t": [1.0], "u": [1.0, bad]}, "records": {"t": [1.0]}})
+
+
 @given(lag=loads, rate=loads, spare=st.floats(0.1, 1e6))
 def test_within_the_shortest_horizon_the_group_does_just_what_it_can(lag: dict, rate: dict, spare: float) -> None:
     coming = math.fsum(x for row in rate.values() for x in row if x)
