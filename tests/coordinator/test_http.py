@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import urllib.error
@@ -13,6 +14,7 @@ import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -121,6 +123,27 @@ async def test_every_action_can_be_asked_for(running: tuple[str, Http], fault: d
     assert http("GET", "/faults") == {"faults": []}
     http("POST", "/faults", action="drop", api="*")
     assert http("DELETE", "/faults") == {}
+
+
+async def test_the_command_in_the_documentation_does_what_it_says(running: tuple[str, Http]) -> None:
+    shell, curl = shutil.which("sh"), shutil.which("curl")
+    if shell is None or curl is None:
+        pytest.skip("the documentation drives the API with curl, which is not here: apt-get install curl")
+    documentation = (Path(__file__).parents[2] / "docs" / "testing.md").read_text(encoding="utf-8")
+    command = re.search(r"```sh\n(curl .*?)```", documentation, flags=re.DOTALL)
+    assert command is not None
+    _, http = running
+    as_here, replaced = re.subn(r"http://127\.0\.0\.1:\d+", http.url, command[1])
+    assert replaced == 1
+    process = await asyncio.create_subprocess_exec(
+        shell, "-c", as_here, env=os.environ | {"TOKEN": http.token}, stdout=asyncio.subprocess.PIPE
+    )
+    answer, _ = await asyncio.wait_for(process.communicate(), WAIT_S)
+    fault = json.loads(answer)
+    asked = {"api": "Heartbeat", "action": "answer", "error": "REBALANCE_IN_PROGRESS", "group": "orders"}
+    assert fault.items() >= asked.items()
+    assert http("GET", "/faults")["faults"] == [fault]
+    http("DELETE", "/faults")
 
 
 async def test_a_group_is_acted_on_over_http(running: tuple[str, Http]) -> None:
