@@ -48,9 +48,9 @@ class Weighted:
     """``weighted`` and, staged, ``cooperative-weighted``."""
 
     epsilon: float = 0.05
-    """How far above the fair share a member that gives partitions up may stay, as a share of it."""
+    """How far above the fair share members may be once partitions move for it, as a share of it."""
     trigger: float = 0.05
-    """How far above the fair share a member may be before it has to give partitions up; at least ``epsilon``."""
+    """How far above the fair share somebody may be before partitions move for it; at least ``epsilon``."""
     floor: float = 0.5
     """Members below this part of the fair share, as newcomers are, get enough to reach it; 0: only what is free."""
 
@@ -110,6 +110,9 @@ class Weighted:
         worth = Standing.of(board, ceiling, floor, fair)
         if worth.is_good:
             return best
+        if worth.excess[0] > 0.0:  # a larger trigger says when to act, not how far
+            ceiling = fair * (1 + self.epsilon)
+            worth = Standing.of(board, ceiling, floor, fair)
         starts = [best, board.home] if _few_moves_do(board, _bearable(board, ceiling, fair)) else [board.home]
         for start in starts:
             board.assign_all(start)

@@ -17,7 +17,7 @@ from loadwise.assignor.algorithms.shedding import least_over
 from loadwise.assignor.algorithms.sticky import Sticky
 from loadwise.assignor.algorithms.weighted import Standing, Weighted, weights
 from loadwise.assignor.measure import measure
-from loadwise.assignor.model import NOBODY, GroupSnapshot, Member
+from loadwise.assignor.model import NOBODY, Assignment, GroupSnapshot, Member
 from loadwise.assignor.staging import stage
 
 Loads = dict[str, list[float | None]]
@@ -87,10 +87,10 @@ def test_a_newcomer_is_filled_up_even_when_nobody_has_too_much() -> None:
 
 
 def test_a_guessed_load_is_kept_off_slow_members() -> None:
-    loads: list[float | None] = [None, None, *[1.0] * 40]
-    answer = Weighted().assign(Group(members(0.5, 4.0, 0.5), {"t": 42}, {"t": loads}).snapshot())
-    assert answer.owner[:2].tolist() == [1, 1]
-    assert measure(answer, load=np.ones(42)).max_over_bound < 1.1
+    known = [0.5] * 40 + [1.5] * 40
+    answer = Weighted().assign(Group(members(1, 4, 1), {"t": 88}, {"t": [*[None] * 8, *known]}).snapshot())
+    assert answer.owner[:8].tolist() == [1] * 8, "by their guessed loads alone, half of them would go to the slow ones"
+    assert measure(answer, load=np.array([1.0] * 8 + known)).max_over_bound < 1.1
 
 
 def test_below_the_trigger_nothing_moves_and_above_it_hardly_more_than_must() -> None:
@@ -105,6 +105,17 @@ def test_below_the_trigger_nothing_moves_and_above_it_hardly_more_than_must() ->
     assert m.moved_load <= 10.0, "40 against 20: 8.5 must move, in partitions of 2"
     assert measure(Weighted(trigger=0.5).assign(badly)).moved == 0
     assert measure(Weighted(epsilon=0.0, trigger=0.0).assign(badly)).max_over_bound <= 1.0 + 1e-9
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.02, 0.2])
+def test_the_trigger_says_when_to_move_and_epsilon_how_far(epsilon: float) -> None:
+    tuned = Weighted(epsilon=epsilon, trigger=0.2)
+    for held, heaviest in ((118, 118), (130, 100 * (1 + epsilon)), (190, 100 * (1 + epsilon))):
+        group = Group(members(1, 1), {"t": 200}, {"t": [1.0] * 200})
+        owner = np.repeat(np.array([0, 1], np.int32), [held, 200 - held])
+        after = measure(tuned.assign(group.owning(Assignment(group.snapshot(), owner)).snapshot()))
+        assert after.load.max() == pytest.approx(heaviest)
+        assert after.moved_load == pytest.approx(held - heaviest), "no more than that"
 
 
 def test_a_partition_heavier_than_a_fair_share_is_alone_and_the_rest_is_even() -> None:
