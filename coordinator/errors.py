@@ -15,6 +15,7 @@
     ├── NoSuchMemberError         a member that is to be acted on is not there
     ├── NotRunningError           asked for something that only a running coordinator has
     ├── BadAssignorError          an assignor that groups are to be offered is not there
+    ├── BadSettingError           a broker setting of Kafka's that is not there, or a value that it cannot have
     ├── CannotConvertError        a group cannot go on under the other protocol
     └── BadRegexError             a subscription's regular expression is none, or none that can be read here
 """
@@ -80,3 +81,7 @@ class CannotConvertError(CoordinatorError, ValueError):
 
 class BadAssignorError(CoordinatorError, ValueError):
     """There is no such assignor on the coordinator's side; the message names those that there are."""
+
+
+class BadSettingError(CoordinatorError, ValueError):
+    """There is no such broker setting, or not with this value; the message names it and what it takes."""

@@ -16,6 +16,7 @@ from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.cluster.brokers import Node
 from loadwise.coordinator.cluster.topics import is_topic_name
+from loadwise.coordinator.settings import SETTINGS, ConfigType, described
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
@@ -25,31 +26,14 @@ _GROUP = 32
 _Result = DescribeConfigsResponse.DescribeConfigsResult
 
 
-class _Type(IntEnum):
-    """What a value is (``DescribeConfigsResponse.ConfigType``)."""
-
-    BOOLEAN = 1
-    STRING = 2
-    INT = 3
-    LONG = 5
-    LIST = 7
-
-
-_TYPES = {
-    "advertised.listeners": _Type.LIST,
-    "auto.create.topics.enable": _Type.BOOLEAN,
-    "cleanup.policy": _Type.LIST,
-    "default.replication.factor": _Type.INT,
-    "group.initial.rebalance.delay.ms": _Type.INT,
-    "group.max.session.timeout.ms": _Type.INT,
-    "group.max.size": _Type.INT,
-    "group.min.session.timeout.ms": _Type.INT,
-    "max.message.bytes": _Type.INT,
-    "message.max.bytes": _Type.INT,
-    "node.id": _Type.INT,
-    "num.partitions": _Type.INT,
-    "retention.bytes": _Type.LONG,
-    "retention.ms": _Type.LONG,
+_TYPES = {name: setting.type for name, setting in SETTINGS.items()} | {
+    "advertised.listeners": ConfigType.LIST,
+    "cleanup.policy": ConfigType.LIST,
+    "default.replication.factor": ConfigType.INT,
+    "max.message.bytes": ConfigType.INT,
+    "node.id": ConfigType.INT,
+    "retention.bytes": ConfigType.LONG,
+    "retention.ms": ConfigType.LONG,
 }
 """The settings that are no strings."""
 
@@ -117,28 +101,16 @@ def _topic_defaults(broker: Broker) -> Mapping[str, str]:
 
 def _broker_settings(broker: Broker, node: Node | None) -> Mapping[str, str]:
     """What all brokers run with, and what one of them does; None stands for the defaults of all."""
-    settings = broker.settings
     its_own = {}
     if node is not None:
         its_own = {"node.id": str(node.id), "advertised.listeners": f"PLAINTEXT://{node.host}:{node.port}"}
     if node is not None and node.rack is not None:
         its_own["broker.rack"] = node.rack
-    return its_own | {
-        "auto.create.topics.enable": str(settings.auto_create_topics).lower(),
-        "default.replication.factor": str(broker.cluster.default_replication_factor),
-        "group.consumer.assignment.interval.ms": str(settings.consumer_groups.assignment_interval_ms),
-        "group.consumer.assignors": ",".join(settings.consumer_groups.assignors),
-        "group.consumer.heartbeat.interval.ms": str(settings.consumer_groups.heartbeat_interval_ms),
-        "group.consumer.max.size": str(settings.consumer_groups.max_size),
-        "group.consumer.migration.policy": settings.consumer_groups.migration_policy.value,
-        "group.consumer.session.timeout.ms": str(settings.consumer_groups.session_timeout_ms),
-        "group.initial.rebalance.delay.ms": str(settings.groups.initial_rebalance_delay_ms),
-        "group.max.session.timeout.ms": str(settings.groups.max_session_timeout_ms),
-        "group.max.size": str(settings.groups.max_size),
-        "group.min.session.timeout.ms": str(settings.groups.min_session_timeout_ms),
-        "message.max.bytes": str(settings.max_batch_bytes),
-        "num.partitions": str(settings.default_partitions),
-    }
+    return (
+        its_own
+        | {"default.replication.factor": str(broker.cluster.default_replication_factor)}
+        | described(broker.settings)
+    )
 
 
 def _sourced(configs: Mapping[str, str], source: _Source) -> dict[str, tuple[str, _Source]]:
@@ -153,7 +125,7 @@ def _row(key: str, value: str, source: _Source, *, read_only: bool) -> Message:
         config_source=source,
         is_sensitive=False,
         synonyms=[],
-        config_type=_TYPES.get(key, _Type.STRING),
+        config_type=_TYPES.get(key, ConfigType.STRING),
         documentation=None,
     )
 

@@ -13,11 +13,16 @@ from datetime import datetime
 
 import confluent_kafka
 import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource
+from hypothesis import given
+from hypothesis import strategies as st
 from kafka import KafkaConsumer
 from topics import WAIT_S
 from typer.testing import CliRunner
 
 from loadwise.cli.app import app
+from loadwise.coordinator import BrokerSettings, ConsumerGroupLimits, MigrationPolicy
+from loadwise.coordinator.settings import configured, described
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
@@ -49,6 +54,13 @@ def test_it_says_where_it_listens_and_stops_cleanly(stop: signal.Signals) -> Non
         (["--topic", "flights"], "is no NAME:PARTITIONS"),
         (["--topic", "flights:0"], "at least 1"),
         (["--listen", "0.0.0.0:0"], "--allow-remote"),
+        (["--config", "num.partitions"], "is no NAME=VALUE"),
+        (["--config", "num.partition=3"], "there is no setting 'num.partition' here; there are: auto.create"),
+        (["--config", "num.partitions=0"], "num.partitions is '0'; it takes a whole number from 1"),
+        (["--config", "num.partitions=1_0"], "it takes a whole number"),
+        (["--config", "auto.create.topics.enable=yes"], "it takes true or false"),
+        (["--config", "group.consumer.assignors=uniform,best"], "assignors are 'best'"),
+        (["--config", "group.consumer.migration.policy=up"], "it takes one of bidirectional, upgrade"),
     ],
 )
 def test_it_refuses_what_it_cannot_do(arguments: list[str], complaint: str) -> None:
@@ -56,6 +68,50 @@ def test_it_refuses_what_it_cannot_do(arguments: list[str], complaint: str) -> N
     assert result.exit_code not in {0, None}
     assert isinstance(result.exception, SystemExit), "a message, not a traceback"
     assert complaint in " ".join(result.stderr.split())
+
+
+def test_a_setting_is_given_by_the_name_that_kafka_has_for_it() -> None:
+    """And an admin client reads it back."""
+    wanted = {
+        "auto.create.topics.enable": "false",
+        "group.consumer.assignors": "weighted,range",
+        "group.consumer.migration.policy": "disabled",
+        "group.consumer.session.timeout.ms": "6000",
+        "group.max.size": "3",
+        "num.partitions": "5",
+    }
+    command = [sys.executable, "-m", "loadwise", "coordinator"]
+    for name, value in wanted.items():
+        command += ["--config", f"{name}={value}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            address = process.stdout.readline().split()[-1]
+            admin = AdminClient({"bootstrap.servers": address})
+            resource = ConfigResource(ConfigResource.Type.BROKER, "1")
+            found = admin.describe_configs([resource])[resource].result(WAIT_S)
+        finally:
+            process.terminate()
+    assert {name: found[name].value for name in wanted} == wanted
+
+
+@given(
+    partitions=st.integers(1, 2**31 - 1),
+    timeout_ms=st.integers(1, 2**31 - 1),
+    assignors=st.lists(st.sampled_from(["uniform", "range", "sticky", "weighted"]), min_size=1, unique=True),
+    policy=st.sampled_from(MigrationPolicy),
+    auto_create=st.booleans(),
+)
+def test_settings_that_are_shown_can_be_given_again(
+    partitions: int, timeout_ms: int, assignors: list[str], policy: MigrationPolicy, auto_create: bool
+) -> None:
+    consumer_groups = ConsumerGroupLimits(
+        session_timeout_ms=timeout_ms, assignors=tuple(assignors), migration_policy=policy
+    )
+    settings = BrokerSettings(
+        auto_create_topics=auto_create, default_partitions=partitions, consumer_groups=consumer_groups
+    )
+    assert configured(BrokerSettings(), described(settings)) == settings
 
 
 def test_it_imports_nothing_that_it_can_start_without() -> None:

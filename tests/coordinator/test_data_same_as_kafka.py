@@ -218,6 +218,7 @@ def topics(broker: Records) -> Iterator[Any]:
     yield [broker.configs(4, "1"), broker.configs(4, "9"), broker.configs(4, "x"), broker.configs(4, "")]
     yield broker.configs(4, "1", "num.partitions", "node.id", "group.max.size", "default.replication.factor")
     yield broker.configs(4, "1", "auto.create.topics.enable", "message.max.bytes", "group.max.session.timeout.ms")
+    yield broker.configs(4, "1", "group.consumer.max.size", "group.consumer.session.timeout.ms")
     yield [broker.drop(f"{broker.topic}-none"), broker.drop(None, uuid4()), broker.drop(broker.topic)]
 
 

@@ -45,6 +45,7 @@ def main(arguments: Sequence[str]) -> None:
             HttpOptions,
             NotLoopbackError,
         )
+        from loadwise.coordinator.settings import configured
     except ImportError as missing:
         _fail(missing)
 
@@ -66,9 +67,12 @@ def main(arguments: Sequence[str]) -> None:
             allow_remote=options.allow_remote,
             advertised_host=advertised_host,
             advertised_port=advertised_port,
-            settings=BrokerSettings(
-                auto_create_topics=options.auto_create_topics,
-                groups=GroupLimits(initial_rebalance_delay_ms=options.initial_rebalance_delay_ms),
+            settings=configured(
+                BrokerSettings(
+                    auto_create_topics=options.auto_create_topics,
+                    groups=GroupLimits(initial_rebalance_delay_ms=options.initial_rebalance_delay_ms),
+                ),
+                dict(options.config),
             ),
             http=http,
         )
@@ -130,6 +134,15 @@ def _parser() -> argparse.ArgumentParser:
         help="whether asking for a topic makes it",
     )
     add(
+        "--config",
+        type=_config,
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a setting by the name that Kafka's brokers give it, as group.consumer.session.timeout.ms=6000; may be "
+        "given many times, and wins over an option for the same",
+    )
+    add(
         "--http",
         type=_address,
         metavar="HOST:PORT",
@@ -184,6 +197,13 @@ def _topic(text: str) -> tuple[str, int]:
     if not colon or not name or not partitions.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is no NAME:PARTITIONS")
     return name, int(partitions)
+
+
+def _config(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=VALUE")
+    return name.strip(), value.strip()
 
 
 class _at_least:  # noqa: N801  (argparse calls it like a type)

@@ -1,0 +1,131 @@
+"""A broker's settings by the names that Kafka's own brokers give them, as in their server.properties.
+
+One table for both ways: `configured` reads what somebody wrote, `described` says what a broker runs with, as
+DescribeConfigs does. Mirrors the definitions in Kafka's `GroupCoordinatorConfig` and `ServerLogConfigs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Any, Literal
+
+from loadwise.coordinator.broker import BrokerSettings
+from loadwise.coordinator.consumer.limits import MigrationPolicy
+from loadwise.coordinator.errors import BadAssignorError, BadSettingError
+
+_INT32_MAX = 2**31 - 1
+
+
+class ConfigType(IntEnum):
+    """What a value is (``DescribeConfigsResponse.ConfigType``)."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    LONG = 5
+    LIST = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Where a setting stands in `BrokerSettings`, and how it is written."""
+
+    part: Literal["groups", "consumer_groups"] | None
+    """The part of `BrokerSettings` that has it; None: it has it itself."""
+    field: str
+    type: ConfigType
+    read: Callable[[str], Any]
+    """Raises `ValueError` that says what it takes."""
+
+    def of(self, settings: BrokerSettings) -> object:
+        """Its value in these settings."""
+        return getattr(settings if self.part is None else getattr(settings, self.part), self.field)
+
+    def put(self, settings: BrokerSettings, value: Any) -> BrokerSettings:
+        """The same settings but for this one."""
+        change: dict[str, Any] = {self.field: value}
+        if self.part is not None:
+            change = {self.part: replace(getattr(settings, self.part), **change)}
+        return replace(settings, **change)
+
+
+def _whole(part: Literal["groups", "consumer_groups"] | None, field: str, least: int) -> Setting:
+    def read(text: str) -> int:
+        # Not int() alone: it takes "1_000" and digits that are not ASCII's.
+        if not (text.isascii() and text.isdecimal() and least <= int(text) <= _INT32_MAX):
+            raise ValueError(f"a whole number from {least} to {_INT32_MAX}")
+        return int(text)
+
+    return Setting(part, field, ConfigType.INT, read)
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in {"true", "false"}:
+        raise ValueError("true or false")
+    return text.lower() == "true"
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name for name in map(str.strip, text.split(",")) if name)
+
+
+def _policy(text: str) -> MigrationPolicy:
+    try:
+        return MigrationPolicy(text.lower())
+    except ValueError:
+        raise ValueError(f"one of {', '.join(each.value for each in MigrationPolicy)}") from None
+
+
+SETTINGS: Mapping[str, Setting] = {
+    "auto.create.topics.enable": Setting(None, "auto_create_topics", ConfigType.BOOLEAN, _boolean),
+    "group.consumer.assignment.interval.ms": _whole("consumer_groups", "assignment_interval_ms", 0),
+    "group.consumer.assignors": Setting("consumer_groups", "assignors", ConfigType.LIST, _names),
+    "group.consumer.heartbeat.interval.ms": _whole("consumer_groups", "heartbeat_interval_ms", 1),
+    "group.consumer.max.size": _whole("consumer_groups", "max_size", 1),
+    "group.consumer.migration.policy": Setting("consumer_groups", "migration_policy", ConfigType.STRING, _policy),
+    "group.consumer.session.timeout.ms": _whole("consumer_groups", "session_timeout_ms", 1),
+    "group.initial.rebalance.delay.ms": _whole("groups", "initial_rebalance_delay_ms", 0),
+    "group.max.session.timeout.ms": _whole("groups", "max_session_timeout_ms", 1),
+    "group.max.size": _whole("groups", "max_size", 1),
+    "group.min.session.timeout.ms": _whole("groups", "min_session_timeout_ms", 1),
+    "message.max.bytes": _whole(None, "max_batch_bytes", 0),
+    "num.partitions": _whole(None, "default_partitions", 1),
+}
+"""Every setting of Kafka's that means something here, by its name."""
+
+
+def configured(settings: BrokerSettings, configs: Mapping[str, str]) -> BrokerSettings:
+    """These settings with some of them changed, by Kafka's names.
+
+    Raises `BadSettingError` for a name that is not there and a value that cannot be.
+    """
+    for name, text in configs.items():
+        setting = SETTINGS.get(name)
+        if setting is None:
+            raise BadSettingError(f"there is no setting {name!r} here; there are: {', '.join(SETTINGS)}")
+        try:
+            settings = setting.put(settings, setting.read(text))
+        except BadAssignorError as problem:
+            raise BadSettingError(f"{name}: {problem}") from problem
+        except ValueError as problem:
+            raise BadSettingError(f"{name} is {text!r}; it takes {problem}") from problem
+    return settings
+
+
+def described(settings: BrokerSettings) -> dict[str, str]:
+    """All of them as Kafka's tools show them, by name."""
+    return {name: _shown(setting.of(settings)) for name, setting in SETTINGS.items()}
+
+
+def _shown(value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case MigrationPolicy():
+            return value.value
+        case tuple() | list():
+            return ",".join(value)
+        case _:
+            return str(value)
