@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 
 import numpy as np
 import pytest
@@ -74,6 +74,29 @@ def test_room_is_made_for_something_heavy_that_was_left_behind() -> None:
     m = measure(Weighted().assign(GroupSnapshot.of(two, {"t": 5}, load={"t": [4.0, 4.0, 4.0, 4.0, 8.0]})))
     assert m.load.tolist() == [12.0, 12.0]
     assert m.moved == 1
+
+
+@pytest.mark.parametrize(
+    ("loads", "claims"),
+    [
+        ([1, 4, 9, 5, 2, 5], {"a": [5], "b": [0, 1, 4]}),  # b has to hand its light ones on to make room for the 9
+        ([6, 5, 2, 5, 4, 9], {"a": [], "b": [0], "c": [1, 2, 3, 4, 5]}),  # what was taken from c can go back to it
+    ],
+)
+def test_of_all_answers_as_even_the_one_that_moves_least(loads: list[float], claims: dict[str, list[int]]) -> None:
+    group = GroupSnapshot.of(
+        [Member(id=id_, topics=["t"], owned={"t": rows}, generation=1) for id_, rows in claims.items()],
+        {"t": len(loads)},
+        load={"t": loads},
+    )
+    every = [
+        measure(Assignment(group, np.array(owner, np.int32)))
+        for owner in product(range(len(claims)), repeat=len(loads))
+    ]
+    highest = min(m.load.max() for m in every)
+    m = measure(Weighted().assign(group))
+    assert m.load.max() == highest
+    assert m.moved_load == min(other.moved_load for other in every if other.load.max() == highest)
 
 
 def test_a_newcomer_is_filled_up_even_when_nobody_has_too_much() -> None:
