@@ -17,7 +17,13 @@ from loadwise.coordinator.broker import Broker, BrokerSettings
 from loadwise.coordinator.clock import Clock
 from loadwise.coordinator.cluster.brokers import Cluster
 from loadwise.coordinator.control import ClockControl, GroupControl
-from loadwise.coordinator.errors import BadTopicError, NotLoopbackError, NotRunningError, WeakTokenError
+from loadwise.coordinator.errors import (
+    BadClusterError,
+    BadTopicError,
+    NotLoopbackError,
+    NotRunningError,
+    WeakTokenError,
+)
 from loadwise.coordinator.faults.rules import Faults
 from loadwise.coordinator.server import Server, ServerLimits
 
@@ -53,8 +59,9 @@ class Coordinator:
 
     It listens on loopback only: a ``host`` that other machines can reach needs ``allow_remote=True`` too, since there
     is no authentication. ``advertised_host`` and ``advertised_port`` are what clients are told to connect to, where
-    that is not the address it listens on; the port counts up from broker to broker too. ``http`` opens control and view
-    over HTTP.
+    that is not the address it listens on; the port counts up from broker to broker too, and 0 is the one it listens on.
+    As with Kafka's own brokers, one that listens on every address (``0.0.0.0``) has to be given a host for them.
+    ``http`` opens control and view over HTTP.
 
     Raises `NotLoopbackError`, `WeakTokenError`, `BadClusterError` and `BadTopicError`; starting raises OSError where an
     address cannot be bound.
@@ -78,6 +85,11 @@ class Coordinator:
         if not allow_remote and not _is_loopback(host):
             raise NotLoopbackError(
                 f"other machines can reach {host!r}, and there is no authentication: say allow_remote=True too"
+            )
+        if not advertised_host and _is_every_address(host):
+            raise BadClusterError(
+                f"{host!r} is every address of this machine, and none that clients can connect to: "
+                "say by which host they reach it (advertised_host, --advertise)"
             )
         self._listen = (host, port)
         self._advertised = (advertised_host, advertised_port)
@@ -314,5 +326,12 @@ def _is_loopback(host: str) -> bool:
         return True
     try:
         return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_every_address(host: str) -> bool:
+    try:
+        return not host or ipaddress.ip_address(host).is_unspecified
     except ValueError:
         return False

@@ -54,6 +54,7 @@ def test_it_says_where_it_listens_and_stops_cleanly(stop: signal.Signals) -> Non
         (["--topic", "flights"], "is no NAME:PARTITIONS"),
         (["--topic", "flights:0"], "at least 1"),
         (["--listen", "0.0.0.0:0"], "--allow-remote"),
+        (["--listen", "0.0.0.0:0", "--allow-remote"], "--advertise"),
         (["--config", "num.partitions"], "is no NAME=VALUE"),
         (["--config", "num.partition=3"], "there is no setting 'num.partition' here; there are: auto.create"),
         (["--config", "num.partitions=0"], "num.partitions is '0'; it takes a whole number from 1"),

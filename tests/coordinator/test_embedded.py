@@ -10,7 +10,14 @@ import threading
 import pytest
 from kafka import KafkaConsumer
 
-from loadwise.coordinator import BadTopicError, Coordinator, NotLoopbackError, NotRunningError, ThreadedCoordinator
+from loadwise.coordinator import (
+    BadClusterError,
+    BadTopicError,
+    Coordinator,
+    NotLoopbackError,
+    NotRunningError,
+    ThreadedCoordinator,
+)
 
 
 async def test_it_listens_while_it_is_entered() -> None:
@@ -59,9 +66,15 @@ def test_an_address_that_is_taken_is_an_error_where_it_is_started(coordinator: T
 def test_others_reach_it_only_if_that_is_said_twice(host: str) -> None:
     with pytest.raises(NotLoopbackError, match="allow_remote=True"):
         Coordinator(host=host)
-    Coordinator(host=host, allow_remote=True)
+    Coordinator(host=host, allow_remote=True, advertised_host="broker.example")
     Coordinator(host="localhost")
     Coordinator(host="::1")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
+def test_clients_are_not_told_to_connect_to_every_address(host: str) -> None:
+    with pytest.raises(BadClusterError, match="advertised_host"):
+        Coordinator(host=host, allow_remote=True)
 
 
 async def test_clients_are_told_another_address_if_there_is_one() -> None:

@@ -119,7 +119,12 @@ def _parser() -> argparse.ArgumentParser:
         help="a rack; may be given many times, dealt out to the brokers in a circle",
     )
     add("--allow-remote", action="store_true", help="listen on an address that other machines can reach")
-    add("--advertise", type=_address, metavar="HOST:PORT", help="address that clients are told, if it is another")
+    add(
+        "--advertise",
+        type=_address,
+        metavar="HOST:PORT",
+        help="address that clients are told, if it is another; port 0: that it listens on",
+    )
     add(
         "--initial-rebalance-delay-ms",
         type=_at_least(0),
