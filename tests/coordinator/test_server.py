@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import socket
 import struct
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import pytest
 from kafka.protocol.consumer import (
@@ -15,6 +18,7 @@ from kafka.protocol.consumer import (
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
 from peers import Peer, answers, beat, fetch, join, produce
 from record_batches import batch
+from topics import WAIT_S
 
 from loadwise.coordinator import Coordinator
 from loadwise.coordinator.apis import heartbeat, metadata
@@ -80,6 +84,25 @@ async def test_a_version_of_api_versions_from_the_future_is_answered_in_v0(coord
     request = ApiVersionsRequest(version=4, client_software_name="a", client_software_version="1")
     assert (await peer.ask(request, ApiVersionsResponse)).error_code == 0, "the same connection goes on"
     await peer.close()
+
+
+@pytest.mark.parametrize("turns", range(5))
+async def test_whoever_connects_while_it_stops_is_hung_up_on(turns: int) -> None:
+    """At any turn of asyncio's loop: accepted by the system, by asyncio, or half opened. None of these stays open.
+
+    asyncio drops what it has accepted and not yet opened when its listener closes, and does not close it.
+    """
+    coordinator = Coordinator()
+    await coordinator.start()
+    host, port = coordinator.bootstrap_servers.split(":")
+    # These connect without a turn of the loop: the system accepts them.
+    peers = [socket.create_connection((host, int(port)), timeout=WAIT_S) for _ in range(3)]
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await coordinator.stop()
+    for peer in peers:
+        with peer, suppress(ConnectionResetError):  # what asyncio had not accepted
+            assert peer.recv(1) == b""
 
 
 # ---- peers that send what nobody should ----
