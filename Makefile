@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-kafka lint bench bench-coordinator bench-quality clean
+.PHONY: demo test test-kafka test-upstream lint bench bench-coordinator bench-quality clean
 
 demo: $(VENV)/.all
 	$(BIN)/loadwise demo $(DEMO)
@@ -21,6 +21,10 @@ test-kafka: $(VENV)/.dev
 # How even assignments are and how much they move, beside other assignors: a table and benchmark-quality.html.
 bench-quality: $(VENV)/.all
 	$(BIN)/python -m benchmarks.quality $(QUALITY)
+
+# Other projects' own tests against our coordinator: kafka-python's, and franz-go's where there is Go.
+test-upstream: $(VENV)/.dev
+	$(BIN)/python tests/upstream/run.py $(CLIENTS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
