@@ -520,7 +520,8 @@ class ClassicGroup:
                 if self._answer_sync(each, self._synced(each)):
                     self._restart_session(each)
 
-    def _sync_error(self, event: Sync) -> ErrorCode:
+    def _generation_error(self, event: Sync | Heartbeat) -> ErrorCode:
+        """What is wrong with the group, the member or its generation, in Kafka's order."""
         if self.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         error = self._membership_error(event.member_id, event.instance_id)
@@ -528,6 +529,12 @@ class ClassicGroup:
             return error
         if event.generation != self.generation:
             return ErrorCode.ILLEGAL_GENERATION
+        return ErrorCode.NONE
+
+    def _sync_error(self, event: Sync) -> ErrorCode:
+        error = self._generation_error(event)
+        if error is not ErrorCode.NONE:
+            return error
         if event.protocol_type not in (None, self.protocol_type) or event.protocol_name not in (
             None,
             self.protocol_name,
@@ -538,13 +545,9 @@ class ClassicGroup:
         return ErrorCode.NONE
 
     def _on_heartbeat(self, event: Heartbeat) -> ErrorCode:
-        if self.state is GroupState.DEAD:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        error = self._membership_error(event.member_id, event.instance_id)
+        error = self._generation_error(event)
         if error is not ErrorCode.NONE:
             return error
-        if event.generation != self.generation:
-            return ErrorCode.ILLEGAL_GENERATION
         self._restart_session(self.members[event.member_id])
         preparing = self.state is GroupState.PREPARING_REBALANCE
         return ErrorCode.REBALANCE_IN_PROGRESS if preparing else ErrorCode.NONE
