@@ -1,0 +1,92 @@
+"""Clients that run as programs of their own: Java ones, compiled once, and members of groups that say what happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from kafka_process import KafkaNotInstalledError, jars
+from topics import WAIT_S
+
+
+def compiled_java(folder: Path, *sources: Path, log_level: str = "warn") -> list[str]:
+    """The command that runs a class of these sources, compiled into the folder; the name of the class comes next.
+
+    Skips the test where Kafka's jars cannot be had, unless LOADWISE_REQUIRE_KAFKA is set.
+    """
+    try:
+        classpath = f"{jars()}/*"
+    except KafkaNotInstalledError as error:
+        if os.environ.get("LOADWISE_REQUIRE_KAFKA"):
+            raise
+        pytest.skip(str(error))
+    subprocess.run(["javac", "-cp", classpath, "-d", str(folder), *map(str, sources)], check=True)
+    java = shutil.which("java")
+    assert java is not None
+    quick = ["-Xmx128m", "-XX:TieredStopAtLevel=1", f"-Dorg.slf4j.simpleLogger.defaultLogLevel={log_level}"]
+    return [java, *quick, "-cp", f"{folder}:{classpath}"]
+
+
+class MemberProgram:
+    """A member of a group in a process of its own; what it says, an object of JSON a line, is read as it says it."""
+
+    leaves_within_s: ClassVar[float] = WAIT_S
+
+    def __init__(self, client: str, command: list[str], log: Path) -> None:
+        self.client = client
+        self.owned: frozenset[int] = frozenset()
+        """What it owns now."""
+        self._log = log
+        self._said: queue.Queue[str] = queue.Queue()
+        with log.open("wb") as errors:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+            )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._said.put(line)
+
+    def take(self, message: dict[str, Any]) -> None:
+        """Take in one thing that the member has said."""
+        raise NotImplementedError
+
+    def update(self) -> None:
+        """Take in what the member has said since, and fail if it has ended by itself."""
+        while not self._said.empty():
+            self.take(json.loads(self._said.get()))
+        if self.process.poll() not in (None, 0, -9):
+            pytest.fail(f"{self.client} ended with {self.process.returncode}:\n{self._log.read_text()[-3000:]}")
+
+    def leave(self) -> None:
+        """Ask the member to close in order, and wait for it."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(self.leaves_within_s)
+        self.end()
+        self.update()
+
+    def crash(self) -> None:
+        """Kill the member: it says goodbye to nobody."""
+        self.end()
+        self.update()
+
+    def end(self) -> None:
+        """Leave nothing behind of a member, whatever became of it."""
+        self.process.kill()
+        self.process.wait()
+        self._reader.join()
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.stdout.close()
