@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
-import queue
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
-from kafka_process import KafkaNotInstalledError, jars
+from programs import MemberProgram, compiled_java
 from topics import WAIT_S
 
 HERE = Path(__file__).resolve().parent
@@ -40,17 +37,7 @@ def _unavailable(missing: str) -> NoReturn:
 @pytest.fixture(scope="session")
 def java(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The command that runs a class of the Java programs here, compiled once; its name comes next."""
-    try:
-        classpath = f"{jars()}/*"
-    except KafkaNotInstalledError as error:
-        _unavailable(str(error))
-    compiled = tmp_path_factory.mktemp("java")
-    sources = [str(MEMBERS / "GroupMember.java"), str(HERE / "Client.java")]
-    subprocess.run(["javac", "-cp", classpath, "-d", str(compiled), *sources], check=True)
-    command = shutil.which("java")
-    assert command is not None
-    quiet = ["-Xmx128m", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
-    return [command, *quiet, "-cp", f"{compiled}:{classpath}"]
+    return compiled_java(tmp_path_factory.mktemp("java"), MEMBERS / "GroupMember.java", HERE / "Client.java")
 
 
 @pytest.fixture(scope="session")
@@ -104,68 +91,28 @@ def program(request: pytest.FixtureRequest) -> Callable[..., list[str]]:
     return command
 
 
-class Member:
-    """A member of a group in a process of its own; what it says is read as it says it."""
+class Member(MemberProgram):
+    """A member of a group: what it processed, and how often what it owns has changed."""
 
     def __init__(self, client: str, command: list[str], log: Path) -> None:
-        self.client = client
-        self.owned: frozenset[int] = frozenset()
         self.processed: list[tuple[int, int, int]] = []
         self.changes = 0
         """How often what it owns has changed; a rebalance that changes nothing for it does not count."""
-        self._log = log
-        self._said: queue.Queue[str] = queue.Queue()
-        with log.open("wb") as errors:
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
-            )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        super().__init__(client, command, log)
 
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self._said.put(line)
-
-    def update(self) -> None:
-        """Take in what the member has said since."""
-        while not self._said.empty():
-            message = json.loads(self._said.get())
-            if message["event"] == "records":
-                self.processed.append((message["partition"], message["from"], message["to"]))
-            elif "partitions" in message:
-                self.changes += self.owned != frozenset(message["partitions"])
-                self.owned = frozenset(message["partitions"])
-        if self.process.poll() not in (None, 0, -9):
-            pytest.fail(f"{self.client} ended with {self.process.returncode}:\n{self._log.read_text()[-3000:]}")
+    def take(self, message: dict[str, Any]) -> None:
+        if message["event"] == "records":
+            self.processed.append((message["partition"], message["from"], message["to"]))
+        elif "partitions" in message:
+            self.changes += self.owned != frozenset(message["partitions"])
+            self.owned = frozenset(message["partitions"])
 
     def leave(self) -> None:
-        """Ask the member to close in order, and wait for it."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait(30)
-        self._finish()
+        super().leave()
+        self.owned = frozenset()
 
     def crash(self) -> None:
-        """Kill the member: it says goodbye to nobody."""
-        self.end()
-        self._finish()
-
-    def end(self) -> None:
-        """Leave nothing behind of a member, whatever became of it."""
-        self.process.kill()
-        self.process.wait()
-        self._reader.join()
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.close()
-        self.process.stdout.close()
-
-    def _finish(self) -> None:
-        self._reader.join()
-        self.update()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        super().crash()
         self.owned = frozenset()
 
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
-import queue
 import re
-import shutil
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
-from kafka_process import KafkaNotInstalledError, jars
+from programs import MemberProgram, compiled_java
 from topics import WAIT_S
 
 HERE = Path(__file__).resolve().parent
@@ -34,100 +30,48 @@ LEADS = re.compile(
 @pytest.fixture(scope="session")
 def java_member(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The command that runs ``GroupMember.java``, compiled once."""
-    try:
-        classpath = f"{jars()}/*"
-    except KafkaNotInstalledError as error:
-        if os.environ.get("LOADWISE_REQUIRE_KAFKA"):
-            raise
-        pytest.skip(str(error))
-    compiled = tmp_path_factory.mktemp("java")
-    subprocess.run(["javac", "-cp", classpath, "-d", str(compiled), str(HERE / "GroupMember.java")], check=True)
-    java = shutil.which("java")
-    assert java is not None
-    log = "-Dorg.slf4j.simpleLogger"
-    coordinator = f"{log}.log.org.apache.kafka.clients.consumer.internals.ConsumerCoordinator=info"
-    quick = ["-Xmx128m", "-XX:TieredStopAtLevel=1", f"{log}.defaultLogLevel=warn", coordinator]
-    return [java, *quick, "-cp", f"{compiled}:{classpath}", "GroupMember"]
+    *java, classpath_option, classpath = compiled_java(tmp_path_factory.mktemp("java"), HERE / "GroupMember.java")
+    elected = "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.clients.consumer.internals.ConsumerCoordinator=info"
+    return [*java, elected, classpath_option, classpath, "GroupMember"]
 
 
-class Member:
-    """A member of a group in a process of its own; what it says is read as it says it."""
+class Member(MemberProgram):
+    """A member of a mixed group: its generations, and every record that it processed."""
 
     def __init__(self, client: str, command: list[str], log: Path) -> None:
-        self.client = client
         self.generation = -1
         """The generation that it was told of last, and that it has not begun to leave."""
-        self.owned: frozenset[int] = frozenset()
-        """What it owns now."""
         self.assigned: dict[int, frozenset[int]] = {}
         """What it was given in each generation."""
         self.processed: set[tuple[int, int]] = set()
         """Partition and offset of every record."""
         self._elected = False
         self._led: set[int] = set()
-        self._log = log
-        self._said: queue.Queue[str] = queue.Queue()
-        with log.open("wb") as errors:
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
-            )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        super().__init__(client, command, log)
 
     def __repr__(self) -> str:
         return f"{self.client} owns {sorted(self.owned)} in generation {self.generation}"
 
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self._said.put(line)
-
-    def update(self) -> None:
-        """Take in what the member has said since."""
-        while not self._said.empty():
-            message = json.loads(self._said.get())
-            match message["event"]:
-                case "records":
-                    offsets = range(message["from"], message["to"])
-                    self.processed.update((message["partition"], offset) for offset in offsets)
-                case "leads":
-                    self._elected = True
-                case "assigned":
-                    self.generation, self.owned = message["generation"], frozenset(message["partitions"])
-                    self.assigned[self.generation] = self.owned
-                    if self._elected:
-                        self._led.add(self.generation)
-                    self._elected = False
-                case "revoked" | "lost":
-                    self.owned = frozenset(message["partitions"])
-        if self.process.poll() not in (None, 0, -9):
-            pytest.fail(f"{self.client} ended with {self.process.returncode}:\n{self._log.read_text()[-3000:]}")
+    def take(self, message: dict[str, Any]) -> None:
+        match message["event"]:
+            case "records":
+                offsets = range(message["from"], message["to"])
+                self.processed.update((message["partition"], offset) for offset in offsets)
+            case "leads":
+                self._elected = True
+            case "assigned":
+                self.generation, self.owned = message["generation"], frozenset(message["partitions"])
+                self.assigned[self.generation] = self.owned
+                if self._elected:
+                    self._led.add(self.generation)
+                self._elected = False
+            case "revoked" | "lost":
+                self.owned = frozenset(message["partitions"])
 
     def led(self) -> set[int]:
         """The generations that it made the assignment of, as the client itself says."""
         found = LEADS.findall(self._log.read_text())
         return self._led | {int(java or librdkafka) for java, librdkafka in found}
-
-    def leave(self) -> None:
-        """Ask the member to close in order, and wait for it."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait(WAIT_S)
-        self._finish()
-
-    def crash(self) -> None:
-        """Kill the member: it says goodbye to nobody."""
-        self.process.kill()
-        self.process.wait()
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self._finish()
-
-    def _finish(self) -> None:
-        self._reader.join()
-        self.update()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
 
 
 Join = Callable[..., Member]

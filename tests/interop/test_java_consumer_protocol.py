@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import threading
 import time
@@ -14,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from kafka import KafkaConsumer
-from kafka_process import KafkaNotInstalledError, jars
 from polled import polled
+from programs import compiled_java
 from topics import WAIT_S, fill, make_topic
 
 from loadwise.coordinator import BrokerSettings, ConsumerGroupLimits, Coordinator
@@ -61,18 +59,8 @@ class JavaMember:
 @pytest.fixture(scope="session")
 def java(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The command that runs the Java member, compiled once."""
-    try:
-        classpath = f"{jars()}/*"
-    except KafkaNotInstalledError as error:
-        if os.environ.get("LOADWISE_REQUIRE_KAFKA"):
-            raise
-        pytest.skip(str(error))
-    compiled = tmp_path_factory.mktemp("java-consumer-protocol")
-    subprocess.run(["javac", "-cp", classpath, "-d", str(compiled), str(SOURCE)], check=True)
-    command = shutil.which("java")
-    assert command is not None
-    quick = ["-Xmx128m", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
-    return [command, *quick, "-cp", f"{compiled}:{classpath}", "ConsumerProtocolMember"]
+    folder = tmp_path_factory.mktemp("java-consumer-protocol")
+    return [*compiled_java(folder, SOURCE, log_level="error"), "ConsumerProtocolMember"]
 
 
 @pytest.fixture(params=["loadwise", "kafka"])

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import threading
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from kafka_process import KafkaNotInstalledError, jars
@@ -36,8 +36,6 @@ def compiled_java(folder: Path, *sources: Path, log_level: str = "warn") -> list
 
 class MemberProgram:
     """A member of a group in a process of its own; what it says, an object of JSON a line, is read as it says it."""
-
-    leaves_within_s: ClassVar[float] = WAIT_S
 
     def __init__(self, client: str, command: list[str], log: Path) -> None:
         self.client = client
@@ -72,7 +70,7 @@ class MemberProgram:
         """Ask the member to close in order, and wait for it."""
         assert self.process.stdin is not None
         self.process.stdin.close()
-        self.process.wait(self.leaves_within_s)
+        self.process.wait(WAIT_S)
         self.end()
         self.update()
 
