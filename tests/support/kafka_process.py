@@ -7,7 +7,6 @@ address ``host:port`` of a broker that is already running. Unset: the jars where
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import shutil
 import socket
@@ -17,6 +16,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from maven import JarsMissingError
+from maven import jars as fetched_jars
 
 VERSION = "4.3.1"
 POM = Path(__file__).with_name("pom.xml")
@@ -98,27 +100,10 @@ def jars() -> Path:
 
     Raises `KafkaNotInstalledError` where a JDK or Maven is missing, or Maven cannot fetch them.
     """
-    maven = shutil.which("mvn")
-    if maven is None or shutil.which("javac") is None:
-        raise KafkaNotInstalledError(
-            "the tests against Apache Kafka need a JDK 17 and Maven: apt-get install openjdk-17-jdk-headless maven"
-        )
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    folder = cache / "loadwise" / f"kafka-{VERSION}-{hashlib.sha256(POM.read_bytes()).hexdigest()[:8]}"
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as fetched:
-            shutil.copy(POM, fetched)
-            goal = ["dependency:copy-dependencies", f"-DoutputDirectory={fetched}/libs"]
-            done = subprocess.run([maven, "-q", "-B", *goal], cwd=fetched, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                raise KafkaNotInstalledError(f"Maven could not fetch Kafka's jars:\n{done.stdout}{done.stderr}")
-            try:
-                Path(fetched, "libs").rename(folder)
-            except OSError:
-                if not folder.is_dir():  # else somebody else has fetched them at the same time
-                    raise
-    return folder
+    try:
+        return fetched_jars(POM, f"kafka-{VERSION}")
+    except JarsMissingError as error:
+        raise KafkaNotInstalledError(f"the tests against Apache Kafka need its jars: {error}") from error
 
 
 @contextlib.contextmanager

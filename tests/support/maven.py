@@ -1,0 +1,42 @@
+"""Java's jars for tests and benchmarks: fetched by Maven, once, and kept in the user's cache folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+
+class JarsMissingError(Exception):
+    """Jars are not there and cannot be had: the message says what to install, or what Maven said."""
+
+
+def jars(pom: Path, name: str, *arguments: str) -> Path:
+    """The folder with all jars that a pom asks for, fetched once for each content of it and each set of arguments.
+
+    ``name`` begins the folder's name; ``arguments`` are Maven's, such as ``-Dspark.version=4.2.0``. Raises
+    `JarsMissingError`.
+    """
+    maven = shutil.which("mvn")
+    if maven is None or shutil.which("javac") is None:
+        raise JarsMissingError("a JDK 17 and Maven are needed: apt-get install openjdk-17-jdk-headless maven")
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    content = hashlib.sha256(pom.read_bytes() + "".join(arguments).encode())
+    folder = cache / "loadwise" / f"{name}-{content.hexdigest()[:8]}"
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as fetched:
+            shutil.copy(pom, Path(fetched, "pom.xml"))
+            goal = ["dependency:copy-dependencies", f"-DoutputDirectory={fetched}/libs", *arguments]
+            done = subprocess.run([maven, "-q", "-B", *goal], cwd=fetched, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise JarsMissingError(f"Maven could not fetch what {pom.name} asks for:\n{done.stdout}{done.stderr}")
+            try:
+                Path(fetched, "libs").rename(folder)
+            except OSError:
+                if not folder.is_dir():  # else somebody else has fetched them at the same time
+                    raise
+    return folder
