@@ -15,6 +15,8 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from polled import know
+from topics import WAIT_S
 
 from loadwise.coordinator import Coordinator
 from loadwise.coordinator.apis import fetch
@@ -24,7 +26,6 @@ from loadwise.coordinator.cluster.replication import ReplicatedPartition
 
 RACKS = ["a", "b", "c"]
 PARTITIONS = 6
-WITHIN_S = 60
 
 
 class Cluster:
@@ -62,7 +63,7 @@ async def cluster() -> AsyncIterator[Cluster]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(WAIT_S):
         while not condition():  # noqa: ASYNC110  (clients tell nobody)
             await asyncio.sleep(0.02)
 
@@ -75,14 +76,14 @@ def produce_with_confluent(servers: str, numbers: range) -> None:
             "numbers", b"%d" % number, partition=number % PARTITIONS,
             on_delivery=lambda error, _: failures.append(error) if error else None,
         )  # fmt: skip
-    assert producer.flush(WITHIN_S) == 0
+    assert producer.flush(WAIT_S) == 0
     assert failures == []
 
 
 def produce_with_kafka_python(servers: str, numbers: range) -> None:
     with KafkaProducer(bootstrap_servers=servers) as producer:
         sent = [producer.send("numbers", b"%d" % number, partition=number % PARTITIONS) for number in numbers]
-        assert {each.get(WITHIN_S).partition for each in sent} == set(range(PARTITIONS))
+        assert {each.get(WAIT_S).partition for each in sent} == set(range(PARTITIONS))
 
 
 def read_with_confluent(servers: str, rack: str, stopping: threading.Event) -> Iterator[int]:
@@ -103,6 +104,7 @@ def read_with_kafka_python(servers: str, rack: str, stopping: threading.Event) -
         "numbers", bootstrap_servers=servers, group_id="readers", auto_offset_reset="earliest", client_rack=rack,
         heartbeat_interval_ms=100,
     ) as consumer:  # fmt: skip
+        know(consumer)
         while not stopping.is_set():
             for records in consumer.poll(1000).values():
                 yield from (int(record.value) for record in records)
@@ -180,7 +182,7 @@ async def test_aiokafka_follows_leaders_and_coordinators(cluster: Cluster) -> No
                 cluster.coordinator.move_coordinator("readers")
             for number in range(step * 60, step * 60 + 60):
                 await producer.send_and_wait("numbers", b"%d" % number, partition=number % PARTITIONS)
-            async with asyncio.timeout(WITHIN_S):
+            async with asyncio.timeout(WAIT_S):
                 while len(values) < step * 60 + 60:
                     for records in (await consumer.getmany(timeout_ms=200)).values():
                         values += [int(record.value) for record in records]
@@ -198,18 +200,18 @@ async def test_administrators_see_the_brokers_and_find_every_group(cluster: Clus
         for group in groups:
             consumer = Consumer({"bootstrap.servers": servers, "group.id": group, "enable.auto.commit": False})
             consumer.subscribe(["numbers"])
-            deadline = time.monotonic() + WITHIN_S
+            deadline = time.monotonic() + WAIT_S
             while not consumer.assignment():
                 assert time.monotonic() < deadline
                 consumer.poll(0.1)
             consumer.close()
-        assert {group.group_id for group in admin.list_consumer_groups().result(WITHIN_S).valid} == groups
-        described = admin.describe_cluster().result(WITHIN_S)
+        assert {group.group_id for group in admin.list_consumer_groups().result(WAIT_S).valid} == groups
+        described = admin.describe_cluster().result(WAIT_S)
         assert sorted((node.id, node.rack) for node in described.nodes) == [(1, "a"), (2, "b"), (3, "c")]
         states = admin.describe_consumer_groups(sorted(groups))
-        assert {state.result(WITHIN_S).coordinator.id for state in states.values()} == {1, 2, 3}
+        assert {state.result(WAIT_S).coordinator.id for state in states.values()} == {1, 2, 3}
         for deleted in admin.delete_consumer_groups(sorted(groups)).values():
-            deleted.result(WITHIN_S)
+            deleted.result(WAIT_S)
         client = KafkaAdminClient(bootstrap_servers=servers)
         assert client.list_groups() == []
         assert [broker["rack"] for broker in client.describe_cluster()["brokers"]] == RACKS

@@ -20,6 +20,7 @@ from kafka import KafkaConsumer, OffsetAndMetadata
 from kafka import TopicPartition as KafkaPartition
 from kafka.errors import KafkaError as KafkaPythonError
 from kafka.errors import NoOffsetForPartitionError, OffsetOutOfRangeError
+from polled import know
 from topics import WAIT_S, fill, make_topic
 
 SESSION_MS = 60_000
@@ -92,6 +93,7 @@ class KafkaPythonReader:
             topic, bootstrap_servers=servers, group_id=group, auto_offset_reset=reset, enable_auto_commit=False,
             session_timeout_ms=SESSION_MS, group_instance_id=instance,
         )  # fmt: skip
+        know(self._consumer)
 
     def take(self, count: int) -> list[int]:
         offsets: list[int] = []

@@ -13,11 +13,12 @@ import aiokafka
 import confluent_kafka
 import kafka
 import pytest
+from polled import know
+from topics import WAIT_S
 
 from loadwise.coordinator import Coordinator, ThreadedCoordinator
 from loadwise.coordinator.groups.views import GroupView
 
-WAIT_S = 90
 HEARTBEAT_MS = 200
 SESSION_MS = 60_000
 
@@ -32,6 +33,7 @@ def kafka_python(address: str, group_id: str, stopping: threading.Event) -> None
         heartbeat_interval_ms=HEARTBEAT_MS,
         retry_backoff_ms=20,
     ) as consumer:
+        know(consumer)
         while not stopping.is_set():
             consumer.poll(2000)  # not shorter: this client loses joins that outlast a poll
 

@@ -132,8 +132,12 @@ def test_a_classic_member_of_another_client_is_in_the_group(
         new = JavaMember([*java, broker, group, "names", topic])
         with ExitStack() as stack:
             stack.callback(new.close)
-            until(lambda: len(old.assignment()) == len(new.owned) == 2, lambda: (old.assignment(), new.owned))
-            assert not new.owned & {f"{each.topic}-{each.partition}" for each in old.assignment()}
+
+            def shared() -> bool:
+                theirs = {f"{each.topic}-{each.partition}" for each in old.assignment()}
+                return len(theirs) == len(new.owned) == 2 and not theirs & new.owned
+
+            until(shared, lambda: (old.assignment(), new.owned))
         until(lambda: len(old.assignment()) == 4, old.assignment)
 
 

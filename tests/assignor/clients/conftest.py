@@ -122,16 +122,17 @@ class Group:
     async def settle(self, partitions: int, counts: list[int] | None = None) -> list[Owned]:
         """Wait until every partition is owned once, by so many each, or by some each where that is not given."""
 
+        found: list[Owned] = []  # what it was when it held: a moment later another rebalance may have begun
+
         def settled() -> bool:
             owned = self.shared()
-            return (
-                owned is not None
-                and sum(map(len, owned)) == partitions
-                and (all(owned) if counts is None else [len(each) for each in owned] == counts)
-            )
+            if owned is None or sum(map(len, owned)) != partitions:
+                return False
+            found[:] = owned
+            return all(owned) if counts is None else [len(each) for each in owned] == counts
 
         await eventually(settled)
-        return [member.owned() for member in self.members]
+        return found
 
 
 @pytest.fixture
