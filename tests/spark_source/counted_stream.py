@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from threading import Event
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 
@@ -41,7 +42,14 @@ def main(brokers: str, topic: str, folder: Path, stall: int = -1) -> None:
     options = {"kafka.bootstrap.servers": brokers, "subscribe": topic, "numTasks": "2", "maxOffsetsPerTrigger": "2000"}
     writer = spark.readStream.format("loadwise").options(**options).load().writeStream.foreachBatch(keep)
     writer = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(processingTime="0 seconds")
-    writer.start().awaitTermination()
+    # Spark gives a Python process that it starts 10 s to connect back, which no option changes, and a machine that has
+    # much else to do may take longer. Whoever runs a query in earnest starts it again, too.
+    while True:
+        try:
+            writer.start().awaitTermination()
+        except StreamingQueryException as error:
+            if "failed to connect back" not in str(error):
+                raise
 
 
 if __name__ == "__main__":
