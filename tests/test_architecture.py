@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("assignor", "coordinator", "protocol", "spark_source", "src/loadwise")
+FOLDERS = ("assignor", "benchmarks", "coordinator", "protocol", "spark_source", "src/loadwise")
 
 
 def test_every_module_is_on_the_map_and_nothing_else() -> None:

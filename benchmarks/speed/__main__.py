@@ -10,7 +10,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks.speed import java, table
+from benchmarks.speed import java, page, table
 from benchmarks.speed.cases import PHASES, SIZES, STRATEGY_NAMES
 from benchmarks.speed.measure import AIOKAFKA, KAFKA_PYTHON, MEASURES, Cell, Plan, measure
 from loadwise.assignor.strategy import STRATEGIES
@@ -31,7 +31,8 @@ def main() -> None:
         java=_java(arguments),
         python=_clients(arguments),
     )
-    print(f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}; load average {_load()}")
+    machine = f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}; load average {_load()}"
+    print(machine)
     cells: list[Cell] = []
     rows: dict[str, list[list[str]]] = {}
     for number, case in enumerate(measure(plan, _progress)):
@@ -52,6 +53,8 @@ def main() -> None:
         steps = [f"{measure} {size}" for measure in ("e", "bare e") for size in sizes[1:]]
         print("\nGrowth: our time in ms, and exponents e between one size and the next: time ~ partitions^e\n")
         print("\n".join(table.markdown(["strategy, phase", *sizes, *steps], table.growth(cells))))
+    arguments.html.write_text(page.render(cells, f"{machine} at the start, {_load()} at the end"), encoding="utf-8")
+    print(f"\n{arguments.html.resolve()}")
 
 
 def _arguments() -> argparse.Namespace:
@@ -74,6 +77,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--heap", default="4g", help="the heap that Java gets (default: 4g)")
     parser.add_argument("--no-java", action="store_true", help="leave Kafka's own assignors out")
     parser.add_argument("--no-python", action="store_true", help="leave kafka-python's and aiokafka's out")
+    parser.add_argument(
+        "--html",
+        type=Path,
+        default=Path("benchmark-speed.html"),
+        help="where the page with the log-log pictures goes (default: benchmark-speed.html)",
+    )
     parser.add_argument("--json", type=Path, help="append every measurement to this file, an object a line")
     return parser.parse_args()
 
