@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-kafka test-upstream lint bench bench-coordinator bench-quality clean
+.PHONY: demo test test-kafka test-upstream lint bench bench-coordinator bench-quality bench-spark clean
 
 demo: $(VENV)/.all
 	$(BIN)/loadwise demo $(DEMO)
@@ -36,6 +36,11 @@ lint: $(VENV)/.dev
 bench-coordinator: $(VENV)/.all
 	$(BIN)/python -m benchmarks.coordinator $(COORDINATOR)
 
+# format("loadwise") beside Spark's own format("kafka"): tables and benchmark-spark.html. It needs a JDK 17 and Maven, and
+# makes an environment of its own where .venv has another PySpark than the connector is for.
+bench-spark: $(VENV)/.all
+	$(BIN)/python -m benchmarks.spark $(SPARK)
+
 # How fast we are beside Java's assignors and the Python clients' own, e.g. BENCH="--sizes 1000,10000": docs/benchmarks.md.
 bench: $(VENV)/.all
 	$(BIN)/python -m benchmarks.speed $(BENCH)
@@ -55,4 +60,4 @@ $(VENV)/.dev: $(VENV)/.all
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-pyspark-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,123 @@
+"""``python -m benchmarks.spark``: this source beside Spark's own Kafka source, in one session and on the same topics.
+
+Batches, uniform and skewed (one partition with half of all records), counted and with work for each record; and
+micro-batches with next to nothing in them, or little. Needs a JDK 17, and Maven for the connector and for Apache Kafka.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from itertools import product
+from pathlib import Path
+
+from benchmarks.spark.environment import (
+    VERSION,
+    JarsMissingError,
+    fitting_python,
+    running_kafka,
+    shortfall,
+    spark_jars,
+)
+from benchmarks.spark.page import render
+from benchmarks.spark.results import Measured, Scenario, goals, goals_markdown, markdown
+
+NEAR_EMPTY, SMALL = 1, 500
+"""Records a partition and micro-batch."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure what the arguments ask for, print tables, and write the page."""
+    chosen = _arguments(arguments)
+    if chosen.connector:
+        python = fitting_python()
+        if python != sys.executable:
+            again = [python, "-m", "benchmarks.spark", *(sys.argv[1:] if arguments is None else arguments)]
+            raise SystemExit(subprocess.run(again, check=False).returncode)
+    results: dict[Scenario, dict[str, Measured]] = {}
+    load = os.getloadavg()[0]
+    with nullcontext(chosen.brokers) if chosen.brokers else running_kafka() as brokers:
+        for scenario, readers in measured(chosen, brokers, _jars() if chosen.connector else ""):
+            results[scenario] = readers
+            print(f"\n{markdown(scenario, readers)}", flush=True)
+    found = goals(results)
+    print(f"\n{goals_markdown(found)}\n")
+    about = (
+        f"{chosen.records:,} records of 100 bytes in 12 partitions, medians of {chosen.rounds} rounds,"
+        f" {os.cpu_count()} CPUs, load average {load:.1f} before and {os.getloadavg()[0]:.1f} after"
+    )
+    print(about)
+    chosen.out.write_text(render(results, found, about), encoding="utf-8")
+    print(f"The page: {chosen.out.resolve()}; what Spark had to say: {chosen.log.resolve()}")
+
+
+def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.spark", description=__doc__)
+    parser.add_argument("--records", type=int, default=2_000_000, help="records of 100 bytes in each topic of a batch")
+    parser.add_argument("--slots", type=int, nargs="+", default=[2, 8], help="task slots, a session for each")
+    parser.add_argument("--rounds", type=int, default=3, help="turns that count; one before them warms up")
+    parser.add_argument("--micro-batches", type=int, default=10, help="how many of them are measured in a round")
+    parser.add_argument("--only", choices=["batches", "micro-batches"], help="one part of it")
+    parser.add_argument("--brokers", help="a Kafka that runs already; default: Apache Kafka, started for this")
+    parser.add_argument("--no-connector", dest="connector", action="store_false", help="leave Spark's own source out")
+    parser.add_argument("--out", type=Path, default=Path("benchmark-spark.html"), help="the page; default: %(default)s")
+    parser.add_argument(
+        "--log", type=Path, default=Path("benchmark-spark.log"), help="Spark's log; default: %(default)s"
+    )
+    return parser.parse_args(arguments)
+
+
+def _jars() -> str:
+    try:
+        jars: str = spark_jars()
+        older = shortfall()
+    except JarsMissingError as error:
+        raise SystemExit(f"Spark's own source cannot be had (--no-connector leaves it out): {error}") from error
+    if older is not None:
+        print(older)
+    return jars
+
+
+def measured(chosen: argparse.Namespace, brokers: str, jars: str) -> Iterator[tuple[Scenario, dict[str, Measured]]]:
+    """Measure one scenario after the other."""
+    from benchmarks.spark.batches import measure_batches, publish
+    from benchmarks.spark.micro_batches import measure_micro_batches
+    from benchmarks.spark.readers import batch_readers, stream_readers
+    from benchmarks.spark.session import session
+
+    chosen.log.write_bytes(b"")
+    kinds = [] if chosen.only == "micro-batches" else ["uniform", "skewed"]
+    topics = {kind: publish(brokers, kind, chosen.records) for kind in kinds}
+    for slots in chosen.slots:
+        with session(slots, jars=jars, log=chosen.log) as spark:
+            spark.sparkContext.setLogLevel("ERROR")
+            beside = f"beside the connector {VERSION}" if jars else "without the connector"
+            print(f"\nSpark {spark.version}, {slots} slots, {os.cpu_count()} CPUs, {beside}")
+            for kind, work in product(topics, (False, True)):
+                options = {"kafka.bootstrap.servers": brokers, "subscribe": topics[kind]}
+                scenario = Scenario(f"{kind}, {'work for each record' if work else 'count'}", slots)
+                everybody = batch_readers(slots, connector=bool(jars))
+                yield scenario, measure_batches(spark, options, everybody, work=work, rounds=chosen.rounds)
+            if chosen.only == "batches":
+                continue
+            for name, records in (("near-empty", NEAR_EMPTY), ("small", SMALL)):
+                scenario = Scenario(f"{name} micro-batches, {records} a partition", slots, micro=True)
+                yield (
+                    scenario,
+                    measure_micro_batches(
+                        spark,
+                        brokers,
+                        stream_readers(slots, connector=bool(jars)),
+                        records=records,
+                        count=chosen.micro_batches,
+                        rounds=chosen.rounds,
+                    ),
+                )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Batch queries: everybody reads the same topic, turn by turn, so that a busy moment of the machine hits all alike."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from confluent_kafka import Producer
+
+from benchmarks.spark.environment import make_topic
+from benchmarks.spark.readers import Reader
+from benchmarks.spark.results import Measured, medians
+from benchmarks.spark.session import cpu_s, task_times_s
+
+PARTITIONS = 12
+VALUE = b"v" * 100
+WORK = "max(sha2(repeat(value, 8), 512))"
+"""About 5 µs for a record of 100 bytes."""
+
+
+def publish(brokers: str, kind: str, records: int) -> str:
+    """Make a topic with so many records, in equal parts ("uniform") or half of them in partition 0 ("skewed")."""
+    topic = f"{kind}-{uuid.uuid4()}"
+    make_topic(brokers, topic, PARTITIONS)
+    producer = Producer({"bootstrap.servers": brokers, "linger.ms": 50, "queue.buffering.max.messages": 500_000})
+    for number in range(records):
+        while True:
+            try:
+                producer.produce(topic, VALUE, partition=partition_of(number, kind))
+                break
+            except BufferError:
+                producer.poll(0.1)
+    left = producer.flush(600)
+    if left:
+        raise TimeoutError(f"{left} of {records} records could not be published to {brokers} within 10 minutes")
+    return topic
+
+
+def partition_of(number: int, kind: str) -> int:
+    """Where a record of a topic of this kind belongs."""
+    if kind == "uniform":
+        return number % PARTITIONS
+    return 0 if number % 2 else 1 + number // 2 % (PARTITIONS - 1)
+
+
+def measure_batches(
+    spark: Any, options: Mapping[str, str], readers: Sequence[Reader], *, work: bool, rounds: int
+) -> dict[str, Measured]:
+    """Median figures of each reader: counting, or with some work for each record."""
+    rows: dict[str, list[Measured]] = {reader.name: [] for reader in readers}
+    for turn in range(rounds + 1):  # the first warms up and does not count
+        for reader in readers:
+            row = measure_batch(spark, options, reader, work=work)
+            if turn:
+                rows[reader.name].append(row)
+    return {name: medians(mine) for name, mine in rows.items()}
+
+
+def measure_batch(spark: Any, options: Mapping[str, str], reader: Reader, *, work: bool) -> Measured:
+    """One query, from before it is planned."""
+    group = str(uuid.uuid4())
+    spark.sparkContext.setJobGroup(group, reader.name)
+    cpu, began = cpu_s(spark), time.monotonic()
+    frame = reader.frame(spark, options)
+    if work:
+        frame.selectExpr(WORK).collect()
+    else:
+        frame.count()
+    wall, cpu = time.monotonic() - began, cpu_s(spark) - cpu
+    tasks = task_times_s(spark, group)
+    return Measured(wall, cpu, max(tasks) / fmean(tasks))

@@ -1,0 +1,74 @@
+"""Micro-batches of a known size: so many records into each partition, the micro-batch that reads them, and again."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from confluent_kafka import Producer
+
+from benchmarks.spark.batches import PARTITIONS, VALUE, publish
+from benchmarks.spark.readers import Reader
+from benchmarks.spark.results import Measured, medians
+from benchmarks.spark.session import cpu_s
+
+WARM_UP = 5
+"""Micro-batches of each query that do not count."""
+TRIES = 4
+"""How many micro-batches are made for one that counts, at most."""
+PATIENCE_S = 120.0
+
+
+def measure_micro_batches(
+    spark: Any, brokers: str, readers: Sequence[Reader], *, records: int, count: int, rounds: int
+) -> dict[str, Measured]:
+    """Median figures of each reader: ``count`` micro-batches a round, of ``records`` a partition."""
+    rows: dict[str, list[Measured]] = {reader.name: [] for reader in readers}
+    for _ in range(rounds):
+        for reader in readers:
+            rows[reader.name] += _measure(spark, brokers, reader, records, count)
+    return {name: medians(mine) for name, mine in rows.items()}
+
+
+def _measure(spark: Any, brokers: str, reader: Reader, records: int, count: int) -> list[Measured]:
+    topic = publish(brokers, "uniform", PARTITIONS)
+    options = {"kafka.bootstrap.servers": brokers, "subscribe": topic, "startingOffsets": "earliest"}
+    producer = Producer({"bootstrap.servers": brokers, "linger.ms": 5})
+    found: list[Measured] = []
+    with tempfile.TemporaryDirectory(prefix="loadwise-benchmark-", ignore_cleanup_errors=True) as checkpoint:
+        writer = reader.frame(spark, options, stream=True).writeStream.format("noop")
+        query = writer.option("checkpointLocation", checkpoint).trigger(processingTime="0 seconds").start()
+        try:
+            last = _next_micro_batches(query, -1, PARTITIONS)[-1]["batchId"]
+            for turn in range(WARM_UP + TRIES * count):
+                if len(found) == count:
+                    return found
+                cpu = cpu_s(spark)
+                for _ in range(records):
+                    for partition in range(PARTITIONS):
+                        producer.produce(topic, VALUE, partition=partition)
+                producer.flush(PATIENCE_S)
+                seen = _next_micro_batches(query, last, PARTITIONS * records)
+                last = seen[-1]["batchId"]
+                # One that began before all records were there is of another size, and so is the next.
+                if turn >= WARM_UP and len(seen) == 1:
+                    found.append(Measured(seen[0]["durationMs"]["triggerExecution"] / 1000, cpu_s(spark) - cpu))
+        finally:
+            query.stop()
+    raise RuntimeError(f"{reader.name}: only {len(found)} of {WARM_UP + TRIES * count} micro-batches were of one piece")
+
+
+def _next_micro_batches(query: Any, last: int, records: int) -> list[dict[str, Any]]:
+    """Wait for those after ``last`` that together read so many records. Raises RuntimeError where the query fails."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        seen = [each for each in query.recentProgress if each["batchId"] > last and each["numInputRows"]]
+        if sum(each["numInputRows"] for each in seen) >= records:
+            return seen
+        if not query.isActive:
+            raise RuntimeError("the query ended") from query.exception()
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"no micro-batch with {records} records within {PATIENCE_S:.0f} s")
+        time.sleep(0.02)  # between two looks

@@ -1,0 +1,56 @@
+"""Who is measured: this source and Spark's own Kafka source, each as it comes and tuned, on the same topic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+OURS, THEIRS = "loadwise", "kafka"
+MIN_PARTITIONS = 24
+
+TUNED = {
+    "kafka.fetch.max.wait.ms": "10",
+    "kafka.max.poll.records": "20000",
+    "kafka.receive.buffer.bytes": str(1 << 20),
+}
+"""What a user of the connector can gain by settings: without the first it waits half a second at the end of a range."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """One way to read a topic."""
+
+    name: str
+    format: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    schema: str | None = None
+    """The columns that are asked for; None for all."""
+
+    def frame(self, spark: Any, options: Mapping[str, str], *, stream: bool = False) -> Any:
+        """A DataFrame of the topic that the options name."""
+        reader = (spark.readStream if stream else spark.read).format(self.format).options(**options, **self.options)
+        return (reader if self.schema is None else reader.schema(self.schema)).load()
+
+
+def batch_readers(slots: int, *, connector: bool) -> list[Reader]:
+    """Everybody who reads a batch, in a session with so many task slots."""
+    minimum = {"minPartitions": str(MIN_PARTITIONS)}
+    ours = [
+        Reader(OURS, OURS),
+        Reader(f"{OURS}, numTasks={slots}", OURS, {"numTasks": str(slots)}),
+        # Spark tells the connector which columns a query needs, and a Python source only what .schema() says.
+        Reader(f"{OURS}, value only", OURS, schema="value binary"),
+    ]
+    theirs = [
+        Reader(THEIRS, THEIRS),
+        Reader(f"{THEIRS}, minPartitions={MIN_PARTITIONS}", THEIRS, minimum),
+        Reader(f"{THEIRS}, tuned", THEIRS, TUNED),
+        Reader(f"{THEIRS}, tuned, minPartitions={MIN_PARTITIONS}", THEIRS, TUNED | minimum),
+    ]
+    return ours + (theirs if connector else [])
+
+
+def stream_readers(slots: int, *, connector: bool) -> list[Reader]:
+    """Everybody whose micro-batches are measured: more tasks than partitions help nobody there."""
+    return [reader for reader in batch_readers(slots, connector=connector) if "minPartitions" not in reader.options]

@@ -1,0 +1,115 @@
+"""What the benchmark found: medians, tables in Markdown, and how far the goals are from being reached. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from benchmarks.spark.readers import MIN_PARTITIONS, OURS, THEIRS
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One query, or one micro-batch."""
+
+    wall_s: float
+    cpu_s: float
+    """Of the JVM and all Python processes, not of the broker."""
+    longest_over_mean: float | None = None
+    """How long the longest task ran, by the mean; None where it was not looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What was to be read, and with how many task slots."""
+
+    name: str
+    slots: int
+    micro: bool = False
+    """Whether each measurement is of a micro-batch, which is told in milliseconds."""
+
+    def __str__(self) -> str:
+        return f"{self.name}, {self.slots} slots"
+
+
+Results = Mapping[Scenario, Mapping[str, Measured]]
+"""The median of each reader in each scenario."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """Something that is to be reached, and how far it is."""
+
+    text: str
+    value: float
+    most: float | None
+    """The value may be so much at most; None if it is only to be told."""
+
+    @property
+    def bound(self) -> str:
+        """As text, empty without one."""
+        return "" if self.most is None else f"{self.most:.2f}"
+
+    @property
+    def verdict(self) -> str:
+        """In a word."""
+        if self.most is None:
+            return "told"
+        return "reached" if self.value <= self.most else "missed"
+
+
+def medians(rows: Sequence[Measured]) -> Measured:
+    """The median of each figure by itself. Raises `StatisticsError` without rows."""
+    tasks = [row.longest_over_mean for row in rows if row.longest_over_mean is not None]
+    return Measured(
+        median(row.wall_s for row in rows), median(row.cpu_s for row in rows), median(tasks) if tasks else None
+    )
+
+
+def markdown(scenario: Scenario, readers: Mapping[str, Measured]) -> str:
+    """A table with a line a reader; the last column is its wall time by that of our defaults."""
+    unit = "ms" if scenario.micro else "s"
+    lines = [
+        f"| {scenario} | wall {unit} | CPU {unit} | longest/mean task | wall ÷ {OURS} |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for name, row in readers.items():
+        tasks = "" if row.longest_over_mean is None else f"{row.longest_over_mean:.2f}"
+        ratio = f"{row.wall_s / readers[OURS].wall_s:.2f}"
+        lines.append(f"| {name} | {amount(row.wall_s, scenario)} | {amount(row.cpu_s, scenario)} | {tasks} | {ratio} |")
+    return "\n".join(lines)
+
+
+def amount(seconds: float, scenario: Scenario) -> str:
+    """A time as the scenario's tables and pictures tell it, without its unit."""
+    return f"{1000 * seconds:.0f}" if scenario.micro else f"{seconds:.2f}"
+
+
+def goals(results: Results) -> list[Goal]:
+    """What our defaults are to reach, as far as the connector was there to be compared with."""
+    return [goal for scenario, readers in results.items() for goal in _goals(scenario, readers)]
+
+
+def _goals(scenario: Scenario, readers: Mapping[str, Measured]) -> Iterator[Goal]:
+    ours = readers[OURS]
+    if ours.longest_over_mean is not None:
+        yield Goal(f"{scenario}: longest/mean task", ours.longest_over_mean, 1.10)
+    wanted: dict[str, float | None]
+    if scenario.micro:
+        wanted = {THEIRS: 1 / 3, f"{THEIRS}, tuned": 1.0} if scenario.name.startswith("near-empty") else {}
+    elif scenario.name.startswith("skewed"):
+        split = f"minPartitions={MIN_PARTITIONS}"
+        wanted = {THEIRS: 0.5, f"{THEIRS}, {split}": 1.0, f"{THEIRS}, tuned, {split}": None}
+    else:
+        wanted = {}
+    for name, most in wanted.items():
+        if name in readers:
+            yield Goal(f"{scenario}: wall by that of {name}", ours.wall_s / readers[name].wall_s, most)
+
+
+def goals_markdown(found: Sequence[Goal]) -> str:
+    """A table with a line a goal."""
+    lines = ["| goal | measured | at most | |", "|---|---:|---:|---|"]
+    lines += [f"| {goal.text} | {goal.value:.2f} | {goal.bound} | {goal.verdict} |" for goal in found]
+    return "\n".join(lines)

@@ -1,0 +1,101 @@
+"""The Spark benchmark's own arithmetic, and its page; that it runs is shown in ``tests/spark_source``."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from benchmarks.spark.batches import PARTITIONS, partition_of
+from benchmarks.spark.page import render
+from benchmarks.spark.readers import batch_readers, stream_readers
+from benchmarks.spark.results import Goal, Measured, Scenario, goals, goals_markdown, markdown, medians
+from benchmarks.spark.session import tree_cpu_s
+
+SKEWED = Scenario("skewed, count", 2)
+NEAR_EMPTY = Scenario("near-empty micro-batches, 1 a partition", 8, micro=True)
+RESULTS = {
+    SKEWED: {
+        "loadwise": Measured(2.0, 4.0, 1.11),
+        "kafka": Measured(5.0, 2.5, 2.3),
+        "kafka, minPartitions=24": Measured(1.6, 2.0, 1.7),
+        "kafka, tuned, minPartitions=24": Measured(1.0, 2.2, 1.7),
+    },
+    NEAR_EMPTY: {
+        "loadwise": Measured(0.2, 0.1),
+        "kafka": Measured(0.8, 0.1),
+        "kafka, tuned": Measured(0.25, 0.1),
+    },
+}
+
+
+def test_half_of_a_skewed_topic_is_in_one_partition_and_the_rest_is_shared() -> None:
+    skewed = Counter(partition_of(number, "skewed") for number in range(22_000))
+    assert skewed == {0: 11_000} | dict.fromkeys(range(1, PARTITIONS), 1000)
+    uniform = Counter(partition_of(number, "uniform") for number in range(12_000))
+    assert uniform == dict.fromkeys(range(PARTITIONS), 1000)
+
+
+def test_medians_are_those_of_each_figure_by_itself() -> None:
+    rows = [Measured(3, 1, 1.5), Measured(1, 3, 1.1), Measured(2, 2, 1.2)]
+    assert medians(rows) == Measured(2, 2, 1.2)
+    assert medians([Measured(1, 2)]) == Measured(1, 2)
+
+
+def test_goals_are_judged_by_what_was_measured() -> None:
+    found = {goal.text: (round(goal.value, 2), goal.verdict) for goal in goals(RESULTS)}
+    assert found == {
+        "skewed, count, 2 slots: longest/mean task": (1.11, "missed"),
+        "skewed, count, 2 slots: wall by that of kafka": (0.4, "reached"),
+        "skewed, count, 2 slots: wall by that of kafka, minPartitions=24": (1.25, "missed"),
+        "skewed, count, 2 slots: wall by that of kafka, tuned, minPartitions=24": (2.0, "told"),
+        "near-empty micro-batches, 1 a partition, 8 slots: wall by that of kafka": (0.25, "reached"),
+        "near-empty micro-batches, 1 a partition, 8 slots: wall by that of kafka, tuned": (0.8, "reached"),
+    }
+    assert goals({SKEWED: {"loadwise": Measured(2, 4, 1.1)}}) == [
+        Goal("skewed, count, 2 slots: longest/mean task", 1.1, 1.1)
+    ]
+    assert "| skewed, count, 2 slots: wall by that of kafka | 0.40 | 0.50 | reached |" in goals_markdown(goals(RESULTS))
+
+
+def test_a_table_has_a_line_a_reader_in_the_scenarios_unit() -> None:
+    assert markdown(SKEWED, RESULTS[SKEWED]).splitlines()[2:4] == [
+        "| loadwise | 2.00 | 4.00 | 1.11 | 1.00 |",
+        "| kafka | 5.00 | 2.50 | 2.30 | 2.50 |",
+    ]
+    assert markdown(NEAR_EMPTY, RESULTS[NEAR_EMPTY]).splitlines()[-1] == "| kafka, tuned | 250 | 100 |  | 1.25 |"
+
+
+def test_the_page_shows_every_scenario_and_loads_nothing() -> None:
+    html = render(RESULTS, goals(RESULTS), "12 partitions & so on")
+    assert html.count('role="img"') == 2
+    assert html.count("<rect") == 2 * (4 + 3), "wall and CPU of each reader"
+    assert "12 partitions &amp; so on" in html
+    assert "src=" not in html
+    assert "http" not in html
+
+
+@pytest.mark.parametrize("readers", [batch_readers, stream_readers])
+def test_readers_differ_in_name_and_the_connectors_can_be_left_out(readers) -> None:
+    everybody = readers(2, connector=True)
+    names = [reader.name for reader in everybody]
+    assert len(set(names)) == len(names)
+    assert {reader.format for reader in everybody} == {"loadwise", "kafka"}
+    assert {reader.format for reader in readers(2, connector=False)} == {"loadwise"}
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="CPU times of other processes are read in /proc")
+def test_cpu_time_is_that_of_a_process_and_all_below_it_alive_or_not() -> None:
+    burn = "import time\nwhile time.process_time() < 0.2: pass\n"
+    nested = (
+        f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {burn!r}])\n{burn}print(flush=True)\ninput()"
+    )
+    with subprocess.Popen([sys.executable, "-c", nested], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        below = tree_cpu_s(process.pid)
+        process.communicate(b"\n")
+    assert below >= 0.35, "what the child used that has ended, and its own"
