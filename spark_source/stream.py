@@ -9,8 +9,9 @@
 
 One process serves a query as long as it runs; a restarted one gets the offsets out of the checkpoint. Spark does not
 keep the initial offset of a Python source, and asks again when it replays the first micro-batch, by when "latest" is
-somewhere else. So the first micro-batch is empty: its end, which Spark does keep, is the initial offset.
-Spark's class: ``KafkaMicroBatchStream``.
+somewhere else. So the first micro-batch is empty: its end, which Spark does keep, is the initial offset. That end is
+marked (`BEGUN_HERE`), so that a replay knows an empty micro-batch of ours from one of another source's, whose beginning
+it cannot know. Spark's class: ``KafkaMicroBatchStream``.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from loadwise.assignor.model import TopicPartition
-from loadwise.spark_source.errors import DataLossError, SparkSourceError
+from loadwise.spark_source.errors import DataLossError, OptionError, SparkSourceError
 from loadwise.spark_source.options import EARLIEST, LATEST, Everywhere, SourceOptions, Specific
 from loadwise.spark_source.plan import Task
 from loadwise.spark_source.progress import Positions, available, from_json, lag, limited, moved_back, step, to_json
@@ -38,6 +39,10 @@ logger = logging.getLogger(__name__)
 OURS_TO_LIMIT = ReadMaxRows((1 << 63) - 1)
 """What Spark is told of our limits. They have no form in Python's API (a minimum, a maximum and a delay together), so
 `LoadwiseStreamReader.latestOffset` keeps them itself. Then only ``trigger(once=True)`` brings `ReadAllAvailable`."""
+
+BEGUN_HERE: dict[str, dict[str, int]] = {"(begun by loadwise)": {}}
+"""What marks the end of a first micro-batch as ours: a name that no topic can have, without partitions. Spark's Kafka
+source reads over it as we do."""
 
 JsonOffset = dict[str, dict[str, int]]
 
@@ -71,7 +76,7 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._initial is None:
             self._initial = self._kafka.resolved(options.starting, self._kafka.partitions(options))
             self._initial_is_news = True
-        return to_json(self._initial)
+        return to_json(self._initial) | BEGUN_HERE
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - as Spark calls it
         """That the limits are our own business: see `OURS_TO_LIMIT`."""
@@ -89,40 +94,41 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._commits.commit(begun)
         first, self._initial_is_news = self._initial_is_news, False
         self._latest = latest = self._end_of(begun)
-        once = isinstance(limit, ReadAllAvailable)
-        if once:
+        if isinstance(limit, ReadAllAvailable):
             # There is this one micro-batch only, so it must not be empty. What was to start at the end stays empty, and
             # so a replay that finds another end loses nothing.
-            held = self._asked_for_latest(begun) if first else {}
-            return to_json(latest | held)
+            return to_json(latest | self._asked_for_latest(begun)) | BEGUN_HERE if first else to_json(latest)
         if first:
             return start
         admission = self._options.admission
         self._first_of_new = self._first_offsets(begun, latest)
         if self._target is None and admission.min_offsets and not self._may_pass(begun, admission.min_offsets):
             return start
-        if admission.max_offsets:
-            return to_json(limited(begun, latest, self._first_of_new, admission.max_offsets))
-        return to_json(latest)
+        end = limited(begun, latest, self._first_of_new, admission.max_offsets) if admission.max_offsets else latest
+        return to_json(end) if end != begun else start
 
     def reportLatestOffset(self) -> JsonOffset | None:  # noqa: N802 - as Spark calls it
         """Where the partitions ended at the latest question, for ``StreamingQueryProgress``."""
         return to_json(self._latest) or None
 
     def partitions(self, start: JsonOffset, end: JsonOffset) -> list[InputPartition]:
-        """One input partition a task of the plan, in order. Raises `DataLossError` (``failOnDataLoss``), `PlanError`.
+        """One input partition a task of the plan, in order.
 
         ``start`` and ``end`` are those of the checkpoint, so a replay plans what was planned before.
+        Raises `DataLossError` (``failOnDataLoss``), `PlanError`, and `OptionError` where nobody can say any more where
+        the micro-batch began.
         """
         # Nobody asked for its end: the first micro-batch, planned by a process that is no more. Spark takes what
-        # `initialOffset` says now as its start; but it was empty, wherever that was.
-        replay = self._initial_is_news
-        self._initial_is_news = False
+        # `initialOffset` says now as its start; but one of ours was empty, wherever that was.
+        replay, self._initial_is_news = self._initial_is_news, False
+        ours = replay and end.keys() >= BEGUN_HERE.keys()
+        if replay and not ours:
+            self._refuse_unless_start_is_known()
         if start == end:
             return []
         begun, ended = from_json(start), from_json(end)
         found = step(begun, ended, self._first_offsets(begun, ended))
-        if not replay:
+        if not ours:
             self._lose(found.losses)
         if not any(map(len, found.ranges)):
             return []
@@ -213,6 +219,18 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return {place: at for place, at in begun.items() if offsets.get(place) == LATEST}
             case _:
                 return {}
+
+    def _refuse_unless_start_is_known(self) -> None:
+        """Let the first micro-batch of another source be replayed only from where it surely began."""
+        starting = self._options.starting
+        if not isinstance(starting, Specific) or min(starting.offsets.values(), default=0) < 0:
+            raise OptionError(
+                "startingOffsets",
+                "the first micro-batch of this checkpoint is unfinished, and not of this source but Spark's Kafka"
+                " source's, which keeps where it began in sources/0/0 of the checkpoint. Spark shows that to no Python"
+                " source. For this one start set startingOffsets to the JSON in that file, or let format('kafka')"
+                " finish the micro-batch",
+            )
 
     def _lose(self, losses: tuple[str, ...]) -> None:
         """Fail for what is gone, or go on without it, as ``failOnDataLoss`` says."""

@@ -19,6 +19,7 @@ from topics import WAIT_S
 
 from loadwise.spark_source.progress import Lag
 from loadwise.spark_source.session import lag_of
+from loadwise.spark_source.stream import BEGUN_HERE
 
 pytestmark = pytest.mark.spark
 
@@ -87,7 +88,7 @@ def test_available_now_reads_what_is_there_and_goes_on_from_the_checkpoint(spark
     run(spark, topic, tmp_path, sink, **options)
     assert sink.offsets() == everything(45, 3, 7)
     assert (tmp_path / "offsets" / "0").read_text().splitlines()[2] == json.dumps(
-        {topic.name: {"0": 0, "1": 0, "2": 0}}
+        {topic.name: {"0": 0, "1": 0, "2": 0}} | BEGUN_HERE
     )
 
 

@@ -17,7 +17,7 @@ from topics import WAIT_S
 
 from loadwise.spark_source.errors import DataLossError, OptionError
 from loadwise.spark_source.records import full_schema
-from loadwise.spark_source.stream import OURS_TO_LIMIT, LoadwiseStreamReader
+from loadwise.spark_source.stream import BEGUN_HERE, OURS_TO_LIMIT, LoadwiseStreamReader
 
 NO_WAIT = {"fetchOffset.retryIntervalMs": "1"}
 
@@ -59,8 +59,9 @@ def test_the_first_micro_batch_is_empty_so_that_the_initial_offset_is_in_the_che
     topic = topic([3, 1])
     reader = stream(topic, startingOffsets="latest")
     initial = begin(reader)
-    assert initial == at(topic, 3, 1)
+    assert initial == at(topic, 3, 1) | BEGUN_HERE
     assert reader.partitions(initial, initial) == []
+    assert reader.latestOffset(initial, OURS_TO_LIMIT) == initial  # no micro-batch for the mark's sake
     topic.write([2])
     assert reader.initialOffset() == initial  # Spark asks twice
     assert reader.latestOffset(initial, OURS_TO_LIMIT) == at(topic, 5, 1)
@@ -73,20 +74,36 @@ def test_a_replay_of_the_first_micro_batch_under_live_traffic_loses_nothing(topi
     end = begin(stream(topic, startingOffsets="latest"))
     topic.write([4])
     restarted = stream(topic, startingOffsets="latest")
-    assert restarted.initialOffset() == at(topic, 7)
+    assert restarted.initialOffset() == at(topic, 7) | BEGUN_HERE
     assert restarted.partitions(restarted.initialOffset(), end) == []
     assert restarted.latestOffset(end, OURS_TO_LIMIT) == at(topic, 7)
     assert planned(restarted, end, at(topic, 7)) == [[(0, 3, 5)], [(0, 5, 7)]]
 
 
+@pytest.mark.parametrize("start", ["latest", "earliest", '{"%s": {"0": 1, "1": -1}}'])
+def test_another_sources_unfinished_first_micro_batch_is_refused_where_it_began_nobody_knows(topic, stream, start):
+    """Spark's Kafka source wrote its end into the checkpoint, and its beginning where no Python source can see it."""
+    topic = topic([5, 2])
+    reader = stream(topic, startingOffsets=start.replace("%s", topic.name))
+    with pytest.raises(OptionError, match=r"^option startingOffsets: .*not of this source .*sources/0/0"):
+        reader.partitions(reader.initialOffset(), at(topic, 4, 2))
+
+
+def test_another_sources_unfinished_first_micro_batch_is_read_from_where_the_user_says_it_began(topic, stream):
+    topic = topic([5, 2])
+    reader = stream(topic, startingOffsets=json.dumps(at(topic, 1, 2)), numTasks=1)
+    assert planned(reader, reader.initialOffset(), at(topic, 4, 2)) == [[(0, 1, 4)]]
+
+
 def test_trigger_once_reads_in_its_only_micro_batch_and_knows_no_limit(topic, stream):
     topic = topic([5, 2])
     reader = stream(topic, maxOffsetsPerTrigger=1)
-    assert reader.latestOffset(reader.initialOffset(), ReadAllAvailable()) == at(topic, 5, 2)
+    assert reader.latestOffset(reader.initialOffset(), ReadAllAvailable()) == at(topic, 5, 2) | BEGUN_HERE
     partly = stream(topic, startingOffsets=json.dumps(at(topic, 2, -1)))
     initial = partly.initialOffset()
     topic.write([1, 1])
-    assert (initial, partly.latestOffset(initial, ReadAllAvailable())) == (at(topic, 2, 2), at(topic, 6, 2))
+    assert initial == at(topic, 2, 2) | BEGUN_HERE
+    assert partly.latestOffset(initial, ReadAllAvailable()) == at(topic, 6, 2) | BEGUN_HERE
 
 
 def test_available_now_ends_where_the_partitions_ended_at_its_first_question(topic, stream):
