@@ -92,7 +92,7 @@ def connect(config: ClientConfig, *, group_id_prefix: str) -> Client:
 
 
 def _refused(problem: str) -> OptionError:
-    named = re.search(r'property "([^"]+)"', problem)
+    named = re.search(r'(?:property|value for) "([^"]+)"', problem)
     if named is None:
         return OptionError("kafka.*", f"the client refuses its settings: {problem}")
     return OptionError(java_name(named[1]), f"the client refuses it: {problem}")

@@ -1,7 +1,7 @@
 """From the Java client's configuration (``kafka.*`` options) to that of librdkafka, which reads for us.
 
 Users write what they wrote for Spark's Kafka integration: Java's names and forms. Most have a counterpart under the
-same or another name; some steer what this source never does (joining a group); the rest is refused by name, because a
+same or another name; some steer what no source does (joining a group, writing); the rest is refused by name, because a
 setting that is dropped in silence is a surprise in production. Pure: no client is made here.
 
 Java's side: ``ConsumerConfig``, ``CommonClientConfigs``, ``SaslConfigs``, ``SslConfigs``.
@@ -27,10 +27,8 @@ SAME_NAME = (
     "fetch.max.bytes",
     "fetch.min.bytes",
     "group.id",
-    "heartbeat.interval.ms",
     "isolation.level",
     "max.partition.fetch.bytes",
-    "max.poll.interval.ms",
     "metadata.max.age.ms",
     "reconnect.backoff.max.ms",
     "reconnect.backoff.ms",
@@ -39,7 +37,6 @@ SAME_NAME = (
     "sasl.kerberos.service.name",
     "sasl.mechanism",
     "security.protocol",
-    "session.timeout.ms",
     "socket.connection.setup.timeout.ms",
     "ssl.key.password",
 )
@@ -72,13 +69,60 @@ SPECIAL = (
 """Settings that need more than a name."""
 
 NO_EFFECT = (
+    # Of group members. A task is told its partitions and joins no group, in Spark's own integration as here.
     "auto.commit.interval.ms",
+    "exclude.internal.topics",
     "group.instance.id",
     "group.protocol",
     "group.remote.assignor",
+    "heartbeat.interval.ms",
+    "max.poll.interval.ms",
     "partition.assignment.strategy",
+    "session.timeout.ms",
+    # Of producers: programs give the same settings to what they read from and what they write to.
+    "acks",
+    "batch.size",
+    "buffer.memory",
+    "compression.gzip.level",
+    "compression.lz4.level",
+    "compression.type",
+    "compression.zstd.level",
+    "delivery.timeout.ms",
+    "enable.idempotence",
+    "key.serializer",
+    "linger.ms",
+    "max.block.ms",
+    "max.in.flight.requests.per.connection",
+    "max.request.size",
+    "metadata.max.idle.ms",
+    "partitioner.class",
+    "retries",
+    "transaction.timeout.ms",
+    "transactional.id",
+    "value.serializer",
+    # Of what the Java client reports of itself.
+    "auto.include.jmx.reporter",
+    "enable.metrics.push",
+    "metrics.num.samples",
+    "metrics.recording.level",
+    "metrics.sample.window.ms",
 )
-"""Settings of group members. A task is told its partitions and joins no group, in Spark's own integration as here."""
+"""Settings that change nothing of what is read nor how, in Spark's own integration as here."""
+
+SAID_OTHERWISE = {
+    ("connections.max.idle.ms", "-1"): "0",  # never
+    ("retry.backoff.ms", "0"): "1",  # at once
+    ("socket.receive.buffer.bytes", "-1"): "0",  # as the operating system likes
+    ("socket.send.buffer.bytes", "-1"): "0",
+}
+"""Values that librdkafka has another word for: its setting and Java's value, to its own value."""
+
+ALIASES = {
+    "fetch.message.max.bytes": "max.partition.fetch.bytes",
+    "metadata.broker.list": "bootstrap.servers",
+    "sasl.mechanisms": "sasl.mechanism",
+}
+"""What librdkafka's messages call a setting that it takes under Java's name too."""
 
 REFUSED = {
     "auto.offset.reset": "use startingOffsets ('earliest', or JSON) to say where to start",
@@ -118,6 +162,8 @@ IMPOSED = {
 
 DEFAULT_API_TIMEOUT_MS = 60_000
 """Java's default."""
+LIBRDKAFKA_MESSAGE_MAX_BYTES = 1_000_000
+"""librdkafka's default; its least is 1000."""
 
 _JAAS = re.compile(
     r"^\s*(?P<module>[\w.$]+)\s+(?:required|requisite|sufficient|optional)\b(?P<rest>.*?);?\s*$", re.DOTALL
@@ -162,6 +208,7 @@ def translate(java: Mapping[str, str]) -> ClientConfig:
     Raises `OptionError` for a value that cannot be translated, `UnknownOptionError` for a setting that is refused or
     that there is none of; both name the option as the user wrote it.
     """
+    java = {name: value.strip() for name, value in java.items()}  # as Java does, with passwords too
     settings = dict(DEFAULTS)
     for name, value in java.items():
         if name in REFUSED:
@@ -174,9 +221,10 @@ def translate(java: Mapping[str, str]) -> ClientConfig:
             raise UnknownOptionError(f"kafka.{name}", _unknown(name))
     if not settings.get("bootstrap.servers", "").strip():
         raise OptionError("kafka.bootstrap.servers", "must be given: the host:port of one or more brokers")
-    for name in ("socket.receive.buffer.bytes", "socket.send.buffer.bytes"):
-        if settings.get(name) == "-1":  # Java's way to say: as the operating system likes
-            settings[name] = "0"
+    settings = {name: SAID_OTHERWISE.get((name, value), value) for name, value in settings.items()}
+    if not settings.get("group.id", "any"):  # librdkafka ends the process at an empty one
+        del settings["group.id"]
+    settings.update(_small_fetches(settings.get("fetch.max.bytes", "")))
     if "sasl.jaas.config" in java:
         settings.update(_credentials(java["sasl.jaas.config"]))
     settings.update(_stores(java))
@@ -194,13 +242,21 @@ def translate(java: Mapping[str, str]) -> ClientConfig:
 
 def java_name(name: str) -> str:
     """The option that sets one of librdkafka's settings, for messages about it."""
-    return "kafka." + {ours: java for java, ours in OTHER_NAME.items()}.get(name, name)
+    return "kafka." + ({ours: java for java, ours in OTHER_NAME.items()} | ALIASES).get(name, name)
 
 
 def _unknown(name: str) -> str:
     near = get_close_matches(name, (*SAME_NAME, *OTHER_NAME, *OURS, *SPECIAL, *NO_EFFECT), n=1)
     hint = f"; the nearest that it has is kafka.{near[0]}" if near else ""
     return f"this source's client (librdkafka) has no counterpart of this setting of the Java client{hint}"
+
+
+def _small_fetches(most: str) -> dict[str, str]:
+    """A small ``fetch.max.bytes``: librdkafka wants it to be at least ``message.max.bytes``, which is for producers."""
+    if not most.isdecimal() or int(most) >= LIBRDKAFKA_MESSAGE_MAX_BYTES:
+        return {}
+    size = str(max(int(most), 1000))
+    return {"fetch.max.bytes": size, "message.max.bytes": size}
 
 
 def _positive(java: Mapping[str, str], name: str) -> int | None:

@@ -86,7 +86,7 @@ class Cluster:
                 found = {topic: self._count(topic, known) for topic in topics}
             case SubscribePattern(pattern):
                 counts = self._counts()
-                found = {topic: n for topic, n in counts.items() if re.fullmatch(pattern, topic)}
+                found = {topic: n for topic, n in counts.items() if re.search(pattern, topic)}
             case Assign(assigned):
                 found = {topic: self._count(topic, known) for topic in {place.topic for place in assigned}}
                 for topic, partition in assigned:

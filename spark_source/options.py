@@ -88,7 +88,7 @@ class Subscribe:
 
 @dataclass(frozen=True, slots=True)
 class SubscribePattern:
-    """All partitions of the topics whose whole name matches (``subscribePattern``)."""
+    """All partitions of the topics whose name has a match in it (``subscribePattern``): a part, as with Spark's."""
 
     pattern: str
 
@@ -255,13 +255,13 @@ def _ignored(options: Mapping[str, str], java: Mapping[str, str], *, streaming: 
     if follow:
         ignored += [f"{name} (the plan is that of the group followed)" for name in FOLLOW_IGNORES]
     ignored = [text for text in ignored if text.partition(" ")[0] in options]
-    if "groupIdPrefix" in options and "group.id" in java:
+    if "groupIdPrefix" in options and java.get("group.id", "").strip():
         ignored.append("groupIdPrefix (kafka.group.id is given)")
     return tuple(ignored)
 
 
 def _admission(options: Mapping[str, str]) -> Admission:
-    least, most = number(options, "minOffsetsPerTrigger"), number(options, "maxOffsetsPerTrigger")
+    least, most = number(options, "minOffsetsPerTrigger", least=0), number(options, "maxOffsetsPerTrigger")
     if least and most and least > most:
         raise OptionError("minOffsetsPerTrigger", f"{least} is more than maxOffsetsPerTrigger, {most}")
     delay_ms = duration_ms(options, "maxTriggerDelay", default=DEFAULT_MAX_TRIGGER_DELAY_MS)
@@ -328,14 +328,14 @@ def _topics(options: Mapping[str, str]) -> Topics:
 
 def _assigned(text: str) -> tuple[TopicPartition, ...]:
     form = 'must be JSON like {"topic": [0, 1]}'
-    partitions = {
-        TopicPartition(topic, index)
-        for topic, numbers in json_object("assign", text, form).items()
-        for index in (numbers if isinstance(numbers, list) else [numbers])
-    }
-    for _, index in partitions:
-        if not is_int(index) or index < 0:
-            raise OptionError("assign", f"{form}; {index!r} is no partition")
+    partitions: set[TopicPartition] = set()
+    for topic, numbers in json_object("assign", text, form).items():
+        if not isinstance(numbers, list):
+            raise OptionError("assign", f"{form}; {topic!r} has {numbers!r}")
+        for index in numbers:
+            if not is_int(index) or index < 0:
+                raise OptionError("assign", f"{form}; {index!r} is no partition")
+            partitions.add(TopicPartition(topic, index))
     if not partitions:
         raise OptionError("assign", f"names no partition: {text!r}")
     return tuple(sorted(partitions))

@@ -14,7 +14,7 @@ from typing import Any
 from loadwise.assignor.model import TopicPartition
 from loadwise.spark_source.errors import OptionError
 
-_UNITS_MS = {"": 1, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_UNITS_MS = {"us": 1e-3, "": 1, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def number(options: Mapping[str, str], name: str, *, least: int = 1) -> int | None:
@@ -43,7 +43,7 @@ def duration_ms(options: Mapping[str, str], name: str, *, default: int) -> int:
     if form is None or form[2] not in _UNITS_MS:
         units = ", ".join(unit for unit in _UNITS_MS if unit)
         raise OptionError(name, f"must be a time like 15m (units: {units}), not {options[name]!r}")
-    return int(form[1]) * _UNITS_MS[form[2]]
+    return int(int(form[1]) * _UNITS_MS[form[2]])
 
 
 def by_partition(option: str, text: str, form: str, *, least: int) -> dict[TopicPartition, int]:
@@ -52,7 +52,9 @@ def by_partition(option: str, text: str, form: str, *, least: int) -> dict[Topic
     for topic, partitions in json_object(option, text, form).items():
         if not isinstance(partitions, dict):
             raise OptionError(option, f"{form}; {topic!r} has {partitions!r}")
-        for partition, found in partitions.items():
+        for partition, given in partitions.items():
+            # Whoever makes the JSON out of a table may write 23 as 23.0.
+            found = int(given) if isinstance(given, float) and given.is_integer() else given
             if not re.fullmatch(r"\d+", partition, re.ASCII) or not is_int(found) or found < least:
                 raise OptionError(option, f"{form}; {topic!r} has {{{partition!r}: {found!r}}}")
             numbers[TopicPartition(topic, int(partition))] = found

@@ -32,9 +32,7 @@ VALUES = {
     "security.protocol": "PLAINTEXT",
     "fetch.max.wait.ms": "500",
     "fetch.max.bytes": "52428800",
-    "max.poll.interval.ms": "300000",
     "request.timeout.ms": "30000",
-    "session.timeout.ms": "45000",
 }
 PEM = {"ssl.keystore.certificate.chain", "ssl.keystore.key", "ssl.truststore.certificates"}
 
@@ -61,13 +59,30 @@ def test_names_and_values_that_differ():
             "fetch.max.wait.ms": "7",
             "receive.buffer.bytes": "-1",
             "send.buffer.bytes": "4096",
+            "connections.max.idle.ms": "-1",
+            "retry.backoff.ms": "0",
+            "client.id": " me ",
+            "group.id": " ",
             "ssl.endpoint.identification.algorithm": "",
         }
     ).settings
     assert settings["fetch.wait.max.ms"] == "7"
     assert settings["socket.receive.buffer.bytes"] == "0"
     assert settings["socket.send.buffer.bytes"] == "4096"
+    assert settings["connections.max.idle.ms"] == "0"
+    assert settings["retry.backoff.ms"] == "1"
+    assert settings["client.id"] == "me"
+    assert "group.id" not in settings
     assert settings["ssl.endpoint.identification.algorithm"] == "none"
+
+
+def test_a_small_fetch_max_bytes_is_one_that_librdkafka_takes():
+    """It wants that to be no less than ``message.max.bytes``, 1,000,000 by default and 1000 at least."""
+    for given, taken in {"500000": "500000", "0": "1000", "52428800": "52428800"}.items():
+        config = translate({**BROKERS, "fetch.max.bytes": given})
+        assert config.settings["fetch.max.bytes"] == taken
+        with connected(config, group_id_prefix="g"):
+            pass
 
 
 def test_both_clients_see_the_same_records_by_default():
@@ -85,7 +100,7 @@ def test_settings_that_mean_something_to_us():
 
 
 @pytest.mark.parametrize("name", NO_EFFECT)
-def test_settings_of_group_members_do_nothing(name: str):
+def test_settings_that_no_reader_has_a_use_for_do_nothing(name: str):
     assert translate({**BROKERS, name: "x"}) == translate(BROKERS)
 
 
@@ -141,10 +156,13 @@ def test_stores():
         translate({**BROKERS, "ssl.truststore.location": "/bks", "ssl.truststore.type": "bks"})
 
 
-def test_a_value_that_librdkafka_refuses_is_named_as_the_user_wrote_it():
-    config = translate({**BROKERS, "fetch.max.wait.ms": "soon"})
+@pytest.mark.parametrize(
+    ("name", "value"), [("fetch.max.wait.ms", "soon"), ("max.partition.fetch.bytes", "0"), ("check.crcs", "no")]
+)
+def test_a_value_that_librdkafka_refuses_is_named_as_the_user_wrote_it(name: str, value: str):
+    config = translate({**BROKERS, name: value})
     with (
-        pytest.raises(OptionError, match=r"^option kafka\.fetch\.max\.wait\.ms: "),
+        pytest.raises(OptionError, match=f"^option kafka.{name}: "),
         connected(config, group_id_prefix="g"),
     ):
         pass
@@ -152,5 +170,5 @@ def test_a_value_that_librdkafka_refuses_is_named_as_the_user_wrote_it():
 
 def test_the_guide_has_every_setting():
     guide = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
-    listed = set(re.findall(r"`([a-z.]+)`", guide.partition("## Settings of the Kafka client")[2]))
+    listed = set(re.findall(r"`([a-z0-9.]+)`", guide.partition("## Settings of the Kafka client")[2]))
     assert {*SAME_NAME, *OTHER_NAME, *OURS, *SPECIAL, *NO_EFFECT, *REFUSED} <= listed

@@ -50,11 +50,12 @@ def test_moments(topic):
     assert ranges(topic, **late) == [(0, 1, 3), (1, 1, 1)]
 
 
-def test_a_pattern_takes_whole_names_and_never_kafkas_own_topics():
-    with Coordinator({"ab": 2, "b": 2, "xb": 2, "__consumer_offsets": 1}).in_thread() as coordinator:
-        options = {"kafka.bootstrap.servers": coordinator.bootstrap_servers, "subscribePattern": "a?b|__.*"}
+def test_a_pattern_is_looked_for_anywhere_in_names_but_kafkas_own_topics():
+    """As ``SubscribePatternStrategy`` does, with ``findFirstIn``."""
+    with Coordinator({"ab": 2, "b": 2, "xbc": 1, "xb": 1, "__consumer_offsets": 1}).in_thread() as coordinator:
+        options = {"kafka.bootstrap.servers": coordinator.bootstrap_servers, "subscribePattern": "^a?b|bc|__"}
         found = [(item.topic, item.partition) for item in resolve(parse(options))]
-    assert found == [("ab", 0), ("ab", 1), ("b", 0), ("b", 1)]
+    assert found == [("ab", 0), ("ab", 1), ("b", 0), ("b", 1), ("xbc", 0)]
 
 
 def test_assigned_partitions_and_no_others(topic):

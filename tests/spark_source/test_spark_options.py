@@ -65,6 +65,15 @@ def test_a_timestamp_goes_before_timestamps_by_partition_and_these_before_offset
     assert parse({**MINIMAL, "endingTimestamp": "7"}).ending == AtTimestamp("endingTimestamp", 7, latest_if_none=True)
 
 
+def test_forms_that_sparks_kafka_source_takes_too():
+    places = {TopicPartition("flights", 0): 23}
+    assert parse({**MINIMAL, "startingOffsets": '{"flights":{"0":23.0}}'}).starting == Specific(
+        "startingOffsets", places
+    )
+    admission = parse({**MINIMAL, "minOffsetsPerTrigger": "0", "maxTriggerDelay": "2500us"}, streaming=True).admission
+    assert (admission.min_offsets, admission.max_delay_ms) == (0, 2)
+
+
 def test_num_tasks_goes_before_min_partitions():
     assert parse({**MINIMAL, "minPartitions": "24"}).num_tasks == 24
     assert parse({**MINIMAL, "minPartitions": "24", "numTasks": "8"}).num_tasks == 8
@@ -104,6 +113,7 @@ def test_what_changes_nothing_is_named():
         ({"startingOffsets": '{"flights":{"x":1}}'}, "startingOffsets", "JSON like"),
         ({"startingOffsets": '{"flights":{"0":-3}}'}, "startingOffsets", "JSON like"),
         ({"startingOffsets": '{"flights":[0]}'}, "startingOffsets", "JSON like"),
+        ({"startingOffsets": '{"flights":{"0":1.5}}'}, "startingOffsets", "JSON like"),
         ({"startingTimestamp": "-1"}, "startingTimestamp", "whole number"),
         (
             {"startingOffsetsByTimestampStrategy": "nearest"},
@@ -144,6 +154,7 @@ def test_a_wrong_option_is_refused_by_name(wrong, option, problem):
         ({**BROKERS, "assign": "flights"}, "assign"),
         ({**BROKERS, "assign": "{}"}, "assign"),
         ({**BROKERS, "assign": '{"a":[true]}'}, "assign"),
+        ({**BROKERS, "assign": '{"a":0}'}, "assign"),
         ({"subscribe": "flights"}, "kafka.bootstrap.servers"),
     ],
 )
