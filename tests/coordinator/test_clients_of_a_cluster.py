@@ -36,15 +36,22 @@ class Cluster:
         self.bootstrap_servers = coordinator.bootstrap_servers
         self.fetches: Counter[int] = Counter()
         """Fetches answered with records, by broker."""
-        served = coordinator.broker.services
+        served, parked = coordinator.broker.services, coordinator.broker.fetches
+        park = parked.park
 
-        def count_fetches(call: Call, broker: Broker) -> Any:
-            answer = fetch.SERVICE.handle(call, broker)
+        def counted(call: Call, answer: Any) -> Any:
             if answer is not None and any(p.records for topic in answer.responses for p in topic.partitions):
                 self.fetches[call.node_id] += 1
             return answer
 
-        coordinator.broker.services = {**served, 1: Service(fetch.SERVICE.api, count_fetches)}
+        def handle(call: Call, broker: Broker) -> Any:
+            return counted(call, fetch.SERVICE.handle(call, broker))
+
+        def park_and_count(call: Call, respond: Callable[[], Any], **until: Any) -> None:
+            park(call, lambda: counted(call, respond()), **until)
+
+        coordinator.broker.services = {**served, 1: Service(fetch.SERVICE.api, handle)}
+        parked.park = park_and_count  # type: ignore[method-assign]  # those that wait for records are answered later
 
     def partitions(self) -> list[ReplicatedPartition]:
         topic = self.coordinator.broker.topics.get("numbers")
