@@ -45,6 +45,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
+            # Programs that have no JVM may use it as well.
+            .config("spark.plugins", "org.apache.spark.sql.connect.SparkConnectPlugin")
+            .config("spark.connect.grpc.binding.address", "127.0.0.1")
+            .config("spark.connect.grpc.binding.port", "0")
             .config("spark.sql.codegen.wholeStage", "false")
             .config("spark.sql.shuffle.partitions", "1")
             .config("spark.sql.pyspark.worker.logging.enabled", "true")

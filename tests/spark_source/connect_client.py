@@ -1,0 +1,47 @@
+"""A program that uses Spark through Spark Connect, with no JVM of its own: a batch, a stream, and a wrong option.
+
+``connect_client.py REMOTE BOOTSTRAP TOPIC CHECKPOINT``: writes what it has read as JSON to its standard output.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import spark_partition_id
+
+from loadwise.spark_source.session import lag_of, slots
+
+
+def main(remote: str, brokers: str, topic: str, checkpoint: str) -> None:
+    spark = SparkSession.builder.remote(remote).getOrCreate()
+    options = {"kafka.bootstrap.servers": brokers, "subscribe": topic, "numTasks": str(slots(spark))}
+    batch = spark.read.format("loadwise").options(**options).load()
+    rows = batch.select(spark_partition_id().alias("task"), "partition", "offset").collect()
+
+    stream = spark.readStream.format("loadwise").options(**options, startingOffsets="earliest").load()
+    writer = stream.select("partition", "offset").writeStream.format("memory").queryName("seen")
+    query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    query.awaitTermination()
+    lag = lag_of(query.lastProgress.sources[0])
+
+    refused = ""
+    try:
+        spark.read.format("loadwise").options(**options, startingOffset="latest").load().count()
+    except PySparkException as error:
+        refused = str(error)
+    told = {
+        "numTasks": options["numTasks"],
+        "batch": [tuple(row) for row in rows],
+        "stream": [tuple(row) for row in spark.table("seen").collect()],
+        "lag": [lag.least, lag.mean, lag.most],
+        "refused": refused,
+    }
+    print(json.dumps(told))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
