@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-pyspark = pytest.importorskip("pyspark", reason="needs PySpark: pip install 'loadwise[spark]'")
+pytest.importorskip("pyspark", reason="needs PySpark: pip install 'loadwise[spark]'")
 
+import pyspark
 from topics import fill, make_topic
 
 import loadwise

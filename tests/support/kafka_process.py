@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from maven import JarsMissingError
@@ -27,7 +27,6 @@ SETTINGS = {
     "process.roles": "broker,controller",
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
-    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.replication.factor": "1",
@@ -53,8 +52,8 @@ def running_kafka() -> Iterator[str]:
     """
     choice = os.environ.get("LOADWISE_KAFKA", "jars")
     if choice == "jars":
-        with _from_jars() as address:
-            yield address
+        with kafka_from_jars() as addresses:
+            yield addresses["PLAINTEXT"]
     elif choice == "docker":
         with _in_docker() as address:
             yield address
@@ -63,34 +62,44 @@ def running_kafka() -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _from_jars() -> Iterator[str]:
+def kafka_from_jars(
+    protocols: Sequence[str] = ("PLAINTEXT",), more: Mapping[str, str] | None = None, *formatting: str
+) -> Iterator[dict[str, str]]:
+    """Run Apache Kafka from its jars for the length of a with block; answers its address under each protocol.
+
+    A listener is named as its protocol, and PLAINTEXT must be one of them. ``more`` are settings, ``formatting``
+    arguments of the storage tool. Raises `KafkaNotInstalledError`.
+    """
     classpath = f"{jars()}/*"
     java = shutil.which("java")
     assert java is not None
-    with (
-        _reserved_port() as port,
-        _reserved_port() as controller,
-        tempfile.TemporaryDirectory(prefix="apache-kafka-") as folder,
-    ):
-        listener = f"PLAINTEXT://127.0.0.1:{port}"
-        settings = SETTINGS | {
-            "listeners": f"{listener},CONTROLLER://127.0.0.1:{controller}",
-            "advertised.listeners": listener,
-            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="apache-kafka-"))
+        controller = f"127.0.0.1:{stack.enter_context(_reserved_port())}"
+        addresses = {name: f"127.0.0.1:{stack.enter_context(_reserved_port())}" for name in protocols}
+        listeners = [f"{name}://{address}" for name, address in addresses.items()]
+        protocol_of = {"CONTROLLER": "PLAINTEXT"} | {name: name for name in protocols}
+        settings = {
+            **SETTINGS,
+            "listeners": ",".join([*listeners, f"CONTROLLER://{controller}"]),
+            "advertised.listeners": ",".join(listeners),
+            "listener.security.protocol.map": ",".join(f"{name}:{each}" for name, each in protocol_of.items()),
+            "controller.quorum.voters": f"1@{controller}",
             "log.dirs": f"{folder}/data",
+            **(more or {}),
         }
         properties = Path(folder, "server.properties")
         properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         log = Path(folder, "kafka.log")
         tool = [java, "-Xmx128m", "-cp", classpath, "kafka.tools.StorageTool"]
         cluster = subprocess.run([*tool, "random-uuid"], capture_output=True, text=True, check=True).stdout.split()[-1]
-        formatting = [*tool, "format", "-t", cluster, "-c", str(properties)]
-        subprocess.run(formatting, capture_output=True, check=True)
+        command = [*tool, "format", "-t", cluster, "-c", str(properties), *formatting]
+        subprocess.run(command, capture_output=True, check=True)
         command = [java, "-Xmx512m", "-cp", classpath, "kafka.Kafka", str(properties)]
         with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output) as process:
             try:
-                _wait_until_ready(f"127.0.0.1:{port}", lambda: None if process.poll() is None else log.read_text())
-                yield f"127.0.0.1:{port}"
+                _wait_until_ready(addresses["PLAINTEXT"], lambda: None if process.poll() is None else log.read_text())
+                yield addresses
             finally:
                 process.kill()  # nothing of it is kept, so there is nothing to shut down in order
 
@@ -124,6 +133,7 @@ def _in_docker() -> Iterator[str]:
     listeners = {
         "listeners": f"PLAINTEXT://0.0.0.0:{port},CONTROLLER://127.0.0.1:9093",
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
         "controller.quorum.voters": "1@127.0.0.1:9093",
     }
     # The image's KafkaDockerWrapper makes server.properties of these, and of nothing else once there are any.

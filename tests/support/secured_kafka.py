@@ -1,0 +1,118 @@
+"""A real Apache Kafka that asks for TLS and a password (SASL_SSL), and that allows each user only what ACLs say.
+
+Three users, each with the same password under SCRAM-SHA-512 and PLAIN. What begins with `PREFIX`, ``reader`` may read,
+topics and groups; ``looker`` may see topics and groups but read no topic; ``stranger`` may do nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafka_process import kafka_from_jars
+from topics import WAIT_S
+
+PREFIX = "secured-"
+MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+PASSWORDS = {name: f"{name}s-not-to-be-seen" for name in ("reader", "looker", "stranger")}
+STORE_PASSWORD = "stores-not-to-be-seen"
+RIGHTS = {"reader": (("TOPIC", "READ"), ("GROUP", "READ")), "looker": (("TOPIC", "DESCRIBE"), ("GROUP", "DESCRIBE"))}
+
+
+@dataclass(frozen=True)
+class SecuredKafka:
+    """Where it is, and what it takes to be let in."""
+
+    address: str
+    """Under SASL_SSL."""
+    open_address: str
+    """Under PLAINTEXT, where everybody may do everything."""
+    folder: Path
+    """Of the certificate to trust: ``ca.pem``, and ``ca.jks`` with the password `STORE_PASSWORD`."""
+
+    def settings(self, user: str, mechanism: str = "SCRAM-SHA-512", password: str | None = None) -> dict[str, str]:
+        """A user's settings, as the Java client names them."""
+        login = f'username="{user}" password="{PASSWORDS[user] if password is None else password}"'
+        return {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": mechanism,
+            "sasl.jaas.config": f"{MODULES[mechanism]} required {login};",
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.folder / "ca.pem"),
+        }
+
+
+@contextlib.contextmanager
+def secured_kafka(folder: Path) -> Iterator[SecuredKafka]:
+    """Run one for the length of a with block; its certificates are put into the folder.
+
+    Raises `kafka_process.KafkaNotInstalledError`.
+    """
+    _make_certificates(folder)
+    users = " ".join(f'user_{user}="{password}"' for user, password in PASSWORDS.items())
+    settings = {
+        "sasl.enabled.mechanisms": ",".join(MODULES),
+        "listener.name.sasl_ssl.plain.sasl.jaas.config": f"{MODULES['PLAIN']} required {users};",
+        "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": f"{MODULES['SCRAM-SHA-512']} required;",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(folder / "server.pem"),
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+    scram = [f"SCRAM-SHA-512=[name={user},password={password}]" for user, password in PASSWORDS.items()]
+    formatting = [word for each in scram for word in ("--add-scram", each)]
+    with kafka_from_jars(("PLAINTEXT", "SASL_SSL"), settings, *formatting) as addresses:
+        _allow(addresses["PLAINTEXT"])
+        yield SecuredKafka(addresses["SASL_SSL"], addresses["PLAINTEXT"], folder)
+
+
+def _make_certificates(folder: Path) -> None:
+    """An authority's certificate, and the broker's own, signed by it, with its key."""
+
+    def run(*command: str) -> None:
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=WAIT_S)
+
+    new = ("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30")
+    run(*new, "-subj", "/CN=tests", "-keyout", "ca.key", "-out", "ca.pem")
+    name = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1")
+    run(*new, *name, "-CA", "ca.pem", "-CAkey", "ca.key", "-keyout", "server.key", "-out", "server.crt")
+    (folder / "server.pem").write_bytes((folder / "server.key").read_bytes() + (folder / "server.crt").read_bytes())
+    store = ("-keystore", "ca.jks", "-storetype", "JKS", "-storepass", STORE_PASSWORD)
+    run("keytool", "-importcert", "-noprompt", "-alias", "ca", "-file", "ca.pem", *store)
+
+
+def _allow(open_address: str) -> None:
+    """Give users their `RIGHTS`, and wait until the broker goes by them."""
+    from confluent_kafka.admin import (
+        AclBinding,
+        AclBindingFilter,
+        AclOperation,
+        AclPermissionType,
+        AdminClient,
+        ResourcePatternType,
+        ResourceType,
+    )
+
+    everywhere = (PREFIX, ResourcePatternType.PREFIXED)
+    wanted = [
+        AclBinding(ResourceType[kind], *everywhere, f"User:{user}", "*", AclOperation[right], AclPermissionType.ALLOW)
+        for user, rights in RIGHTS.items()
+        for kind, right in rights
+    ]
+    admin = AdminClient({"bootstrap.servers": open_address, "log_level": 0})
+    for made in admin.create_acls(wanted, request_timeout=WAIT_S).values():
+        made.result(WAIT_S)
+    everything = AclBindingFilter(
+        ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+    )
+    deadline = time.monotonic() + WAIT_S
+    while len(admin.describe_acls(everything, request_timeout=WAIT_S).result(WAIT_S)) < len(wanted):
+        assert time.monotonic() < deadline, "the broker does not know all ACLs"
+        time.sleep(0.05)  # between two looks
