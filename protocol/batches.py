@@ -20,6 +20,7 @@ _PLACE = Struct(">q")
 _EPOCH = Struct(">i")
 _LENGTH_OFFSET = 12
 _COMPRESSION_MASK = 0x07
+_APPEND_TIME = 0x08
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
 _CRC_START = 21
@@ -30,6 +31,8 @@ _KNOWN_COMPRESSIONS = 5
 class BatchHeader:
     """The fields of a record batch's header that a broker looks at."""
 
+    base_offset: int
+    """Offset of the first record that was written to the batch."""
     size_bytes: int
     """Size of the whole batch, header included."""
     magic: int
@@ -54,6 +57,11 @@ class BatchHeader:
         return self.attributes & _COMPRESSION_MASK
 
     @property
+    def has_append_time(self) -> bool:
+        """Whether all records have the time at which the broker took them (``LogAppendTime``): `max_timestamp`."""
+        return bool(self.attributes & _APPEND_TIME)
+
+    @property
     def is_transactional(self) -> bool:
         """Whether the batch belongs to a transaction."""
         return bool(self.attributes & _TRANSACTIONAL)
@@ -73,12 +81,12 @@ class BatchHeader:
         )
 
 
-def read_header(data: bytes) -> BatchHeader | None:
+def read_header(data: bytes | memoryview) -> BatchHeader | None:
     """The header of the batch that ``data`` starts with; None if there are too few bytes for one."""
     if len(data) < HEADER_BYTES:
         return None
     (
-        _base_offset,
+        base_offset,
         length,
         _leader_epoch,
         magic,
@@ -93,6 +101,7 @@ def read_header(data: bytes) -> BatchHeader | None:
         record_count,
     ) = _HEADER.unpack_from(data)
     return BatchHeader(
+        base_offset=base_offset,
         size_bytes=length + _LENGTH_OFFSET,
         magic=magic,
         crc=crc,
@@ -107,7 +116,7 @@ def read_header(data: bytes) -> BatchHeader | None:
     )
 
 
-def checksummed(data: bytes) -> memoryview:
+def checksummed(data: bytes | memoryview) -> memoryview:
     """The part of a batch that its CRC covers."""
     return memoryview(data)[_CRC_START:]
 

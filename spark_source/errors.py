@@ -13,6 +13,7 @@
         ├── GroupUnavailableError       the group to follow has no members, does not settle, or cannot be seen
         ├── DataLossError               records that the query asks for are gone (``failOnDataLoss``)
         └── ReadError                   a task cannot go on reading
+            ├── BatchError              a batch of records is corrupt, or in a form that is not known
             └── ReadTimeoutError        nothing arrived for ``kafkaConsumer.pollTimeoutMs``
 
 Spark hands on only the text of what a Python data source raises, with our text last. So a message is one line, and
@@ -21,6 +22,9 @@ password.
 """
 
 from __future__ import annotations
+
+START_BEHIND = "start a new query behind it (startingOffsets)"
+"""What remains to be done about records that nobody can read."""
 
 
 class SparkSourceError(Exception):
@@ -74,6 +78,19 @@ class DataLossError(KafkaError):
 
 class ReadError(KafkaError):
     """A task cannot go on reading; the message names topic, partition and offset."""
+
+
+class BatchError(ReadError):
+    """A batch of records is corrupt, or in a form that is not known. Who knows its place puts that before the text."""
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(f"{problem}; {remedy}")
+        self.problem = problem
+        self.remedy = remedy
+
+    def __reduce__(self) -> tuple[type[BatchError], tuple[str, str]]:
+        """Pickle what it was made of."""
+        return type(self), (self.problem, self.remedy)
 
 
 class ReadTimeoutError(ReadError):

@@ -2,8 +2,8 @@
 
 Names, defaults, forms and ranks are those of Spark's Kafka integration (``KafkaSourceProvider``), plus this source's
 own: ``assignor``, ``numTasks``, ``split``, ``costPerRecord``, ``commitGroup``, ``assignment.mode``,
-``assignment.group``. Unlike there, an option that does not exist is refused, with the nearest that does: a misspelt
-``startingOffset`` must not read the whole topic instead.
+``assignment.group``, ``reader``. Unlike there, an option that does not exist is refused, with the nearest that does: a
+misspelt ``startingOffset`` must not read the whole topic instead.
 
 Spark hands the names over in lower case, values as text. Pure: nothing here asks Kafka or imports Spark.
 """
@@ -18,7 +18,8 @@ from difflib import get_close_matches
 from typing import TypeAlias
 
 from loadwise.assignor.model import TopicPartition
-from loadwise.spark_source.client_config import ClientConfig, translate
+from loadwise.spark_source.client_config import ClientConfig, java_name, translate
+from loadwise.spark_source.connection_config import not_honoured
 from loadwise.spark_source.errors import OptionError, UnknownOptionError
 from loadwise.spark_source.values import by_partition, duration_ms, flag, is_int, json_object, number
 
@@ -46,6 +47,7 @@ NAMES = (
     "maxRecordsPerPartition",
     "minPartitions",
     "numTasks",
+    "reader",
     "split",
     "startingOffsets",
     "startingOffsetsByTimestamp",
@@ -73,6 +75,8 @@ REFUSED = {
 
 
 DEFAULT_ASSIGNOR = "weighted"
+READERS = ("batches", "messages")
+DEFAULT_READER = "batches"
 DEFAULT_GROUP_ID_PREFIX = {False: "spark-kafka-relation", True: "spark-kafka-source"}
 """By whether the query is a stream."""
 DEFAULT_POLL_TIMEOUT_MS = 120_000
@@ -178,6 +182,8 @@ class SourceOptions:
     """``fetchOffset.retryIntervalMs``: the time between two of these questions."""
     poll_timeout_ms: int = DEFAULT_POLL_TIMEOUT_MS
     """How long a task waits for a record before it fails. Spark's default is ``spark.network.timeout``: 120 s."""
+    reader: str = DEFAULT_READER
+    """Which reader a task has (`loadwise.spark_source.reader`): ``batches`` or ``messages``."""
     ignored: tuple[str, ...] = ()
     """Options that were given and change nothing, each with the reason."""
 
@@ -201,13 +207,14 @@ def parse(given: Mapping[str, str], *, streaming: bool = False) -> SourceOptions
     starting, ending = _starting(options, streaming=streaming), _ending(options, streaming=streaming)
     _refuse_backwards(starting, ending)
     follow_group, commit_group = _follow_group(options), _commit_group(options, java)
+    client = translate(java)
     split = flag(options, "split", default=True)
     max_records = number(options, "maxRecordsPerPartition")
     if max_records and not split:
         raise OptionError("maxRecordsPerPartition", "cannot be kept with split=false, which leaves partitions whole")
     return SourceOptions(
         topics=_topics(options),
-        client=translate(java),
+        client=client,
         starting=starting,
         ending=ending,
         assignor=options.get("assignor", DEFAULT_ASSIGNOR).strip(),
@@ -224,6 +231,7 @@ def parse(given: Mapping[str, str], *, streaming: bool = False) -> SourceOptions
         offset_retries=_or(number(options, "fetchOffset.numRetries", least=0), 3),
         offset_retry_interval_ms=_or(number(options, "fetchOffset.retryIntervalMs", least=0), 1000),
         poll_timeout_ms=number(options, "kafkaConsumer.pollTimeoutMs") or DEFAULT_POLL_TIMEOUT_MS,
+        reader=_reader(options, client),
         ignored=_ignored(options, java, streaming=streaming, follow=follow_group is not None),
     )
 
@@ -286,6 +294,18 @@ def _follow_group(options: Mapping[str, str]) -> str | None:
     if mode == "follow" and not group:
         raise OptionError("assignment.mode", "follow needs the group to follow: set assignment.group")
     return group or None
+
+
+def _reader(options: Mapping[str, str], client: ClientConfig) -> str:
+    """The reader that is asked for; else batches, where its client honours all settings."""
+    asked = options.get("reader", "").strip().lower()
+    if "reader" in options and asked not in READERS:
+        raise OptionError("reader", f"must be 'batches' or 'messages', not {options['reader']!r}")
+    missing = not_honoured(client.settings)
+    if asked == "batches" and missing:
+        names = ", ".join(java_name(name) for name in missing)
+        raise OptionError("reader", f"batches are read by a client without {names}; use reader=messages")
+    return asked or ("messages" if missing else DEFAULT_READER)
 
 
 def _unknown(name: str) -> UnknownOptionError:

@@ -1,4 +1,4 @@
-"""The shape of what is read: Spark's columns for Kafka records, and librdkafka's messages turned into Arrow columns.
+"""The shape of what is read: Spark's columns for Kafka records, as Arrow batches.
 
 The schema is that of Spark's Kafka integration (``KafkaRecordToRowConverter``). A user's own schema of fewer columns
 (``.schema("value binary")``) prunes: a column that nobody asked for is never built.
@@ -6,7 +6,7 @@ The schema is that of Spark's Kafka integration (``KafkaRecordToRowConverter``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -77,13 +77,27 @@ class BatchBuilder:
         self._schema = to_arrow_schema(schema, timezone="UTC")
 
     def build(self, topic: str, partition: int, messages: Sequence[Any]) -> Any:
-        """A RecordBatch with a row for each message, in their order."""
-        arrays = [self._column(field.name, field.type, topic, partition, messages) for field in self._schema]
-        if not arrays:  # count() with an empty schema: only the number of rows is wanted
-            return self._pa.RecordBatch.from_struct_array(self._pa.array([{}] * len(messages), self._pa.struct([])))
-        return self._pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        """A RecordBatch with a row for each of librdkafka's messages, in their order."""
+        return self.assemble(topic, partition, len(messages), lambda name, kind: self._column(name, kind, messages))
 
-    def _column(self, name: str, kind: Any, topic: str, partition: int, messages: Sequence[Any]) -> Any:
+    def assemble(self, topic: str, partition: int, count: int, column: Callable[[str, Any], Any]) -> Any:
+        """A RecordBatch of ``count`` rows, of what ``column`` answers for the name and Arrow's type of each column.
+
+        It is not asked for ``topic`` and ``partition``.
+        """
+        pa = self._pa
+        constants: dict[str, object] = {"topic": topic, "partition": partition}
+        arrays = [
+            pa.repeat(pa.scalar(constants[field.name], field.type), count)
+            if field.name in constants
+            else column(field.name, field.type)
+            for field in self._schema
+        ]
+        if not arrays:  # count() with an empty schema: only the number of rows is wanted
+            return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _column(self, name: str, kind: Any, messages: Sequence[Any]) -> Any:
         pa = self._pa
         count = len(messages)
         match name:
@@ -91,10 +105,6 @@ class BatchBuilder:
                 return pa.array([message.key() for message in messages], kind)
             case "value":
                 return pa.array([message.value() for message in messages], kind)
-            case "topic":
-                return pa.repeat(pa.scalar(topic, kind), count)
-            case "partition":
-                return pa.repeat(pa.scalar(partition, kind), count)
             case "offset":
                 return pa.array(np.fromiter((message.offset() for message in messages), np.int64, count))
             case "timestamp":

@@ -37,6 +37,15 @@ from loadwise.spark_source.records import BatchBuilder, check_schema, full_schem
 
 logger = logging.getLogger(__name__)
 
+LIBRARIES = {
+    "confluent_kafka": "confluent-kafka",
+    "pyarrow": "pyarrow",
+    "aiokafka": "aiokafka",
+    "crc32c": "crc32c",
+    "cramjam": "cramjam",
+}
+"""What reading takes: modules, and the packages that have them."""
+
 
 class LoadwiseDataSource(DataSource):
     """Kafka topics as a DataFrame whose tasks follow an assignment."""
@@ -101,7 +110,7 @@ class LoadwiseReader(DataSourceReader):
 
 def check_installed() -> None:
     """Raise `MissingDependencyError`, which names the extra, unless everything that reading takes is there."""
-    for module, name in (("confluent_kafka", "confluent-kafka"), ("pyarrow", "pyarrow")):
+    for module, name in LIBRARIES.items():
         if find_spec(module) is None:
             raise MissingDependencyError(
                 f"format('loadwise') needs {name}, which is not installed: pip install 'loadwise[spark]'"

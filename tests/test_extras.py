@@ -23,7 +23,7 @@ PARTS = {
     "kafka-python": ("loadwise.assignor.clients.kafka_python", {"kafka", "crc32c"}),
     "aiokafka": ("loadwise.assignor.clients.aiokafka", {"aiokafka"}),
     "coordinator": ("loadwise.coordinator", {"kafka", "crc32c", "h11"}),
-    "spark": ("pyspark_loadwise", {"pyspark", "pyarrow", "confluent_kafka", "pandas"}),
+    "spark": ("pyspark_loadwise", {"pyspark", "pyarrow", "confluent_kafka", "aiokafka", "crc32c", "pandas"}),
 }
 
 # As if these were not installed: the import system asks this finder first.

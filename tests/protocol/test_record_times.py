@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kafka.record import MemoryRecords
 from record_batches import batch
 
-from loadwise.protocol import record_times as module
+from loadwise.protocol import unpacking
 from loadwise.protocol.batches import HEADER_BYTES, placed
 from loadwise.protocol.errors import MalformedBytesError, MissingCodecError
 from loadwise.protocol.record_times import record_times
@@ -75,7 +75,7 @@ def test_every_codec_is_unpacked_and_none_beyond_the_limit(name: str, monkeypatc
     for length in range(HEADER_BYTES + 1, len(packed), 7):
         with pytest.raises(MalformedBytesError):
             list(record_times(packed[:length]))
-    monkeypatch.setattr(module, "MAX_UNPACKED_BYTES", 200)
+    monkeypatch.setattr(unpacking, "MAX_UNPACKED_BYTES", 200)
     with pytest.raises(MalformedBytesError):
         list(record_times(packed))
 
@@ -92,7 +92,7 @@ def test_a_codec_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     packed = with_records(batch([b"x"]), b"anything", 4)
     with pytest.raises(MalformedBytesError, match="codec 7"):
         list(record_times(with_records(batch([b"x"]), b"anything", 7)))
-    monkeypatch.setattr(module, "cramjam", None)
+    monkeypatch.setattr(unpacking, "cramjam", None)
     with pytest.raises(MissingCodecError, match="pip install cramjam"):
         list(record_times(packed))
     assert len(list(record_times(batch([b"x"])))) == 1

@@ -14,6 +14,7 @@ from topics import fill
 from loadwise.coordinator import Coordinator
 from loadwise.coordinator.apis import fetch
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.spark_source import options as source_options
 from loadwise.spark_source.errors import OffsetsUnavailableError, ReadError, ReadTimeoutError
 from loadwise.spark_source.offsets import resolve
 from loadwise.spark_source.options import parse
@@ -23,6 +24,12 @@ from loadwise.spark_source.records import BatchBuilder, full_schema
 
 SIZE = 20_000
 SMALL_BATCHES = {"kafka.max.poll.records": "100", "kafka.max.partition.fetch.bytes": "2000"}
+
+
+@pytest.fixture(params=["batches", "messages"], autouse=True)
+def which(request, monkeypatch):
+    """Both readers pass every test."""
+    monkeypatch.setattr(source_options, "DEFAULT_READER", request.param)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ def test_without_pyspark():
     assert line == f"{ERROR}loadwise.spark_source needs pyspark 4.2 or later: pip install 'loadwise[spark]'"
 
 
-@pytest.mark.parametrize(("module", "library"), [("confluent_kafka", "confluent-kafka"), ("pyarrow", "pyarrow")])
+@pytest.mark.parametrize(("module", "library"), [("confluent_kafka", "confluent-kafka"), ("aiokafka", "aiokafka")])
 def test_without_what_reading_takes(module, library):
     """The import succeeds, for Spark looks up all sources at once: a failing one would take the others with it."""
     pytest.importorskip("pyspark", reason="needs PySpark: pip install 'loadwise[spark]'")

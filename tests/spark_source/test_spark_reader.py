@@ -18,7 +18,7 @@ from topics import WAIT_S, make_topic
 
 from loadwise.coordinator import Coordinator
 from loadwise.coordinator.cluster.log import PartitionLog
-from loadwise.spark_source import client_config, reader
+from loadwise.spark_source import client_config, message_reader, options, reader, reading
 from loadwise.spark_source.errors import DataLossError, ReadError, ReadTimeoutError
 from loadwise.spark_source.offsets import resolve
 from loadwise.spark_source.options import parse
@@ -26,15 +26,21 @@ from loadwise.spark_source.plan import OffsetRange, Task
 from loadwise.spark_source.records import BatchBuilder, full_schema
 
 
-def batches(options, *ranges):
-    parsed = parse(options)
+@pytest.fixture(params=["batches", "messages"], autouse=True)
+def which(request, monkeypatch):
+    """Both readers pass every test."""
+    monkeypatch.setattr(options, "DEFAULT_READER", request.param)
+
+
+def batches(given, *ranges):
+    parsed = parse(given)
     task = Task("slot-0", tuple(OffsetRange(*item) for item in ranges), 0.0)
     yield from reader.read_task(task, parsed, BatchBuilder(full_schema(include_headers=parsed.include_headers)))
 
 
-def places(options, *ranges):
+def places(given, *ranges):
     found = []
-    for batch in batches(options, *ranges):
+    for batch in batches(given, *ranges):
         found += zip(
             batch["topic"].to_pylist(), batch["partition"].to_pylist(), batch["offset"].to_pylist(), strict=True
         )
@@ -62,8 +68,8 @@ def test_a_batch_holds_no_more_records_than_wanted(topic):
 
 def test_a_batch_holds_no_more_bytes_than_wanted(topic, monkeypatch):
     """And few records more than that: how many is learnt from those before."""
-    monkeypatch.setattr(reader, "BATCH_BYTES", 100_000)
-    monkeypatch.setattr(reader, "FIRST_FETCH", 5)
+    monkeypatch.setattr(reading, "BATCH_BYTES", 100_000)
+    monkeypatch.setattr(message_reader, "FIRST_FETCH", 5)
     topic = topic([0])
     producer = Producer({"bootstrap.servers": topic.bootstrap_servers})
     for _ in range(100):
@@ -77,13 +83,13 @@ def test_a_batch_holds_no_more_bytes_than_wanted(topic, monkeypatch):
 def test_records_that_never_come_are_a_timeout_that_names_the_place_and_the_option(topic, monkeypatch):
     topic = topic([10])
     # One batch holds all that is there. Until it has come, the clock stands still: however slow the machine is.
-    monkeypatch.setattr(reader, "monotonic", lambda: 0.0)
-    options = topic.options(kafkaConsumer__pollTimeoutMs=300, kafka__max__poll__records=6)
-    reading = batches(options, (topic.name, 0, 4, 20))
-    assert next(reading).num_rows == 6
-    monkeypatch.setattr(reader, "monotonic", time.monotonic)
+    monkeypatch.setattr(reading, "monotonic", lambda: 0.0)
+    given = topic.options(kafkaConsumer__pollTimeoutMs=300, kafka__max__poll__records=6)
+    found = batches(given, (topic.name, 0, 4, 20))
+    assert next(found).num_rows == 6
+    monkeypatch.setattr(reading, "monotonic", time.monotonic)
     with pytest.raises(ReadTimeoutError) as failed:
-        next(reading)
+        next(found)
     message = str(failed.value)
     assert message.startswith(f"no record of {topic.name}-0 at offset 10 (of {topic.name}-0[4, 20)) arrived for 300 ms")
     assert "kafkaConsumer.pollTimeoutMs" in message
@@ -93,9 +99,9 @@ def test_records_that_never_come_are_a_timeout_that_names_the_place_and_the_opti
 def test_a_broker_that_goes_away_is_a_timeout_too(topic_name):
     with Coordinator({topic_name: 1}).in_thread() as coordinator:
         address = coordinator.bootstrap_servers
-    options = {"kafka.bootstrap.servers": address, "subscribe": topic_name, "kafkaConsumer.pollTimeoutMs": "300"}
+    given = {"kafka.bootstrap.servers": address, "subscribe": topic_name, "kafkaConsumer.pollTimeoutMs": "300"}
     with pytest.raises(ReadTimeoutError, match=f"{topic_name}-0 at offset 0 .*the client's last error: .*{address}"):
-        places(options, (topic_name, 0, 0, 5))
+        places(given, (topic_name, 0, 0, 5))
 
 
 def test_offsets_out_of_range(topic, caplog):
@@ -118,7 +124,7 @@ def test_a_topic_or_partition_that_was_deleted(topic, caplog, monkeypatch, gone)
     caplog.clear()
     found = places(topic.options(failOnDataLoss="false"), wanted, (topic.name, 0, 0, 2))
     assert found == [(topic.name, 0, 0), (topic.name, 0, 1)]
-    assert [record.getMessage().split(" ")[0] for record in caplog.records if "reader" in record.name] == [
+    assert [record.getMessage().split(" ")[0] for record in caplog.records if "reading" in record.name] == [
         f"{wanted[0]}-7"
     ]
 
@@ -147,10 +153,10 @@ def test_a_batch_that_cannot_be_read_is_named_with_the_option(topic, monkeypatch
         return bytes(whole)
 
     monkeypatch.setattr(PartitionLog, "read", broken)
-    reading = batches(topic.options(kafka__max__poll__records=5), (topic.name, 0, 0, 10))
-    assert next(reading)["offset"].to_pylist() == [0, 1, 2, 3, 4]
+    found = batches(topic.options(kafka__max__poll__records=5), (topic.name, 0, 0, 10))
+    assert next(found)["offset"].to_pylist() == [0, 1, 2, 3, 4]
     with pytest.raises(ReadError) as failed:
-        next(reading)
+        next(found)
     text = str(failed.value)
     assert text.startswith(f"cannot read {topic.name}-0 at offset 5 (of {topic.name}-0[0, 10)): ")
     assert re.search(problem, text, re.IGNORECASE)
@@ -183,11 +189,11 @@ def test_gaps_at_the_end_of_a_range_end_it(apache_kafka):
             producer.produce(name, b"v", partition=0)
         producer.flush()
         finish()
-    options = {"kafka.bootstrap.servers": apache_kafka, "subscribe": name, "kafka.isolation.level": "read_committed"}
-    assert places(options, (name, 0, 0, 22)) == [(name, 0, offset) for offset in range(10)]
-    assert places(options, (name, 0, 10, 22)) == []
-    assert places(options, (name, 0, 0, 15)) == [(name, 0, offset) for offset in range(10)]
-    dirty = options | {"kafka.isolation.level": "read_uncommitted"}
+    given = {"kafka.bootstrap.servers": apache_kafka, "subscribe": name, "kafka.isolation.level": "read_committed"}
+    assert places(given, (name, 0, 0, 22)) == [(name, 0, offset) for offset in range(10)]
+    assert places(given, (name, 0, 10, 22)) == []
+    assert places(given, (name, 0, 0, 15)) == [(name, 0, offset) for offset in range(10)]
+    dirty = given | {"kafka.isolation.level": "read_uncommitted"}
     assert places(dirty, (name, 0, 0, 11)) == [(name, 0, offset) for offset in range(10)]
     assert places(dirty, (name, 0, 0, 22)) == [(name, 0, offset) for offset in [*range(10), *range(11, 21)]]
 
@@ -199,8 +205,8 @@ def test_a_query_ends_before_an_open_transaction(apache_kafka):
     make_topic(apache_kafka, name, 1)
     producer = Producer({"bootstrap.servers": apache_kafka, "transactional.id": name})
     producer.init_transactions()
-    options = {"kafka.bootstrap.servers": apache_kafka, "subscribe": name}
-    committed = options | {"kafka.isolation.level": "read_committed"}
+    given = {"kafka.bootstrap.servers": apache_kafka, "subscribe": name}
+    committed = given | {"kafka.isolation.level": "read_committed"}
     producer.begin_transaction()
     producer.produce(name, b"v", partition=0)
     producer.commit_transaction()
@@ -208,7 +214,7 @@ def test_a_query_ends_before_an_open_transaction(apache_kafka):
     producer.produce(name, b"v", partition=0)
     assert producer.flush(WAIT_S) == 0
     assert [(item.start, item.end) for item in resolve(parse(committed))] == [(0, 2)]
-    assert [(item.start, item.end) for item in resolve(parse(options))] == [(0, 3)]
+    assert [(item.start, item.end) for item in resolve(parse(given))] == [(0, 3)]
     assert places(committed, (name, 0, 0, 2)) == [(name, 0, 0)]
     producer.abort_transaction()
 
@@ -222,7 +228,7 @@ def test_gaps_of_compaction_are_read_over(apache_kafka):
     eager = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.001", "segment.ms": "100"}
     admin.create_topics([NewTopic(name, 1, 1, config=eager | {"min.compaction.lag.ms": "0"})])[name].result(WAIT_S)
     producer = Producer({"bootstrap.servers": apache_kafka})
-    options = {"kafka.bootstrap.servers": apache_kafka, "subscribe": name}
+    given = {"kafka.bootstrap.servers": apache_kafka, "subscribe": name}
     written = 0
     deadline = time.monotonic() + 240
     found = list(range(10))
@@ -232,11 +238,11 @@ def test_gaps_of_compaction_are_read_over(apache_kafka):
             producer.produce(name, str(written).encode(), b"key", 0)
             written += 1
         assert producer.flush(WAIT_S) == 0
-        found = [offset for _, _, offset in places(options, (name, 0, 0, written))]
+        found = [offset for _, _, offset in places(given, (name, 0, 0, written))]
         assert time.monotonic() < deadline
         time.sleep(1)
     assert 0 not in found
-    assert places(options, (name, 0, 0, 1)) == []
+    assert places(given, (name, 0, 0, 1)) == []
     assert found[-1] == written - 1
 
 
@@ -251,9 +257,9 @@ def test_deleted_records_are_a_loss_and_the_rest_is_read(apache_kafka):
     assert producer.flush(WAIT_S) == 0
     (deleted,) = admin.delete_records([Place(name, 0, 12)]).values()
     deleted.result(WAIT_S)
-    options = {"kafka.bootstrap.servers": apache_kafka, "subscribe": name}
+    given = {"kafka.bootstrap.servers": apache_kafka, "subscribe": name}
     with pytest.raises(DataLossError, match=f"^{name}-0 at offset 5 "):
-        places(options, (name, 0, 5, 20))
-    tolerant = options | {"failOnDataLoss": "false"}
+        places(given, (name, 0, 5, 20))
+    tolerant = given | {"failOnDataLoss": "false"}
     assert places(tolerant, (name, 0, 5, 20)) == [(name, 0, offset) for offset in range(12, 20)]
     assert places(tolerant, (name, 0, 5, 12)) == []
