@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from loadwise.spark_source.errors import MissingDependencyError
 from loadwise.spark_source.options import SourceOptions
 from loadwise.spark_source.plan import Task
 from loadwise.spark_source.records import BatchBuilder
@@ -19,14 +20,21 @@ from loadwise.spark_source.records import BatchBuilder
 def read_task(task: Task, options: SourceOptions, builder: BatchBuilder) -> Iterator[Any]:
     """Yield the task's records as Arrow RecordBatches, each of one partition and in the order of offsets.
 
-    Raises `DataLossError` (``failOnDataLoss``), `ReadTimeoutError`, `ReadError`.
+    Raises `DataLossError` (``failOnDataLoss``), `ReadTimeoutError`, `ReadError`, and `MissingDependencyError` on an
+    executor that lacks what the planner has.
     """
     if not task.ranges:
         return iter(())
-    if options.reader == "batches":
-        from loadwise.spark_source import batch_reader  # noqa: PLC0415 - each needs its own client, and no other
+    if options.reader == "messages":
+        from loadwise.spark_source import message_reader  # noqa: PLC0415 - each needs its own client, and no other
 
-        return batch_reader.read_ranges(task.ranges, options, builder)
-    from loadwise.spark_source import message_reader  # noqa: PLC0415 - see above
-
-    return message_reader.read_ranges(task.ranges, options, builder)
+        return message_reader.read_ranges(task.ranges, options, builder)
+    try:
+        from loadwise.spark_source import batch_reader  # noqa: PLC0415 - see above
+    except ImportError as error:
+        library = str(error.name).partition(".")[0]
+        raise MissingDependencyError(
+            f"reading Kafka from Spark needs {library}, which is not installed where this task runs: install it"
+            " there, or set reader=messages"
+        ) from error
+    return batch_reader.read_ranges(task.ranges, options, builder)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from crc32c import crc32c
 
 from loadwise.protocol.batches import HEADER_BYTES, MAGIC, BatchHeader, checksummed, read_header
-from loadwise.protocol.errors import MalformedBytesError
+from loadwise.protocol.errors import MalformedBytesError, MissingCodecError
 from loadwise.protocol.record_times import zigzag
 from loadwise.protocol.unpacking import unpacked
 from loadwise.spark_source.errors import START_BEHIND, BatchError
@@ -107,6 +107,8 @@ def _unpacked(records: memoryview, header: BatchHeader) -> bytes | memoryview:
         return unpacked(records, header.compression)
     except MalformedBytesError as problem:
         raise BatchError(f"the batch there cannot be unpacked: {problem}", START_BEHIND) from None
+    except MissingCodecError as missing:
+        raise BatchError(str(missing), "do so where this task runs, or set reader=messages") from None
 
 
 class _Aborted:

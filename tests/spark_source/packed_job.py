@@ -15,14 +15,17 @@ from pyspark.sql import SparkSession
 def places(rows):
     import os
 
+    import aiokafka
     import confluent_kafka
+    import cramjam
+    import crc32c
     import numpy
     import pyarrow
 
     import loadwise
 
     found = [(row.partition, row.offset) for row in rows]
-    modules = [module.__file__ for module in (confluent_kafka, loadwise, numpy, pyarrow)]
+    modules = [module.__file__ for module in (aiokafka, confluent_kafka, crc32c, cramjam, loadwise, numpy, pyarrow)]
     yield {"folder": os.getcwd(), "python": sys.executable, "modules": modules, "read": found}
 
 

@@ -37,3 +37,20 @@ def test_the_client_without_confluent_kafka():
     line = last_line("confluent_kafka", "import loadwise.spark_source.client")
     assert line.startswith(f"{ERROR}reading Kafka from Spark needs confluent-kafka")
     assert line.endswith("pip install 'loadwise[spark]'")
+
+
+@pytest.mark.parametrize("module", ["aiokafka", "crc32c"])
+def test_an_executor_without_what_the_planner_has(module):
+    pytest.importorskip("pyspark", reason="needs PySpark: pip install 'loadwise[spark]'")
+    line = last_line(
+        module,
+        "from loadwise.spark_source.options import parse\n"
+        "from loadwise.spark_source.plan import OffsetRange, Task\n"
+        "from loadwise.spark_source.reader import read_task\n"
+        "options = parse({'kafka.bootstrap.servers': 'x:1', 'subscribe': 't'})\n"
+        "read_task(Task('slot-0', (OffsetRange('t', 0, 0, 1),), 1.0), options, None)",
+    )
+    assert line == (
+        f"{ERROR}reading Kafka from Spark needs {module}, which is not installed where this task runs: install it"
+        " there, or set reader=messages"
+    )

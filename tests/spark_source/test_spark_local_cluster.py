@@ -23,13 +23,14 @@ import loadwise
 
 SIZES = [400, 30, 0, 20]
 JOB = Path(__file__).with_name("packed_job.py")
-PACKED = ("confluent-kafka", "numpy", "pyarrow")
+OF_AIOKAFKA = ("async-timeout", "packaging", "typing_extensions")
+PACKED = ("aiokafka", *OF_AIOKAFKA, "confluent-kafka", "crc32c", "cramjam", "numpy", "pyarrow")
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 
 def make_environment(folder):
-    """What ``pip install --no-deps loadwise confluent-kafka numpy pyarrow`` leaves in a new virtual environment."""
+    """What ``pip install`` of what the documentation names leaves in a new virtual environment."""
     venv.create(folder, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
     for name in PACKED:

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record import MemoryRecords, default_records
 
+from loadwise.protocol import unpacking
 from loadwise.protocol.batches import checksummed, placed
 from loadwise.spark_source import record_sets
 from loadwise.spark_source.errors import BatchError
@@ -181,6 +182,12 @@ def test_batches_in_old_formats_and_unknown_codecs_are_named():
         read(bytes(old))
     with pytest.raises(BatchError, match=r"codec 6.*startingOffsets"):
         read(written([Row(None, b"v", 1, [])], attributes=6))
+
+
+def test_a_codec_that_is_not_installed_is_named(monkeypatch):
+    monkeypatch.setattr(unpacking, "cramjam", None)
+    with pytest.raises(BatchError, match=r"pip install cramjam; .*reader=messages$"):
+        read(written([Row(None, b"v", 1, [])] * 50, codec=4))
 
 
 def test_header_names_that_are_no_text_are_read_as_java_reads_them():
