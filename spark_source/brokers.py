@@ -24,6 +24,9 @@ from loadwise.spark_source.connection_config import ConnectionConfig, Tls
 
 Address: TypeAlias = tuple[str, int]
 
+CLOSE_S = 1.0
+"""How long the connections may take to end in order."""
+
 PASSING = frozenset(
     (
         ErrorCode.UNKNOWN_SERVER_ERROR,
@@ -104,7 +107,7 @@ class Brokers:
         await asyncio.gather(*tasks, return_exceptions=True)
         closing = [closed for connection in self._connections.values() if (closed := connection.close()) is not None]
         if closing:
-            await asyncio.wait(closing)
+            await asyncio.wait(closing, timeout=CLOSE_S)  # a peer that is gone does not answer the end of TLS
 
     async def _fetch(self, place: TopicPartition, offset: int) -> Fetched:
         config = self.config

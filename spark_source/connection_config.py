@@ -13,6 +13,7 @@ WITHOUT_MEANING = frozenset(
     (
         "allow.auto.create.topics",  # a task never makes a topic
         "auto.offset.reset",
+        "connections.max.idle.ms",
         "enable.auto.commit",
         "enable.auto.offset.store",
         "enable.partition.eof",
@@ -22,6 +23,8 @@ WITHOUT_MEANING = frozenset(
         "max.poll.interval.ms",
         "metadata.max.age.ms",  # asked for anew whenever a leader turns out to be another
         "queued.min.messages",
+        "reconnect.backoff.max.ms",  # whatever fails is tried again after retry.backoff.ms
+        "reconnect.backoff.ms",
         "session.timeout.ms",
         "socket.receive.buffer.bytes",
         "socket.send.buffer.bytes",
@@ -34,14 +37,11 @@ USED = frozenset(
         "bootstrap.servers",
         "check.crcs",
         "client.id",
-        "connections.max.idle.ms",
         "fetch.max.bytes",
         "fetch.min.bytes",
         "fetch.wait.max.ms",
         "isolation.level",
         "max.partition.fetch.bytes",
-        "reconnect.backoff.max.ms",
-        "reconnect.backoff.ms",
         "retry.backoff.max.ms",
         "retry.backoff.ms",
         "sasl.mechanism",

@@ -7,7 +7,6 @@ longer to load than a million records take here.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate, repeat
@@ -156,25 +155,32 @@ def _text(keys: pa.Array) -> pa.Array:
         return pa.array([key.decode("utf-8", "replace") for key in keys.to_pylist()], pa.string())
 
 
+_LOW = tuple(1 + (byte >> 1) if byte < 0x80 else 2 + ((byte & 0x7F) >> 1) for byte in range(256))
+"""How far the next record is by the first byte of a length, the bytes of the length included."""
+_HIGH = tuple(byte << 6 for byte in range(0x80))
+"""What the second and last byte of a length adds to that. Lengths above 8 kB have a third."""
+
+
 def _starts(data: bytes, counts: list[int], ends: list[int]) -> Numbers:
     """Where each record begins, with its length. ``counts`` and ``ends`` are the batches'."""
-    starts = array("q")
+    low, high = _LOW, _HIGH
+    starts: list[int] = []
     add = starts.append
     at = 0
     for count, end in zip(counts, ends, strict=True):
         for _ in repeat(None, count):
             add(at)
-            low = data[at]
-            if low < 0x80:
-                at += 1 + (low >> 1)
-            elif (high := data[at + 1]) < 0x80:
-                at += 2 + ((low & 0x7F | high << 7) >> 1)
+            byte = data[at]
+            if byte < 0x80:
+                at += low[byte]
+            elif data[at + 1] < 0x80:
+                at += low[byte] + high[data[at + 1]]
             else:
                 length, at = zigzag(data, at)
                 at += length
         if at != end or count < 0:
             raise _malformed()
-    return np.frombuffer(starts, np.int64)
+    return np.array(starts, np.int64)
 
 
 def _zigzags(data: Bytes, at: Numbers) -> tuple[Numbers, Numbers]:

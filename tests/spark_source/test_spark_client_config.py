@@ -19,6 +19,7 @@ from loadwise.spark_source.client_config import (
     Truststore,
     translate,
 )
+from loadwise.spark_source.connection_config import ConnectionConfig, Tls, connection_config, not_honoured
 from loadwise.spark_source.errors import OptionError, UnknownOptionError
 
 BROKERS = {"bootstrap.servers": "127.0.0.1:1"}
@@ -172,3 +173,65 @@ def test_the_guide_has_every_setting():
     guide = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
     listed = set(re.findall(r"`([a-z0-9.]+)`", guide.partition("## Settings of the Kafka client")[2]))
     assert {*SAME_NAME, *OTHER_NAME, *OURS, *SPECIAL, *NO_EFFECT, *REFUSED} <= listed
+
+
+def test_each_setting_has_a_meaning_for_the_other_reader_or_keeps_it_from_reading():
+    """What it honours is in its configuration, with the value that was given."""
+    translated = {*SAME_NAME, *OTHER_NAME.values()}
+    assert set(not_honoured(dict.fromkeys(translated, ""))) == {
+        "client.dns.lookup",
+        "client.rack",
+        "sasl.kerberos.service.name",
+    }
+    java = {
+        "bootstrap.servers": "a:1,b:2",
+        "check.crcs": "false",
+        "client.id": "me",
+        "default.api.timeout.ms": "1",
+        "fetch.max.bytes": "1100",
+        "fetch.max.wait.ms": "1200",
+        "fetch.min.bytes": "1300",
+        "isolation.level": "read_committed",
+        "max.partition.fetch.bytes": "1400",
+        "request.timeout.ms": "1500",
+        "retry.backoff.max.ms": "1600",
+        "retry.backoff.ms": "1700",
+        "sasl.jaas.config": 'x.ScramLoginModule required username="u" password="secret";',
+        "sasl.mechanism": "scram-sha-256",
+        "security.protocol": "sasl_ssl",
+        "socket.connection.setup.timeout.ms": "1800",
+        "ssl.endpoint.identification.algorithm": "",
+        "ssl.key.password": "secret",
+        "ssl.keystore.certificate.chain": "certificate",
+        "ssl.keystore.key": "secret",
+        "ssl.truststore.certificates": "authority",
+    }
+    config = connection_config(translate(java).settings)
+    assert config == ConnectionConfig(
+        bootstrap_servers="a:1,b:2",
+        client_id="me",
+        security_protocol="SASL_SSL",
+        sasl={"sasl_mechanism": "SCRAM-SHA-256", "sasl_plain_username": "u", "sasl_plain_password": "secret"},
+        tls=Tls(
+            ca_path=None,
+            ca_pem="authority",
+            certificate_path=None,
+            certificate_pem="certificate",
+            key_path=None,
+            key_pem="secret",
+            key_password="secret",
+            check_hostname=False,
+        ),
+        request_timeout_ms=1500,
+        setup_timeout_ms=1800,
+        retry_backoff_ms=1700,
+        retry_backoff_max_ms=1600,
+        unknown_for_ms=10_000,
+        read_committed=True,
+        check_crcs=False,
+        max_wait_ms=1200,
+        min_bytes=1300,
+        max_bytes=1100,
+        max_partition_bytes=1400,
+    )
+    assert "secret" not in repr(config)

@@ -212,3 +212,22 @@ def test_no_text_shows_a_secret():
 def test_a_misspelt_kafka_setting_is_refused_with_the_nearest():
     with pytest.raises(UnknownOptionError, match=r"kafka.fetch.max.wait: .* nearest .* kafka.fetch.max.wait.ms$"):
         parse({**MINIMAL, "kafka.fetch.max.wait": "10"})
+
+
+def test_the_reader():
+    """Batches, unless a setting is given that only the other reader's client honours."""
+    store = {
+        "kafka.ssl.keystore.location": "c.p12",
+        "kafka.ssl.keystore.type": "PKCS12",
+        "kafka.security.protocol": "SSL",
+    }
+    login = {"kafka.security.protocol": "SASL_SSL", "kafka.sasl.mechanism": "GSSAPI"}
+    assert parse(MINIMAL).reader == "batches"
+    assert parse(MINIMAL | {"reader": "Messages"}).reader == "messages"
+    assert parse(MINIMAL | store).reader == "messages"
+    assert parse(MINIMAL | login).reader == "messages"
+    assert parse(MINIMAL | {"kafka.client.rack": "a"}).reader == "messages"
+    with pytest.raises(OptionError, match=r"^option reader: .* without kafka.ssl.keystore.location; use "):
+        parse(MINIMAL | {"reader": "batches"} | store)
+    with pytest.raises(OptionError, match=r"^option reader: must be 'batches' or 'messages', not 'fast'$"):
+        parse(MINIMAL | {"reader": "fast"})

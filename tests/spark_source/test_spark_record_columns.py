@@ -13,7 +13,7 @@ pytest.importorskip("pyspark", reason="needs PySpark: pip install 'loadwise[spar
 import pyarrow as pa
 from aiokafka.record import default_records as aiokafka_records
 from crc32c import crc32c
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record import MemoryRecords, default_records
 
@@ -110,6 +110,7 @@ batch = st.tuples(
 
 
 @pytest.mark.parametrize("codec", CODECS)
+@settings(max_examples=25)
 @given(drawn=st.lists(batch, min_size=1, max_size=4), base=st.sampled_from([0, 7, 2**40]), data=st.data())
 def test_rows_are_what_kafka_python_and_aiokafka_read(codec, drawn, base, data):
     writer = default_records if codec in ("none", "gzip") and data.draw(st.booleans()) else aiokafka_records

@@ -125,8 +125,22 @@ def options(address, stores, **more):
     return {"subscribe": "t"} | {f"kafka.{name}": str(value) for name, value in given.items()}
 
 
-@pytest.mark.parametrize("kind", ["JKS", "PKCS12"])
-def test_reading_with_a_trust_store_of_javas_and_a_client_certificate(tls, stores, kind):
+def client_certificate(stores, form):
+    """The settings of a client's certificate and key: in a store, in a file of PEM, or written out."""
+    certificate, key = ((stores / f"client.{end}").read_text() for end in ("pem", "key"))
+    (stores / "both.pem").write_text(key + certificate)
+    return {
+        "PKCS12": {},
+        "PEM": {"ssl__keystore__location": stores / "both.pem", "ssl__keystore__type": "PEM"},
+        "inline": {"ssl__keystore__certificate__chain": certificate, "ssl__keystore__key": key},
+    }[form]
+
+
+@pytest.mark.parametrize(
+    ("kind", "form", "reader"),
+    [("JKS", "PKCS12", "messages"), ("PKCS12", "PEM", "batches"), ("JKS", "inline", "batches")],
+)
+def test_reading_with_a_trust_store_of_javas_and_a_client_certificate(tls, stores, kind, form, reader):
     producer = Producer(
         {
             "bootstrap.servers": tls,
@@ -140,7 +154,13 @@ def test_reading_with_a_trust_store_of_javas_and_a_client_certificate(tls, store
         producer.produce("t", b"v", partition=number % 2)
     assert producer.flush(WAIT_S) == 0
     given = options(tls, stores, ssl__truststore__location=stores / f"trust.{kind.lower()}", ssl__truststore__type=kind)
+    if form == "inline":
+        given = {name: value for name, value in given.items() if "keystore" not in name}
+    given |= {
+        f"kafka.{name.replace('__', '.')}": str(value) for name, value in client_certificate(stores, form).items()
+    }
     parsed = checked(given)
+    assert parsed.reader == reader, "Python's ssl reads no PKCS12"
     assert PASSWORD not in repr(parsed) + str(parsed.client)
     plan, sent = pickle.loads(pickle.dumps((planned_by(parsed), parsed)))  # as the tasks get them
     builder = BatchBuilder(full_schema(include_headers=False))
