@@ -26,6 +26,15 @@ _Error = confluent_kafka.KafkaError
 UNKNOWN = frozenset((_Error.UNKNOWN_TOPIC_OR_PART, _Error._UNKNOWN_PARTITION, _Error._UNKNOWN_TOPIC))
 """Errors that say: there is no such topic or partition."""
 
+_REFUSALS = {
+    _Error._AUTHENTICATION: "check kafka.sasl.mechanism and kafka.sasl.jaas.config",
+    _Error._SSL: "check kafka.security.protocol, kafka.ssl.truststore.location and the other kafka.ssl.* options",
+}
+"""Complaints that trying again seldom mends, and what to change: the login, or a certificate, was not accepted."""
+
+_DURATION = re.compile(r" \(after \d+ms in state [^)]*\)")
+"""What alone tells one complaint from the next, of a connection that is tried over and over."""
+
 
 @dataclass(slots=True)
 class Client:
@@ -33,6 +42,9 @@ class Client:
 
     consumer: Any
     complaint: str = ""
+    remedy: str = ""
+    """What to change, where that complaint was of a login or a certificate."""
+
     doubtful: bool = False
     """Whether a complaint since the flag was last cleared said that a topic or partition is not there."""
 
@@ -46,14 +58,14 @@ class Client:
 
     def note(self, error: Any) -> None:
         """Keep a complaint; librdkafka goes on trying, so it is an error only once we run out of time."""
-        text = error.str()
+        text = _DURATION.sub("", error.str())
         self.doubtful |= error.code() in UNKNOWN
         # "All brokers down" follows each failed connection and says less than it.
         if error.code() == _Error._ALL_BROKERS_DOWN and self.complaint:
             return
         if text != self.complaint:
             logger.warning("%s", text)
-        self.complaint = text
+        self.complaint, self.remedy = text, _REFUSALS.get(error.code(), "")
 
     def why(self) -> str:
         """The last complaint as the end of a message; empty if there is none."""

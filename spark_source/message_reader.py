@@ -31,13 +31,14 @@ _OUT_OF_RANGE = frozenset((_Error._AUTO_OFFSET_RESET, _Error.OFFSET_OUT_OF_RANGE
 """Answers that mean: these offsets are not there (any more)."""
 _PASSING = frozenset((_Error._ALL_BROKERS_DOWN, _Error._TRANSPORT, _Error._TIMED_OUT, _Error._RESOLVE)) | UNKNOWN
 """Answers after which librdkafka goes on trying by itself."""
+_OF_THE_GROUP = frozenset((_Error.GROUP_AUTHORIZATION_FAILED,))
+"""librdkafka looks for the coordinator of a group that we ask nothing of: who may not see the group may still read."""
 
 _REMEDIES = {
     _Error._BAD_MSG: f"the batch there is corrupt: read it anyway with kafka.check.crcs=false, or {START_BEHIND}",
     _Error._BAD_COMPRESSION: f"the batch there cannot be decompressed: {START_BEHIND}",
     _Error._NOT_IMPLEMENTED: f"this client knows no such codec or format: {START_BEHIND}",
     _Error.TOPIC_AUTHORIZATION_FAILED: MAY_READ,
-    _Error.GROUP_AUTHORIZATION_FAILED: "give this user (kafka.sasl.*, kafka.ssl.*) the right to READ kafka.group.id",
 }
 """What to do about errors that trying again does not mend."""
 
@@ -109,6 +110,8 @@ class _RangeReader:
             elif error.code() in _OUT_OF_RANGE:
                 self._lose(error.str(), at.left(self._cluster.offsets(EARLIEST, [at.place])[at.place]))
                 break
+            elif error.code() in _OF_THE_GROUP:
+                continue
             elif error.code() in _PASSING:
                 self.client.note(error)
             else:

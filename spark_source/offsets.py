@@ -10,6 +10,7 @@ import logging
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 import confluent_kafka
@@ -35,6 +36,21 @@ logger = logging.getLogger(__name__)
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 """Kafka's own topics (``Topic.isInternal``): a pattern never matches them, as with the Java client."""
+
+PATIENCE_S = 5.0
+"""How long a login or a certificate that is not accepted is tried with: it may be a broker that is just starting."""
+
+_Error = confluent_kafka.KafkaError
+_NO_ANSWER = frozenset((_Error._TRANSPORT, _Error._TIMED_OUT, _Error._ALL_BROKERS_DOWN))
+"""Errors that say: nobody has answered so far."""
+
+_REMEDY = (
+    "check the name, kafka.bootstrap.servers, kafka.security.protocol and the rights of this user, or raise"
+    " kafka.default.api.timeout.ms"
+)
+_REMEDIES = {
+    _Error.TOPIC_AUTHORIZATION_FAILED: "give this user (kafka.sasl.*, kafka.ssl.*) DESCRIBE and READ on the topic"
+}
 
 
 def resolve(options: SourceOptions) -> list[OffsetRange]:
@@ -109,10 +125,10 @@ class Cluster:
         try:
             answer = self.client.consumer.offsets_for_times(asked, timeout=self.timeout_ms / 1000)
         except confluent_kafka.KafkaException as error:
-            raise self._unanswered("the offsets of " + _some(when), error.args[0].str()) from None
+            raise self._unanswered("the offsets of " + _some(when), error.args[0]) from None
         for item in answer:
             if item.error is not None:
-                raise self._unanswered(f"the offsets of {item.topic}-{item.partition}", item.error.str())
+                raise self._unanswered(f"the offsets of {item.topic}-{item.partition}", item.error)
         return {TopicPartition(item.topic, item.partition): item.offset for item in answer}
 
     def asked(self, bound: Bound, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
@@ -149,14 +165,14 @@ class Cluster:
             return place.partition in described.partitions
         if described.error.code() in UNKNOWN:
             return False
-        raise self._unanswered(f"topic {place.topic}", described.error.str())
+        raise self._unanswered(f"topic {place.topic}", described.error)
 
     def _count(self, topic: str, known: Collection[str]) -> int:
         described = self._metadata(topic).topics[topic]
         if described.error is not None and topic in known and described.error.code() in UNKNOWN:
             return 0
         if described.error is not None:
-            raise self._unanswered(f"topic {topic}", described.error.str())
+            raise self._unanswered(f"topic {topic}", described.error)
         return len(described.partitions)
 
     def _counts(self) -> dict[str, int]:
@@ -168,18 +184,27 @@ class Cluster:
         }
 
     def _metadata(self, topic: str | None) -> Any:
+        """Kafka's answer, which takes a moment. A refused login is asked about no longer than `PATIENCE_S`."""
         asked = {} if topic is None else {"topic": topic}
-        try:
-            return self.client.consumer.list_topics(**asked, timeout=self.timeout_ms / 1000)
-        except confluent_kafka.KafkaException as error:
-            what = "the topics" if topic is None else f"topic {topic}"
-            raise self._unanswered(what, error.args[0].str()) from None
+        start = now = monotonic()
+        deadline = start + self.timeout_ms / 1000
+        while True:
+            # A question is given up after as long as all before it took, so that a slow answer has its time.
+            wait_s = min(max(PATIENCE_S, now - start), deadline - now)
+            try:
+                return self.client.consumer.list_topics(**asked, timeout=wait_s)
+            except confluent_kafka.KafkaException as error:
+                problem = self._unanswered("the topics" if topic is None else f"topic {topic}", error.args[0])
+                now = monotonic()
+                refused = self.client.remedy and now - start >= PATIENCE_S
+                if refused or now >= deadline or error.args[0].code() not in _NO_ANSWER:
+                    raise problem from None
 
-    def _unanswered(self, what: str, problem: str) -> OffsetsUnavailableError:
-        return OffsetsUnavailableError(
-            f"Kafka does not tell {what}: {problem}{self.client.why()}; check the name, kafka.bootstrap.servers and the"
-            " rights of this user, or raise kafka.default.api.timeout.ms"
-        )
+    def _unanswered(self, what: str, error: Any) -> OffsetsUnavailableError:
+        why = self.client.why()  # which may bring the newest complaint, and with it the remedy
+        unheard = self.client.remedy if error.code() in _NO_ANSWER else ""
+        remedy = _REMEDIES.get(error.code()) or unheard or _REMEDY
+        return OffsetsUnavailableError(f"Kafka does not tell {what}: {error.str()}{why}; {remedy}")
 
 
 def _some(places: Iterable[TopicPartition]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 from kafka_process import KafkaNotInstalledError, running_kafka
+from secured_kafka import SecuredKafka, secured_kafka
 
 from loadwise.coordinator import Coordinator, ThreadedCoordinator
 
@@ -30,6 +31,20 @@ def apache_kafka() -> Iterator[str]:
     try:
         with running_kafka() as address:
             yield address
+    except KafkaNotInstalledError as error:
+        if os.environ.get("LOADWISE_REQUIRE_KAFKA"):
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
+    """A real Apache Kafka that asks for TLS and a password, shared by tests that are marked ``kafka``."""
+    if os.environ.get("LOADWISE_KAFKA", "jars") != "jars":
+        pytest.skip("a Kafka with users and certificates of its own is started from jars only: LOADWISE_KAFKA=jars")
+    try:
+        with secured_kafka(tmp_path_factory.mktemp("certificates")) as running:
+            yield running
     except KafkaNotInstalledError as error:
         if os.environ.get("LOADWISE_REQUIRE_KAFKA"):
             raise

@@ -96,5 +96,5 @@ def test_rights_that_are_missing_are_named(cluster, monkeypatch):
     with pytest.raises(ReadError, match=r"^cannot read t-0 at offset 0 .*uthorization.* the right to READ the topic$"):
         next(reading(cluster))
     cluster.faults.answer("ListOffsets", error=denied, times=None)
-    with pytest.raises(OffsetsUnavailableError, match=r"^Kafka does not tell the offsets of t-0: .*rights of this"):
+    with pytest.raises(OffsetsUnavailableError, match=r"^Kafka does not tell the offsets of t-0: .* READ on the topic"):
         resolve(parse(options(cluster, kafka__default__api__timeout__ms=2000)))

@@ -16,6 +16,7 @@ from pyspark.sql.functions import spark_partition_id
 from pyspark.sql.types import _parse_datatype_json_string
 from topics import WAIT_S
 
+from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.spark_source.source import planned
 
 pytestmark = pytest.mark.spark
@@ -196,6 +197,25 @@ def test_offsets_that_are_not_there_are_named(spark, topic):
     with pytest.raises(PySparkException) as failed:
         spark.read.format("loadwise").options(**options).load().count()
     assert f"{topic.name}-0[0, 11) is not all there: the partition holds [0, 1)" in str(failed.value)
+
+
+def test_a_task_that_cannot_go_on_says_all_in_the_last_line_of_pythons_text(spark, topic, monkeypatch):
+    topic = topic([5])
+    read = PartitionLog.read
+
+    def corrupt(self, offset, max_bytes, **more):
+        whole = bytearray(read(self, offset, max_bytes, **more))
+        if whole:
+            whole[70] ^= 0xFF  # in a record, so that the batch's checksum does not fit
+        return bytes(whole)
+
+    monkeypatch.setattr(PartitionLog, "read", corrupt)
+    frame = spark.read.format("loadwise").options(**topic.options()).load()
+    with pytest.raises(PySparkException) as failed:
+        frame.collect()
+    (line,) = (line for line in str(failed.value).splitlines() if "ReadError" in line)
+    assert f"ReadError: cannot read {topic.name}-0 at offset 0 (of {topic.name}-0[0, 5)): " in line
+    assert "kafka.check.crcs=false" in line
 
 
 def test_the_plan_is_in_sparks_log_of_its_python_processes(spark, topic):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import ProtocolError
 
 # kafka-python is there: importing its lag reader says which extra brings it, where it is not.
-from kafka.errors import KafkaError  # isort: skip
+from kafka.errors import KafkaError, KafkaTimeoutError  # isort: skip
 
 _TIMEOUT_MS = 10_000
 _STABLE = "Stable"
@@ -42,6 +43,9 @@ def read_group(
     for path in map(Path, {(settings or {}).get(name, "/") for name in ("ssl_cafile", "ssl_certfile")}):
         if not path.exists():  # kafka-python would try on until it gives up, and say nothing of it
             raise BadInputError(f"there is no file {path}; see --command-config")
+    failures = _Failures()
+    log = logging.getLogger("kafka.net")
+    log.addHandler(failures)
     try:
         admin = _GroupAdmin(
             bootstrap_servers=bootstrap_servers,
@@ -53,9 +57,14 @@ def read_group(
             },
         )
     except KafkaError as error:
-        raise LiveGroupError(f"no Kafka answers at {bootstrap_servers} ({error}); see --bootstrap-servers") from error
+        raise LiveGroupError(
+            f"no Kafka answers at {bootstrap_servers} ({failures.newest or error}); see --bootstrap-servers, and"
+            " security.protocol, sasl.* and ssl.* in --command-config"
+        ) from error
     except ValueError as error:
         raise BadInputError(f"{bootstrap_servers!r} is no HOST:PORT ({error}); see --bootstrap-servers") from error
+    finally:
+        log.removeHandler(failures)
     try:
         described = admin.describe_groups([group_id])[group_id]
         members = members_of(described)
@@ -103,6 +112,19 @@ def members_of(described: Any) -> list[Member]:
             f"the group {group_id} is rebalancing (its state is {described.group_state}); try again when it is done"
         )
     return [_member(member, described.protocol_data) for member in members]
+
+
+class _Failures(logging.Handler):
+    """Keeps why the newest connection failed: kafka-python tells it to its log; its user, only that time is over."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.newest = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        for error in record.args if isinstance(record.args, tuple) else ():
+            if isinstance(error, Exception) and not isinstance(error, KafkaTimeoutError):
+                self.newest = str(error)
 
 
 class _GroupAdmin(Admin):
