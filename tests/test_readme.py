@@ -25,7 +25,10 @@ def test_the_first_shell_block_is_the_two_commands_that_do_everything() -> None:
 
 def test_ci_calls_the_readmes_test_command() -> None:
     _, test = _first_shell_block()
-    assert test in (ROOT / ".ci" / "run").read_text().splitlines()
+    lines = (ROOT / ".ci" / "run").read_text().splitlines()
+    assert test in [line.removeprefix("once_more ") for line in lines], (
+        "alone, or by the function that repeats what failed"
+    )
 
 
 def test_every_file_and_folder_that_the_documents_link_to_exists() -> None:
