@@ -30,6 +30,10 @@ FINENESS = (1, 2, 4, 8, 16)
 MORE_TASKS = 5
 """How often the number of tasks is raised, to no more than double, to keep `max_records`. Pieces are a fair share at
 most, so one is mostly enough, and two where the last task comes out 1/16 above it."""
+WORTH_A_TASK = 5_000
+"""Records that a task has on average at least where nobody says how many tasks there shall be. A task costs about as
+much CPU as reading 20,000 small records does, so some records in each of many partitions are read sooner by few tasks.
+(Spark itself joins partitions of a shuffle below 1 MB: `spark.sql.adaptive.coalescePartitions.minPartitionSize`.)"""
 ROUNDING = 1e-9
 """What floating point may have added or lost where a partition weighs just a fair share: it must not fall in two."""
 
@@ -96,7 +100,7 @@ def plan(
     max_records: int | None = None,
     sticky: bool = False,
 ) -> Plan:
-    """Share the ranges out to ``num_tasks`` tasks, by default one for each range that has something to read.
+    """Share the ranges out to ``num_tasks`` tasks, by default as many as `_default_tasks` says.
 
     ``ranges`` holds each partition at most once, in any order; empty ones count as partitions of the group when whole
     partitions are asked for. With ``max_records`` there are as many more tasks as it takes for none to have more.
@@ -109,8 +113,8 @@ def plan(
     """
     ranges = sorted(ranges, key=lambda item: (utf16_order(item.topic), item.partition))
     records = sum(map(len, ranges))
-    slots = num_tasks or max(1, sum(1 for item in ranges if len(item)))
     costs = cost_per_record or {}
+    slots = num_tasks or _default_tasks(ranges, costs)
     if max_records is None:
         return _planned(ranges, assignor, slots, costs, split=split, sticky=sticky)
     for _ in range(MORE_TASKS):
@@ -124,6 +128,16 @@ def plan(
         f"assignor {assignor.name!r} gives a task {most} records, and maxRecordsPerPartition allows {max_records};"
         " use assignor=weighted without costPerRecord, or raise it"
     )
+
+
+def _default_tasks(ranges: Sequence[OffsetRange], costs: Mapping[str, float]) -> int:
+    """A task for each range that has something to read, but none for less than is `WORTH_A_TASK`.
+
+    A record counts as its topic's cost: five that cost 1,000 are worth a task.
+    """
+    filled = sum(1 for item in ranges if len(item))
+    weight = math.fsum(len(item) * costs.get(item.topic, 1.0) for item in ranges)
+    return max(1, min(filled, math.ceil(weight / WORTH_A_TASK)))
 
 
 def _planned(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from loadwise.assignor.algorithms import ALGORITHMS, algorithm
 from loadwise.assignor.model import NOBODY, Assignment, GroupSnapshot, Member
 from loadwise.spark_source.errors import PlanError
-from loadwise.spark_source.plan import EVEN_ENOUGH, OffsetRange, Plan, plan
+from loadwise.spark_source.plan import EVEN_ENOUGH, WORTH_A_TASK, OffsetRange, Plan, plan
 
 
 @st.composite
@@ -43,7 +43,7 @@ def test_every_offset_is_in_exactly_one_task(name: str, ranges: list[OffsetRange
     filled = sorted(item for item in ranges if len(item))
     assert covered(made) == filled
     assert sum(len(item) for task in made.tasks for item in task.ranges) == sum(len(item) for item in filled)
-    assert len(made.tasks) == (num_tasks or max(1, len(filled)))
+    assert 1 <= len(made.tasks) <= max(1, len(filled)) if num_tasks is None else len(made.tasks) == num_tasks
     assert [task.member for task in made.tasks] == [f"slot-{index}" for index in range(len(made.tasks))]
     for task in made.tasks:
         assert task.weight == sum(len(item) for item in task.ranges)
@@ -104,6 +104,26 @@ def test_a_record_that_costs_more_weighs_more():
     assert [[item.topic for item in task.ranges] for task in made.tasks] == [["click"], ["image"]]
 
 
+@pytest.mark.parametrize(
+    ("sizes", "costs", "tasks"),
+    [
+        ([1] * 12, {}, 1),
+        ([WORTH_A_TASK // 12] * 12, {}, 1),
+        ([WORTH_A_TASK // 12 + 1] * 12, {}, 2),
+        ([WORTH_A_TASK] * 12, {}, 12),
+        ([12 * WORTH_A_TASK, *[1] * 11], {}, 12),
+        ([100 * WORTH_A_TASK, 0, 0], {}, 1),
+        ([1] * 12, {"t": WORTH_A_TASK}, 12),
+        ([12 * WORTH_A_TASK, *[1] * 11], {"t": 0.25}, 4),
+    ],
+)
+def test_where_nobody_says_how_many_a_task_has_enough_to_do(sizes: list[int], costs: dict[str, float], tasks: int):
+    ranges = [OffsetRange("t", number, 3, 3 + size) for number, size in enumerate(sizes)]
+    for split in (True, False):
+        assert len(plan(ranges, algorithm("weighted"), cost_per_record=costs, split=split).tasks) == tasks
+    assert len(plan(ranges, algorithm("weighted"), num_tasks=7, cost_per_record=costs).tasks) == 7
+
+
 def test_nothing_to_read_is_one_task_with_nothing():
     for ranges in ([], [OffsetRange("t", 0, 7, 7)]):
         for split in (True, False):
@@ -113,7 +133,8 @@ def test_nothing_to_read_is_one_task_with_nothing():
 
 
 def test_the_plan_as_text_says_the_weight_of_every_task_and_how_even_they_are():
-    made = plan([OffsetRange("t", 0, 0, 3000), OffsetRange("t", 1, 0, 1000)], algorithm("weighted"), split=False)
+    ranges = [OffsetRange("t", 0, 0, 3000), OffsetRange("t", 1, 0, 1000)]
+    made = plan(ranges, algorithm("weighted"), num_tasks=2, split=False)
     assert str(made) == ("weighted plan of 2 tasks, max/mean 1.500: slot-0 3,000 in 1 ranges, slot-1 1,000 in 1 ranges")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import importlib.util
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -122,9 +123,11 @@ def test_without_split_partitions_stay_whole(spark, topic):
     assert [partition for partition, _ in found[owners[0]]] == [0] * 900
 
 
-def test_one_task_for_each_partition_that_has_records_by_default(spark, topic):
-    frame = read(spark, topic([50, 0, 50, 50]))
-    assert frame.rdd.getNumPartitions() == 3
+def test_by_default_a_task_for_each_partition_that_has_records_if_they_are_worth_it(spark, topic):
+    topic = topic([50, 0, 50, 50])
+    assert read(spark, topic).rdd.getNumPartitions() == 1
+    costly = read(spark, topic, costPerRecord=json.dumps({topic.name: 1000}))
+    assert costly.rdd.getNumPartitions() == 3
 
 
 def test_the_users_own_assignor(spark, topic):
@@ -220,7 +223,7 @@ def test_a_task_that_cannot_go_on_says_all_in_the_last_line_of_pythons_text(spar
 
 def test_the_plan_is_in_sparks_log_of_its_python_processes(spark, topic):
     topic = topic([30, 10])
-    assert read(spark, topic, split="false", maxOffsetsPerTrigger=5).count() == 40
+    assert read(spark, topic, split="false", numTasks=2, maxOffsetsPerTrigger=5).count() == 40
     logged = {row.msg for row in spark.tvf.python_worker_logs().collect()}
     assert "weighted plan of 2 tasks, max/mean 1.500: slot-0 30 in 1 ranges, slot-1 10 in 1 ranges" in logged
     assert "ignored options: maxOffsetsPerTrigger (says nothing about a batch query)" in logged
