@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from time import monotonic, sleep
 from typing import Any
 
@@ -122,11 +122,12 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # `initialOffset` says now as its start; but one of ours was empty, wherever that was.
         replay, self._initial_is_news = self._initial_is_news, False
         ours = replay and end.keys() >= BEGUN_HERE.keys()
-        if replay and not ours:
-            self._refuse_unless_start_is_known()
         if start == end:
             return []
         begun, ended = from_json(start), from_json(end)
+        if replay and not ours:
+            self._refuse_unless_known(ended)
+            begun = {place: at for place, at in begun.items() if place in ended}  # others were not there yet
         found = step(begun, ended, self._first_offsets(begun, ended))
         if not ours:
             self._lose(found.losses)
@@ -220,10 +221,10 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             case _:
                 return {}
 
-    def _refuse_unless_start_is_known(self) -> None:
-        """Let the first micro-batch of another source be replayed only from where it surely began."""
+    def _refuse_unless_known(self, places: Collection[TopicPartition]) -> None:
+        """Let another source's first micro-batch, of these partitions, be replayed only from where it surely began."""
         starting = self._options.starting
-        if not isinstance(starting, Specific) or min(starting.offsets.values(), default=0) < 0:
+        if not isinstance(starting, Specific) or any(starting.offsets.get(place, -1) < 0 for place in places):
             raise OptionError(
                 "startingOffsets",
                 "the first micro-batch of this checkpoint is unfinished, and not of this source but Spark's Kafka"

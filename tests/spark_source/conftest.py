@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
+from spark_connector import VERSION, JarsMissingError, shortfall, spark_jars
 from topics import WAIT_S, make_topic
 
 import loadwise
@@ -21,7 +23,19 @@ NO_JDK = "needs a JDK 17 or later: apt-get install openjdk-17-jre-headless"
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def connector() -> str:
+    """The version of Spark's own Kafka source, ``format("kafka")``, that the session has for those who ask for it."""
+    try:
+        print(shortfall() or f"the connector {VERSION}")
+    except JarsMissingError as error:
+        if os.environ.get("LOADWISE_REQUIRE_KAFKA"):
+            raise
+        pytest.skip(str(error))
+    return VERSION
+
+
+@pytest.fixture(scope="session")
+def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A local Spark with two task slots, shared by all tests; its JVM is gone when they are done."""
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip(NO_JDK)
@@ -29,6 +43,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+    # A session cannot be given more jars later, so it has them from the start where a test will ask for them.
+    jars = ""
+    if any("connector" in getattr(item, "fixturenames", ()) for item in request.session.items):
+        with suppress(JarsMissingError):  # those tests are told by the fixture that they ask for
+            jars = spark_jars()
     # Spark's Python processes inherit the JVM's environment: they find loadwise and own_assignor.py by this path.
     packages = [str(Path(loadwise.__file__).parents[1]), str(Path(__file__).parent)]
     with pytest.MonkeyPatch.context() as patch:
@@ -40,6 +59,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             .appName("loadwise tests")
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.jars", jars)
             .config("spark.driver.memory", "512m")
             # Most of what Spark does here it does once: compiling it costs more than it gives.
             .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")

@@ -95,6 +95,13 @@ def test_another_sources_unfinished_first_micro_batch_is_read_from_where_the_use
     assert planned(reader, reader.initialOffset(), at(topic, 4, 2)) == [[(0, 1, 4)]]
 
 
+def test_another_sources_unfinished_first_micro_batch_knows_no_partition_that_was_added_since(topic, stream):
+    topic = topic([5, 2])
+    reader = stream(topic, startingOffsets=json.dumps(at(topic, 1, -2)), numTasks=1)
+    assert planned(reader, reader.initialOffset(), at(topic, 4)) == [[(0, 1, 4)]]
+    assert reader.latestOffset(at(topic, 4), OURS_TO_LIMIT) == at(topic, 5, 2)
+
+
 def test_trigger_once_reads_in_its_only_micro_batch_and_knows_no_limit(topic, stream):
     topic = topic([5, 2])
     reader = stream(topic, maxOffsetsPerTrigger=1)
