@@ -15,6 +15,9 @@ HEADER_BYTES = 61
 MAGIC = 2
 """The version of record batches that is read here, in their header."""
 
+MAGIC_OFFSET = 16
+"""Where the version stands, in the headers of batches as in those of the messages that were before them."""
+
 _HEADER = Struct(">qiibIhiqqqhii")
 _PLACE = Struct(">q")
 _EPOCH = Struct(">i")

@@ -16,7 +16,7 @@ from typing import Any
 from loadwise.assignor.model import TopicPartition
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.spark_source import reading
-from loadwise.spark_source.brokers import PASSING, AnsweredError, Brokers, UnreachableError
+from loadwise.spark_source.brokers import PASSING, AnsweredError, Brokers, UnreachableError, tls_context
 from loadwise.spark_source.connection_config import connection_config
 from loadwise.spark_source.errors import START_BEHIND, BatchError
 from loadwise.spark_source.options import EARLIEST, SourceOptions
@@ -31,14 +31,17 @@ logger = logging.getLogger(__name__)
 _REMEDIES = {
     ErrorCode.CORRUPT_MESSAGE: f"the batch there is corrupt on the broker: {START_BEHIND}",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: MAY_READ,
+    ErrorCode.UNSUPPORTED_VERSION: "set reader=messages, whose client speaks to other versions of Kafka",
 }
 """What to do about errors that trying again does not mend."""
 
 
 def read_ranges(ranges: Sequence[OffsetRange], options: SourceOptions, builder: BatchBuilder) -> Iterator[Any]:
     """Yield the records of the ranges as Arrow RecordBatches. Raises what `read_task` raises."""
+    config = connection_config(options.client.settings)
+    tls = tls_context(config.tls) if config.tls else None
     with asyncio.Runner() as runner:
-        brokers = Brokers(connection_config(options.client.settings))
+        brokers = Brokers(config, tls)
         try:
             for wanted, following in pairwise((*ranges, None)):
                 assert wanted is not None, "only what follows the last is None"

@@ -21,6 +21,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from loadwise.assignor.model import TopicPartition
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.spark_source.connection_config import ConnectionConfig, Tls
+from loadwise.spark_source.errors import OptionError
 
 Address: TypeAlias = tuple[str, int]
 
@@ -77,10 +78,10 @@ class Brokers:
     """Connections of one task, all on one event loop, which runs only while somebody waits here."""
 
     config: ConnectionConfig
+    tls: ssl.SSLContext | None
     _connections: dict[Address, Any] = field(default_factory=dict)
     _leaders: dict[TopicPartition, Address] = field(default_factory=dict)
     _ahead: dict[tuple[TopicPartition, int], asyncio.Task[Fetched]] = field(default_factory=dict)
-    _tls: ssl.SSLContext | None = None
 
     async def fetch(self, place: TopicPartition, offset: int) -> Fetched:
         """What stands in a partition from an offset on; the answer that was asked for ahead, if it was.
@@ -168,6 +169,8 @@ class Brokers:
             if connection is None or not connection.connected():
                 connection = self._connections[address] = await self._connected(address)
             return await connection.send(request)
+        except NotImplementedError:  # aiokafka's, where it shares no version of the request with the broker
+            raise AnsweredError(ErrorCode.UNSUPPORTED_VERSION) from None
         except (ClientError, OSError, TimeoutError) as problem:
             self._connections.pop(address, None)
             if connection is not None:
@@ -176,21 +179,28 @@ class Brokers:
 
     async def _connected(self, address: Address) -> Any:
         config = self.config
-        if config.tls is not None and self._tls is None:
-            self._tls = tls_context(config.tls)
         async with asyncio.timeout(config.setup_timeout_ms / 1000):
             return await create_conn(
                 *address,
                 client_id=config.client_id,
                 request_timeout_ms=config.request_timeout_ms,
                 security_protocol=config.security_protocol,
-                ssl_context=self._tls,
+                ssl_context=self.tls,
                 **config.sasl,
             )
 
 
 def tls_context(tls: Tls) -> ssl.SSLContext:
-    """Python's form of the TLS settings. Raises OSError (`ssl.SSLError`) for certificates that cannot be read."""
+    """Python's form of the TLS settings. Raises `OptionError` for certificates and keys that cannot be read."""
+    try:
+        return _tls_context(tls)
+    except OSError as problem:
+        raise OptionError(
+            "kafka.ssl.*", f"certificates or keys cannot be read where this task runs: {problem}"
+        ) from None
+
+
+def _tls_context(tls: Tls) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=tls.ca_path, cadata=tls.ca_pem)
     context.check_hostname = tls.check_hostname
     if tls.certificate_path is not None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from crc32c import crc32c
 
-from loadwise.protocol.batches import HEADER_BYTES, MAGIC, BatchHeader, checksummed, read_header
+from loadwise.protocol.batches import HEADER_BYTES, MAGIC, MAGIC_OFFSET, BatchHeader, checksummed, read_header
 from loadwise.protocol.errors import MalformedBytesError, MissingCodecError
 from loadwise.protocol.record_times import zigzag
 from loadwise.protocol.unpacking import unpacked
@@ -84,12 +84,13 @@ def record_set(
 
 def _checked(view: memoryview, *, check_crcs: bool) -> BatchHeader | None:
     """The header of the first batch, of a format that is known; None if the batch is not whole."""
-    header = read_header(view)
-    if header is not None and header.magic != MAGIC:
+    # All formats have it at one place, and a set of old messages may be shorter than our header.
+    if len(view) > MAGIC_OFFSET and view[MAGIC_OFFSET] != MAGIC:
         raise BatchError(
-            f"the batch there is of message format {header.magic}, from before Kafka 0.11",
+            f"the batch there is of message format {view[MAGIC_OFFSET]}, from before Kafka 0.11",
             "set reader=messages, which reads it",
         )
+    header = read_header(view)
     if header is None or header.size_bytes > len(view):
         return None
     if header.size_bytes < HEADER_BYTES:

@@ -16,6 +16,7 @@ from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record import MemoryRecords, default_records
+from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from loadwise.protocol import unpacking
 from loadwise.protocol.batches import checksummed, placed
@@ -177,10 +178,10 @@ def test_a_damaged_batch_fails_its_crc_and_those_before_are_read(rows, data):
 
 
 def test_batches_in_old_formats_and_unknown_codecs_are_named():
-    old = bytearray(written([Row(None, b"v", 1, [])]))
-    old[16] = 1
+    old = LegacyRecordBatchBuilder(magic=1, compression_type=0, batch_size=1_000)
+    assert old.append(0, timestamp=1, key=None, value=b"v")
     with pytest.raises(BatchError, match=r"message format 1.*reader=messages"):
-        read(bytes(old))
+        read(bytes(old.build()))
     with pytest.raises(BatchError, match=r"codec 6.*startingOffsets"):
         read(written([Row(None, b"v", 1, [])], attributes=6))
 

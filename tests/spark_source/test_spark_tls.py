@@ -19,6 +19,8 @@ from topics import WAIT_S
 from loadwise.coordinator import Coordinator
 from loadwise.spark_source import truststores
 from loadwise.spark_source.errors import OffsetsUnavailableError, OptionError
+from loadwise.spark_source.options import parse
+from loadwise.spark_source.plan import OffsetRange, Task
 from loadwise.spark_source.reader import read_task
 from loadwise.spark_source.records import BatchBuilder, full_schema
 from loadwise.spark_source.source import checked, planned_by
@@ -165,6 +167,15 @@ def test_reading_with_a_trust_store_of_javas_and_a_client_certificate(tls, store
     plan, sent = pickle.loads(pickle.dumps((planned_by(parsed), parsed)))  # as the tasks get them
     builder = BatchBuilder(full_schema(include_headers=False))
     assert [batch.num_rows for task in plan.tasks for batch in read_task(task, sent, builder)] == [15, 15]
+
+
+def test_certificates_that_an_executor_lacks_are_named_at_once(stores):
+    """The driver has read them; so there is no use in trying until the timeout."""
+    change = {"ssl__keystore__location": "/no/such.pem", "ssl__keystore__type": "PEM"}
+    parsed = parse(options("127.0.0.1:1", stores, ssl__truststore__type="PEM", **change))
+    reading = read_task(Task("slot-0", (OffsetRange("t", 0, 0, 1),), 1.0), parsed, None)
+    with pytest.raises(OptionError, match=r"^option kafka.ssl.\*: certificates or keys cannot be read where this task"):
+        next(reading)
 
 
 def test_a_server_that_is_not_trusted_is_named(tls, stores):
