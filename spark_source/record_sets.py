@@ -13,15 +13,11 @@ from crc32c import crc32c
 
 from loadwise.protocol.batches import HEADER_BYTES, MAGIC, MAGIC_OFFSET, BatchHeader, checksummed, read_header
 from loadwise.protocol.errors import MalformedBytesError, MissingCodecError
-from loadwise.protocol.record_times import zigzag
 from loadwise.protocol.unpacking import unpacked
 from loadwise.spark_source.errors import START_BEHIND, BatchError
 
 MAX_UNPACKED_BYTES = 256 << 20
 """No further batch is unpacked beyond these; what is left is fetched again."""
-
-_ABORT = 0
-"""The type of a marker that ends a transaction in vain (``ControlRecordType``)."""
 
 
 @dataclass(slots=True)
@@ -69,7 +65,7 @@ def record_set(
                 break
             records = view[HEADER_BYTES : header.size_bytes]
             next_offset = header.base_offset + header.last_offset_delta + 1
-            if next_offset > start and not transactions.hide(header, records) and not header.is_control:
+            if next_offset > start and not transactions.hide(header) and not header.is_control:
                 part = _unpacked(records, header)
                 found.parts.append(part)
                 found.headers.append(header)
@@ -119,25 +115,13 @@ class _Aborted:
         self._to_come = sorted(((first, producer) for producer, first in aborted or ()), reverse=True)
         self._open: set[int] = set()
 
-    def hide(self, header: BatchHeader, records: memoryview) -> bool:
-        """Whether the next batch was aborted."""
+    def hide(self, header: BatchHeader) -> bool:
+        """Whether the next batch was aborted. A producer's next marker ends its transaction."""
         last = header.base_offset + header.last_offset_delta
         while self._to_come and self._to_come[-1][0] <= last:
             self._open.add(self._to_come.pop()[1])
         if header.producer_id not in self._open:
             return False
-        if header.is_control and _marker(records) == _ABORT:
+        if header.is_control:
             self._open.remove(header.producer_id)
         return header.is_transactional
-
-
-def _marker(records: memoryview) -> int:
-    """The type of a transaction marker: the second half of its key."""
-    try:
-        _, position = zigzag(records, 0)
-        _, position = zigzag(records, position + 1)  # behind the attributes: the timestamp
-        _, position = zigzag(records, position)
-        _, position = zigzag(records, position)
-    except (IndexError, MalformedBytesError):
-        raise BatchError("the transaction marker there is malformed", START_BEHIND) from None
-    return int.from_bytes(records[position + 2 : position + 4], "big")

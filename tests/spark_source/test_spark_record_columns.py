@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs PySpark: pip install 'loadwise[spark]'")
 
+import numpy as np
 import pyarrow as pa
 from aiokafka.record import default_records as aiokafka_records
 from crc32c import crc32c
@@ -17,12 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record import MemoryRecords, default_records
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
+from kafka.record.util import encode_varint
 
 from loadwise.protocol import unpacking
 from loadwise.protocol.batches import checksummed, placed
 from loadwise.spark_source import record_sets
 from loadwise.spark_source.errors import BatchError
-from loadwise.spark_source.record_columns import Records
+from loadwise.spark_source.record_columns import Records, _zigzags
 from loadwise.spark_source.record_sets import record_set
 from loadwise.spark_source.records import BatchBuilder, full_schema
 
@@ -75,6 +77,10 @@ def read(data, start=0, end=1 << 62, *, most_records=10_000, most_bytes=1 << 24,
     if found.problem is not None:
         raise found.problem
     return batches
+
+
+def decoded(data, **how):
+    return Records(record_set(data, 0, 1 << 62, **how))
 
 
 def rows_of(batches):
@@ -138,6 +144,7 @@ def test_where_the_next_fetch_goes_on():
     data = written(rows, 10, cut=4) + written(rows, 30)
     assert record_set(data, 0, 100, check_crcs=True).next_offset == 33
     assert record_set(data, 0, 25, check_crcs=True).next_offset == 25
+    assert record_set(data, 0, 30, check_crcs=True).next_offset == 30
     assert record_set(data, 0, 15, check_crcs=True).next_offset == 17
     assert record_set(data[:-1], 0, 100, check_crcs=True).next_offset == 17
     assert record_set(data[:30], 5, 100, check_crcs=True).next_offset == 5
@@ -164,6 +171,38 @@ def test_bytes_that_are_no_records_are_refused_or_read(data):
         whole[data.draw(st.integers(12, len(whole) - 1))] = data.draw(st.integers(0, 255))
     with contextlib.suppress(BatchError):
         read(bytes(whole), check_crcs=False)
+
+
+@pytest.mark.parametrize(
+    ("row", "field", "longer"),
+    [
+        # The value of the first record takes what follows it; the second record would begin in the middle of it.
+        (Row(None, b"value", 1, []), b"value", 1),
+        (Row(b"key", None, 1, []), b"key", 30),
+        (Row(None, None, 1, [("name", b"header")]), b"header", 1),
+        (Row(None, None, 1, [("name", b"header")]), b"name", 30),
+    ],
+    ids=["value", "key", "header", "header name"],
+)
+def test_a_field_that_is_longer_than_its_record_is_refused(row, field, longer):
+    data = bytearray(written([row] * 2))
+    at = data.index(field) - 1
+    assert data[at] == 2 * len(field)
+    data[at] += 2 * longer
+    with pytest.raises(BatchError, match="malformed"):
+        # Headers are decoded only where somebody asks for them.
+        (read if row.headers else decoded)(bytes(data), check_crcs=False)
+
+
+@given(numbers=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=30))
+def test_numbers_of_variable_length_are_what_kafka_python_writes(numbers):
+    data, places = bytearray(), []
+    for number in numbers:
+        places.append(len(data))
+        encode_varint(number, data.append)
+    places.append(len(data))
+    found, ends = _zigzags(np.frombuffer(bytes(data), np.uint8), np.array(places[:-1], np.int64))
+    assert (found.tolist(), ends.tolist()) == (numbers, places[1:])
 
 
 @given(rows=st.lists(row, min_size=1, max_size=3), data=st.data())
@@ -199,27 +238,24 @@ def test_header_names_that_are_no_text_are_read_as_java_reads_them():
     assert rows_of(read(bytes(data), check_crcs=False))[0]["headers"] == [{"key": "\ufffdb", "value": b"1"}]
 
 
-class Transaction(NamedTuple):
-    producer: int
-    commits: bool
-
-
 @given(
     steps=st.lists(
-        st.tuples(st.integers(1, 3), st.sampled_from(["data", "data", "commit", "abort", "plain"])),
+        st.tuples(st.integers(1, 2), st.sampled_from(["data", "data", "commit", "abort", "plain"])),
         min_size=1,
         max_size=25,
     ),
+    ended=st.sampled_from(["commit", "abort", None]),
     data=st.data(),
 )
-def test_aborted_transactions_and_markers_are_left_out(steps, data):
-    """Producers interleaved; a broker tells of each aborted transaction where it began."""
+def test_aborted_transactions_and_markers_are_left_out(steps, ended, data):
+    """Producers interleaved; a broker tells of each aborted transaction where it began, and sends none that is open."""
+    steps += [(producer, ended) for producer in (1, 2) if ended]
     log, visible, aborted = [], [], []
     open_since: dict[int, tuple[int, list[int]]] = {}
     for offset, (producer, what) in enumerate(steps):
         value = Row(None, str(offset).encode(), 1, [])
         if what == "plain":
-            log.append(written([value], offset))
+            log.append(written([value], offset, producer=producer))
             visible.append(offset)
         elif what == "data":
             log.append(written([value], offset, producer=producer, attributes=TRANSACTIONAL))
