@@ -175,7 +175,7 @@ class Brokers:
             self._connections.pop(address, None)
             if connection is not None:
                 connection.close()
-            raise UnreachableError(f"{address[0]}:{address[1]}: {problem or type(problem).__name__}") from None
+            raise UnreachableError(f"{address[0]}:{address[1]}: {str(problem) or type(problem).__name__}") from None
 
     async def _connected(self, address: Address) -> Any:
         config = self.config
