@@ -77,8 +77,7 @@ class _RangeReader:
                     pause_s = min(2 * pause_s, config.retry_backoff_max_ms / 1000)
             except TimeoutError:
                 if not at.left_s:
-                    why = f" (the client's last error: {self._complaint})" if self._complaint else ""
-                    raise at.too_late(why) from None
+                    raise at.too_late(self._why()) from None
         return None
 
     async def _fetched(self) -> RecordSet | None:
@@ -135,6 +134,12 @@ class _RangeReader:
         at, options = self._reading, self._reading.options
         with connected(options.client, group_id_prefix=options.group_id_prefix) as client:
             return Cluster(client, options.client.api_timeout_ms).offsets(EARLIEST, [at.place])[at.place]
+
+    def _why(self) -> str:
+        """The last complaint as the end of a message; empty if there is none."""
+        unanswered = f"{self._brokers.asked} has not answered" if self._brokers.asked else ""
+        complaint = self._complaint or unanswered
+        return f" (the client's last error: {complaint})" if complaint else ""
 
     def _note(self, complaint: str) -> None:
         if complaint != self._complaint:

@@ -79,6 +79,8 @@ class Brokers:
 
     config: ConnectionConfig
     tls: ssl.SSLContext | None
+    asked: str = ""
+    """The broker whose answer is awaited; empty while none is."""
     _connections: dict[Address, Any] = field(default_factory=dict)
     _leaders: dict[TopicPartition, Address] = field(default_factory=dict)
     _ahead: dict[tuple[TopicPartition, int], asyncio.Task[Fetched]] = field(default_factory=dict)
@@ -165,17 +167,20 @@ class Brokers:
 
     async def _ask(self, address: Address, request: Any) -> Any:
         connection = self._connections.get(address)
+        name = self.asked = f"{address[0]}:{address[1]}"
         try:
             if connection is None or not connection.connected():
                 connection = self._connections[address] = await self._connected(address)
-            return await connection.send(request)
+            answer = await connection.send(request)
         except NotImplementedError:  # aiokafka's, where it shares no version of the request with the broker
             raise AnsweredError(ErrorCode.UNSUPPORTED_VERSION) from None
         except (ClientError, OSError, TimeoutError) as problem:
             self._connections.pop(address, None)
             if connection is not None:
                 connection.close()
-            raise UnreachableError(f"{address[0]}:{address[1]}: {str(problem) or type(problem).__name__}") from None
+            raise UnreachableError(f"{name}: {str(problem) or type(problem).__name__}") from None
+        self.asked = ""
+        return answer
 
     async def _connected(self, address: Address) -> Any:
         config = self.config

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from itertools import chain
 
 import pytest
@@ -86,6 +87,16 @@ def test_an_answer_that_never_comes(cluster):
     cluster.faults.drop("Fetch")
     with pytest.raises(ReadTimeoutError, match=r"^no record of t-0 at offset 0 .* arrived for 500 ms"):
         next(reading(cluster, kafkaConsumer__pollTimeoutMs=500))
+
+
+@pytest.mark.parametrize("which", ["batches"], indirect=True)
+def test_a_broker_that_answers_nothing_is_named():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        given = {"kafka.bootstrap.servers": address, "subscribe": "t", "kafkaConsumer.pollTimeoutMs": "300"}
+        task = Task("slot-0", (OffsetRange("t", 0, 0, 1),), 1.0)
+        with pytest.raises(ReadTimeoutError, match=rf"client's last error: {address} has not answered\); check"):
+            list(read_task(task, parse(given), BatchBuilder(full_schema(include_headers=False))))
 
 
 def test_rights_that_are_missing_are_named(cluster, monkeypatch):
