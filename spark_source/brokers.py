@@ -206,7 +206,7 @@ def tls_context(tls: Tls) -> ssl.SSLContext:
 
 
 def _tls_context(tls: Tls) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=tls.ca_path, cadata=tls.ca_pem)
+    context = ssl.create_default_context(cadata=tls.ca_pem)
     context.check_hostname = tls.check_hostname
     if tls.certificate_path is not None:
         context.load_cert_chain(tls.certificate_path, tls.key_path, tls.key_password)

@@ -176,11 +176,11 @@ _JAAS_MODULES = ("PlainLoginModule", "ScramLoginModule")
 
 @dataclass(frozen=True, slots=True)
 class Truststore:
-    """A trust store in a format of Java's. Its text shows no secret."""
+    """A file with certificates to trust. Its text shows no secret."""
 
     location: str
     kind: str
-    """``JKS`` or ``PKCS12``."""
+    """``JKS``, ``PKCS12`` or ``PEM``."""
     password: str | None = field(default=None, repr=False)
 
 
@@ -301,18 +301,16 @@ def _kind(java: Mapping[str, str], store: str) -> str:
 
 def _truststore(java: Mapping[str, str]) -> Truststore | None:
     location, kind = java.get("ssl.truststore.location"), _kind(java, "truststore")
-    if location is None or kind == "PEM":
+    if location is None:
         return None
-    if kind not in ("JKS", "PKCS12"):
+    if kind not in ("JKS", "PKCS12", "PEM"):
         raise OptionError("kafka.ssl.truststore.type", f"must be JKS, PKCS12 or PEM, not {kind}")
     return Truststore(location, kind, java.get("ssl.truststore.password"))
 
 
 def _stores(java: Mapping[str, str]) -> dict[str, str]:
-    """What librdkafka reads itself: PEM files for both stores, PKCS12 for the key store."""
+    """What librdkafka reads itself: key stores of type PEM and PKCS12."""
     answer: dict[str, str] = {}
-    if "ssl.truststore.location" in java and _kind(java, "truststore") == "PEM":
-        answer["ssl.ca.location"] = java["ssl.truststore.location"]
     location, kind = java.get("ssl.keystore.location"), _kind(java, "keystore")
     if location is None:
         return answer

@@ -50,7 +50,6 @@ USED = frozenset(
         "security.protocol",
         "socket.connection.setup.timeout.ms",
         "socket.timeout.ms",
-        "ssl.ca.location",
         "ssl.ca.pem",
         "ssl.certificate.location",
         "ssl.certificate.pem",
@@ -71,7 +70,6 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 class Tls:
     """Certificates, as paths or as PEM. Its text shows no secret."""
 
-    ca_path: str | None
     ca_pem: str | None
     certificate_path: str | None
     certificate_pem: str | None
@@ -147,7 +145,6 @@ def not_honoured(settings: Mapping[str, str]) -> list[str]:
 
 def _tls(settings: Mapping[str, str]) -> Tls:
     return Tls(
-        ca_path=settings.get("ssl.ca.location"),
         ca_pem=settings.get("ssl.ca.pem"),
         certificate_path=settings.get("ssl.certificate.location"),
         certificate_pem=settings.get("ssl.certificate.pem"),

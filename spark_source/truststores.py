@@ -1,7 +1,7 @@
-"""Java's trust stores (JKS, PKCS12) as PEM, which librdkafka reads: the JDK's ``keytool`` takes the certificates out.
+"""Trust stores (JKS, PKCS12, PEM) as PEM text: read once, where a query is planned.
 
-Where Spark runs there is a JDK or JRE, and keytool is part of both. It is run once, where a query is planned; the tasks
-are given the certificates and need neither the store nor its password.
+The tasks are given the certificates, and need neither the file nor its password. Out of Java's own formats the JDK's
+``keytool`` takes them: where Spark runs there is a JDK or JRE, and keytool is part of both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE--
 
 
 def with_certificates(config: ClientConfig) -> ClientConfig:
-    """The configuration with the certificates of its trust store in it, if it has one of Java's.
+    """The configuration with the certificates of its trust store in it, if it has one.
 
     Raises `OptionError` where the store cannot be read; the message has no password.
     """
@@ -31,7 +31,22 @@ def with_certificates(config: ClientConfig) -> ClientConfig:
 
 
 def certificates(store: Truststore) -> str:
-    """All certificates of a store, as PEM."""
+    """All certificates of a store, as PEM. Raises `OptionError`."""
+    if store.kind == "PEM":
+        try:
+            found, problem = _CERTIFICATE.findall(Path(store.location).read_text()), ""
+        except (OSError, UnicodeDecodeError) as error:
+            found, problem = [], str(error)
+    else:
+        found, problem = _from_java(store)
+    if not found:
+        why = problem or "it holds no certificate"
+        raise OptionError("kafka.ssl.truststore.location", f"{store.location} cannot be read as {store.kind}: {why}")
+    return "".join(f"{certificate.rstrip()}\n" for certificate in found)
+
+
+def _from_java(store: Truststore) -> tuple[list[str], str]:
+    """The certificates, or what keytool says instead."""
     keytool = _keytool()
     if keytool is None:
         raise OptionError(
@@ -52,12 +67,10 @@ def certificates(store: Truststore) -> str:
         )
     except subprocess.TimeoutExpired:
         raise OptionError("kafka.ssl.truststore.location", f"keytool did not end within {TIMEOUT_S} s") from None
-    found = _CERTIFICATE.findall(done.stdout)
-    if done.returncode or not found:
-        said = (done.stdout + done.stderr).strip().splitlines()
-        why = next((line for line in said if "rror" in line), "it holds no certificate")
-        raise OptionError("kafka.ssl.truststore.location", f"{store.location} cannot be read as {store.kind}: {why}")
-    return "".join(found)
+    if done.returncode:
+        said = (done.stdout + done.stderr).splitlines()
+        return [], next((line for line in said if "rror" in line), f"keytool ends with {done.returncode}")
+    return _CERTIFICATE.findall(done.stdout), ""
 
 
 def _keytool() -> str | None:

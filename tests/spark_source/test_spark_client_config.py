@@ -143,7 +143,7 @@ def test_other_jaas_is_refused(jaas: str, problem: str):
 
 def test_stores():
     pem = {**BROKERS, "ssl.truststore.location": "/ca", "ssl.truststore.type": "PEM"}
-    assert translate(pem).settings["ssl.ca.location"] == "/ca"
+    assert translate(pem).truststore == Truststore("/ca", "PEM")
     keys = {**BROKERS, "ssl.keystore.location": "/k", "ssl.keystore.type": "pem"}
     assert translate(keys).settings["ssl.key.location"] == "/k"
     p12 = {**BROKERS, "ssl.keystore.location": "/k", "ssl.keystore.type": "PKCS12", "ssl.keystore.password": "p"}
@@ -213,7 +213,6 @@ def test_each_setting_has_a_meaning_for_the_other_reader_or_keeps_it_from_readin
         security_protocol="SASL_SSL",
         sasl={"sasl_mechanism": "SCRAM-SHA-256", "sasl_plain_username": "u", "sasl_plain_password": "secret"},
         tls=Tls(
-            ca_path=None,
             ca_pem="authority",
             certificate_path=None,
             certificate_pem="certificate",

@@ -66,6 +66,17 @@ def test_reading_with_a_password_through_tls(secured, topic, mechanism, reader):
 
 
 @pytest.mark.parametrize("reader", READERS)
+def test_tasks_need_no_copy_of_a_file_of_certificates(secured, topic, tmp_path, reader):
+    bundle = tmp_path / "bundle.pem"
+    bundle.write_text("".join((secured.folder / f"{name}.pem").read_text() for name in ("other", "ca")))
+    parsed = checked(options(secured, topic, "reader", kafka={"ssl.truststore.location": str(bundle)}, reader=reader))
+    bundle.unlink()
+    builder = BatchBuilder(full_schema(include_headers=False))
+    read = [batch.num_rows for task in planned_by(parsed).tasks for batch in read_task(task, parsed, builder)]
+    assert read == [15, 15]
+
+
+@pytest.mark.parametrize("reader", READERS)
 def test_reading_with_a_trust_store_of_javas(secured, topic, reader):
     store = {"location": str(secured.folder / "ca.jks"), "type": "JKS", "password": STORE_PASSWORD}
     kafka = {f"ssl.truststore.{name}": value for name, value in store.items()}

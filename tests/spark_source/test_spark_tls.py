@@ -190,8 +190,13 @@ def test_a_server_that_is_not_trusted_is_named(tls, stores):
     [
         ({"ssl__truststore__password": "wrong"}, "cannot be read as JKS: .*password was incorrect"),
         ({"ssl__truststore__location": "/no/such.jks"}, "/no/such.jks cannot be read as JKS: .*(exist|No such)"),
+        (
+            {"ssl__truststore__location": "/no/such.pem", "ssl__truststore__type": "PEM"},
+            "/no/such.pem cannot be read as PEM: .*No such",
+        ),
+        ({"ssl__truststore__location": __file__, "ssl__truststore__type": "PEM"}, "as PEM: it holds no certificate"),
     ],
-    ids=["password", "file"],
+    ids=["password", "file", "file of PEM", "no PEM"],
 )
 def test_a_trust_store_that_cannot_be_read(stores, change, problem):
     with pytest.raises(OptionError, match=f"^option kafka.ssl.truststore.location: .*{problem}") as refused:
