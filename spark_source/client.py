@@ -60,8 +60,10 @@ class Client:
         """Keep a complaint; librdkafka goes on trying, so it is an error only once we run out of time."""
         text = _DURATION.sub("", error.str())
         self.doubtful |= error.code() in UNKNOWN
-        # "All brokers down" follows each failed connection and says less than it.
+        # "All brokers down" follows each failed connection, which is lost after each refusal, and both say less.
         if error.code() == _Error._ALL_BROKERS_DOWN and self.complaint:
+            return
+        if error.code() == _Error._TRANSPORT and self.remedy:
             return
         if text != self.complaint:
             logger.warning("%s", text)

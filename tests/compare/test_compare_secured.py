@@ -86,23 +86,10 @@ def test_a_user_without_rights(secured: SecuredKafka, group: str, compare: Compa
     assert "GroupAuthorizationFailedError" in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        ({"password": "wrong-not-to-be-seen"}, "SaslAuthenticationFailed"),
-        ({"ssl.truststore.location": "other.pem"}, "CERTIFICATE_VERIFY_FAILED"),
-    ],
-    ids=["password", "certificate"],
-)
-def test_who_is_not_let_in_is_told_why(
-    secured: SecuredKafka, compare: Compare, change: dict[str, str], why: str
-) -> None:
-    settings = secured.settings("reader", password=change.get("password"))
-    if "password" not in change:
-        settings |= {name: str(secured.folder / value) for name, value in change.items()}
-    result = compare(settings, IMPATIENT_MS)
+def test_who_is_not_let_in_is_told_why(secured: SecuredKafka, compare: Compare) -> None:
+    result = compare(secured.settings("reader", password="wrong-not-to-be-seen"), IMPATIENT_MS)
     assert result.returncode == 1
     assert f"no Kafka answers at {secured.address} (" in result.stderr
-    assert why in result.stderr
+    assert "SaslAuthenticationFailed" in result.stderr
     assert "see --bootstrap-servers, and security.protocol, sasl.* and ssl.* in --command-config" in result.stderr
     assert "not-to-be-seen" not in result.stderr

@@ -58,7 +58,7 @@ def read_group(
         )
     except KafkaError as error:
         raise LiveGroupError(
-            f"no Kafka answers at {bootstrap_servers} ({failures.newest or error}); see --bootstrap-servers, and"
+            f"no Kafka answers at {bootstrap_servers} ({str(failures) or error}); see --bootstrap-servers, and"
             " security.protocol, sasl.* and ssl.* in --command-config"
         ) from error
     except ValueError as error:
@@ -115,16 +115,19 @@ def members_of(described: Any) -> list[Member]:
 
 
 class _Failures(logging.Handler):
-    """Keeps why the newest connection failed: kafka-python tells it to its log; its user, only that time is over."""
+    """Keeps why connections failed: kafka-python tells it to its log; its user, only that time is over."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self.newest = ""
+        self._reasons: dict[str, None] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
         for error in record.args if isinstance(record.args, tuple) else ():
             if isinstance(error, Exception) and not isinstance(error, KafkaTimeoutError):
-                self.newest = str(error)
+                self._reasons[str(error)] = None
+
+    def __str__(self) -> str:
+        return "; ".join(self._reasons)
 
 
 class _GroupAdmin(Admin):
