@@ -10,10 +10,11 @@ from typing import Any
 
 from confluent_kafka import Producer
 
+from benchmarks.spark.cpu import meter
 from benchmarks.spark.environment import make_topic
 from benchmarks.spark.readers import Reader
 from benchmarks.spark.results import Measured, medians
-from benchmarks.spark.session import cpu_s, task_times_s
+from benchmarks.spark.session import task_times_s
 
 PARTITIONS = 12
 VALUE = b"v" * 100
@@ -63,12 +64,13 @@ def measure_batch(spark: Any, options: Mapping[str, str], reader: Reader, *, wor
     """One query, from before it is planned."""
     group = str(uuid.uuid4())
     spark.sparkContext.setJobGroup(group, reader.name)
-    cpu, began = cpu_s(spark), time.monotonic()
-    frame = reader.frame(spark, options)
-    if work:
-        frame.selectExpr(WORK).collect()
-    else:
-        frame.count()
-    wall, cpu = time.monotonic() - began, cpu_s(spark) - cpu
+    with meter(spark) as cpu:
+        began = time.monotonic()
+        frame = reader.frame(spark, options)
+        if work:
+            frame.selectExpr(WORK).collect()
+        else:
+            frame.count()
+        wall_s = time.monotonic() - began
     tasks = task_times_s(spark, group)
-    return Measured(wall, cpu, max(tasks) / fmean(tasks))
+    return Measured(wall_s, cpu.used_s, max(tasks) / fmean(tasks))

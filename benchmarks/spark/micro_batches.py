@@ -10,9 +10,9 @@ from typing import Any
 from confluent_kafka import Producer
 
 from benchmarks.spark.batches import PARTITIONS, VALUE, publish
+from benchmarks.spark.cpu import meter
 from benchmarks.spark.readers import Reader
 from benchmarks.spark.results import Measured, medians
-from benchmarks.spark.session import cpu_s
 
 WARM_UP = 5
 """Micro-batches of each query that do not count."""
@@ -22,19 +22,29 @@ PATIENCE_S = 120.0
 
 
 def measure_micro_batches(
-    spark: Any, brokers: str, readers: Sequence[Reader], *, records: int, count: int, rounds: int
+    spark: Any,
+    brokers: str,
+    readers: Sequence[Reader],
+    *,
+    records: int,
+    count: int,
+    rounds: int,
+    warm_up: int = WARM_UP,
 ) -> dict[str, Measured]:
-    """Median figures of each reader: ``count`` micro-batches a round, of ``records`` a partition."""
+    """Median figures of each reader: ``count`` micro-batches a round, of ``records`` a partition.
+
+    The first ``warm_up`` of each query do not count.
+    """
     rows: dict[str, list[Measured]] = {reader.name: [] for reader in readers}
     for reader in readers:  # who comes first would compile for all others
-        _measure(spark, brokers, reader, records, 1)
+        _measure(spark, brokers, reader, records=records, count=1, warm_up=warm_up)
     for _ in range(rounds):
         for reader in readers:
-            rows[reader.name] += _measure(spark, brokers, reader, records, count)
+            rows[reader.name] += _measure(spark, brokers, reader, records=records, count=count, warm_up=warm_up)
     return {name: medians(mine) for name, mine in rows.items()}
 
 
-def _measure(spark: Any, brokers: str, reader: Reader, records: int, count: int) -> list[Measured]:
+def _measure(spark: Any, brokers: str, reader: Reader, *, records: int, count: int, warm_up: int) -> list[Measured]:
     topic = publish(brokers, "uniform", PARTITIONS)
     options = {"kafka.bootstrap.servers": brokers, "subscribe": topic, "startingOffsets": "earliest"}
     producer = Producer({"bootstrap.servers": brokers, "linger.ms": 5})
@@ -44,22 +54,22 @@ def _measure(spark: Any, brokers: str, reader: Reader, records: int, count: int)
         query = writer.option("checkpointLocation", checkpoint).trigger(processingTime="0 seconds").start()
         try:
             last = _next_micro_batches(query, -1, PARTITIONS)[-1]["batchId"]
-            for turn in range(WARM_UP + TRIES * count):
+            for turn in range(warm_up + TRIES * count):
                 if len(found) == count:
                     return found
-                cpu = cpu_s(spark)
-                for _ in range(records):
-                    for partition in range(PARTITIONS):
-                        producer.produce(topic, VALUE, partition=partition)
-                producer.flush(PATIENCE_S)
-                seen = _next_micro_batches(query, last, PARTITIONS * records)
+                with meter(spark) as cpu:
+                    for _ in range(records):
+                        for partition in range(PARTITIONS):
+                            producer.produce(topic, VALUE, partition=partition)
+                    producer.flush(PATIENCE_S)
+                    seen = _next_micro_batches(query, last, PARTITIONS * records)
                 last = seen[-1]["batchId"]
                 # One that began before all records were there is of another size, and so is the next.
-                if turn >= WARM_UP and len(seen) == 1:
-                    found.append(Measured(seen[0]["durationMs"]["triggerExecution"] / 1000, cpu_s(spark) - cpu))
+                if turn >= warm_up and len(seen) == 1:
+                    found.append(Measured(seen[0]["durationMs"]["triggerExecution"] / 1000, cpu.used_s))
         finally:
             query.stop()
-    raise RuntimeError(f"{reader.name}: only {len(found)} of {WARM_UP + TRIES * count} micro-batches were of one piece")
+    raise RuntimeError(f"{reader.name}: only {len(found)} of {warm_up + TRIES * count} micro-batches were of one piece")
 
 
 def _next_micro_batches(query: Any, last: int, records: int) -> list[dict[str, Any]]:

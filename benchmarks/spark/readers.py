@@ -33,12 +33,17 @@ class Reader:
         return (reader if self.schema is None else reader.schema(self.schema)).load()
 
 
+def as_advised(slots: int) -> str:
+    """The name of ours as its documentation advises: as many tasks as Spark runs at a time."""
+    return f"{OURS}, numTasks={slots}"
+
+
 def batch_readers(slots: int, *, connector: bool) -> list[Reader]:
     """Everybody who reads a batch, in a session with so many task slots."""
     minimum = {"minPartitions": str(MIN_PARTITIONS)}
     ours = [
         Reader(OURS, OURS),
-        Reader(f"{OURS}, numTasks={slots}", OURS, {"numTasks": str(slots)}),
+        Reader(as_advised(slots), OURS, {"numTasks": str(slots)}),
         # Spark tells the connector which columns a query needs, and a Python source only what .schema() says.
         Reader(f"{OURS}, value only", OURS, schema="value binary"),
     ]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from benchmarks.spark.readers import MIN_PARTITIONS, OURS, THEIRS
+from benchmarks.spark.readers import MIN_PARTITIONS, OURS, THEIRS, as_advised
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +87,11 @@ def amount(seconds: float, scenario: Scenario) -> str:
 
 
 def goals(results: Results) -> list[Goal]:
-    """What our defaults are to reach, as far as the connector was there to be compared with."""
+    """What is to be reached, as far as the connector was there: by our defaults, and with as many tasks as slots."""
     return [goal for scenario, readers in results.items() for goal in _goals(scenario, readers)]
 
 
 def _goals(scenario: Scenario, readers: Mapping[str, Measured]) -> Iterator[Goal]:
-    ours = readers[OURS]
-    if ours.longest_over_mean is not None:
-        yield Goal(f"{scenario}: longest/mean task", ours.longest_over_mean, 1.10)
     wanted: dict[str, float | None]
     if scenario.micro:
         wanted = {THEIRS: 1 / 3, f"{THEIRS}, tuned": 1.0} if scenario.name.startswith("near-empty") else {}
@@ -103,9 +100,15 @@ def _goals(scenario: Scenario, readers: Mapping[str, Measured]) -> Iterator[Goal
         wanted = {THEIRS: 0.5, f"{THEIRS}, {split}": 1.0, f"{THEIRS}, tuned, {split}": None}
     else:
         wanted = {}
-    for name, most in wanted.items():
-        if name in readers:
-            yield Goal(f"{scenario}: wall by that of {name}", ours.wall_s / readers[name].wall_s, most)
+    for name in (OURS, as_advised(scenario.slots)):
+        if name not in readers:
+            continue
+        ours = readers[name]
+        if ours.longest_over_mean is not None:
+            yield Goal(f"{scenario}: longest/mean task of {name}", ours.longest_over_mean, 1.10)
+        for other, most in wanted.items():
+            if other in readers:
+                yield Goal(f"{scenario}: wall of {name} by that of {other}", ours.wall_s / readers[other].wall_s, most)
 
 
 def goals_markdown(found: Sequence[Goal]) -> str:

@@ -1,4 +1,4 @@
-"""The Spark session that measures, and what can be seen of it: CPU seconds of all its processes, times of its tasks."""
+"""The Spark session that measures, and how long its tasks ran."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
@@ -60,32 +58,6 @@ def _standard_error_in(log: Path) -> Iterator[None]:
     finally:
         os.dup2(ours, 2)
         os.close(ours)
-
-
-def cpu_s(spark: Any) -> float:
-    """CPU seconds so far of the session's JVM and everything below it: PySpark's daemon, workers and planners."""
-    return tree_cpu_s(spark.sparkContext._gateway.proc.pid)
-
-
-def tree_cpu_s(root: int) -> float:
-    """CPU seconds so far of a process and all below it, dead ones included; Linux only."""
-    parents: dict[int, int] = {}
-    ticks: dict[int, int] = {}
-    for file in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = file.read_text().rpartition(") ")[2].split()
-        except OSError:
-            continue  # it is gone; its time is with its parent
-        pid = int(file.parent.name)
-        parents[pid] = int(fields[1])
-        ticks[pid] = sum(map(int, fields[11:15]))  # user, system, and both of children that were waited for
-
-    def below(pid: int) -> bool:
-        while pid not in (0, root):
-            pid = parents.get(pid, 0)
-        return pid == root
-
-    return sum(count for pid, count in ticks.items() if below(pid)) / _TICKS_PER_S
 
 
 def task_times_s(spark: Any, group: str) -> list[float]:

@@ -1,0 +1,68 @@
+"""What puts this source beside Spark's own runs: the benchmark's queries, and the example as it stands.
+
+How fast either is is no test's business.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs PySpark: pip install 'loadwise[spark]'")
+
+from spark_connector import JarsMissingError, spark_jars
+
+from benchmarks.spark.batches import measure_batch, publish
+from benchmarks.spark.micro_batches import measure_micro_batches
+from benchmarks.spark.readers import OURS, batch_readers
+
+ROOT = Path(__file__).resolve().parents[2]
+
+pytestmark = [pytest.mark.spark]
+
+
+def test_the_benchmark_measures_batches(spark, coordinator) -> None:
+    topic = publish(coordinator.bootstrap_servers, "skewed", 600)
+    options = {"kafka.bootstrap.servers": coordinator.bootstrap_servers, "subscribe": topic}
+    for reader in batch_readers(2, connector=False):
+        assert reader.frame(spark, options).count() == 600
+    row = measure_batch(spark, options, batch_readers(2, connector=False)[0], work=True)
+    assert row.wall_s > 0
+    assert row.cpu_s > 0
+    assert row.longest_over_mean is not None
+    assert row.longest_over_mean >= 1
+
+
+def test_the_benchmark_measures_micro_batches_of_the_size_that_is_asked_for(spark, coordinator) -> None:
+    [ours] = (reader for reader in batch_readers(2, connector=False) if reader.name == OURS)
+    rows = measure_micro_batches(spark, coordinator.bootstrap_servers, [ours], records=1, count=1, rounds=1, warm_up=0)
+    assert rows.keys() == {OURS}
+    assert rows[OURS].wall_s > 0
+
+
+@pytest.mark.kafka
+def test_the_example_draws_the_connectors_tasks_beside_ours(tmp_path: Path) -> None:
+    try:
+        jars = spark_jars()
+    except JarsMissingError as error:
+        if os.environ.get("LOADWISE_REQUIRE_KAFKA"):
+            raise
+        pytest.skip(str(error))
+    environment = os.environ | {"PYSPARK_SUBMIT_ARGS": f"--jars {jars} pyspark-shell", "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "spark_task_times.py")],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    names = [line.split(": ")[0] for line in done.stdout.splitlines() if "times the mean" in line]
+    assert names == ["loadwise, split=false", "loadwise, split=true", "kafka"]
+    html = (tmp_path / "spark-task-times.html").read_text(encoding="utf-8")
+    assert html.count('role="img"') == 3
