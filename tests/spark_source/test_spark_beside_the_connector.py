@@ -25,12 +25,11 @@ ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.spark]
 
 
-def test_the_benchmark_measures_batches(spark, coordinator) -> None:
-    topic = publish(coordinator.bootstrap_servers, "skewed", 600)
+def test_the_benchmark_measures_a_batch(spark, coordinator) -> None:
+    topic = publish(coordinator.bootstrap_servers, "skewed", 24)
     options = {"kafka.bootstrap.servers": coordinator.bootstrap_servers, "subscribe": topic}
-    for reader in batch_readers(2, connector=False):
-        assert reader.frame(spark, options).count() == 600
-    row = measure_batch(spark, options, batch_readers(2, connector=False)[0], work=True)
+    [ours] = (reader for reader in batch_readers(2, connector=False) if reader.name == OURS)
+    row = measure_batch(spark, options, ours, work=True)
     assert row.wall_s > 0
     assert row.cpu_s > 0
     assert row.longest_over_mean is not None
