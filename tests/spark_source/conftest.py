@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.admin import AdminClient
 from spark_connector import VERSION, JarsMissingError, shortfall, spark_jars
-from topics import WAIT_S, make_topic
+from topics import WAIT_S, grow_topic, make_topic
 
 import loadwise
 
@@ -114,8 +114,7 @@ class Topic:
 
     def grow(self, partitions: int) -> None:
         """Let the topic have so many partitions, new ones included."""
-        admin = self._admin()  # it must outlive its answers
-        admin.create_partitions([NewPartitions(self.name, partitions)])[self.name].result(WAIT_S)
+        grow_topic(self.bootstrap_servers, self.name, partitions)
 
     def delete(self) -> None:
         """Delete the topic and all that was written to it."""

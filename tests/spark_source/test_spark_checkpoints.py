@@ -12,9 +12,8 @@ import pytest
 pytest.importorskip("pyspark", reason="needs PySpark: pip install 'loadwise[spark]'")
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewPartitions
 from pyspark.errors import StreamingQueryException
-from topics import WAIT_S, make_topic
+from topics import WAIT_S, grow_topic, make_topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -39,10 +38,6 @@ class Log:
                 value = f"{len(self.records)}/{partition}/{number}"
                 producer.produce(self.name, value, partition=partition, on_delivery=delivered)
         assert producer.flush(WAIT_S) == 0
-
-    def grow(self, partitions):
-        admin = AdminClient({"bootstrap.servers": self.brokers, "log_level": 0})
-        admin.create_partitions([NewPartitions(self.name, partitions)])[self.name].result(WAIT_S)
 
     def since(self, *offsets):
         """What was written from these offsets on; from 0 on in partitions that are not named."""
@@ -111,7 +106,7 @@ def test_a_checkpoint_goes_from_sparks_kafka_source_to_ours_and_back(run, log, t
     run("kafka", log, sink, fail_at=1, **options)
     log.write(0, 40, 7)
     run("loadwise", log, sink, fail_at=2, **options)
-    log.grow(4)
+    grow_topic(log.brokers, log.name, 4)
     log.write(70, 0, 3, 11)
     run("kafka", log, sink, fail_at=4, **options)
     log.write(20, 20, 20, 20)

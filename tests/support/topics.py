@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from confluent_kafka import KafkaError, Message, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 WAIT_S = 90.0
 """How long a test waits for what must happen. Machines that run tests are slow at times; what hangs, hangs longer."""
@@ -19,6 +19,17 @@ def make_topic(bootstrap_servers: str, name: str, partitions: int) -> None:
     """
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     admin.create_topics([NewTopic(name, partitions, 1)])[name].result(WAIT_S)
+    _wait_until_led(admin, name, partitions)
+
+
+def grow_topic(bootstrap_servers: str, name: str, partitions: int) -> None:
+    """Let a topic have so many partitions, and wait until the broker tells all of them with their leaders."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    admin.create_partitions([NewPartitions(name, partitions)])[name].result(WAIT_S)
+    _wait_until_led(admin, name, partitions)
+
+
+def _wait_until_led(admin: AdminClient, name: str, partitions: int) -> None:
     deadline = time.monotonic() + WAIT_S
     while True:
         told = admin.list_topics(name, timeout=WAIT_S).topics[name].partitions.values()
