@@ -31,8 +31,9 @@ MORE_TASKS = 5
 """How often the number of tasks is raised, to no more than double, to keep `max_records`. Pieces are a fair share at
 most, so one is mostly enough, and two where the last task comes out 1/16 above it."""
 WORTH_A_TASK = 5_000
-"""Records that a task has on average at least where nobody says how many tasks there shall be. A task costs about as
-much CPU as reading 20,000 small records does, so some records in each of many partitions are read sooner by few tasks.
+"""Records that a task has on average at least where nobody says how many tasks there shall be. A task in Python
+costs as much CPU as reading tens of thousands of small records does, whoever wrote the source (measured with one that
+reads nothing), so some records in each of many partitions are read sooner by few tasks.
 (Spark itself joins partitions of a shuffle below 1 MB: `spark.sql.adaptive.coalescePartitions.minPartitionSize`.)"""
 ROUNDING = 1e-9
 """What floating point may have added or lost where a partition weighs just a fair share: it must not fall in two."""

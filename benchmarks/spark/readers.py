@@ -41,11 +41,12 @@ def as_advised(slots: int) -> str:
 def batch_readers(slots: int, *, connector: bool) -> list[Reader]:
     """Everybody who reads a batch, in a session with so many task slots."""
     minimum = {"minPartitions": str(MIN_PARTITIONS)}
+    tasks = {"numTasks": str(slots)}
     ours = [
         Reader(OURS, OURS),
-        Reader(as_advised(slots), OURS, {"numTasks": str(slots)}),
+        Reader(as_advised(slots), OURS, tasks),
         # Spark tells the connector which columns a query needs, and a Python source only what .schema() says.
-        Reader(f"{OURS}, value only", OURS, schema="value binary"),
+        Reader(f"{as_advised(slots)}, value only", OURS, tasks, schema="value binary"),
     ]
     theirs = [
         Reader(THEIRS, THEIRS),
