@@ -99,7 +99,7 @@ def connect(config: ClientConfig, *, group_id_prefix: str) -> Client:
     try:
         consumer = confluent_kafka.Consumer(settings)
     except confluent_kafka.KafkaException as error:
-        raise _refused(error.args[0].str()) from None
+        raise _refused(error.args[0].str().strip()) from None
     client = Client(consumer)
     holder.append(client)
     return client

@@ -21,6 +21,7 @@ WITHOUT_MEANING = frozenset(
         "group.id",
         "heartbeat.interval.ms",
         "max.poll.interval.ms",
+        "message.max.bytes",  # goes with a small fetch.max.bytes, because librdkafka wants it so
         "metadata.max.age.ms",  # asked for anew whenever a leader turns out to be another
         "queued.min.messages",
         "reconnect.backoff.max.ms",  # whatever fails is tried again after retry.backoff.ms

@@ -137,11 +137,11 @@ class Cluster:
             case Everywhere(offset=offset):
                 return dict.fromkeys(partitions, offset)
             case Specific(option, offsets):
-                _must_match(option, offsets, partitions)
+                _must_match(option, offsets, partitions, "-2: earliest, -1: latest")
                 return dict(offsets)
             case AtTimestamp(option, moment, latest_if_none):
                 moments = dict.fromkeys(partitions, moment) if isinstance(moment, int) else moment
-                _must_match(option, moments, partitions)
+                _must_match(option, moments, partitions, "in ms since 1970")
                 found = self.offsets_at(moments)
                 for place, offset in found.items():
                     if offset == LATEST and not latest_if_none:
@@ -212,13 +212,13 @@ def _some(places: Iterable[TopicPartition]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _must_match(option: str, given: Mapping[TopicPartition, int], partitions: list[TopicPartition]) -> None:
+def _must_match(
+    option: str, given: Mapping[TopicPartition, int], partitions: list[TopicPartition], values: str
+) -> None:
     """What is given by partition must be given for all partitions, and for no others: Spark's rule."""
     missing = [place for place in partitions if place not in given]
     if missing:
-        raise OptionError(
-            option, f"does not say where {_some(missing)} shall be; name every partition (-2: earliest, -1: latest)"
-        )
+        raise OptionError(option, f"does not say where {_some(missing)} shall be; name every partition ({values})")
     known = set(partitions)
     strange = [place for place in given if place not in known]
     if strange:

@@ -10,17 +10,18 @@ Spark hands the names over in lower case, values as text. Pure: nothing here ask
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import partial
 from typing import TypeAlias
 
 from loadwise.assignor.model import TopicPartition
 from loadwise.spark_source.client_config import ClientConfig, java_name, translate
 from loadwise.spark_source.connection_config import not_honoured
 from loadwise.spark_source.errors import OptionError, UnknownOptionError
+from loadwise.spark_source.ignored import STREAMING_ONLY, ignored
 from loadwise.spark_source.values import by_partition, duration_ms, flag, is_int, json_object, number
 
 LATEST = -1
@@ -58,14 +59,8 @@ NAMES = (
 )
 """The options, beside ``kafka.*``."""
 
-STREAMING_ONLY = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
-"""Options that say nothing about a batch query: named in a warning, as Spark's Kafka integration does."""
-
 BATCH_ONLY = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
 """Options that a stream, which has no end, is refused for, as by Spark's Kafka integration."""
-
-FOLLOW_IGNORES = ("assignor", "costPerRecord", "maxRecordsPerPartition", "minPartitions", "numTasks", "split")
-"""Options that shape a plan, and so say nothing where the group that is followed has made one already."""
 
 REFUSED = {
     "path": "not supported; topics are named by subscribe, subscribePattern or assign",
@@ -81,6 +76,8 @@ DEFAULT_GROUP_ID_PREFIX = {False: "spark-kafka-relation", True: "spark-kafka-sou
 """By whether the query is a stream."""
 DEFAULT_POLL_TIMEOUT_MS = 120_000
 DEFAULT_MAX_TRIGGER_DELAY_MS = 15 * 60_000
+LEAST_COST, MOST_COST = 1e-9, 1e9
+"""What a record may cost, in relation to others: floating point adds up loads that lie so far apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +201,7 @@ def parse(given: Mapping[str, str], *, streaming: bool = False) -> SourceOptions
             options[spelling[lower]] = value
         else:
             raise _unknown(name)
+    topics, costs = _topics(options), _costs(options)
     starting, ending = _starting(options, streaming=streaming), _ending(options, streaming=streaming)
     _refuse_backwards(starting, ending)
     follow_group, commit_group = _follow_group(options), _commit_group(options, java)
@@ -213,14 +211,14 @@ def parse(given: Mapping[str, str], *, streaming: bool = False) -> SourceOptions
     if max_records and not split:
         raise OptionError("maxRecordsPerPartition", "cannot be kept with split=false, which leaves partitions whole")
     return SourceOptions(
-        topics=_topics(options),
+        topics=topics,
         client=client,
         starting=starting,
         ending=ending,
         assignor=options.get("assignor", DEFAULT_ASSIGNOR).strip(),
         num_tasks=number(options, "numTasks") or number(options, "minPartitions"),
         split=split,
-        cost_per_record=_costs(options),
+        cost_per_record=costs,
         fail_on_data_loss=flag(options, "failOnDataLoss", default=True),
         include_headers=flag(options, "includeHeaders", default=False),
         group_id_prefix=options.get("groupIdPrefix", DEFAULT_GROUP_ID_PREFIX[streaming]),
@@ -232,7 +230,16 @@ def parse(given: Mapping[str, str], *, streaming: bool = False) -> SourceOptions
         offset_retry_interval_ms=_or(number(options, "fetchOffset.retryIntervalMs", least=0), 1000),
         poll_timeout_ms=number(options, "kafkaConsumer.pollTimeoutMs") or DEFAULT_POLL_TIMEOUT_MS,
         reader=_reader(options, client),
-        ignored=_ignored(options, java, streaming=streaming, follow=follow_group is not None),
+        ignored=tuple(
+            ignored(
+                options,
+                streaming=streaming,
+                follow=follow_group is not None,
+                group_id=java.get("group.id", "").strip(),
+                costs=costs,
+                reads=partial(_may_read, topics),
+            )
+        ),
     )
 
 
@@ -254,18 +261,6 @@ def parse_either(given: Mapping[str, str]) -> SourceOptions:
 
 def _or(value: int | None, default: int) -> int:
     return default if value is None else value
-
-
-def _ignored(options: Mapping[str, str], java: Mapping[str, str], *, streaming: bool, follow: bool) -> tuple[str, ...]:
-    ignored: list[str] = []
-    if not streaming:
-        ignored += [f"{name} (says nothing about a batch query)" for name in (*STREAMING_ONLY, "commitGroup")]
-    if follow:
-        ignored += [f"{name} (the plan is that of the group followed)" for name in FOLLOW_IGNORES]
-    ignored = [text for text in ignored if text.partition(" ")[0] in options]
-    if "groupIdPrefix" in options and java.get("group.id", "").strip():
-        ignored.append("groupIdPrefix (kafka.group.id is given)")
-    return tuple(ignored)
 
 
 def _admission(options: Mapping[str, str]) -> Admission:
@@ -344,6 +339,16 @@ def _topics(options: Mapping[str, str]) -> Topics:
             return SubscribePattern(value)
         case _:
             return Assign(_assigned(value))
+
+
+def _may_read(topics: Topics, topic: str) -> bool:
+    match topics:
+        case Subscribe(names):
+            return topic in names
+        case SubscribePattern(pattern):
+            return re.search(pattern, topic) is not None
+        case Assign(places):
+            return any(place.topic == topic for place in places)
 
 
 def _assigned(text: str) -> tuple[TopicPartition, ...]:
@@ -432,6 +437,6 @@ def _costs(options: Mapping[str, str]) -> dict[str, float]:
     form = 'must be JSON like {"topic": 2.5}'
     costs = json_object(name, options[name], form)
     for topic, cost in costs.items():
-        if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 < cost < math.inf:
-            raise OptionError(name, f"{form}, each above 0; {topic!r} has {cost!r}")
+        if isinstance(cost, bool) or not isinstance(cost, int | float) or not LEAST_COST <= cost <= MOST_COST:
+            raise OptionError(name, f"{form}, each from {LEAST_COST} to {MOST_COST}; {topic!r} has {cost!r}")
     return {topic: float(cost) for topic, cost in costs.items()}

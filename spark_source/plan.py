@@ -190,8 +190,11 @@ def _cuts(filled: Sequence[OffsetRange], slots: int, costs: Mapping[str, float])
 def _cut(whole: OffsetRange, most: float) -> list[OffsetRange]:
     """Cut a range into the fewest equal pieces of at most ``most`` records (a record is never cut)."""
     size = len(whole)
-    pieces = min(size, math.ceil(size / most - ROUNDING))
-    edges = [whole.start + size * index // pieces for index in range(pieces + 1)] if pieces else []
+    if not size:
+        return []
+    # At least one: what is next to nothing beside a fair share is to be read all the same.
+    pieces = max(1, min(size, math.ceil(size / most - ROUNDING)))
+    edges = [whole.start + size * index // pieces for index in range(pieces + 1)]
     return [OffsetRange(whole.topic, whole.partition, start, end) for start, end in pairwise(edges)]
 
 
@@ -239,9 +242,15 @@ def _owners(assignor: Assignor, group: GroupSnapshot, rows: Sequence[OffsetRange
     """The member of each row, as the assignor says; checked, since it may be the user's own."""
     if not group.size:
         return []
-    answer: object = assignor.assign(group)
+    try:
+        answer: object = assignor.assign(group)
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}"
+        raise PlanError(f"option assignor: {assignor.name!r} fails on these ranges: {problem}") from error
     if not isinstance(answer, Assignment) or len(answer.owner) != group.size:
         raise PlanError(f"assignor {assignor.name!r} must answer an Assignment of all {group.size} partitions")
+    if not np.issubdtype(answer.owner.dtype, np.integer):
+        raise PlanError(f"assignor {assignor.name!r} must answer rows of members, not {answer.owner.dtype} numbers")
     owners: list[int] = answer.owner.tolist()
     for piece, owner in zip(rows, owners, strict=True):
         if not 0 <= owner < len(group.members):

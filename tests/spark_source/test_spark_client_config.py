@@ -77,6 +77,10 @@ def test_names_and_values_that_differ():
     assert settings["ssl.endpoint.identification.algorithm"] == "none"
 
 
+def test_a_small_fetch_max_bytes_does_not_choose_the_reader():
+    assert not_honoured(translate({**BROKERS, "fetch.max.bytes": "999999"}).settings) == []
+
+
 def test_a_small_fetch_max_bytes_is_one_that_librdkafka_takes():
     """It wants that to be no less than ``message.max.bytes``, 1,000,000 by default and 1000 at least."""
     for given, taken in {"500000": "500000", "0": "1000", "52428800": "52428800"}.items():

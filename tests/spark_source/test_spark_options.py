@@ -89,6 +89,28 @@ def test_what_changes_nothing_is_named():
 
 
 @pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"numTasks": "2", "minPartitions": "3"}, "minPartitions (numTasks goes before it)"),
+        (
+            {"startingTimestamp": "5", "startingOffsets": "earliest"},
+            "startingOffsets (startingTimestamp goes before it)",
+        ),
+        ({"fetchOffset.numRetries": "1"}, "fetchOffset.numRetries (says nothing about a batch query)"),
+        (
+            {"startingOffsetsByTimestampStrategy": "latest"},
+            "startingOffsetsByTimestampStrategy (no timestamp is given to start at)",
+        ),
+        ({"costPerRecord": '{"flights":2,"flihgts":3}'}, "costPerRecord of flihgts (the query does not read it)"),
+        ({"assignment.mode": "follow", "assignment.group": "g", "split": "true"}, "split (the plan is that of the"),
+    ],
+)
+def test_each_option_that_changes_nothing_has_its_reason(given, named):
+    [told] = parse({**MINIMAL, **given}).ignored
+    assert told.startswith(named)
+
+
+@pytest.mark.parametrize(
     ("wrong", "option", "problem"),
     [
         ({"startingoffset": "latest"}, "startingoffset", "did you mean startingOffsets?"),
@@ -124,7 +146,8 @@ def test_what_changes_nothing_is_named():
         ({"failOnDataLoss": "yes"}, "failOnDataLoss", "'true' or 'false'"),
         ({"minPartitions": "0"}, "minPartitions", "at least 1"),
         ({"numTasks": "two"}, "numTasks", "whole number"),
-        ({"costPerRecord": '{"flights": 0}'}, "costPerRecord", "above 0"),
+        ({"costPerRecord": '{"flights": 0}'}, "costPerRecord", "each from 1e-09"),
+        ({"costPerRecord": '{"flights": 1e300}'}, "costPerRecord", "each from 1e-09 to"),
         ({"costPerRecord": "2"}, "costPerRecord", "JSON like"),
         (
             {"startingOffsets": '{"flights":{"0":5}}', "endingOffsets": '{"flights":{"0":4}}'},

@@ -72,6 +72,22 @@ def test_split_partitions_make_even_tasks_whatever_the_skew(sizes: list[int], nu
     assert max(task.weight for task in made.tasks) <= mean * (1 + 1 / 16) + one_record
 
 
+@pytest.mark.parametrize("name", ALGORITHMS)
+@given(
+    sizes=st.lists(st.sampled_from([0, 1, 5, 10**4, 10**10]), min_size=1, max_size=8),
+    exponents=st.lists(st.integers(-9, 9), min_size=2, max_size=2),
+    num_tasks=st.integers(1, 8),
+)
+def test_next_to_nothing_beside_a_lot_is_read_all_the_same(
+    name: str, sizes: list[int], exponents: list[int], num_tasks: int
+):
+    """A range may be a thousand-millionth of a fair share, by its records or by what they cost."""
+    costs = {topic: 10.0**exponent for topic, exponent in zip("ab", exponents, strict=True)}
+    ranges = [OffsetRange("ab"[number % 2], number, 7, 7 + size) for number, size in enumerate(sizes)]
+    made = plan(ranges, algorithm(name), num_tasks=num_tasks, cost_per_record=costs)
+    assert covered(made) == sorted(item for item in ranges if len(item))
+
+
 def test_whole_partitions_stay_whole_and_a_hot_one_holds_up_its_task():
     ranges = [OffsetRange("hot", 0, 0, 700), *(OffsetRange("hot", number, 0, 100) for number in range(1, 4))]
     made = plan(ranges, algorithm("weighted"), num_tasks=2, split=False)
@@ -156,8 +172,10 @@ class _Answers:
         (lambda group: Assignment(group, np.full(group.size, 2, np.int32)), "gives t-0.* to no member: its owner is 2"),
         (lambda group: Assignment(group, np.zeros(group.size - 1, np.int32)), "an Assignment of all 2 partitions"),
         (lambda _: {"slot-0": [0, 1]}, "must answer an Assignment"),
+        (lambda group: Assignment(group, np.zeros(group.size)), "rows of members, not float64 numbers"),
+        (lambda group: group.nothing, "option assignor: .*fails on these ranges: AttributeError: .*nothing"),
     ],
-    ids=["nobody", "a stranger", "too short", "something else"],
+    ids=["nobody", "a stranger", "too short", "something else", "no rows", "an error"],
 )
 def test_an_answer_that_loses_records_is_refused(answer, problem):
     with pytest.raises(PlanError, match=problem) as refused:

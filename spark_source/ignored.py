@@ -1,0 +1,42 @@
+"""Options that were given and change nothing: a warning names each, with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+STREAMING_ONLY = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
+"""Options that say nothing about a batch query: named in a warning, as Spark's Kafka integration does."""
+
+_OF_STREAMS = (*STREAMING_ONLY, "commitGroup", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs")
+_OF_PLANS = ("assignor", "costPerRecord", "maxRecordsPerPartition", "minPartitions", "numTasks", "split")
+"""Options that shape a plan, and so say nothing where the group that is followed has made one already."""
+_RANKED = (
+    ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets"),
+    ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets"),
+    ("numTasks", "minPartitions"),
+)
+"""Options of which the first that is given counts."""
+
+
+def ignored(
+    options: Mapping[str, str],
+    *,
+    streaming: bool,
+    follow: bool,
+    group_id: str | None,
+    costs: Iterable[str],
+    reads: Callable[[str], bool],
+) -> Iterator[str]:
+    """Name what changes nothing. ``costs`` are the topics of ``costPerRecord``; ``reads`` tells which are read."""
+    if not streaming:
+        yield from (f"{name} (says nothing about a batch query)" for name in _OF_STREAMS if name in options)
+    if follow:
+        yield from (f"{name} (the plan is that of the group followed)" for name in _OF_PLANS if name in options)
+    for ranked in _RANKED:
+        first, *others = [name for name in ranked if name in options] or [""]
+        yield from (f"{name} ({first} goes before it)" for name in others)
+    if "startingOffsetsByTimestampStrategy" in options and not {*_RANKED[0][:2]} & options.keys():
+        yield "startingOffsetsByTimestampStrategy (no timestamp is given to start at)"
+    yield from (f"costPerRecord of {topic} (the query does not read it)" for topic in costs if not reads(topic))
+    if "groupIdPrefix" in options and group_id:
+        yield "groupIdPrefix (kafka.group.id is given)"
