@@ -18,9 +18,9 @@ from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.topics import Topics
 from loadwise.coordinator.consumer.limits import ConsumerGroupLimits
 from loadwise.coordinator.fetches import ParkedFetches
+from loadwise.coordinator.groups.classic import GroupLimits
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import Event, Token
-from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.registry import Groups
 
 

@@ -18,7 +18,9 @@ Votes that are equal go to the protocol that was voted for first, where Kafka's 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final, assert_never
 
@@ -50,10 +52,8 @@ from loadwise.coordinator.groups.events import (
     Tick,
     Token,
 )
-from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.members import ClassicMember
 from loadwise.coordinator.groups.records import GroupRecord, GroupTombstone
-from loadwise.coordinator.groups.roster import Roster
 from loadwise.protocol.consumer import PROTOCOL_TYPE
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -66,6 +66,33 @@ class GroupState(Enum):
     COMPLETING_REBALANCE = "CompletingRebalance"
     STABLE = "Stable"
     DEAD = "Dead"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupLimits:
+    """What holds for all groups; the names in brackets are Kafka's."""
+
+    initial_rebalance_delay_ms: int = 0
+    """How long an empty group waits for more members after the first one.
+
+    Kafka's group.initial.rebalance.delay.ms, which is 3000 there.
+    """
+    max_size: int = 2**31 - 1
+    """Most members of a group (group.max.size)."""
+    min_session_timeout_ms: int = 1
+    """Shortest session timeout that a member may ask for (group.min.session.timeout.ms; Kafka: 6000)."""
+    max_session_timeout_ms: int = 1_800_000
+    """Longest session timeout that a member may ask for (group.max.session.timeout.ms)."""
+    max_groups: int = 10_000
+    """Most groups of either protocol, with members or without; Kafka has no such limit."""
+    max_members: int = 10_000
+    """Most members of all groups together; Kafka has no such limit."""
+    max_member_bytes: int = 256 * 1024 * 1024
+    """Most bytes of subscriptions and assignments of all members together; Kafka limits each group by its log."""
+    max_offset_bytes: int = 256 * 1024 * 1024
+    """Most bytes of committed offsets of all groups, each counted with its topic's name, its text and 100 bytes."""
+    new_member_join_timeout_ms: int = 300_000
+    """How long a new member's join may wait before the member is given up."""
 
 
 class ClassicGroup:
@@ -81,7 +108,9 @@ class ClassicGroup:
         self.generation = 0
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
-        self.members = Roster()
+        self.leader: str | None = None
+        self.members: dict[str, ClassicMember] = {}
+        self._static_ids: dict[str, str] = {}
         self.sessions: Deadlines[str] = Deadlines()
         """When members count as dead; one that waits for an answer may have none."""
         self._pending_joins: Deadlines[str] = Deadlines()  # ids given out under KIP-394, and when they lapse
@@ -100,11 +129,13 @@ class ClassicGroup:
         group.generation = record.generation
         group.protocol_type = record.protocol_type
         group.protocol_name = record.protocol_name
-        members = [ClassicMember.replayed(kept, record.protocol_name or "") for kept in record.members]
-        group.members = Roster(members, record.leader)
-        group._now_ms = now_ms
-        for member in members:
-            group._restart_session(member)
+        group.leader = record.leader
+        for kept in record.members:
+            member = ClassicMember.replayed(kept, record.protocol_name or "")
+            group.sessions.set(member.member_id, now_ms + member.session_timeout_ms)
+            group.members[member.member_id] = member
+            if member.instance_id is not None:
+                group._static_ids[member.instance_id] = member.member_id
         group.state = GroupState.STABLE if group.members else GroupState.EMPTY
         return group
 
@@ -116,8 +147,12 @@ class ClassicGroup:
         group = cls(group_id, limits)
         group.generation = generation
         group.protocol_type = PROTOCOL_TYPE
-        group.members = Roster(members)
-        group.protocol_name = group.members.elected_protocol()
+        group.members = {member.member_id: member for member in members}
+        group._static_ids = {
+            member.instance_id: member.member_id for member in members if member.instance_id is not None
+        }
+        group.leader = members[0].member_id
+        group.protocol_name = group._elected_protocol()
         group.state = GroupState.STABLE
         group._now_ms = now_ms
         for member in members:
@@ -125,11 +160,6 @@ class ClassicGroup:
         return group
 
     # ---- what others may ask ----
-
-    @property
-    def leader(self) -> str | None:
-        """Who makes the assignment."""
-        return self.members.leader
 
     @property
     def next_deadline_ms(self) -> int | None:
@@ -161,7 +191,7 @@ class ClassicGroup:
             return ErrorCode.NONE  # an administrator, or a consumer that assigns itself
         if generation < 0 and member_id == NO_MEMBER_ID and instance_id is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        error = self.members.error(member_id, instance_id)
+        error = self._membership_error(member_id, instance_id)
         if error is ErrorCode.NONE and generation != self.generation:
             error = ErrorCode.ILLEGAL_GENERATION
         if error is ErrorCode.NONE and self.state is GroupState.COMPLETING_REBALANCE:
@@ -235,7 +265,7 @@ class ClassicGroup:
 
     def _join_new_member(self, event: Join) -> None:
         if event.instance_id is not None:
-            replaced = self.members.holder(event.instance_id)
+            replaced = self._static_ids.get(event.instance_id)
             if replaced is None:
                 self._add_member(event, event.fresh_member_id)
             else:
@@ -247,7 +277,7 @@ class ClassicGroup:
             self._add_member(event, event.fresh_member_id)
 
     def _join_known_member(self, event: Join) -> None:
-        error = self.members.error(event.member_id, event.instance_id)
+        error = self._membership_error(event.member_id, event.instance_id)
         if error is not ErrorCode.NONE:
             self._refuse_join(event, error)
             return
@@ -274,7 +304,11 @@ class ClassicGroup:
             self.protocol_type = event.protocol_type
         member = ClassicMember.joining(event, member_id)
         self.sessions.set(member_id, self._now_ms + self.limits.new_member_join_timeout_ms)
-        self.members.add(member)
+        self.members[member_id] = member
+        if member.instance_id is not None:
+            self._static_ids[member.instance_id] = member_id
+        if self.leader is None:
+            self.leader = member_id
         self._pending_joins.set(member_id, None)
         self._rebalance(f"{member_id} joined")
 
@@ -292,7 +326,7 @@ class ClassicGroup:
         self._update_member(member, event)
         self._restart_session(member)
         match self.state:
-            case GroupState.STABLE if self.members.elected_protocol() == self.protocol_name:
+            case GroupState.STABLE if self._elected_protocol() == self.protocol_name:
                 self._append_record()
                 self._enter(GroupState.STABLE, f"static member {member.instance_id} came back as {member.member_id}")
                 # Before v9 the answer names the old leader, even if that is whom the member replaces: the restarted
@@ -312,13 +346,18 @@ class ClassicGroup:
                 self._complete_join_if_all_joined()
 
     def _fence(self, replaced: str, member_id: str) -> ClassicMember:
-        member = self.members[replaced]
+        member = self.members.pop(replaced)
         self.sessions.set(replaced, None)
         self._answer_join(member, JoinReply(error=ErrorCode.FENCED_INSTANCE_ID, member_id=replaced))
         self._answer_sync(member, SyncReply(error=ErrorCode.FENCED_INSTANCE_ID))
-        self.members.rename(member, member_id)
+        member.member_id = member_id
         member.is_new = False
+        self.members[member_id] = member
+        assert member.instance_id is not None
+        self._static_ids[member.instance_id] = member_id
         self._pending_syncs.discard(replaced)
+        if self.leader == replaced:
+            self.leader = member_id
         return member
 
     def _accepts(self, member_id: str) -> bool:
@@ -328,8 +367,8 @@ class ClassicGroup:
             case GroupState.PREPARING_REBALANCE:
                 # Counting those who wait, not the members, puts out the last ones to rejoin if the limit was lowered.
                 member = self.members.get(member_id)
-                has_joined = member is not None and member.join_token is not None
-                return has_joined or self.members.joined < self.limits.max_size
+                waiting = sum(1 for other in self.members.values() if other.join_token is not None)
+                return (member is not None and member.join_token is not None) or waiting < self.limits.max_size
             case _:
                 return member_id in self.members or len(self.members) < self.limits.max_size
 
@@ -340,7 +379,7 @@ class ClassicGroup:
             return False
         if not self.members:
             return bool(event.protocols)
-        common = self.members.common_protocols()
+        common = self._common_protocols()
         return any(name in common for name, _ in event.protocols)
 
     # ---- rebalancing ----
@@ -373,7 +412,7 @@ class ClassicGroup:
         self._sync_deadline_ms = None
         if self.state is GroupState.EMPTY:
             delay = self.limits.initial_rebalance_delay_ms
-            self._initial_remaining_ms = max(self.members.rebalance_timeout_ms - delay, 0)
+            self._initial_remaining_ms = max(self._rebalance_timeout_ms() - delay, 0)
             self._joined_since_delay = False
             self._join_deadline_ms = self._now_ms + delay
             self._enter(GroupState.PREPARING_REBALANCE, reason)
@@ -382,7 +421,7 @@ class ClassicGroup:
             if self._all_joined():
                 self._complete_join()
             else:
-                self._join_deadline_ms = self._now_ms + self.members.rebalance_timeout_ms
+                self._join_deadline_ms = self._now_ms + self._rebalance_timeout_ms()
 
     def _complete_join_if_all_joined(self) -> None:
         """Go on as soon as nobody is missing; the first rebalance of an empty group waits for its delay instead."""
@@ -406,9 +445,9 @@ class ClassicGroup:
         late = [each for each in self.members.values() if each.join_token is None and each.instance_id is None]
         for member in late:
             self._remove(member.member_id)
-        if self.members and not self.members.elect_leader_who_joined():
+        if self.members and not self._elect_leader_who_joined():
             # Only static members are left and none has come: wait on, until one does or their sessions end.
-            self._join_deadline_ms = self._now_ms + self.members.rebalance_timeout_ms
+            self._join_deadline_ms = self._now_ms + self._rebalance_timeout_ms()
             return
         self.generation += 1
         self._pending_syncs.clear()
@@ -417,7 +456,7 @@ class ClassicGroup:
             self._enter(GroupState.EMPTY, "no member is left")
             self._append_record()
             return
-        self.protocol_name = self.members.elected_protocol()
+        self.protocol_name = self._elected_protocol()
         missed = f", without {', '.join(member.member_id for member in late)}" if late else ""
         self._enter(GroupState.COMPLETING_REBALANCE, f"all joined, {self.protocol_name} was chosen{missed}")
         for member in self.members.values():
@@ -425,10 +464,35 @@ class ClassicGroup:
             self._restart_session(member)
             member.is_new = False
             self._pending_syncs.add(member.member_id)
-        self._sync_deadline_ms = self._now_ms + self.members.rebalance_timeout_ms
+        self._sync_deadline_ms = self._now_ms + self._rebalance_timeout_ms()
+
+    def _elect_leader_who_joined(self) -> bool:
+        assert self.leader is not None
+        if self.members[self.leader].join_token is None:
+            joined = (member.member_id for member in self.members.values() if member.join_token is not None)
+            elected = next(joined, None)
+            if elected is None:
+                return False
+            self.leader = elected
+        return True
+
+    def _elected_protocol(self) -> str:
+        candidates = self._common_protocols()
+        votes = Counter(member.vote(candidates) for member in self.members.values())
+        return max(votes, key=votes.__getitem__)
+
+    def _common_protocols(self) -> set[str]:
+        offers = ({name for name, _ in member.protocols} for member in self.members.values())
+        return set.intersection(*offers)
 
     def _all_joined(self) -> bool:
-        return not self._pending_joins and self.members.joined == len(self.members)
+        return not self._pending_joins and all(member.join_token is not None for member in self.members.values())
+
+    def _rebalance_timeout_ms(self) -> int:
+        if not self.members:
+            return 0
+        # At least 1 ms: a deadline that lies ahead, whatever the clients ask for.
+        return max(1, *(member.rebalance_timeout_ms for member in self.members.values()))
 
     # ---- syncing, heartbeats, leaving ----
 
@@ -460,7 +524,7 @@ class ClassicGroup:
         """What is wrong with the group, the member or its generation, in Kafka's order."""
         if self.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        error = self.members.error(event.member_id, event.instance_id)
+        error = self._membership_error(event.member_id, event.instance_id)
         if error is not ErrorCode.NONE:
             return error
         if event.generation != self.generation:
@@ -501,12 +565,11 @@ class ClassicGroup:
     def _let_go(self, leaver: Leaver) -> ErrorCode:
         member_id = leaver.member_id
         if member_id == NO_MEMBER_ID:
-            holder = None if leaver.instance_id is None else self.members.holder(leaver.instance_id)
-            if holder is None:
+            if leaver.instance_id is None or leaver.instance_id not in self._static_ids:
                 return ErrorCode.UNKNOWN_MEMBER_ID
-            member_id = holder
+            member_id = self._static_ids[leaver.instance_id]
         elif member_id not in self._pending_joins:
-            error = self.members.error(member_id, leaver.instance_id)
+            error = self._membership_error(member_id, leaver.instance_id)
             if error is not ErrorCode.NONE:
                 return error
         self._remove(member_id)
@@ -563,13 +626,27 @@ class ClassicGroup:
 
     # ---- members and answers ----
 
+    def _membership_error(self, member_id: str, instance_id: str | None) -> ErrorCode:
+        """Mirrors ``ClassicGroup.validateMember``."""
+        if instance_id is not None:
+            current = self._static_ids.get(instance_id)
+            if current is None:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+            if current != member_id:
+                return ErrorCode.FENCED_INSTANCE_ID
+        return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
+
     def _remove(self, member_id: str) -> None:
         self._pending_joins.set(member_id, None)
         self._pending_syncs.discard(member_id)
         self.sessions.set(member_id, None)
-        member = self.members.remove(member_id)
+        member = self.members.pop(member_id, None)
         if member is None:
             return
+        if member.instance_id is not None:
+            del self._static_ids[member.instance_id]
+        if self.leader == member_id:
+            self.leader = next(iter(self.members), None)
         self._answer_join(member, JoinReply(error=ErrorCode.UNKNOWN_MEMBER_ID, member_id=NO_MEMBER_ID))
         self._answer_sync(member, SyncReply(error=ErrorCode.UNKNOWN_MEMBER_ID))
 

@@ -24,8 +24,7 @@ from loadwise.coordinator.consumer.records import (
 )
 from loadwise.coordinator.consumer.state import ConsumerState
 from loadwise.coordinator.errors import CannotConvertError
-from loadwise.coordinator.groups.classic import ClassicGroup
-from loadwise.coordinator.groups.limits import GroupLimits
+from loadwise.coordinator.groups.classic import ClassicGroup, GroupLimits
 from loadwise.coordinator.groups.members import ClassicMember
 from loadwise.coordinator.groups.topic_view import TopicView
 from loadwise.protocol.consumer import PROTOCOL_TYPE, Assignment, Subscription

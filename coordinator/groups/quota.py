@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from loadwise.coordinator.consumer.group import ConsumerGroup
-from loadwise.coordinator.groups.classic import ClassicGroup
+from loadwise.coordinator.groups.classic import ClassicGroup, GroupLimits
 from loadwise.coordinator.groups.events import ConsumerHeartbeat, Event, Join, Sync
-from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.protocol.error_codes import ErrorCode
 
 Group: TypeAlias = ClassicGroup | ConsumerGroup

@@ -15,7 +15,7 @@ from loadwise.coordinator.consumer.group import ConsumerGroup
 from loadwise.coordinator.consumer.limits import ConsumerGroupLimits
 from loadwise.coordinator.consumer.records import ConsumerRecord, ConsumerTombstone
 from loadwise.coordinator.errors import CannotConvertError
-from loadwise.coordinator.groups.classic import ClassicGroup
+from loadwise.coordinator.groups.classic import ClassicGroup, GroupLimits
 from loadwise.coordinator.groups.conversion import downgraded, upgrade_records
 from loadwise.coordinator.groups.deadlines import Deadlines
 from loadwise.coordinator.groups.effects import (
@@ -50,7 +50,6 @@ from loadwise.coordinator.groups.events import (
 )
 from loadwise.coordinator.groups.history import History
 from loadwise.coordinator.groups.journal import Journal
-from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.loads import LoadMeter, LogView
 from loadwise.coordinator.groups.offsets import CommittedOffset, Offsets, Partition
 from loadwise.coordinator.groups.quota import Quota

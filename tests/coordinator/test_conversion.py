@@ -11,10 +11,9 @@ from consumer_groups import FakeTopics, by_name
 
 from loadwise.coordinator.consumer.group import ConsumerGroup
 from loadwise.coordinator.consumer.limits import ConsumerGroupLimits, MigrationPolicy
-from loadwise.coordinator.groups.classic import ClassicGroup, GroupState
+from loadwise.coordinator.groups.classic import ClassicGroup, GroupLimits, GroupState
 from loadwise.coordinator.groups.effects import ConsumerHeartbeatReply, JoinReply
 from loadwise.coordinator.groups.events import ConsumerHeartbeat, Event, Heartbeat, Join, Leave, Leaver, Protocol, Sync
-from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.offsets import CommittedOffset, Partition
 from loadwise.coordinator.groups.registry import Committer, Groups
 from loadwise.protocol.consumer import Assignment, Subscription

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadwise.coordinator.groups.classic import GroupState
+from loadwise.coordinator.groups.classic import GroupLimits, GroupState
 from loadwise.coordinator.groups.effects import LeaveReply
 from loadwise.coordinator.groups.events import Event, Heartbeat, Join, Leave, Leaver, Protocol, Sync
-from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.offsets import CommittedOffset, Partition
 from loadwise.coordinator.groups.registry import Committer, Groups
 from loadwise.protocol.error_codes import ErrorCode
