@@ -16,9 +16,12 @@ from topics import WAIT_S
 @contextmanager
 def running(*options: str, html: Path) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "loadwise", "demo", "--no-spark", f"--html={html}", *options]
+    # Where the tests run in the background of a shell, Ctrl-C is ignored, and children inherit that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     ) as demo:
+        signal.signal(signal.SIGINT, before)
         try:
             yield demo
         finally:
