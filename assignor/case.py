@@ -30,7 +30,6 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from loadwise.assignor.algorithms import algorithm
-from loadwise.assignor.claim import read_user_data
 from loadwise.assignor.errors import BadCaseError
 from loadwise.assignor.load.drain import drain_weight
 from loadwise.assignor.load.mix import mix
@@ -38,6 +37,7 @@ from loadwise.assignor.load.source import TopicLoads
 from loadwise.assignor.model import LARGEST, NO_GENERATION, Assignment, Assignor, Floats, GroupSnapshot, Member
 from loadwise.assignor.staging import stage
 from loadwise.assignor.strategy import Strategy, strategy
+from loadwise.assignor.subscription import read_user_data
 from loadwise.protocol.errors import ProtocolError
 from loadwise.protocol.user_data import StickyUserData
 

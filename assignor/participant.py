@@ -1,4 +1,4 @@
-"""One member's part in its group, without its client: what it says when it joins, and what it answers as the leader.
+"""One member's part in its group, without its client: what it joins with, and what it answers as the leader.
 
 Every client's adapter is a thin layer over a `Participant`, so that the same group gets the same answer, to the byte,
 whichever client happens to lead it. Kafka's counterpart is ``ConsumerPartitionAssignor`` with the state that
@@ -15,12 +15,12 @@ import numpy as np
 
 from loadwise.assignor.algorithms import algorithm
 from loadwise.assignor.answer import encode
-from loadwise.assignor.claim import JoinedMember, read_claims, write_claim
 from loadwise.assignor.errors import BadGroupError
 from loadwise.assignor.load.source import LoadSnapshot, LoadSource
 from loadwise.assignor.model import LARGEST, NO_GENERATION, SMALLEST_CAPACITY, Assignor, GroupSnapshot, Member
 from loadwise.assignor.staging import stage
 from loadwise.assignor.strategy import strategy as strategy_named
+from loadwise.assignor.subscription import JoinedMember, read_members, write_subscription
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class Participant:
         self._algorithm = algorithm(self.strategy.algorithm) if isinstance(assignor, str) else assignor
         self._owned: Mapping[str, Sequence[int]] | None = None
         self.generation = NO_GENERATION
-        """The generation of the newest assignment; `NO_GENERATION` before the first, or where the client is silent."""
+        """The generation of the newest assignment; `NO_GENERATION` before the first, or where the client tells none."""
         self._warned = False
 
     @property
@@ -82,8 +82,8 @@ class Participant:
         return self.strategy.algorithm in _LOAD_AWARE
 
     def subscription(self, topics: Iterable[str], *, owned: Mapping[str, Sequence[int]] | None = None) -> bytes:
-        """The bytes to join with. ``owned``: what the client still holds, where it can say; else what it was given."""
-        claim = write_claim(
+        """The bytes to join with. ``owned`` is what the client still holds, None where it cannot tell."""
+        joining = write_subscription(
             self.strategy,
             frozenset(topics),
             owned=self._owned if owned is None else owned,
@@ -91,16 +91,16 @@ class Participant:
             capacity=self.capacity,
             rack=self.rack,
         )
-        return claim.encode()
+        return joining.encode()
 
     def assigned(self, partitions: Mapping[str, Sequence[int]], generation: int) -> None:
-        """Remember what the leader gave, and when; ``generation`` is `NO_GENERATION` where the client does not say."""
+        """Remember what the leader gave, and when; ``generation`` is `NO_GENERATION` where the client does not tell."""
         self._owned = {topic: list(numbers) for topic, numbers in partitions.items()}
         self.generation = generation
 
     def assign(self, joined: Iterable[JoinedMember], cluster: Cluster) -> dict[str, bytes]:
         """Answer, as the leader, every member's assignment bytes. Topics without metadata are left for later."""
-        members = read_claims(self.strategy, joined)
+        members = read_members(self.strategy, joined)
         topics = set().union(*{id(member.topics): member.topics for member in members}.values())
         counts = {topic: count for topic in topics if (count := cluster.partition_count(topic)) is not None}
         racks = None

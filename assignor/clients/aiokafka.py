@@ -26,7 +26,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from loadwise.assignor.claim import JoinedMember, read_members
 from loadwise.assignor.clients.aiokafka_lag import AiokafkaLag
 from loadwise.assignor.clients.metadata import ClientMetadata
 from loadwise.assignor.errors import MissingClientError, UnsupportedByClientError
@@ -34,6 +33,7 @@ from loadwise.assignor.load.lag import LoadOfLag, load_of
 from loadwise.assignor.load.source import LoadSource
 from loadwise.assignor.model import NO_GENERATION, Assignor
 from loadwise.assignor.participant import Participant
+from loadwise.assignor.subscription import JoinedMember, read_joined_members
 from loadwise.protocol.consumer import Subscription
 
 try:
@@ -59,7 +59,7 @@ class AiokafkaAssignor(AbstractPartitionAssignor):
                 " a member of a cooperative group must not; use 'sticky' or 'weighted', or kafka-python"
             )
         self.participant = participant
-        """What this member says and decides; its counters say how often it led, and without load."""
+        """The member's state and decisions. Its counters tell how often it led, and how often without load."""
         self._generation: Callable[[], int] = lambda: NO_GENERATION
         """The generation that the consumer is in, where we can ask it."""
         self._joined: Sequence[JoinedMember] = ()
@@ -81,8 +81,10 @@ class AiokafkaAssignor(AbstractPartitionAssignor):
     def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, bytes]:
         """Answer every member's assignment, as the leader; the client sends bytes as they are."""
         joined = self._joined or [
-            JoinedMember(id=member, subscription=Subscription(topics=said.subscription, user_data=said.user_data))
-            for member, said in members.items()
+            JoinedMember(
+                id=member, subscription=Subscription(topics=metadata.subscription, user_data=metadata.user_data)
+            )
+            for member, metadata in members.items()
         ]
         return self.participant.assign(joined, _metadata(cluster))
 
@@ -92,9 +94,9 @@ class AiokafkaAssignor(AbstractPartitionAssignor):
         perform = coordinator._perform_assignment
 
         async def perform_with_members_in_full(response: Any) -> Any:
-            self._joined = read_members(
-                (member_id, instance_id[0] if instance_id else None, said)
-                for member_id, *instance_id, said in response.members
+            self._joined = read_joined_members(
+                (member_id, instance_id[0] if instance_id else None, data)
+                for member_id, *instance_id, data in response.members
             )
             # The client decodes all members as well, for their topics, and one that it cannot decode ends its work.
             readable: dict[int, bytes] = {}

@@ -11,7 +11,7 @@ Two ways to plug in::
                              partition_assignment_strategy=[kafka_python.assignor("sticky")])
 
 The factory is the better one: hooks get neither credentials nor the group id, so only it can read the group's lag; and
-it knows what the consumer still holds, so that a member which lost its place does not claim what others own by now.
+it knows what the consumer still holds, so that a member which lost its place does not send what others own by now.
 
 All hooks run on the client's I/O thread, which sends the heartbeats too: they do no I/O and do not block. An exception
 in one leaves ``poll()`` as it is, and is retried for ever; hence nothing that a peer can send raises here.
@@ -25,7 +25,6 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
-from loadwise.assignor.claim import JoinedMember, read_members
 from loadwise.assignor.clients.kafka_python_joins import finish_joins
 from loadwise.assignor.clients.kafka_python_lag import KafkaPythonLag
 from loadwise.assignor.clients.metadata import ClientMetadata
@@ -34,6 +33,7 @@ from loadwise.assignor.load.lag import LoadOfLag, load_of
 from loadwise.assignor.load.source import LoadSource
 from loadwise.assignor.model import Assignor
 from loadwise.assignor.participant import Participant
+from loadwise.assignor.subscription import JoinedMember, read_joined_members
 from loadwise.protocol.consumer import Subscription
 
 try:
@@ -58,7 +58,7 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):
 
     def __init__(self, participant: Participant) -> None:
         self.participant = participant
-        """What this member says and decides; its counters say how often it led, and without load."""
+        """The member's state and decisions. Its counters tell how often it led, and how often without load."""
         self._holds: Callable[[], Iterable[tuple[str, int]]] | None = None
         """Partitions that the consumer holds right now, where we can ask it."""
         self._joined: Sequence[JoinedMember] = ()
@@ -94,7 +94,7 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):
         perform = consumer._coordinator._perform_assignment
 
         def perform_with_readable_members(leader_id: str, protocol_name: str, members: Sequence[Any]) -> Any:
-            self._joined = read_members((it.member_id, it.group_instance_id, it.metadata) for it in members)
+            self._joined = read_joined_members((it.member_id, it.group_instance_id, it.metadata) for it in members)
             # The client decodes all members as well, to watch their topics: one that it cannot decode stops the group,
             # and so does a topic whose name cannot be one.
             readable: dict[int, bytes] = {}
@@ -198,16 +198,16 @@ class _Consumer(KafkaConsumer):
 
 
 def _joined(member: Any) -> JoinedMember:
-    said = member.metadata
+    metadata = member.metadata
     return JoinedMember(
         id=member.member_id,
         instance_id=member.group_instance_id,
         subscription=Subscription(
-            topics=said.topics,
-            user_data=said.user_data,
-            owned={owned.topic: owned.partitions for owned in said.owned_partitions or ()},
-            generation=said.generation_id,
-            rack=said.rack_id,
+            topics=metadata.topics,
+            user_data=metadata.user_data,
+            owned={owned.topic: owned.partitions for owned in metadata.owned_partitions or ()},
+            generation=metadata.generation_id,
+            rack=metadata.rack_id,
         ),
     )
 

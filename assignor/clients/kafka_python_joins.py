@@ -20,26 +20,26 @@ def finish_joins(coordinator: Any) -> None:
     need_rejoin = coordinator.need_rejoin
     join_and_sync = coordinator._do_join_and_sync_async
     on_join_complete = coordinator._on_join_complete_async
-    unclaimed: tuple[Any, frozenset[str], bytes] | None = None
+    untaken: tuple[Any, frozenset[str], bytes] | None = None
 
     def need_rejoin_or_pending() -> bool:
         pending = coordinator.rejoining and coordinator._subscription.partitions_auto_assigned()
         return bool(pending or need_rejoin())
 
-    async def join_and_sync_or_claim() -> bytes:
-        nonlocal unclaimed
+    async def join_and_sync_once() -> bytes:
+        nonlocal untaken
         topics = frozenset(coordinator._subscription.subscription)
-        if unclaimed is not None and unclaimed[:2] == (coordinator._generation, topics):
-            return unclaimed[2]
+        if untaken is not None and untaken[:2] == (coordinator._generation, topics):
+            return untaken[2]
         assignment: bytes = await join_and_sync()
-        unclaimed = (coordinator._generation, topics, assignment)
+        untaken = (coordinator._generation, topics, assignment)
         return assignment
 
-    async def on_join_complete_and_claimed(*args: Any) -> None:
-        nonlocal unclaimed
-        unclaimed = None
+    async def on_join_complete_and_taken(*args: Any) -> None:
+        nonlocal untaken
+        untaken = None
         await on_join_complete(*args)
 
     coordinator.need_rejoin = need_rejoin_or_pending
-    coordinator._do_join_and_sync_async = join_and_sync_or_claim
-    coordinator._on_join_complete_async = on_join_complete_and_claimed
+    coordinator._do_join_and_sync_async = join_and_sync_once
+    coordinator._on_join_complete_async = on_join_complete_and_taken

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadwise.assignor.algorithms import ALGORITHMS, algorithm
-from loadwise.assignor.claim import JoinedMember, read_claims, write_claim
 from loadwise.assignor.model import Floats, GroupSnapshot
 from loadwise.assignor.staging import stage
 from loadwise.assignor.strategy import STRATEGIES, Strategy
+from loadwise.assignor.subscription import JoinedMember, read_members, write_subscription
 
 STRATEGY_NAMES = tuple(name for name, strategy in STRATEGIES.items() if strategy.algorithm in ALGORITHMS)
 """What groups of every size can use: not those that are for small ones only."""
@@ -94,7 +94,7 @@ class Case:
 
     def snapshot(self) -> GroupSnapshot:
         """The group as rows, which is what the bare algorithm is given."""
-        members = read_claims(self.strategy, self.joined)
+        members = read_members(self.strategy, self.joined)
         return GroupSnapshot.of(members, self.partitions, load=self.load)
 
     def answer(self) -> dict[str, dict[str, list[int]]]:
@@ -107,7 +107,7 @@ def _join(
     strategy: Strategy, member: str, topics: Collection[str], owned: Mapping[str, Sequence[int]] | None = None
 ) -> JoinedMember:
     generation = -1 if owned is None else _GENERATION
-    said = write_claim(strategy, topics, owned=owned, generation=generation, capacity=1.0, rack=None)
+    said = write_subscription(strategy, topics, owned=owned, generation=generation, capacity=1.0, rack=None)
     return JoinedMember(id=member, subscription=said)
 
 

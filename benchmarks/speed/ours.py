@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from benchmarks.speed.cases import Case, Size
 from benchmarks.speed.orders import Call, serve
 from loadwise.assignor.algorithms import algorithm
-from loadwise.assignor.claim import read_members
 from loadwise.assignor.load.source import FixedLoad
 from loadwise.assignor.participant import Participant
+from loadwise.assignor.subscription import read_joined_members
 
 
 def prepare(strategy: str, phase: str, size: Size) -> Mapping[str, Call]:
@@ -22,7 +22,7 @@ def prepare(strategy: str, phase: str, size: Size) -> Mapping[str, Call]:
     cluster = _Cluster(case.partitions)
 
     def wire() -> object:
-        return leader.assign(read_members((member, None, said) for member, said in joined.items()), cluster)
+        return leader.assign(read_joined_members((member, None, said) for member, said in joined.items()), cluster)
 
     return {"names": case.answer, "bare": lambda: assignor.assign(group), "wire": wire}
 

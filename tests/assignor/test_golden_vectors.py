@@ -9,8 +9,8 @@ import pytest
 from golden_vectors import VECTORS, grouped, java_answer, quality
 
 from loadwise.assignor.case import Case
-from loadwise.assignor.claim import JoinedMember, read_claim, write_claim
 from loadwise.assignor.strategy import strategy
+from loadwise.assignor.subscription import JoinedMember, read_member, write_subscription
 from loadwise.protocol.consumer import Assignment, Subscription
 
 
@@ -62,7 +62,7 @@ def test_members_say_of_themselves_what_java_members_say(vector: dict[str, Any])
     for member in vector["members"]:
         java = Subscription.decode(bytes.fromhex(vector["java"][member["id"]]["subscription_bytes"]))
         once_assigned = "generation" in member
-        ours = write_claim(
+        ours = write_subscription(
             chosen,
             member["topics"],
             owned=grouped(member["owned"]) if once_assigned else None,
@@ -73,7 +73,7 @@ def test_members_say_of_themselves_what_java_members_say(vector: dict[str, Any])
         if len(member["topics"]) == 1:  # Java's user data lists topics in the order of a hash map
             assert ours.encode().hex() == vector["java"][member["id"]]["subscription_bytes"]
         joined = JoinedMember(id=member["id"], instance_id=member.get("group_instance_id"), subscription=java)
-        assert read_claim(chosen, joined) == read_claim(
+        assert read_member(chosen, joined) == read_member(
             chosen,
             JoinedMember(id=joined.id, instance_id=joined.instance_id, subscription=Subscription.decode(ours.encode())),
         )

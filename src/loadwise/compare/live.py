@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from loadwise.assignor.claim import JoinedMember, read_claim, read_subscription
 from loadwise.assignor.clients.kafka_python_lag import Admin, read_offsets
 from loadwise.assignor.load.lag import PartitionOffsets, lag_of
 from loadwise.assignor.model import Member
 from loadwise.assignor.strategy import STRATEGIES, strategy
+from loadwise.assignor.subscription import JoinedMember, read_member, read_subscription
 from loadwise.compare.errors import BadInputError, LiveGroupError
 from loadwise.compare.situation import Situation, Uncommitted
 from loadwise.protocol.consumer import PROTOCOL_TYPE, Assignment
@@ -150,7 +150,7 @@ def _member(member: Any, protocol: str) -> Member:
     joined = JoinedMember(
         id=member.member_id, subscription=subscription, instance_id=getattr(member, "group_instance_id", None)
     )
-    claim = read_claim(strategy(protocol if protocol in STRATEGIES else "range"), joined)
+    claim = read_member(strategy(protocol if protocol in STRATEGIES else "range"), joined)
     return Member(
         id=claim.id,
         topics=claim.topics,

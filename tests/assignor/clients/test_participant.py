@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadwise.assignor.algorithms.weighted import Weighted
-from loadwise.assignor.claim import JoinedMember
 from loadwise.assignor.errors import BadGroupError, UnknownStrategyError
 from loadwise.assignor.load.source import FixedLoad, LoadSnapshot
 from loadwise.assignor.participant import Participant
 from loadwise.assignor.strategy import STRATEGIES
+from loadwise.assignor.subscription import JoinedMember
 from loadwise.protocol.consumer import Assignment, Subscription
 
 

@@ -20,11 +20,11 @@ from kafka.cluster import ClusterMetadata as KafkaPythonMetadata
 from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.protocol.metadata import MetadataResponse
 
-from loadwise.assignor.claim import write_claim
 from loadwise.assignor.clients import aiokafka, kafka_python
 from loadwise.assignor.load.source import FixedLoad
 from loadwise.assignor.participant import Participant
 from loadwise.assignor.strategy import STRATEGIES, strategy
+from loadwise.assignor.subscription import write_subscription
 from loadwise.protocol.consumer import Assignment, Subscription
 
 NODES = {"r0": 1, "r1": 2, "r2": 3, None: 4}
@@ -123,7 +123,7 @@ def listed(name, group):
         (
             member.id,
             member.instance_id,
-            write_claim(
+            write_subscription(
                 strategy(name),
                 member.topics,
                 owned={topic: [n for n in numbers if n >= 0] for topic, numbers in member.owned.items()},

@@ -7,9 +7,9 @@ from group_strategies import groups
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loadwise.assignor.claim import JoinedMember, read_claim, read_subscription, write_claim
 from loadwise.assignor.model import GroupSnapshot
 from loadwise.assignor.strategy import STRATEGIES, strategy
+from loadwise.assignor.subscription import JoinedMember, read_member, read_subscription, write_subscription
 from loadwise.protocol.consumer import Subscription
 from loadwise.protocol.user_data import CooperativeStickyUserData, MemberTerms, StickyUserData
 
@@ -17,8 +17,8 @@ FIRST = {"owned": None, "generation": -1, "capacity": 1.0, "rack": None}
 LATER = {"owned": {"t": [0, 1]}, "generation": 1, "capacity": 2.0, "rack": "r"}
 
 
-def claim(name, topics=("t",), **said):
-    return write_claim(strategy(name), topics, **said)
+def subscription(name, topics=("t",), **said):
+    return write_subscription(strategy(name), topics, **said)
 
 
 @pytest.mark.parametrize(
@@ -32,13 +32,13 @@ def claim(name, topics=("t",), **said):
     ],
 )
 def test_stock_names_carry_java_s_user_data(name, first, later):
-    assert claim(name, **FIRST).user_data == first
-    assert claim(name, **LATER).user_data == later
+    assert subscription(name, **FIRST).user_data == first
+    assert subscription(name, **LATER).user_data == later
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_owned_partitions_are_in_the_subscription_of_cooperative_members_only(name):
-    said = claim(name, **LATER)
+    said = subscription(name, **LATER)
     assert said.owned == ({"t": [0, 1]} if strategy(name).cooperative else {})
     assert (said.generation, said.rack) == (1, "r")
 
@@ -46,13 +46,13 @@ def test_owned_partitions_are_in_the_subscription_of_cooperative_members_only(na
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_partitions_of_a_topic_left_are_not_claimed(name):
     """kafka-python's cooperative sticky claims them, and then nobody gets them."""
-    narrowed = claim(name, topics=("s",), **LATER)
+    narrowed = subscription(name, topics=("s",), **LATER)
     assert narrowed.owned == {}
     if name in ("sticky", "weighted"):
         assert StickyUserData.decode(narrowed.user_data).owned == {}
-    assert read_claim(strategy(name), JoinedMember(id="m", subscription=narrowed)).owned == {}
+    assert read_member(strategy(name), JoinedMember(id="m", subscription=narrowed)).owned == {}
     stock = Subscription(topics=["s"], owned={"t": [0]}, user_data=StickyUserData(owned={"t": [0]}).encode())
-    assert read_claim(strategy(name), JoinedMember(id="m", subscription=stock)).owned == {}
+    assert read_member(strategy(name), JoinedMember(id="m", subscription=stock)).owned == {}
 
 
 @settings(max_examples=50)
@@ -60,7 +60,7 @@ def test_partitions_of_a_topic_left_are_not_claimed(name):
 def test_what_is_written_is_read(group, name):
     used = strategy(name)
     for member in group.members:
-        said = write_claim(
+        said = write_subscription(
             used,
             member.topics,
             owned=member.owned,
@@ -71,7 +71,7 @@ def test_what_is_written_is_read(group, name):
         joined = JoinedMember(
             id=member.id, instance_id=member.instance_id, subscription=Subscription.decode(said.encode())
         )
-        read = read_claim(used, joined)
+        read = read_member(used, joined)
         held = {topic: sorted(n) for topic, n in member.owned.items() if topic in member.topics and n}
         assert {topic: sorted(n) for topic, n in read.owned.items()} == held
         assert (read.id, read.instance_id, read.rack) == (member.id, member.instance_id, member.rack)
@@ -92,7 +92,7 @@ def test_what_is_written_is_read(group, name):
 def test_unreadable_user_data_is_no_claim_and_a_warning(name, user_data, caplog):
     joined = JoinedMember(id="stranger", subscription=Subscription(topics=["t"], user_data=user_data))
     with caplog.at_level(logging.WARNING):
-        member = read_claim(strategy(name), joined)
+        member = read_member(strategy(name), joined)
     assert (member.owned, member.generation, member.capacity) == ({}, -1, 1.0)
     assert "stranger" in caplog.text
     assert name in caplog.text
@@ -100,14 +100,14 @@ def test_unreadable_user_data_is_no_claim_and_a_warning(name, user_data, caplog)
 
 def test_a_cooperative_member_s_partitions_do_not_depend_on_its_user_data(caplog):
     joined = JoinedMember(id="m", subscription=Subscription(topics=["t"], owned={"t": [0]}, user_data=b"\1"))
-    assert read_claim(strategy("cooperative-sticky"), joined).owned == {"t": [0]}
+    assert read_member(strategy("cooperative-sticky"), joined).owned == {"t": [0]}
     old = Subscription(topics=["t"], owned={"t": [0]}, user_data=CooperativeStickyUserData(generation=4).encode())
-    assert read_claim(strategy("cooperative-sticky"), JoinedMember(id="m", subscription=old)).generation == 4
+    assert read_member(strategy("cooperative-sticky"), JoinedMember(id="m", subscription=old)).generation == 4
 
 
 def test_a_member_without_terms_has_capacity_1():
     plain = Subscription(topics=["t"], user_data=StickyUserData(owned={"t": [0]}, generation=3).encode())
-    assert read_claim(strategy("weighted"), JoinedMember(id="m", subscription=plain)).capacity == 1.0
+    assert read_member(strategy("weighted"), JoinedMember(id="m", subscription=plain)).capacity == 1.0
 
 
 def test_an_unreadable_subscription_subscribes_to_nothing(caplog):
@@ -117,6 +117,6 @@ def test_an_unreadable_subscription_subscribes_to_nothing(caplog):
 
 @pytest.mark.parametrize("capacity", [1e-300, 1e300])
 def test_no_capacity_that_a_member_says_can_stop_the_group(capacity):
-    said = claim("weighted", **{**FIRST, "capacity": capacity})
-    read = read_claim(strategy("weighted"), JoinedMember(id="m", subscription=said))
+    said = subscription("weighted", **{**FIRST, "capacity": capacity})
+    read = read_member(strategy("weighted"), JoinedMember(id="m", subscription=said))
     assert GroupSnapshot.of([read], {"t": 1}).members == ("m",)

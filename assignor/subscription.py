@@ -1,9 +1,9 @@
-"""What a member says of itself on the wire, written and read: the strategy decides which bytes carry it.
+"""A member's subscription on the wire, written and read. The strategy decides which bytes carry what.
 
 ================================ ======================================= ==================================
 strategy                         owned partitions and their generation   user data
 ================================ ======================================= ==================================
-range, roundrobin                not said                                null
+range, roundrobin                not sent                                null
 sticky, optimal                  in the user data                        `StickyUserData`, null at first
 cooperative-sticky               in the subscription                     `CooperativeStickyUserData`
 weighted                         in the user data                        `StickyUserData` with terms
@@ -43,12 +43,12 @@ class JoinedMember:
     id: str
     """Member id."""
     subscription: Subscription
-    """What it says of itself."""
+    """What it sent in JoinGroup."""
     instance_id: str | None = None
     """Group instance id of a static member."""
 
 
-def write_claim(
+def write_subscription(
     strategy: Strategy,
     topics: Collection[str],
     *,
@@ -57,20 +57,20 @@ def write_claim(
     capacity: float,
     rack: str | None,
 ) -> Subscription:
-    """What a member sends when it joins. ``owned`` is None for one that never was assigned anything.
+    """Answer the subscription that a member joins with. ``owned`` is None before its first assignment.
 
-    Partitions of topics that it no longer subscribes to are not claimed: it has given them up, and a leader that
-    believed otherwise would keep them from everybody else.
+    Partitions of topics that it no longer subscribes to are left out. The member has given them up, and a leader that
+    took them for owned would keep them from everybody else.
     """
     held = {topic: partitions for topic, partitions in (owned or {}).items() if topic in topics}
     terms = MemberTerms(capacity=capacity) if strategy.algorithm in _WITH_TERMS else None
     if strategy.cooperative:
         user_data = CooperativeStickyUserData(generation=generation, terms=terms).encode()
         return Subscription(topics=list(topics), user_data=user_data, owned=held, generation=generation, rack=rack)
-    said = None
+    user_data = None
     if strategy.algorithm in _STICKY and (owned is not None or terms is not None):
-        said = StickyUserData(owned=held, generation=generation, terms=terms).encode()
-    return Subscription(topics=list(topics), user_data=said, generation=generation, rack=rack)
+        user_data = StickyUserData(owned=held, generation=generation, terms=terms).encode()
+    return Subscription(topics=list(topics), user_data=user_data, generation=generation, rack=rack)
 
 
 def read_subscription(member_id: str, data: bytes, names: Names | None = None) -> Subscription:
@@ -82,49 +82,49 @@ def read_subscription(member_id: str, data: bytes, names: Names | None = None) -
         return Subscription()
 
 
-def read_members(said: Iterable[tuple[str, str | None, bytes]]) -> list[JoinedMember]:
-    """Read all members as JoinGroup lists them: member id, group instance id, bytes; see `read_subscription`.
+def read_joined_members(listed: Iterable[tuple[str, str | None, bytes]]) -> list[JoinedMember]:
+    """Read all members as JoinGroup lists them: member id, group instance id, subscription bytes.
 
-    Members that name the same topics share one list of them.
+    `read_subscription` reads each. Members that name the same topics share one list of them.
     """
     names = Names()
     with collector_paused():
         return [
             JoinedMember(id=member, instance_id=instance_id, subscription=read_subscription(member, data, names))
-            for member, instance_id, data in said
+            for member, instance_id, data in listed
         ]
 
 
-def read_claims(strategy: Strategy, joined: Iterable[JoinedMember]) -> list[Member]:
-    """What the leader makes of the members of a group; see `read_claim`."""
+def read_members(strategy: Strategy, joined: Iterable[JoinedMember]) -> list[Member]:
+    """Answer the members of a group as the algorithms take them; see `read_member`."""
     names = Names()
     with collector_paused():
-        return [_claim(strategy, member, names) for member in joined]
+        return [_read_member(strategy, member, names) for member in joined]
 
 
-def read_claim(strategy: Strategy, joined: JoinedMember) -> Member:
-    """What the leader makes of a member. User data that cannot be read is a logged warning, and no claim."""
-    return _claim(strategy, joined, Names())
+def read_member(strategy: Strategy, joined: JoinedMember) -> Member:
+    """Answer a member as the algorithms take it. User data that cannot be read is logged, and counts as none."""
+    return _read_member(strategy, joined, Names())
 
 
-def _claim(strategy: Strategy, joined: JoinedMember, names: Names) -> Member:
+def _read_member(strategy: Strategy, joined: JoinedMember, names: Names) -> Member:
     subscription = joined.subscription
     owned: Mapping[str, Sequence[int]] = {}
     generation = NO_GENERATION
     terms: MemberTerms | None = None
     try:
-        said = read_user_data(strategy, subscription.user_data, names)
+        read = read_user_data(strategy, subscription.user_data, names)
     except ProtocolError as error:
         log.warning("The %s user data of member %r cannot be read (%s): ignored", strategy.name, joined.id, error)
-        said = None
-    if said is not None:
-        generation, terms = said.generation, said.terms
+        read = None
+    if read is not None:
+        generation, terms = read.generation, read.terms
     if strategy.cooperative:
         owned = subscription.owned
         if subscription.generation != NO_GENERATION:
             generation = subscription.generation
-    elif isinstance(said, StickyUserData):
-        owned = said.owned
+    elif isinstance(read, StickyUserData):
+        owned = read.owned
     if owned and not owned.keys() <= (topics := frozenset(subscription.topics)):
         owned = {topic: partitions for topic, partitions in owned.items() if topic in topics}
     return Member(
@@ -141,7 +141,7 @@ def _claim(strategy: Strategy, joined: JoinedMember, names: Names) -> Member:
 def read_user_data(
     strategy: Strategy, data: bytes | None, names: Names | None = None
 ) -> StickyUserData | CooperativeStickyUserData | None:
-    """Read what the strategy's members write; clients that cannot say null send no bytes instead.
+    """Read what the strategy's members write. Clients that cannot write null send no bytes instead.
 
     ``names`` are those of the group's other members. Raises `loadwise.protocol.errors.MalformedBytesError`.
     """
