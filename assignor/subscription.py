@@ -64,13 +64,18 @@ def write_subscription(
     """
     held = {topic: partitions for topic, partitions in (owned or {}).items() if topic in topics}
     terms = MemberTerms(capacity=capacity) if strategy.algorithm in _WITH_TERMS else None
+    user_data: bytes | None = None
     if strategy.cooperative:
         user_data = CooperativeStickyUserData(generation=generation, terms=terms).encode()
-        return Subscription(topics=list(topics), user_data=user_data, owned=held, generation=generation, rack=rack)
-    user_data = None
-    if strategy.algorithm in _STICKY and (owned is not None or terms is not None):
+    elif strategy.algorithm in _STICKY and (owned is not None or terms is not None):
         user_data = StickyUserData(owned=held, generation=generation, terms=terms).encode()
-    return Subscription(topics=list(topics), user_data=user_data, generation=generation, rack=rack)
+    return Subscription(
+        topics=list(topics),
+        user_data=user_data,
+        owned=held if strategy.cooperative else {},
+        generation=generation,
+        rack=rack,
+    )
 
 
 def read_subscription(member_id: str, data: bytes, names: Names | None = None) -> Subscription:
