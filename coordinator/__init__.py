@@ -39,10 +39,10 @@ except ImportError as missing:
     ) from missing
 
 from loadwise.coordinator.broker import BrokerSettings
-from loadwise.coordinator.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.embedded import Coordinator, HttpOptions, ThreadedCoordinator
 from loadwise.coordinator.faults.rules import Fault, Faults
-from loadwise.coordinator.groups.classic import GroupLimits
+from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
+from loadwise.coordinator.groups.limits import GroupLimits
 
 __all__ = [
     "BadAssignorError",

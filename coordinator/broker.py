@@ -16,12 +16,12 @@ from loadwise.coordinator.calls import Answer, Call, EncodedBody, Message, Servi
 from loadwise.coordinator.cluster.brokers import Cluster, coordinator_partition
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.topics import Topics
-from loadwise.coordinator.consumer.limits import ConsumerGroupLimits
 from loadwise.coordinator.fetches import ParkedFetches
-from loadwise.coordinator.groups.classic import GroupLimits
+from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import Event, Token
-from loadwise.coordinator.groups.registry import Groups
+from loadwise.coordinator.groups.limits import GroupLimits
+from loadwise.coordinator.groups.service.groups import Groups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from loadwise.coordinator.clock import Clock
-from loadwise.coordinator.groups import operations, views
+from loadwise.coordinator.groups.service import operations, views
 from loadwise.coordinator.server import Server
 
 T = TypeVar("T")

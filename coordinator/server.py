@@ -23,7 +23,7 @@ from loadwise.coordinator.faults.interference import Interference
 from loadwise.coordinator.faults.rules import Faults
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import Token
-from loadwise.coordinator.groups.registry import Groups
+from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.protocol.errors import MalformedBytesError, UnsupportedVersionError
 from loadwise.protocol.frames import MAX_FRAME_BYTES, FrameSplitter
 from loadwise.protocol.messages import decode_request, encode_response, frame_body, served

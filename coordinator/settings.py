@@ -12,8 +12,8 @@ from enum import IntEnum
 from typing import Any, Literal
 
 from loadwise.coordinator.broker import BrokerSettings
-from loadwise.coordinator.consumer.limits import MigrationPolicy
 from loadwise.coordinator.errors import BadAssignorError, BadSettingError
+from loadwise.coordinator.groups.consumer.limits import MigrationPolicy
 
 _INT32_MAX = 2**31 - 1
 

@@ -22,8 +22,8 @@ from kafka.protocol.consumer import (
 from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.broker import Broker, BrokerSettings
 from loadwise.coordinator.calls import Call
-from loadwise.coordinator.consumer.limits import ConsumerGroupLimits
-from loadwise.coordinator.groups.registry import Groups
+from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
+from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.protocol.consumer import Subscription
 from loadwise.protocol.consumer_group import ConsumerGroupHeartbeatRequest
 from loadwise.protocol.messages import decode_request, encode_response, served

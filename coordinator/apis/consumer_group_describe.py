@@ -10,8 +10,8 @@ from uuid import UUID
 
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.consumer.group import ConsumerGroup
-from loadwise.coordinator.consumer.member import ConsumerMember
+from loadwise.coordinator.groups.consumer.group import ConsumerGroup
+from loadwise.coordinator.groups.consumer.member import ConsumerMember
 from loadwise.protocol.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api

@@ -11,8 +11,8 @@ from kafka.protocol.admin import DescribeGroupsRequest, DescribeGroupsResponse
 
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.groups.classic import ClassicGroup, GroupState
-from loadwise.coordinator.groups.registry import Group
+from loadwise.coordinator.groups.classic.group import ClassicGroup, GroupState
+from loadwise.coordinator.groups.service.groups import Group
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 

@@ -11,7 +11,7 @@ from kafka.protocol.consumer import OffsetCommitRequest, OffsetCommitResponse
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.groups.offsets import MAX_METADATA_BYTES, CommittedOffset, Partition
-from loadwise.coordinator.groups.registry import Committer
+from loadwise.coordinator.groups.service.groups import Committer
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 

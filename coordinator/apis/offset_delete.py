@@ -6,10 +6,10 @@ from kafka.protocol.consumer import OffsetDeleteRequest, OffsetDeleteResponse
 
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.consumer.group import ConsumerGroup
-from loadwise.coordinator.groups.classic import ClassicGroup
+from loadwise.coordinator.groups.classic.group import ClassicGroup
+from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.offsets import Partition
-from loadwise.coordinator.groups.registry import Group
+from loadwise.coordinator.groups.service.groups import Group
 from loadwise.protocol.consumer import PROTOCOL_TYPE, Subscription
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError

@@ -18,7 +18,7 @@ from loadwise.coordinator.faults.subjects import subject_of
 from loadwise.coordinator.groups.deadlines import Deadlines
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import Token
-from loadwise.coordinator.groups.registry import Groups
+from loadwise.coordinator.groups.service.groups import Groups
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from loadwise.coordinator.consumer.records import Epochs
+from loadwise.coordinator.groups.consumer_records import Epochs
 from loadwise.coordinator.groups.events import NO_GENERATION, Token
 from loadwise.coordinator.groups.records import Record
 from loadwise.protocol.error_codes import ErrorCode

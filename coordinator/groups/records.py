@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from loadwise.coordinator.consumer.records import ConsumerRecord
+from loadwise.coordinator.groups.consumer_records import ConsumerRecord
 
 Key: TypeAlias = tuple[str | int, ...]
 """What a record replaces an older one under, within its group."""

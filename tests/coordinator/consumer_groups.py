@@ -8,8 +8,8 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
-from loadwise.coordinator.consumer.group import ConsumerGroup
-from loadwise.coordinator.consumer.limits import ConsumerGroupLimits
+from loadwise.coordinator.groups.consumer.group import ConsumerGroup
+from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
 from loadwise.coordinator.groups.effects import Append, ConsumerHeartbeatReply, Reply, Transition
 from loadwise.coordinator.groups.events import ConsumerHeartbeat, Event, Tick
 from loadwise.coordinator.groups.records import Record

@@ -19,7 +19,7 @@ from loadwise.coordinator.calls import Answer, Call, HangUp
 from loadwise.coordinator.cluster.brokers import Cluster, coordinator_partition
 from loadwise.coordinator.cluster.leader_epochs import LeaderEpochs
 from loadwise.coordinator.groups.offsets import CommittedOffset, Partition
-from loadwise.coordinator.groups.registry import Committer
+from loadwise.coordinator.groups.service.groups import Committer
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import decode_request, encode_response, served
 

@@ -20,7 +20,7 @@ from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp, NoAnswer
 from loadwise.coordinator.groups.offsets import CommittedOffset, Partition
-from loadwise.coordinator.groups.registry import Committer
+from loadwise.coordinator.groups.service.groups import Committer
 from loadwise.protocol import consumer_group
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api, decode_request, encode_response, frame_body, served

@@ -18,7 +18,7 @@ from loadwise.coordinator.faults.interference import Interference
 from loadwise.coordinator.faults.rules import Fault, Subject
 from loadwise.coordinator.faults.subjects import subject_of
 from loadwise.coordinator.groups.offsets import Partition
-from loadwise.coordinator.groups.registry import Committer
+from loadwise.coordinator.groups.service.groups import Committer
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import decode_request, served
 

@@ -18,7 +18,7 @@ from kafka.errors import PolicyViolationError
 from loadwise.coordinator import BrokerSettings, Coordinator, GroupLimits
 from loadwise.coordinator.groups.events import ConsumerHeartbeat, Join, Leave, Leaver, Protocol, Sync
 from loadwise.coordinator.groups.offsets import CommittedOffset, Partition
-from loadwise.coordinator.groups.registry import Committer, Groups
+from loadwise.coordinator.groups.service.groups import Committer, Groups
 from loadwise.coordinator.http.server import HttpLimits
 from loadwise.coordinator.server import ServerLimits
 from loadwise.protocol.error_codes import ErrorCode

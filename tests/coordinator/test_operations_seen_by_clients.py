@@ -17,7 +17,7 @@ from polled import know
 from topics import WAIT_S
 
 from loadwise.coordinator import Coordinator, ThreadedCoordinator
-from loadwise.coordinator.groups.views import GroupView
+from loadwise.coordinator.groups.service.views import GroupView
 
 HEARTBEAT_MS = 200
 SESSION_MS = 60_000

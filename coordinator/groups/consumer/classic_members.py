@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from loadwise.coordinator.consumer.member import ConsumerMember
-from loadwise.coordinator.consumer.rebalancer import Rebalancer, Timer
-from loadwise.coordinator.consumer.records import ClassicSide, MemberState
+from loadwise.coordinator.groups.consumer.member import ConsumerMember
+from loadwise.coordinator.groups.consumer.rebalancer import Rebalancer, Timer
+from loadwise.coordinator.groups.consumer_records import ClassicSide, MemberState
 from loadwise.coordinator.groups.effects import HeartbeatReply, JoinReply, Reply, SyncReply
 from loadwise.coordinator.groups.events import NO_MEMBER_ID, Heartbeat, Join, Sync
 from loadwise.coordinator.groups.topic_view import TopicView

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 from uuid import UUID
 
-from loadwise.coordinator.consumer.records import Epochs, MemberAssignment, MemberState, Partitions
+from loadwise.coordinator.groups.consumer_records import Epochs, MemberAssignment, MemberState, Partitions
 
 _NONE: frozenset[int] = frozenset()
 _NO_EPOCHS: Mapping[int, int] = {}

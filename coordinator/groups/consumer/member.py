@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 from uuid import UUID
 
-from loadwise.coordinator.consumer.records import MemberAssignment, MemberState, MemberSubscription
+from loadwise.coordinator.groups.consumer_records import MemberAssignment, MemberState, MemberSubscription
 
 
 @dataclass(slots=True)

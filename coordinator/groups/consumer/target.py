@@ -11,9 +11,9 @@ import numpy as np
 
 from loadwise.assignor.algorithms import algorithm
 from loadwise.assignor.model import Floats, GroupSnapshot, Member, Owners
-from loadwise.coordinator.consumer.assignors import ServerAssignor
-from loadwise.coordinator.consumer.member import ConsumerMember
-from loadwise.coordinator.consumer.records import Partitions
+from loadwise.coordinator.groups.consumer.assignors import ServerAssignor
+from loadwise.coordinator.groups.consumer.member import ConsumerMember
+from loadwise.coordinator.groups.consumer_records import Partitions
 from loadwise.coordinator.groups.topic_view import Loads, TopicView
 
 _WORTH = 0.05

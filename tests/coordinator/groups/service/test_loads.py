@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 import pytest
 from consumer_groups import Client, Driver, FakeTopics
 
-from loadwise.coordinator.consumer.state import ConsumerGroupState
+from loadwise.coordinator.groups.consumer.state import ConsumerGroupState
 from loadwise.coordinator.groups.effects import ReadLoads
 from loadwise.coordinator.groups.events import LoadsRead, Tick
-from loadwise.coordinator.groups.loads import LoadMeter
 from loadwise.coordinator.groups.offsets import Offsets
 from loadwise.coordinator.groups.records import OffsetRecord
+from loadwise.coordinator.groups.service.loads import LoadMeter
 
 
 @dataclass

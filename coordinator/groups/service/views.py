@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from loadwise.coordinator.cluster.topics import Topics
-from loadwise.coordinator.consumer.group import ConsumerGroup
+from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.offsets import Partition
-from loadwise.coordinator.groups.registry import Group, Groups
+from loadwise.coordinator.groups.service.groups import Group, Groups
 from loadwise.protocol.consumer import PROTOCOL_TYPE, Assignment
 from loadwise.protocol.errors import MalformedBytesError
 

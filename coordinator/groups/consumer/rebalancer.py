@@ -1,6 +1,6 @@
 """What moves a consumer group along: its epoch, its targets, its members' steps, and who has to go.
 
-The verbs of `loadwise.coordinator.consumer.group` and `…classic_members`, which decide when each is due.
+The verbs of `loadwise.coordinator.groups.consumer.group` and `…classic_members`, which decide when each is due.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from dataclasses import replace
 from enum import Enum
 from uuid import UUID
 
-from loadwise.coordinator.consumer.assignors import SERVER_ASSIGNORS, ServerAssignor
-from loadwise.coordinator.consumer.limits import ConsumerGroupLimits
-from loadwise.coordinator.consumer.member import ConsumerMember
-from loadwise.coordinator.consumer.reconciliation import Reconciliation
-from loadwise.coordinator.consumer.records import (
+from loadwise.coordinator.groups.consumer.assignors import SERVER_ASSIGNORS, ServerAssignor
+from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
+from loadwise.coordinator.groups.consumer.member import ConsumerMember
+from loadwise.coordinator.groups.consumer.reconciliation import Reconciliation
+from loadwise.coordinator.groups.consumer.state import ConsumerState
+from loadwise.coordinator.groups.consumer.topic_regex import matching
+from loadwise.coordinator.groups.consumer_records import (
     ConsumerRecord,
     ConsumerTombstone,
     GroupEpoch,
@@ -25,8 +27,6 @@ from loadwise.coordinator.consumer.records import (
     ResolvedRegex,
     TargetEpoch,
 )
-from loadwise.coordinator.consumer.state import ConsumerState
-from loadwise.coordinator.consumer.topic_regex import matching
 from loadwise.coordinator.groups.deadlines import Deadlines
 from loadwise.coordinator.groups.effects import Append, Downgrade, Effect, ReadLoads
 from loadwise.coordinator.groups.topic_view import Loads, TopicView
@@ -117,7 +117,7 @@ class Rebalancer:
         interval_ms, last_ms = self.limits.assignment_interval_ms, self._assigned_at_ms
         if interval_ms and last_ms is not None and self.now_ms < last_ms + interval_ms:
             return
-        from loadwise.coordinator.consumer.target import snapshot, targets  # noqa: PLC0415  (numpy, for those who need it)
+        from loadwise.coordinator.groups.consumer.target import snapshot, targets  # noqa: PLC0415  (numpy, for those who need it)
 
         group = snapshot(self._rows(), self.topics, self.assignor, self._loads)
         for member_id, partitions in targets(group, self.topics, self.assignor).items():
@@ -132,7 +132,7 @@ class Rebalancer:
         kept = self.kept
         if not self.assignor.uses_load or not kept.members or kept.target_epoch < kept.epoch:
             return
-        from loadwise.coordinator.consumer.target import is_uneven, snapshot  # noqa: PLC0415  (as above)
+        from loadwise.coordinator.groups.consumer.target import is_uneven, snapshot  # noqa: PLC0415  (as above)
 
         group = snapshot(self._rows(), self.topics, self.assignor, loads)
         if is_uneven(group, self.limits.load_threshold, self.assignor):

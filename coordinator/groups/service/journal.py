@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loadwise.coordinator.consumer.records import ConsumerTombstone
+from loadwise.coordinator.groups.consumer_records import ConsumerTombstone
 from loadwise.coordinator.groups.records import ClassicTombstone, GroupTombstone, Key, OffsetTombstone, Record
 
 

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadwise.coordinator.groups.classic import GroupLimits, GroupState
+from loadwise.coordinator.groups.classic.group import GroupState
 from loadwise.coordinator.groups.effects import LeaveReply
 from loadwise.coordinator.groups.events import Event, Heartbeat, Join, Leave, Leaver, Protocol, Sync
+from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.offsets import CommittedOffset, Partition
-from loadwise.coordinator.groups.registry import Committer, Groups
+from loadwise.coordinator.groups.service.groups import Committer, Groups
 from loadwise.protocol.error_codes import ErrorCode
 
 P0 = Partition("t", 0)

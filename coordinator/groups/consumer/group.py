@@ -8,7 +8,7 @@ Mirrors Kafka 4.3's ``consumerGroup…`` methods of ``GroupMetadataManager``. No
     member epoch       the target epoch that a member has got to
 
 A heartbeat brings all three forward: it takes in what is new of its member, has new targets made if the group epoch is
-ahead of them, and moves its own member one step towards its target (`loadwise.coordinator.consumer.reconciliation`).
+ahead of them, and moves its own member one step towards its target (`…consumer.reconciliation`).
 
 It differs from Kafka in two things. A regular expression is resolved at once, and again as soon as topics have changed,
 where Kafka does both in the background, the latter every 10 s at most. And of assignors that equally many members ask
@@ -21,15 +21,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final, assert_never
 
-from loadwise.coordinator.consumer import classic_members
-from loadwise.coordinator.consumer.assignors import ServerAssignor
-from loadwise.coordinator.consumer.limits import ConsumerGroupLimits
-from loadwise.coordinator.consumer.member import ConsumerMember
-from loadwise.coordinator.consumer.rebalancer import Rebalancer, Timer
-from loadwise.coordinator.consumer.records import LEFT_FOR_NOW, ConsumerRecord, MemberState, MemberSubscription
-from loadwise.coordinator.consumer.state import ConsumerGroupState
-from loadwise.coordinator.consumer.topic_regex import matching
 from loadwise.coordinator.errors import BadRegexError
+from loadwise.coordinator.groups.consumer import classic_members
+from loadwise.coordinator.groups.consumer.assignors import ServerAssignor
+from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
+from loadwise.coordinator.groups.consumer.member import ConsumerMember
+from loadwise.coordinator.groups.consumer.rebalancer import Rebalancer, Timer
+from loadwise.coordinator.groups.consumer.state import ConsumerGroupState
+from loadwise.coordinator.groups.consumer.topic_regex import matching
+from loadwise.coordinator.groups.consumer_records import LEFT_FOR_NOW, ConsumerRecord, MemberState, MemberSubscription
 from loadwise.coordinator.groups.effects import (
     Append,
     ConsumerHeartbeatReply,

@@ -10,13 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from loadwise.coordinator.consumer.assignors import SERVER_ASSIGNORS
-from loadwise.coordinator.consumer.group import ConsumerGroup
-from loadwise.coordinator.consumer.limits import ConsumerGroupLimits
-from loadwise.coordinator.consumer.records import ConsumerRecord, ConsumerTombstone
 from loadwise.coordinator.errors import CannotConvertError
-from loadwise.coordinator.groups.classic import ClassicGroup, GroupLimits
-from loadwise.coordinator.groups.conversion import downgraded, upgrade_records
+from loadwise.coordinator.groups.classic.group import ClassicGroup
+from loadwise.coordinator.groups.consumer.assignors import SERVER_ASSIGNORS
+from loadwise.coordinator.groups.consumer.group import ConsumerGroup
+from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
+from loadwise.coordinator.groups.consumer_records import ConsumerRecord, ConsumerTombstone
 from loadwise.coordinator.groups.deadlines import Deadlines
 from loadwise.coordinator.groups.effects import (
     Append,
@@ -48,11 +47,8 @@ from loadwise.coordinator.groups.events import (
     Sync,
     Tick,
 )
-from loadwise.coordinator.groups.history import History
-from loadwise.coordinator.groups.journal import Journal
-from loadwise.coordinator.groups.loads import LoadMeter, LogView
+from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.offsets import CommittedOffset, Offsets, Partition
-from loadwise.coordinator.groups.quota import Quota
 from loadwise.coordinator.groups.records import (
     ClassicTombstone,
     GroupRecord,
@@ -61,6 +57,11 @@ from loadwise.coordinator.groups.records import (
     OffsetTombstone,
     Record,
 )
+from loadwise.coordinator.groups.service.conversion import downgraded, upgrade_records
+from loadwise.coordinator.groups.service.history import History
+from loadwise.coordinator.groups.service.journal import Journal
+from loadwise.coordinator.groups.service.loads import LoadMeter, LogView
+from loadwise.coordinator.groups.service.quota import Quota
 from loadwise.coordinator.groups.topic_view import NO_TOPICS, TopicView
 from loadwise.protocol.error_codes import ErrorCode
 

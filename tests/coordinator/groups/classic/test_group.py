@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from loadwise.coordinator.groups.classic import ClassicGroup, GroupLimits, GroupState
+from loadwise.coordinator.groups.classic.group import ClassicGroup, GroupState
 from loadwise.coordinator.groups.effects import Append, JoinReply, LeaveReply, Reply, SyncReply
 from loadwise.coordinator.groups.events import Delete, Event, Heartbeat, Join, Leave, Leaver, Protocol, Sync, Tick
+from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.records import GroupRecord, GroupTombstone, Record
 from loadwise.protocol.error_codes import ErrorCode
 

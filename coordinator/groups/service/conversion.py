@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from uuid import UUID
 
-from loadwise.coordinator.consumer.classic_members import assignment_bytes
-from loadwise.coordinator.consumer.group import ConsumerGroup
-from loadwise.coordinator.consumer.limits import ConsumerGroupLimits
-from loadwise.coordinator.consumer.member import ConsumerMember
-from loadwise.coordinator.consumer.records import (
+from loadwise.coordinator.errors import CannotConvertError
+from loadwise.coordinator.groups.classic.group import ClassicGroup
+from loadwise.coordinator.groups.classic.member import ClassicMember
+from loadwise.coordinator.groups.consumer.classic_members import assignment_bytes
+from loadwise.coordinator.groups.consumer.group import ConsumerGroup
+from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
+from loadwise.coordinator.groups.consumer.member import ConsumerMember
+from loadwise.coordinator.groups.consumer.state import ConsumerState
+from loadwise.coordinator.groups.consumer_records import (
     ClassicSide,
     ConsumerRecord,
     GroupEpoch,
@@ -22,10 +26,7 @@ from loadwise.coordinator.consumer.records import (
     MemberTarget,
     TargetEpoch,
 )
-from loadwise.coordinator.consumer.state import ConsumerState
-from loadwise.coordinator.errors import CannotConvertError
-from loadwise.coordinator.groups.classic import ClassicGroup, GroupLimits
-from loadwise.coordinator.groups.members import ClassicMember
+from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.topic_view import TopicView
 from loadwise.protocol.consumer import PROTOCOL_TYPE, Assignment, Subscription
 from loadwise.protocol.errors import MalformedBytesError

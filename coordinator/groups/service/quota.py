@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from loadwise.coordinator.consumer.group import ConsumerGroup
-from loadwise.coordinator.groups.classic import ClassicGroup, GroupLimits
+from loadwise.coordinator.groups.classic.group import ClassicGroup
+from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.events import ConsumerHeartbeat, Event, Join, Sync
+from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.protocol.error_codes import ErrorCode
 
 Group: TypeAlias = ClassicGroup | ConsumerGroup

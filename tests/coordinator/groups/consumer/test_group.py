@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from consumer_groups import Client, Driver, FakeTopics, by_name
 
-from loadwise.coordinator.consumer.group import ConsumerGroup
-from loadwise.coordinator.consumer.limits import ConsumerGroupLimits
-from loadwise.coordinator.consumer.records import ConsumerRecord, MemberState
-from loadwise.coordinator.consumer.state import ConsumerGroupState
 from loadwise.coordinator.errors import BadAssignorError
+from loadwise.coordinator.groups.consumer.group import ConsumerGroup
+from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
+from loadwise.coordinator.groups.consumer.state import ConsumerGroupState
+from loadwise.coordinator.groups.consumer_records import ConsumerRecord, MemberState
 from loadwise.coordinator.groups.events import Delete, ExpireSession, ForceRebalance, Leave, Leaver
 from loadwise.coordinator.groups.offsets import Partition
 from loadwise.protocol.error_codes import ErrorCode

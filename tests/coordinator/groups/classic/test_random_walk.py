@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from loadwise.coordinator.groups.classic import ClassicGroup, GroupLimits, GroupState
+from loadwise.coordinator.groups.classic.group import ClassicGroup, GroupState
 from loadwise.coordinator.groups.effects import Append, JoinReply, Reply, Transition
 from loadwise.coordinator.groups.events import (
     NO_MEMBER_ID,
@@ -24,6 +24,7 @@ from loadwise.coordinator.groups.events import (
     Sync,
     Tick,
 )
+from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.records import GroupRecord, GroupTombstone, Record
 from loadwise.protocol.error_codes import ErrorCode
 

@@ -9,11 +9,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from loadwise.coordinator.consumer.group import ConsumerGroup
-from loadwise.coordinator.consumer.records import ConsumerRecord, MemberState
-from loadwise.coordinator.consumer.state import ConsumerGroupState
+from loadwise.coordinator.groups.consumer.group import ConsumerGroup
+from loadwise.coordinator.groups.consumer.state import ConsumerGroupState
+from loadwise.coordinator.groups.consumer_records import ConsumerRecord, MemberState
 from loadwise.coordinator.groups.events import ExpireSession, ForceRebalance, Leave, Leaver, LoadsRead
-from loadwise.coordinator.groups.journal import Journal
+from loadwise.coordinator.groups.service.journal import Journal
 from loadwise.protocol.error_codes import ErrorCode
 
 IDS = [f"m{number}" for number in range(6)]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from loadwise.coordinator.consumer.assignors import SERVER_ASSIGNORS
 from loadwise.coordinator.errors import BadAssignorError
+from loadwise.coordinator.groups.consumer.assignors import SERVER_ASSIGNORS
 
 
 class MigrationPolicy(Enum):

@@ -18,9 +18,9 @@ from record_batches import batch
 
 from loadwise.coordinator import Coordinator, NoSuchGroupError, NoSuchMemberError, NotRunningError
 from loadwise.coordinator.groups.effects import Transition
-from loadwise.coordinator.groups.history import History
 from loadwise.coordinator.groups.offsets import CommittedOffset, Partition
-from loadwise.coordinator.groups.registry import Committer
+from loadwise.coordinator.groups.service.groups import Committer
+from loadwise.coordinator.groups.service.history import History
 from loadwise.protocol.consumer import Assignment
 
 

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from consumer_groups import FakeTopics, by_name
 
-from loadwise.coordinator.consumer.group import ConsumerGroup
-from loadwise.coordinator.consumer.limits import ConsumerGroupLimits, MigrationPolicy
-from loadwise.coordinator.groups.classic import ClassicGroup, GroupLimits, GroupState
+from loadwise.coordinator.groups.classic.group import ClassicGroup, GroupState
+from loadwise.coordinator.groups.consumer.group import ConsumerGroup
+from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.effects import ConsumerHeartbeatReply, JoinReply
 from loadwise.coordinator.groups.events import ConsumerHeartbeat, Event, Heartbeat, Join, Leave, Leaver, Protocol, Sync
+from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.offsets import CommittedOffset, Partition
-from loadwise.coordinator.groups.registry import Committer, Groups
+from loadwise.coordinator.groups.service.groups import Committer, Groups
 from loadwise.protocol.consumer import Assignment, Subscription
 from loadwise.protocol.error_codes import ErrorCode
 

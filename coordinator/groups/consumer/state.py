@@ -9,8 +9,8 @@ from enum import Enum
 from typing import TypeVar, assert_never
 from uuid import UUID
 
-from loadwise.coordinator.consumer.member import ConsumerMember
-from loadwise.coordinator.consumer.records import (
+from loadwise.coordinator.groups.consumer.member import ConsumerMember
+from loadwise.coordinator.groups.consumer_records import (
     ConsumerRecord,
     ConsumerTombstone,
     Epochs,
