@@ -30,12 +30,13 @@ from loadwise.coordinator.errors import (
     NotRunningError,
     WeakTokenError,
 )
+from loadwise.installation import pip_install
 
 try:
     import kafka.protocol  # noqa: F401  (asked for here, so that what is missing is said in one place)
 except ImportError as missing:
     raise MissingLibraryError(
-        "the coordinator is built on kafka-python, which is not installed: pip install 'loadwise[coordinator]'"
+        f"the coordinator is built on kafka-python, which is not installed: {pip_install('coordinator')}"
     ) from missing
 
 from loadwise.coordinator.broker import BrokerSettings

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from loadwise.installation import pip_install
 from loadwise.spark_source.client_config import ClientConfig, java_name
 from loadwise.spark_source.errors import MissingDependencyError, OptionError
 
@@ -17,7 +18,7 @@ try:
     import confluent_kafka
 except ImportError as error:
     raise MissingDependencyError(
-        "reading Kafka from Spark needs confluent-kafka, which is not installed: pip install 'loadwise[spark]'"
+        f"reading Kafka from Spark needs confluent-kafka, which is not installed: {pip_install('spark')}"
     ) from error
 
 logger = logging.getLogger(__name__)

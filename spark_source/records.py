@@ -21,6 +21,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from loadwise.installation import pip_install
 from loadwise.spark_source.errors import MissingDependencyError, SchemaError
 
 HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
@@ -70,7 +71,7 @@ class BatchBuilder:
             from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - imports pyarrow
         except ImportError as error:
             raise MissingDependencyError(
-                "reading Kafka from Spark needs pyarrow, which is not installed: pip install 'loadwise[spark]'"
+                f"reading Kafka from Spark needs pyarrow, which is not installed: {pip_install('spark')}"
             ) from error
         self._pa = pa
         # What Spark compares our batches with, column by column and to the letter.

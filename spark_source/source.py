@@ -19,6 +19,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
+from loadwise.installation import pip_install
 from loadwise.spark_source.assignors import assignor_named
 from loadwise.spark_source.errors import MissingDependencyError
 from loadwise.spark_source.options import SourceOptions, parse, parse_either
@@ -29,9 +30,7 @@ try:
     from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
     from pyspark.sql.types import StructType
 except ImportError as error:
-    raise MissingDependencyError(
-        "loadwise.spark_source needs pyspark 4.2 or later: pip install 'loadwise[spark]'"
-    ) from error
+    raise MissingDependencyError(f"loadwise.spark_source needs pyspark 4.2 or later: {pip_install('spark')}") from error
 
 from loadwise.spark_source.records import BatchBuilder, check_schema, full_schema
 
@@ -113,7 +112,7 @@ def check_installed() -> None:
     for module, name in LIBRARIES.items():
         if find_spec(module) is None:
             raise MissingDependencyError(
-                f"format('loadwise') needs {name}, which is not installed: pip install 'loadwise[spark]'"
+                f"format('loadwise') needs {name}, which is not installed: {pip_install('spark')}"
             )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from loadwise.assignor.errors import GroupTooLargeError, MissingClientError
 from loadwise.assignor.model import NOBODY, Assignment, Bools, GroupSnapshot, Ints
+from loadwise.installation import pip_install
 
 MOST_CELLS = 10_000
 """Partitions times members that `Optimal` still takes, in a second or two at worst: 1,000 partitions x 10 members."""
@@ -63,7 +64,7 @@ def _flows(group: GroupSnapshot, alike: list[Ints]) -> list[Ints]:
         import networkx as nx  # noqa: PLC0415 (an optional package, and half a second: only who asks for it pays)
     except ImportError as error:
         raise MissingClientError(
-            "the assignor 'optimal' needs networkx; install it with: pip install 'loadwise[optimal]'"
+            f"the assignor 'optimal' needs networkx; install it with: {pip_install('optimal')}"
         ) from error
     members = range(len(group.members))
     rack_price = group.size + 1  # above what all moves together can cost

@@ -34,6 +34,7 @@ from loadwise.assignor.load.source import LoadSource
 from loadwise.assignor.model import NO_GENERATION, Assignor
 from loadwise.assignor.participant import Participant
 from loadwise.assignor.subscription import JoinedMember, read_joined_members
+from loadwise.installation import pip_install
 from loadwise.protocol.consumer import Subscription
 
 try:
@@ -41,7 +42,7 @@ try:
     from aiokafka.consumer.group_coordinator import GroupCoordinator
     from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 except ImportError as error:
-    raise MissingClientError("aiokafka is not installed; get it with: pip install 'loadwise[aiokafka]'") from error
+    raise MissingClientError(f"aiokafka is not installed; get it with: {pip_install('aiokafka')}") from error
 
 __all__ = ["AiokafkaAssignor", "AiokafkaLag", "aiokafka_consumer", "assignor"]
 

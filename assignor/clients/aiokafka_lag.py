@@ -12,12 +12,13 @@ from typing import Any
 
 from loadwise.assignor.errors import MissingClientError
 from loadwise.assignor.load.lag import LagLoad, PartitionOffsets
+from loadwise.installation import pip_install
 
 try:
     from aiokafka import AIOKafkaConsumer, TopicPartition
     from aiokafka.admin import AIOKafkaAdminClient
 except ImportError as error:
-    raise MissingClientError("aiokafka is not installed; get it with: pip install 'loadwise[aiokafka]'") from error
+    raise MissingClientError(f"aiokafka is not installed; get it with: {pip_install('aiokafka')}") from error
 
 log = logging.getLogger(__name__)
 

@@ -34,15 +34,14 @@ from loadwise.assignor.load.source import LoadSource
 from loadwise.assignor.model import Assignor
 from loadwise.assignor.participant import Participant
 from loadwise.assignor.subscription import JoinedMember, read_joined_members
+from loadwise.installation import pip_install
 from loadwise.protocol.consumer import Subscription
 
 try:
     from kafka import KafkaConsumer
     from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
 except ImportError as error:
-    raise MissingClientError(
-        "kafka-python is not installed; get it with: pip install 'loadwise[kafka-python]'"
-    ) from error
+    raise MissingClientError(f"kafka-python is not installed; get it with: {pip_install('kafka-python')}") from error
 
 __all__ = ["KafkaPythonAssignor", "KafkaPythonLag", "assignor", "kafka_consumer"]
 

@@ -13,14 +13,13 @@ from typing import Any
 
 from loadwise.assignor.errors import MissingClientError
 from loadwise.assignor.load.lag import LagLoad, PartitionOffsets
+from loadwise.installation import pip_install
 
 try:
     from kafka import KafkaAdminClient, TopicPartition
     from kafka.admin import OffsetSpec
 except ImportError as error:
-    raise MissingClientError(
-        "kafka-python is not installed; get it with: pip install 'loadwise[kafka-python]'"
-    ) from error
+    raise MissingClientError(f"kafka-python is not installed; get it with: {pip_install('kafka-python')}") from error
 
 log = logging.getLogger(__name__)
 

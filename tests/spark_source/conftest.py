@@ -39,7 +39,7 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """A local Spark with two task slots, shared by all tests; its JVM is gone when they are done."""
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip(NO_JDK)
-    pytest.importorskip("pyspark", reason="needs PySpark: pip install 'loadwise[spark]'")
+    pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 

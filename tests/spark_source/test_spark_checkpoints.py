@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-pytest.importorskip("pyspark", reason="needs PySpark: pip install 'loadwise[spark]'")
+pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
 from confluent_kafka import Producer
 from pyspark.errors import StreamingQueryException

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-pytest.importorskip("pyspark", reason="needs PySpark: pip install 'loadwise[spark]'")
+pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException

@@ -8,6 +8,8 @@ import sys
 import pytest
 from topics import WAIT_S
 
+from loadwise.installation import pip_install
+
 ERROR = "loadwise.spark_source.errors.MissingDependencyError: "
 
 
@@ -21,27 +23,27 @@ def last_line(missing: str, program: str) -> str:
 
 def test_without_pyspark():
     line = last_line("pyspark", "import pyspark_loadwise")
-    assert line == f"{ERROR}loadwise.spark_source needs pyspark 4.2 or later: pip install 'loadwise[spark]'"
+    assert line == f"{ERROR}loadwise.spark_source needs pyspark 4.2 or later: {pip_install('spark')}"
 
 
 @pytest.mark.parametrize(("module", "library"), [("confluent_kafka", "confluent-kafka"), ("aiokafka", "aiokafka")])
 def test_without_what_reading_takes(module, library):
     """The import succeeds, for Spark looks up all sources at once: a failing one would take the others with it."""
-    pytest.importorskip("pyspark", reason="needs PySpark: pip install 'loadwise[spark]'")
+    pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
     load = "import pyspark_loadwise as found\nfound.DefaultSource({'subscribe': 't'}).schema()"
     line = last_line(module, load)
-    assert line == f"{ERROR}format('loadwise') needs {library}, which is not installed: pip install 'loadwise[spark]'"
+    assert line == f"{ERROR}format('loadwise') needs {library}, which is not installed: {pip_install('spark')}"
 
 
 def test_the_client_without_confluent_kafka():
     line = last_line("confluent_kafka", "import loadwise.spark_source.client")
     assert line.startswith(f"{ERROR}reading Kafka from Spark needs confluent-kafka")
-    assert line.endswith("pip install 'loadwise[spark]'")
+    assert line.endswith(pip_install("spark"))
 
 
 @pytest.mark.parametrize("module", ["aiokafka", "crc32c"])
 def test_an_executor_without_what_the_planner_has(module):
-    pytest.importorskip("pyspark", reason="needs PySpark: pip install 'loadwise[spark]'")
+    pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
     line = last_line(
         module,
         "from loadwise.spark_source.options import parse\n"

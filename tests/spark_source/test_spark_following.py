@@ -10,7 +10,7 @@ from time import monotonic, sleep
 
 import pytest
 
-pytest.importorskip("pyspark", reason="needs PySpark: pip install 'loadwise[spark]'")
+pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
 from confluent_kafka import Consumer
 from hypothesis import given

@@ -21,7 +21,7 @@ from threading import Event, Thread
 
 import pytest
 
-pytest.importorskip("pyspark", reason="needs PySpark: pip install 'loadwise[spark]'")
+pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
 from confluent_kafka import Producer
 from topics import WAIT_S, fill, make_topic

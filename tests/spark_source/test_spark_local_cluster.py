@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pyspark", reason="needs PySpark: pip install 'loadwise[spark]'")
+pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
 import pyspark
 from topics import fill, make_topic

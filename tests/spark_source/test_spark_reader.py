@@ -8,7 +8,7 @@ import uuid
 
 import pytest
 
-pytest.importorskip("pyspark", reason="needs PySpark: pip install 'loadwise[spark]'")
+pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
 from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as Place

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-pytest.importorskip("pyspark", reason="needs PySpark: pip install 'loadwise[spark]'")
+pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
 import numpy as np
 import pyarrow as pa

@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-pytest.importorskip("pyspark", reason="needs PySpark: pip install 'loadwise[spark]'")
+pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
 from secured_kafka import PASSWORDS, PREFIX, STORE_PASSWORD
 from topics import fill, make_topic

@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-pytest.importorskip("pyspark", reason="needs PySpark: pip install 'loadwise[spark]'")
+pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
 from confluent_kafka import Producer
 from topics import WAIT_S

@@ -9,7 +9,9 @@ import typer
 import loadwise
 from loadwise.cli import assign, compare, coordinator, demo
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", add_completion=False)
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode="markdown", context_settings={"help_option_names": ["-h", "--help"]}
+)
 app.command("demo")(demo.demo)
 app.command("assign")(assign.assign)
 app.command("compare")(compare.compare)
@@ -35,7 +37,8 @@ def _print_version(wanted: bool) -> None:
 def _options(
     *,
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
+        bool,
+        typer.Option("-V", "--version", help="Print the version and exit.", is_eager=True, callback=_print_version),
     ] = False,
 ) -> None:
     """Load-aware partition assignment for Kafka consumers.

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from loadwise.demo.errors import CheckFailedError, MissingPartError, StuckError
 from loadwise.demo.process import child
+from loadwise.installation import pip_install
 
 READY = "loadwise coordinator ready at "
 _START_S = 30.0
@@ -87,9 +88,7 @@ class Cluster:
             from kafka import KafkaAdminClient
             from kafka.errors import KafkaTimeoutError
         except ImportError as error:
-            raise MissingPartError(
-                "kafka-python is not installed; install it with: pip install 'loadwise[demo]'"
-            ) from error
+            raise MissingPartError(f"kafka-python is not installed; install it with: {pip_install('demo')}") from error
 
         def ask() -> Result:
             try:

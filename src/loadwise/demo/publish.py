@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 from loadwise.demo.errors import CheckFailedError, MissingPartError, StuckError
 from loadwise.demo.flights import Record
+from loadwise.installation import pip_install
 
 _CHUNK = 1_000
 _STALLED_S = 30.0
@@ -23,9 +24,7 @@ async def publish(
     try:
         from confluent_kafka import KafkaError, Message, Producer
     except ImportError as error:
-        raise MissingPartError(
-            "confluent-kafka is not installed; install it with: pip install 'loadwise[demo]'"
-        ) from error
+        raise MissingPartError(f"confluent-kafka is not installed; install it with: {pip_install('demo')}") from error
 
     refused: list[KafkaError] = []
 

@@ -12,6 +12,7 @@ from loadwise.demo.cluster import Cluster
 from loadwise.demo.errors import CheckFailedError, StuckError
 from loadwise.demo.figures import max_mean
 from loadwise.demo.process import child
+from loadwise.installation import pip_install
 
 _PATIENCE_S = 240.0
 
@@ -21,7 +22,7 @@ def missing() -> str | None:
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         return "the Spark step needs a JDK, 17 or later: apt-get install openjdk-17-jre-headless (or set JAVA_HOME)"
     if any(importlib.util.find_spec(name) is None for name in ("pyspark", "pyarrow")):
-        return "the Spark step needs PySpark: pip install 'loadwise[spark]'"
+        return f"the Spark step needs PySpark: {pip_install('spark')}"
     return None
 
 
