@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadwise.assignor.algorithms.fractional import lower_bound, spread
+from loadwise.assignor.bounds import fractional_spread, lower_bound
 from loadwise.assignor.model import NOBODY, Assignment, Floats, GroupSnapshot, Ints, Owners
 
 
@@ -79,7 +79,7 @@ def _bound(group: GroupSnapshot, weight: Floats) -> float:
     eligible = group.subscribers_of_class
     of_class = np.bincount(group.class_of, weight, len(eligible)).astype(np.float64)
     fastest = np.where(eligible, group.capacity, 0.0).max(axis=1)[group.class_of]
-    fractional = spread(of_class, eligible, group.capacity).bound
+    fractional = fractional_spread(of_class, eligible, group.capacity).bound
     return lower_bound(weight, fastest, group.capacity, fractional)
 
 

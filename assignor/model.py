@@ -144,7 +144,7 @@ class GroupSnapshot:
         if len(claim_row):
             claim_topic = np.searchsorted(topic_start, claim_row, side="right") - 1
             live = subscribed[subscription[claim_member], claim_topic]
-            to_rows.give_to_the_rightful(owner, claim_row, claim_member, generation, live)
+            to_rows.resolve_claims(owner, claim_row, claim_member, generation, live)
         rack_names, member_rack, partition_racks = to_rows.racks(ordered, topics, topic_start, racks)
         return cls(
             members=tuple(member.id for member in ordered),
@@ -208,6 +208,20 @@ class GroupSnapshot:
     def class_of(self) -> Owners:
         """int32[P]: the class of each row's topic."""
         return self.class_of_topic[self.topic_of]
+
+    @cached_property
+    def racks_known(self) -> bool:
+        """Whether the racks of some replicas and of some member are known, without which racks play no part."""
+        return self.partition_racks is not None and bool((self.member_rack >= 0).any())
+
+    def misplaced(self, replica_racks: Bools) -> Bools:
+        """Who would read partitions from another rack (KIP-881): bool[n, M].
+
+        ``replica_racks`` is bool[n, R], the racks that hold a replica of each partition. A member without a rack reads
+        every partition as well as any other does, and so does everybody a partition whose racks are not known.
+        """
+        elsewhere: Bools = ~replica_racks[:, self.member_rack] & (self.member_rack >= 0)
+        return elsewhere & replica_racks.any(axis=1, keepdims=True)
 
     def subscribers(self, topic: int) -> Ints:
         """int64[k]: the members that subscribe to a topic (its index in `topics`), in Kafka's order."""

@@ -111,9 +111,12 @@ def claims(members: Sequence[Member], number: Mapping[str, int], topic_start: In
     return pairs // len(members), (pairs % len(members)).astype(np.int32)
 
 
-def give_to_the_rightful(owner: Owners, row: Ints, member: Owners, generation: Ints, live: Bools) -> None:
-    """To the only claimant at the highest generation at which a partition is claimed, where that claim is live."""
-    rival = row[1:] == row[:-1]  # claims come sorted by row
+def resolve_claims(owner: Owners, row: Ints, member: Owners, generation: Ints, live: Bools) -> None:
+    """Enter in ``owner`` the only claimant at the highest generation of each partition, where its claim is live.
+
+    A claim is live while the claimant subscribes to the topic. Claims come sorted by row.
+    """
+    rival = row[1:] == row[:-1]
     if rival.any():
         best = np.full(len(owner), np.iinfo(np.int64).min)
         np.maximum.at(best, row, generation[member])

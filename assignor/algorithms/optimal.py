@@ -74,9 +74,9 @@ def _flows(group: GroupSnapshot, alike: list[Ints]) -> list[Ints]:
     reach = [0] * len(members)
     for kind, rows in enumerate(alike):
         graph.add_node(("kind", kind), demand=-len(rows))
-        away, owner = _away(group, int(rows[0])), int(group.owner[rows[0]])
+        misplaced, owner = _misplaced(group, int(rows[0])), int(group.owner[rows[0]])
         for member in group.subscribers(int(group.topic_of[rows[0]])).tolist():
-            price = rack_price * int(away[member]) + int(owner not in (NOBODY, member))
+            price = rack_price * int(misplaced[member]) + int(owner not in (NOBODY, member))
             graph.add_edge(("kind", kind), ("member", member), capacity=len(rows), weight=price)
             reach[member] += len(rows)
     for member in members:
@@ -89,9 +89,9 @@ def _flows(group: GroupSnapshot, alike: list[Ints]) -> list[Ints]:
     ]
 
 
-def _away(group: GroupSnapshot, row: int) -> Bools:
-    """bool[M]: who would read this partition from another rack (KIP-881)."""
-    if group.partition_racks is None or not group.partition_racks[row].any():
+def _misplaced(group: GroupSnapshot, row: int) -> Bools:
+    """bool[M]: who would read this partition from another rack."""
+    if group.partition_racks is None:
         return np.zeros(len(group.members), bool)
-    away: Bools = (group.member_rack >= 0) & ~group.partition_racks[row, group.member_rack]
-    return away
+    misplaced: Bools = group.misplaced(group.partition_racks[[row]])[0]
+    return misplaced

@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from loadwise.assignor.algorithms.board import Board
+from loadwise.assignor.algorithms.weighted.working_assignment import WorkingAssignment
 from loadwise.assignor.model import NOBODY, Floats, Ints
 
 _CAPACITIES = 16
@@ -19,7 +19,7 @@ _Loads: TypeAlias = list[float] | Floats
 """float[M]: the loads so far, in the form that is read fastest: a list by heaps, an array by scans."""
 
 
-def place(board: Board, rows: Ints, ceiling: float) -> None:
+def place_largest_first(working: WorkingAssignment, rows: Ints, ceiling: float) -> None:
     """Give every one of ``rows`` an owner, on its rack as long as that stays below the level ``ceiling``.
 
     A load that is only guessed could be many times as high, which hurts a slow member most. So guessed ones go, below
@@ -29,22 +29,22 @@ def place(board: Board, rows: Ints, ceiling: float) -> None:
     """
     if not len(rows):
         return
-    rows = rows[np.argsort(-board.weight[rows], kind="stable")]
-    risky = np.where(board.guessed, board.weight, 0.0) ** 2
-    held = board.owner != NOBODY
-    by_load = _Readers(board, board.load, board.capacity)
+    rows = rows[np.argsort(-working.weight[rows], kind="stable")]
+    risky = np.where(working.guessed, working.weight, 0.0) ** 2
+    held = working.owner != NOBODY
+    by_load = _Readers(working, working.load, working.capacity)
     by_risk = _Readers(
-        board,
-        np.bincount(board.owner[held], risky[held], len(board.capacity)).astype(np.float64),
-        board.capacity**2,
+        working,
+        np.bincount(working.owner[held], risky[held], len(working.capacity)).astype(np.float64),
+        working.capacity**2,
     )
-    capacity: list[float] = board.capacity.tolist()
+    capacity: list[float] = working.capacity.tolist()
     owner = []
     for weight, risk, class_, pattern in zip(
-        board.weight[rows].tolist(),
+        working.weight[rows].tolist(),
         risky[rows].tolist(),
-        board.class_of[rows].tolist(),
-        board.pattern_of[rows].tolist(),
+        working.class_of[rows].tolist(),
+        working.pattern_of[rows].tolist(),
         strict=True,
     ):
         for near in (True, False):
@@ -63,28 +63,28 @@ def place(board: Board, rows: Ints, ceiling: float) -> None:
         owner.append(member)
         by_load.load[member] += weight
         by_risk.load[member] += risk
-    after = board.owner.copy()
+    after = working.owner.copy()
     after[rows] = owner
-    board.assign_all(after)
+    working.assign_all(after)
 
 
 class _Readers:
     """The members that may read each class of partitions, those on its racks or all, by what they have so far."""
 
-    def __init__(self, board: Board, load: Floats, capacity: Floats) -> None:
+    def __init__(self, working: WorkingAssignment, load: Floats, capacity: Floats) -> None:
         scan = len(np.unique(capacity)) > _CAPACITIES
         self.load: _Loads = load.copy() if scan else load.tolist()
-        self._board, self._capacity = board, capacity
+        self._working, self._capacity = working, capacity
         self._known: dict[tuple[int, int], _Lightest | None] = {}
 
     def of(self, class_: int, pattern: int, *, near: bool) -> _Lightest | None:
         """All readers of a class; with ``near``, those on the racks of a pattern. None if there are none."""
-        misplaced = self._board.misplaced
+        misplaced = self._working.misplaced
         if near and misplaced is None:
             return None
         key = (class_, pattern if near else NOBODY)
         if key not in self._known:
-            readers = self._board.eligible[class_]
+            readers = self._working.eligible[class_]
             members = np.flatnonzero(readers & ~misplaced[pattern] if near and misplaced is not None else readers)
             self._known[key] = _lightest(members, self.load, self._capacity) if len(members) else None
         return self._known[key]

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadwise.assignor.algorithms.board import Board
-from loadwise.assignor.algorithms.shedding import pairs
+from loadwise.assignor.algorithms.weighted.subset import pairs
+from loadwise.assignor.algorithms.weighted.working_assignment import WorkingAssignment
 from loadwise.assignor.model import Bools, Floats, Ints
 
 
-def polish(
-    board: Board,
+def exchange_moving(
+    working: WorkingAssignment,
     good_enough: float,
     *,
     keep_local: bool = False,
@@ -27,16 +27,16 @@ def polish(
 ) -> None:
     """Exchange partitions until no member above the level ``good_enough`` can be helped.
 
-    Only partitions that are not with their home are touched, so nothing more is taken from an owner.
+    Only partitions that are not with their current owner are touched, so nothing more is taken from an owner.
     ``partners``: how many members, from the lowest level up, are tried for each. ``steps`` bounds the exchanges.
     """
-    loose = _have_loose(board)
-    choices = Choices(board, loose=True, keep_local=keep_local)
-    hopeless = ~loose
-    changed = [0] * len(board.capacity)  # the step at which each member's partitions last changed
+    moving = _have_moving(working)
+    choices = Choices(working, moving=True, keep_local=keep_local)
+    hopeless = ~moving
+    changed = [0] * len(working.capacity)  # the step at which each member's partitions last changed
     tried: dict[tuple[int, int], int] = {}
     for step in range(1, steps + 1):
-        level = board.level
+        level = working.level
         high = int(np.argmax(np.where(hopeless, -1.0, level)))
         if hopeless[high] or level[high] <= good_enough:
             return
@@ -46,10 +46,10 @@ def polish(
                 break
             if tried.get((high, low), -1) >= max(changed[high], changed[low]):
                 continue
-            even = (board.load[high] + board.load[low]) / (board.capacity[high] + board.capacity[low])
+            even = (working.load[high] + working.load[low]) / (working.capacity[high] + working.capacity[low])
             if best is not None and even >= best[0]:
                 continue  # not even a perfect exchange of these two would be better
-            found = _best_exchange(board, choices, high, low)
+            found = _best_exchange(working, choices, high, low)
             if found[0] >= level[high] - 1e-4 * good_enough:
                 tried[high, low] = step
             elif best is None or found[0] < best[0]:
@@ -60,35 +60,35 @@ def polish(
             hopeless[high] = True
             continue
         _, down, up, low = best
-        board.move(down, low)
-        board.move(up, high)
+        working.move(down, low)
+        working.move(up, high)
         changed[high] = changed[low] = step
         choices.forget(high, low)
         for member in (high, low):
-            rows = board.rows(member)
-            loose[member] = ((board.home[rows] != member) & (board.weight[rows] > 0)).any()
-        hopeless = ~loose
+            rows = working.rows(member)
+            moving[member] = ((working.current[rows] != member) & (working.weight[rows] > 0)).any()
+        hopeless = ~moving
 
 
-def _have_loose(board: Board) -> Bools:
-    """bool[M]: who has a partition that is not at home and has a load."""
-    loose = (board.owner != board.home) & (board.weight > 0)
-    return np.bincount(board.owner[loose], minlength=len(board.capacity)) > 0
+def _have_moving(working: WorkingAssignment) -> Bools:
+    """bool[M]: who has a partition that is not with its current owner and has a load."""
+    moving = (working.owner != working.current) & (working.weight > 0)
+    return np.bincount(working.owner[moving], minlength=len(working.capacity)) > 0
 
 
-def _best_exchange(board: Board, choices: Choices, high: int, low: int) -> tuple[float, Ints, Ints]:
+def _best_exchange(working: WorkingAssignment, choices: Choices, high: int, low: int) -> tuple[float, Ints, Ints]:
     """The higher level of the two afterwards, what goes down and what goes up."""
     down, up = choices.of(high, low), choices.of(low, high)
-    wide, narrow = board.capacity[high], board.capacity[low]
-    ideal = (board.load[high] * narrow - board.load[low] * wide) / (wide + narrow)
+    wide, narrow = working.capacity[high], working.capacity[low]
+    ideal = (working.load[high] * narrow - working.load[low] * wide) / (wide + narrow)
     above = np.searchsorted(up.ascending, down.weight - ideal)
     near = np.stack((np.maximum(above - 1, 0), np.minimum(above, len(up.order) - 1)))
     moved = down.weight - up.ascending[near]
-    level = np.maximum((board.load[high] - moved) / wide, (board.load[low] + moved) / narrow)
+    level = np.maximum((working.load[high] - moved) / wide, (working.load[low] + moved) / narrow)
     side, index = divmod(int(np.argmin(level)), level.shape[1])
-    if level[side, index] >= board.level[high]:
+    if level[side, index] >= working.level[high]:
         nothing = np.empty(0, np.int64)
-        return float(board.level[high]), nothing, nothing
+        return float(working.level[high]), nothing, nothing
     return float(level[side, index]), down.set(index), up.set(int(up.order[near[side, index]]))
 
 
@@ -125,21 +125,21 @@ class _Offers:
 class Choices:
     """What members may give to others, as sets of up to two partitions; worked out once while their partitions stay.
 
-    ``loose``: only partitions that are not with their home. ``keep_local``: none that would leave its rack by it.
-    Sets of two are left out where there would be more than ``most``, and thinned out evenly by load to ``thinned``.
+    ``moving``: only partitions that are not with their current owner. ``keep_local``: none that would leave its rack by
+    it. Sets of two are left out where there would be more than ``most``, and thinned out evenly by load to ``thinned``.
     """
 
     def __init__(
         self,
-        board: Board,
+        working: WorkingAssignment,
         *,
-        loose: bool = False,
+        moving: bool = False,
         keep_local: bool = False,
         most: int = 2000,
         thinned: int | None = None,
     ) -> None:
-        self._board = board
-        self._loose, self._keep_local, self._most, self._thinned = loose, keep_local, most, thinned
+        self._working = working
+        self._loose, self._keep_local, self._most, self._thinned = moving, keep_local, most, thinned
         self._known: dict[int, _Offers] = {}
 
     def of(self, giver: int, taker: int) -> Sets:
@@ -147,7 +147,7 @@ class Choices:
         known = self._known.get(giver)
         if known is None:
             rows = self._movable(giver)
-            allowed = self._board.may_go(rows, keep_local=self._keep_local)
+            allowed = self._working.may_go(rows, keep_local=self._keep_local)
             known = self._known[giver] = _Offers(rows, allowed, {}, {})
         found = known.by_taker.get(taker)
         if found is None:
@@ -164,10 +164,10 @@ class Choices:
             self._known.pop(member, None)
 
     def _movable(self, giver: int) -> Ints:
-        rows = np.sort(self._board.rows(giver))
-        movable = self._board.weight[rows] > 0
+        rows = np.sort(self._working.rows(giver))
+        movable = self._working.weight[rows] > 0
         if self._loose:
-            movable &= self._board.home[rows] != giver
+            movable &= self._working.current[rows] != giver
         return rows[movable]
 
     def _sets(self, rows: Ints) -> Sets:
@@ -175,7 +175,7 @@ class Choices:
         sets[1:, 0] = rows
         if len(rows) * (len(rows) - 1) // 2 <= self._most:
             sets = np.concatenate((sets, rows[pairs(len(rows))]))
-        weight = np.where(sets >= 0, self._board.weight[sets], 0.0).sum(axis=1)
+        weight = np.where(sets >= 0, self._working.weight[sets], 0.0).sum(axis=1)
         order = np.argsort(weight, kind="stable")
         if self._thinned is not None and len(sets) > self._thinned:
             taken = np.sort(order[np.linspace(0, len(sets) - 1, self._thinned).astype(np.int64)])

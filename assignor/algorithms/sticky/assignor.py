@@ -3,8 +3,8 @@
 Kafka's ``AbstractStickyAssignor`` (KIP-54, KIP-341, KIP-881) states these three aims in this order; Java reaches them
 when all members subscribe to the same topics, and comes near where they do not. Here they are reached by counting first
 and naming after: how many partitions of each class (same subscribers, same racks) every member gets, then which ones.
-With equal subscriptions and no racks that count is a formula; otherwise `loadwise.assignor.algorithms.transport` finds
-it.
+With equal subscriptions and no racks that count is a formula; otherwise
+`loadwise.assignor.algorithms.sticky.transport` finds it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadwise.assignor.algorithms.transport import Transport
+from loadwise.assignor.algorithms.sticky.transport import Transport
 from loadwise.assignor.model import Assignment, GroupSnapshot, Ints, Owners, stable_order
 
 

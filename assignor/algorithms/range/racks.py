@@ -34,7 +34,7 @@ class _Quotas:
 
 def assign_by_rack(group: GroupSnapshot, owner: Owners) -> None:
     """Assign anew, in ``owner``, the topics to which racks matter; leave the others as they are."""
-    if group.partition_racks is None or not (group.member_rack >= 0).any():
+    if not group.racks_known:
         return
     sizes = np.diff(group.topic_start).tolist()
     alike: dict[tuple[int, int], list[int]] = {}

@@ -10,12 +10,12 @@ from group_strategies import Group, groups
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loadwise.assignor.algorithms.board import Board
-from loadwise.assignor.algorithms.exchange import polish
-from loadwise.assignor.algorithms.placement import place
-from loadwise.assignor.algorithms.shedding import least_over
 from loadwise.assignor.algorithms.sticky import Sticky
-from loadwise.assignor.algorithms.weighted import Standing, Weighted, weights
+from loadwise.assignor.algorithms.weighted.assignor import Evaluation, Weighted, weights
+from loadwise.assignor.algorithms.weighted.exchange import exchange_moving
+from loadwise.assignor.algorithms.weighted.placement import place_largest_first
+from loadwise.assignor.algorithms.weighted.subset import lightest_cover
+from loadwise.assignor.algorithms.weighted.working_assignment import WorkingAssignment
 from loadwise.assignor.measure import measure
 from loadwise.assignor.model import NOBODY, Assignment, GroupSnapshot, Member
 from loadwise.assignor.staging import stage
@@ -266,7 +266,7 @@ def test_bad_parameters_are_refused(parameters: dict[str, float], message: str) 
 def test_what_is_shed_is_the_lightest_set_that_suffices(loads: list[float], part: float) -> None:
     weight = np.array(loads)
     amount = float(weight.sum() * part)
-    chosen = weight[least_over(weight, amount)].sum()
+    chosen = weight[lightest_cover(weight, amount)].sum()
     sets = chain.from_iterable(combinations(loads, n) for n in range(len(loads) + 1))
     best = min((sum(s) for s in sets if sum(s) >= amount), default=weight.sum())
     assert chosen == pytest.approx(best)
@@ -276,7 +276,7 @@ def test_what_is_shed_is_the_lightest_set_that_suffices(loads: list[float], part
 def test_of_many_weights_it_sheds_hardly_more_than_it_has_to(seed: int, part: float) -> None:
     weight = np.array(lognormal(60, seed))
     amount = float(weight.sum() * part)
-    assert amount <= weight[least_over(weight, amount)].sum() <= amount + np.sort(weight)[:3].sum()
+    assert amount <= weight[lightest_cover(weight, amount)].sum() <= amount + np.sort(weight)[:3].sum()
 
 
 @settings(max_examples=30, deadline=None)
@@ -286,16 +286,16 @@ def test_polishing_lowers_levels_and_leaves_owned_partitions_alone(group: Group)
     if not snapshot.size:
         return
     weight = np.arange(1.0, snapshot.size + 1)
-    board = Board(snapshot, weight, snapshot.owner)
-    place(board, np.flatnonzero(board.owner == NOBODY), 0.0)
-    before = np.sort(board.level)[::-1]
-    polish(board, 0.0)
-    after = np.sort(board.level)[::-1]
+    working = WorkingAssignment(snapshot, weight, snapshot.owner)
+    place_largest_first(working, np.flatnonzero(working.owner == NOBODY), 0.0)
+    before = np.sort(working.level)[::-1]
+    exchange_moving(working, 0.0)
+    after = np.sort(working.level)[::-1]
     differs = np.flatnonzero(np.abs(after - before) > 1e-9)
     assert not len(differs) or after[differs[0]] < before[differs[0]]
-    np.testing.assert_allclose(board.load, board.sum_of(board.owner))
+    np.testing.assert_allclose(working.load, working.sum_of(working.owner))
     owned = snapshot.owner != NOBODY
-    assert (board.owner[owned] == snapshot.owner[owned]).all()
+    assert (working.owner[owned] == snapshot.owner[owned]).all()
 
 
 def test_partitions_that_all_outweigh_a_fair_share_leave_no_level_for_the_rest() -> None:
@@ -324,5 +324,5 @@ def test_partitions_that_all_outweigh_a_fair_share_leave_no_level_for_the_rest()
 def test_what_an_answer_is_judged_by(
     ours: tuple[list[float], float, float], theirs: tuple[list[float], float, float], better: bool
 ) -> None:
-    first, second = (Standing(np.array(excess), deficit, taken) for excess, deficit, taken in (ours, theirs))
+    first, second = (Evaluation(np.array(excess), deficit, taken) for excess, deficit, taken in (ours, theirs))
     assert first.pays_better_than(second) is better

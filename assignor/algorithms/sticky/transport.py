@@ -57,19 +57,18 @@ class Transport:
         """Sort some partitions of a group into classes. O(P log P)."""
         topic_class, eligible = group.class_of[rows], group.subscribers_of_class
         misplaced = np.zeros(eligible.shape, bool)
-        racked = group.member_rack >= 0
-        if len(eligible) == 1 and (group.partition_racks is None or not racked.any()):
+        racks = group.partition_racks if group.racks_known else None
+        if len(eligible) == 1 and racks is None:
             class_of = np.zeros(len(rows), np.int64)
-        elif group.partition_racks is None or not racked.any():
+        elif racks is None:
             distinct, class_of = np.unique(topic_class, return_inverse=True)
             eligible, misplaced = eligible[distinct], misplaced[distinct]
         else:
-            pattern, pattern_of = np.unique(group.partition_racks[rows], axis=0, return_inverse=True)
+            pattern, pattern_of = np.unique(racks[rows], axis=0, return_inverse=True)
             pairs = topic_class.astype(np.int64) * len(pattern) + pattern_of.reshape(-1)
             distinct, class_of = np.unique(pairs, return_inverse=True)
             eligible = eligible[distinct // len(pattern)]
-            racks = pattern[distinct % len(pattern)]
-            misplaced = ~racks[:, group.member_rack] & racked & racks.any(axis=1, keepdims=True)
+            misplaced = group.misplaced(pattern[distinct % len(pattern)])
         size, members = len(eligible), len(group.members)
         owner = group.owner[rows]
         held = owner >= 0

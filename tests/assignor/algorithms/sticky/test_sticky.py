@@ -9,9 +9,8 @@ from group_strategies import Group, groups, value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loadwise.assignor.algorithms import transport
 from loadwise.assignor.algorithms.optimal import Optimal
-from loadwise.assignor.algorithms.sticky import Sticky
+from loadwise.assignor.algorithms.sticky import Sticky, transport
 from loadwise.assignor.case import Case
 from loadwise.assignor.model import GroupSnapshot, Member
 

@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from loadwise.assignor.algorithms.board import Board
-from loadwise.assignor.algorithms.exchange import polish
-from loadwise.assignor.algorithms.fractional import lower_bound, spread
-from loadwise.assignor.algorithms.placement import place
-from loadwise.assignor.algorithms.relief import fill, relieve
-from loadwise.assignor.algorithms.shedding import least_over
-from loadwise.assignor.algorithms.sticky import Sticky, sticky_owner
+from loadwise.assignor.algorithms.sticky.assignor import Sticky, sticky_owner
+from loadwise.assignor.algorithms.weighted.exchange import exchange_moving
+from loadwise.assignor.algorithms.weighted.placement import place_largest_first
+from loadwise.assignor.algorithms.weighted.subset import lightest_cover
+from loadwise.assignor.algorithms.weighted.transfers import lower_highest, raise_lowest
+from loadwise.assignor.algorithms.weighted.working_assignment import WorkingAssignment
+from loadwise.assignor.bounds import fractional_spread, lower_bound
 from loadwise.assignor.impute import guess
 from loadwise.assignor.model import NOBODY, Assignment, Floats, GroupSnapshot, Owners
 from loadwise.assignor.staging import stage
@@ -76,66 +76,68 @@ class Weighted:
         weight = weights(group)
         if weight is None:
             return Sticky().assign(group)
-        board = Board(group, weight, _spread_idle(group, weight))
-        fair = fair_level(board)
-        answer = self._settled(board, fair)
+        working = WorkingAssignment(group, weight, _spread_idle(group, weight))
+        fair = fair_level(working)
+        answer = self._settled(working, fair)
         for _ in range(_ROUNDS):
             handed_out = stage(Assignment(group, answer)).owner
             if np.array_equal(handed_out, answer):
                 break
             second = replace(group, owner=handed_out)
-            board.settle(_spread_idle(second, weight))
-            again = self._settled(board, fair, known=answer)
+            working.settle(_spread_idle(second, weight))
+            again = self._settled(working, fair, known=answer)
             if np.array_equal(again, answer):
                 break
             answer = again
         return Assignment(group, answer)
 
-    def _settled(self, board: Board, fair: float, *, known: Owners | None = None) -> Owners:
+    def _settled(self, working: WorkingAssignment, fair: float, *, known: Owners | None = None) -> Owners:
         """Improve until the answer, taken for what members own, is not improved any more; ``known`` is such a one."""
         for _ in range(_PASSES):
-            owner = self._improve(board, fair)
-            if np.array_equal(owner, board.home):
+            owner = self._improve(working, fair)
+            if np.array_equal(owner, working.current):
                 break
             if known is not None and np.array_equal(owner, known):
                 return known
-            board.settle(owner)
-        return board.home
+            working.settle(owner)
+        return working.current
 
-    def _improve(self, board: Board, fair: float) -> Owners:
+    def _improve(self, working: WorkingAssignment, fair: float) -> Owners:
         """Place what is free; where that leaves members too high or too low, move what is owned if it pays."""
         ceiling, floor = fair * (1 + self.trigger), fair * self.floor
-        _spread(board, fair)
-        best = board.owner.copy()
-        worth = Standing.of(board, ceiling, floor, fair)
+        _place_and_exchange(working, fair)
+        best = working.owner.copy()
+        worth = Evaluation.of(working, ceiling, floor, fair)
         if worth.is_good:
             return best
         if worth.excess[0] > 0.0:  # a larger trigger says when to act, not how far
             ceiling = fair * (1 + self.epsilon)
-            worth = Standing.of(board, ceiling, floor, fair)
-        starts = [best, board.home] if _few_moves_do(board, _bearable(board, ceiling, fair)) else [board.home]
+            worth = Evaluation.of(working, ceiling, floor, fair)
+        starts = (
+            [best, working.current] if _few_moves_do(working, _bearable(working, ceiling, fair)) else [working.current]
+        )
         for start in starts:
-            board.assign_all(start)
-            if start is board.home:
-                self._shed(board, fair)
-                _spread(board, fair)
-            relieve(board, fair, ceiling)
-            fill(board, floor, fair)
-            state = Standing.of(board, ceiling, floor, fair)
+            working.assign_all(start)
+            if start is working.current:
+                self._release_excess(working, fair)
+                _place_and_exchange(working, fair)
+            lower_highest(working, fair, ceiling)
+            raise_lowest(working, floor, fair)
+            state = Evaluation.of(working, ceiling, floor, fair)
             if state.pays_better_than(worth):
-                best, worth = board.owner.copy(), state
+                best, worth = working.owner.copy(), state
         return best
 
-    def _shed(self, board: Board, fair: float) -> None:
-        for member in np.flatnonzero(board.level > (1 + self.trigger) * fair).tolist():
-            rows = np.sort(board.rows(member))
-            rows = rows[board.weight[rows] > 0]
-            most = (1 + self.epsilon) * fair * board.capacity[member]
-            giant = int(np.argmax(board.weight[rows]))
-            if board.weight[rows[giant]] > most:
-                most = float(board.weight[rows[giant]]) * (1 + self.epsilon)
+    def _release_excess(self, working: WorkingAssignment, fair: float) -> None:
+        for member in np.flatnonzero(working.level > (1 + self.trigger) * fair).tolist():
+            rows = np.sort(working.rows(member))
+            rows = rows[working.weight[rows] > 0]
+            most = (1 + self.epsilon) * fair * working.capacity[member]
+            giant = int(np.argmax(working.weight[rows]))
+            if working.weight[rows[giant]] > most:
+                most = float(working.weight[rows[giant]]) * (1 + self.epsilon)
                 rows = np.delete(rows, giant)
-            board.move(rows[least_over(board.weight[rows], board.load[member] - most)], NOBODY)
+            working.move(rows[lightest_cover(working.weight[rows], working.load[member] - most)], NOBODY)
 
 
 def _spread_idle(group: GroupSnapshot, weight: Floats) -> Owners:
@@ -151,33 +153,33 @@ def _spread_idle(group: GroupSnapshot, weight: Floats) -> Owners:
     return owner
 
 
-def _spread(board: Board, fair: float) -> None:
-    """Place what nobody has, and exchange what is not at home until the levels are even."""
-    place(board, np.flatnonzero(board.owner == NOBODY), fair * (1 + _RACK_SLACK))
-    polish(board, fair * (1 + _EVEN), keep_local=True)
+def _place_and_exchange(working: WorkingAssignment, fair: float) -> None:
+    """Place what nobody has, and exchange what is not with its current owner until the levels are even."""
+    place_largest_first(working, np.flatnonzero(working.owner == NOBODY), fair * (1 + _RACK_SLACK))
+    exchange_moving(working, fair * (1 + _EVEN), keep_local=True)
 
 
-def _bearable(board: Board, ceiling: float, fair: float) -> Floats:
+def _bearable(working: WorkingAssignment, ceiling: float, fair: float) -> Floats:
     """float64[M]: the ceiling, but for a member that has a partition too heavy for it and is the fastest one for it."""
-    bearable: Floats = np.maximum(ceiling, board.unavoidable() * (ceiling / fair))
+    bearable: Floats = np.maximum(ceiling, working.unavoidable() * (ceiling / fair))
     return bearable
 
 
-def _few_moves_do(board: Board, ceiling: Floats) -> bool:
+def _few_moves_do(working: WorkingAssignment, ceiling: Floats) -> bool:
     """Whether few members are above their ceilings, and few of their heaviest partitions make for that."""
-    high = np.flatnonzero(board.level > ceiling)
+    high = np.flatnonzero(working.level > ceiling)
     if len(high) > _FEW:
         return False
     moves = 0
     for member in high.tolist():
-        heaviest = np.sort(board.weight[board.rows(member)])[::-1]
-        excess = board.load[member] - ceiling[member] * board.capacity[member]
+        heaviest = np.sort(working.weight[working.rows(member)])[::-1]
+        excess = working.load[member] - ceiling[member] * working.capacity[member]
         moves += int(np.searchsorted(np.cumsum(heaviest), excess)) + 1
     return moves <= _FEW_MOVES
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Standing:
+class Evaluation:
     """What an answer is judged by."""
 
     excess: Floats
@@ -188,15 +190,15 @@ class Standing:
     """Load taken from live owners."""
 
     @classmethod
-    def of(cls, board: Board, ceiling: float, floor: float, fair: float) -> Standing:
-        """Judge what is on the board."""
-        level = board.level
-        over = np.maximum(level - _bearable(board, ceiling, fair), 0.0)
-        away = (board.home != NOBODY) & (board.home != board.owner)
+    def of(cls, working: WorkingAssignment, ceiling: float, floor: float, fair: float) -> Evaluation:
+        """Judge what is on the working."""
+        level = working.level
+        over = np.maximum(level - _bearable(working, ceiling, fair), 0.0)
+        away = (working.current != NOBODY) & (working.current != working.owner)
         return cls(
             excess=np.sort(over)[::-1] / fair,
             deficit=float(np.maximum(floor - level, 0.0).sum()) / fair,
-            taken=float(board.weight[away].sum()),
+            taken=float(working.weight[away].sum()),
         )
 
     @property
@@ -204,7 +206,7 @@ class Standing:
         """Whether nobody is too high or too low."""
         return bool(self.excess[0] == 0.0 and self.deficit == 0.0)
 
-    def pays_better_than(self, other: Standing) -> bool:
+    def pays_better_than(self, other: Evaluation) -> bool:
         """Whether the highest levels are lower by enough to be worth it, else the lowest higher, else less moved."""
         differs = np.flatnonzero(np.abs(self.excess - other.excess) > _WORTH)
         if len(differs):
@@ -214,9 +216,9 @@ class Standing:
         return self.taken < other.taken
 
 
-def fair_level(board: Board) -> float:
+def fair_level(working: WorkingAssignment) -> float:
     """The level that is possible for all members but those that hold a partition too heavy for it."""
-    heavy, fast = np.sort(board.weight)[::-1], np.sort(board.capacity)[::-1]
+    heavy, fast = np.sort(working.weight)[::-1], np.sort(working.capacity)[::-1]
     # What is left beside so many giants: summed up from the small end, since a difference could be all rounding error.
     load, capacity = np.append(np.cumsum(heavy[::-1])[::-1], 0.0), np.cumsum(fast[::-1])[::-1]
     giants = 0
@@ -224,9 +226,9 @@ def fair_level(board: Board) -> float:
         giants += 1
     rest = heavy[giants:]
     fractional = float(load[giants] / capacity[giants])
-    if len(board.eligible) > 1 or not board.eligible.all():
-        of_class = np.bincount(board.class_of, board.weight, len(board.eligible)).astype(np.float64)
-        fractional = max(fractional, spread(of_class, board.eligible, board.capacity).bound)
+    if len(working.eligible) > 1 or not working.eligible.all():
+        of_class = np.bincount(working.class_of, working.weight, len(working.eligible)).astype(np.float64)
+        fractional = max(fractional, fractional_spread(of_class, working.eligible, working.capacity).bound)
     if load[giants] == 0:  # nothing but giants: no level is possible for the rest
         return lower_bound(heavy, np.full(len(heavy), fast[0]), fast, fractional)
     return lower_bound(rest, np.full(len(rest), fast[giants]), fast[giants:], fractional)

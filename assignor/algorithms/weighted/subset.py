@@ -11,7 +11,7 @@ from loadwise.assignor.model import Bools, Floats, Ints
 _EXACT_UP_TO = 14
 
 
-def least_over(weight: Floats, amount: float, *, tries: int = 8) -> Ints:
+def lightest_cover(weight: Floats, amount: float, *, tries: int = 8) -> Ints:
     """Indices of a set that weighs ``amount`` or more: the lightest such set; of equally light ones the smallest.
 
     Exact for up to `_EXACT_UP_TO` weights, near that for more: the largest ones that fit are taken first, and the rest

@@ -27,7 +27,7 @@ class FractionalSpread:
     """No assignment has a highest level below this: some classes' load over all the capacity that may read them."""
 
 
-def spread(load: Floats, eligible: Bools, capacity: Floats) -> FractionalSpread:
+def fractional_spread(load: Floats, eligible: Bools, capacity: Floats) -> FractionalSpread:
     """Spread classes of ``load`` (float64[K]) over members; each has to be ``eligible`` to somebody.
 
     O(K M log M) a sweep; one sweep when all classes have the same subscribers.

@@ -5,7 +5,7 @@ topics with as many partitions and the same subscribers goes to one member (co-p
 the first members get most.
 
 Where racks are known and matter, members first get partitions of their own rack within these quotas (KIP-881):
-`loadwise.assignor.algorithms.range_racks`.
+`loadwise.assignor.algorithms.range.racks`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadwise.assignor.algorithms.range_racks import assign_by_rack
+from loadwise.assignor.algorithms.range.racks import assign_by_rack
 from loadwise.assignor.model import Assignment, GroupSnapshot, Owners
 
 

@@ -10,10 +10,10 @@ import numpy as np
 from loadwise.assignor.model import NOBODY, Bools, Floats, GroupSnapshot, Ints, Owners
 
 
-class Board:
+class WorkingAssignment:
     """An assignment in the making; P partitions, M members, K classes of topics."""
 
-    def __init__(self, group: GroupSnapshot, weight: Floats, home: Owners) -> None:
+    def __init__(self, group: GroupSnapshot, weight: Floats, current: Owners) -> None:
         self.weight = weight
         """float64[P]: load of each partition, none unknown."""
         self.guessed: Bools = np.zeros(group.size, bool) if group.load is None else np.isnan(group.load)
@@ -24,11 +24,11 @@ class Board:
         self.fastest = np.where(self.eligible, self.capacity, 0.0).max(axis=1)
         """float64[K]: the highest capacity among the readers of each class."""
         self.class_of = group.class_of
-        self.home = home
+        self.current = current
         """int32[P]: who owns each partition now, NOBODY if nobody does."""
-        self.owner: Owners = home.copy()
+        self.owner: Owners = current.copy()
         """int32[P]: who is to have it; NOBODY while that is open."""
-        self.load = self.sum_of(home)
+        self.load = self.sum_of(current)
         self.pattern_of, self.misplaced = _locality(group)
         self._rows: dict[int, Ints] = {}
         self._by_owner: tuple[Ints, Ints] | None = None
@@ -52,7 +52,7 @@ class Board:
 
     def settle(self, owner: Owners) -> None:
         """Take an answer for what members own."""
-        self.home = owner.copy()
+        self.current = owner.copy()
         self.assign_all(owner)
 
     def unavoidable(self) -> Floats:
@@ -101,9 +101,7 @@ class Board:
 
 def _locality(group: GroupSnapshot) -> tuple[Owners, Bools | None]:
     """Rack pattern of each row, int32[P], and who is misplaced for each, bool[patterns, M]; None without racks."""
-    racked = group.member_rack >= 0
-    if group.partition_racks is None or not racked.any():
+    if group.partition_racks is None or not group.racks_known:
         return np.zeros(group.size, np.int32), None
     pattern, pattern_of = np.unique(group.partition_racks, axis=0, return_inverse=True)
-    misplaced = ~pattern[:, group.member_rack] & racked & pattern.any(axis=1, keepdims=True)
-    return pattern_of.reshape(-1).astype(np.int32), misplaced
+    return pattern_of.reshape(-1).astype(np.int32), group.misplaced(pattern)

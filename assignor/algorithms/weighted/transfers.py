@@ -1,0 +1,182 @@
+"""Moving owned partitions: away from members above their ceiling, and to members that have hardly any load.
+
+Two ways to lower the highest member are tried, and the better one is taken. The first is an exchange with another
+member: one or two partitions for none, one or two. The second is an ejection: one partition goes to another member,
+which makes room for it by giving a light set of its own partitions to members that have room. The cost of either is
+the load that it takes from current owners.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from loadwise.assignor.algorithms.weighted.exchange import Choices, Sets
+from loadwise.assignor.algorithms.weighted.subset import lightest_cover
+from loadwise.assignor.algorithms.weighted.working_assignment import WorkingAssignment
+from loadwise.assignor.model import NOBODY, Floats, Ints
+
+_MATRIX = 300
+"""So many sets of each side of an exchange are combined; where there are more, single partitions of so many weights."""
+_EJECTED_BY = 8
+"""So many of the heaviest partitions of a member, and so many other members, are tried in an ejection."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Moves that lower_highest a member."""
+
+    over: float
+    """The highest level above the ceiling among all members concerned, afterwards."""
+    cost: float
+    """Load newly taken from live owners, less what goes back to them."""
+    moves: tuple[tuple[Ints, int], ...]
+    """Partitions of one member, and the member that they go to."""
+
+    def better_than(self, other: _Plan | None) -> bool:
+        return other is None or (self.over, self.cost) < (other.over, other.cost)
+
+
+def lower_highest(
+    working: WorkingAssignment, fair: float, ceiling: float, *, partners: int = 16, steps: int = 200
+) -> None:
+    """Move partitions from members above the level ``ceiling``, highest first, for as long as that helps."""
+    stuck = np.zeros(len(working.capacity), bool)
+    choices = Choices(working, most=_MATRIX, thinned=_MATRIX + 1)
+    for _ in range(steps):
+        level = np.where(stuck, -1.0, working.level)
+        high = int(np.argmax(level))
+        if level[high] <= ceiling * (1 + 1e-9):
+            return
+        if _cannot_be_helped(working, high, level[high] / (ceiling / fair)):
+            stuck[high] = True
+            continue
+        best = _best_plan(working, choices, high, ceiling, partners)
+        if best is None or best.over > level[high] - ceiling - 1e-3 * ceiling:
+            stuck[high] = True
+            continue
+        for rows, member in best.moves:
+            choices.forget(*working.owner[rows[:1]].tolist(), member)
+            working.move(rows, member)
+        stuck[:] = False
+
+
+def _cannot_be_helped(working: WorkingAssignment, member: int, level: float) -> bool:
+    """Whether it has a partition that alone makes for such a level, and is the fastest one that can read it."""
+    rows = working.rows(member)
+    rows = rows[working.capacity[member] >= working.fastest[working.class_of[rows]]]
+    return bool((working.weight[rows] >= level * working.capacity[member]).any())
+
+
+def raise_lowest(working: WorkingAssignment, floor: float, ceiling: float) -> None:
+    """Give members below the level ``floor`` partitions of the highest ones, one by one, until they reach it.
+
+    Nobody falls below the floor or rises above ``ceiling`` by that.
+    """
+    for low in np.flatnonzero(working.level < floor).tolist():
+        may_give = np.ones(len(working.capacity), bool)
+        while (missing := floor * working.capacity[low] - working.load[low]) > 0:
+            high = int(np.argmax(np.where(may_give, working.level, -1.0)))
+            spare = working.load[high] - floor * working.capacity[high]
+            if not may_give[high] or spare <= 0:
+                break
+            rows = np.sort(working.rows(high))
+            weight = working.weight[rows]
+            fits = (weight > 0) & (weight <= min(spare, ceiling * working.capacity[low] - working.load[low]))
+            rows = rows[fits & working.eligible[working.class_of[rows], low]]
+            if not len(rows):
+                may_give[high] = False
+                continue
+            weight = working.weight[rows]
+            # The largest step that does not go too far, or the smallest one that does.
+            chosen = (
+                np.argmax(np.where(weight <= missing, weight, 0.0)) if weight.min() <= missing else np.argmin(weight)
+            )
+            working.move(rows[[chosen]], low)
+
+
+def _best_plan(working: WorkingAssignment, choices: Choices, high: int, ceiling: float, partners: int) -> _Plan | None:
+    lowest = np.argsort(working.level, kind="stable")[:partners].tolist()
+    best: _Plan | None = None
+    for low in lowest:
+        if low != high:
+            even = (working.load[high] + working.load[low]) / (working.capacity[high] + working.capacity[low])
+            if best is not None and even - ceiling > best.over:
+                continue  # not even a perfect exchange of these two would be better
+            plan = _exchange(working, choices, high, low, ceiling)
+            best = plan if plan.better_than(best) else best
+    rows = working.rows(high)
+    heaviest = rows[np.lexsort((rows, -working.weight[rows]))][:_EJECTED_BY]
+    for row in heaviest.tolist():
+        remains = (working.load[high] - working.weight[row]) / working.capacity[high] - ceiling
+        if best is not None and remains > best.over:
+            break  # ejecting this one, or a lighter one, cannot be better
+        for low in lowest[:_EJECTED_BY]:
+            if low != high and working.eligible[working.class_of[row], low]:
+                ejection = _eject(working, high, row, low, ceiling)
+                best = ejection if ejection is not None and ejection.better_than(best) else best
+    return best
+
+
+def _exchange(working: WorkingAssignment, choices: Choices, high: int, low: int, ceiling: float) -> _Plan:
+    down, up = choices.of(high, low), choices.of(low, high)
+    moved = down.weight[:, np.newaxis] - up.weight
+    over = np.maximum(
+        (working.load[high] - moved) / working.capacity[high], (working.load[low] + moved) / working.capacity[low]
+    )
+    over = np.maximum(over - ceiling, 0.0)
+    cost = _taken(working, down, high, low)[:, np.newaxis] + _taken(working, up, low, high)
+    i, j = np.unravel_index(np.argmin(np.where(over <= over.min(), cost, np.inf)), over.shape)
+    return _Plan(float(over[i, j]), float(cost[i, j]), ((down.set(int(i)), low), (up.set(int(j)), high)))
+
+
+def _eject(working: WorkingAssignment, high: int, row: int, low: int, ceiling: float) -> _Plan | None:
+    """Give ``row`` to ``low``, which hands lighter partitions on to the others."""
+    weight = float(working.weight[row])
+    rows = np.sort(working.rows(low))
+    lighter = rows[(working.weight[rows] < weight) & (working.weight[rows] > 0)]
+    amount = working.load[low] + weight - ceiling * working.capacity[low]
+    most = 2 * _EJECTED_BY
+    if len(lighter) > most and np.partition(working.weight[lighter], -most)[-most:].sum() < amount:
+        return None  # more would have to go than may
+    ejected = lighter[lightest_cover(working.weight[lighter], amount, tries=2)]
+    if len(ejected) > most:
+        return None
+    load = working.load.copy()
+    load[high] -= weight
+    load[low] += weight - float(working.weight[ejected].sum())
+    moves = [(np.array([row]), low)]
+    concerned = {high, low}
+    cost = _taken_one(working, row, high, low)
+    for light in ejected[np.argsort(-working.weight[ejected], kind="stable")].tolist():
+        level = np.where(
+            working.eligible[working.class_of[light]], (load + working.weight[light]) / working.capacity, np.inf
+        )
+        level[low] = np.inf
+        member = int(np.argmin(level))
+        current = int(working.current[light])
+        if current != NOBODY and level[current] <= ceiling:
+            member = current
+        if level[member] == np.inf:
+            return None
+        load[member] += working.weight[light]
+        moves.append((np.array([light]), member))
+        concerned.add(member)
+        cost += _taken_one(working, light, low, member)
+    who = sorted(concerned)
+    over = max(0.0, float((load[who] / working.capacity[who]).max()) - ceiling)
+    return _Plan(over, cost, tuple(moves))
+
+
+def _taken(working: WorkingAssignment, sets: Sets, giver: int, taker: int) -> Floats:
+    """float64[n]: load taken from current owners, less what returns to them, for each set of partitions."""
+    current = np.where(sets.rows >= 0, working.current[sets.rows], NOBODY)
+    weight = np.where(sets.rows >= 0, working.weight[sets.rows], 0.0)
+    cost: Floats = (weight * ((current == giver) * 1.0 - (current == taker))).sum(axis=1)
+    return cost
+
+
+def _taken_one(working: WorkingAssignment, row: int, giver: int, taker: int) -> float:
+    current = int(working.current[row])
+    return float(working.weight[row]) * ((current == giver) - (current == taker))
