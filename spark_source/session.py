@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from loadwise.spark_source.progress import Lag, from_json, lag
+from loadwise.spark_source.planning.progress import Lag, from_json, lag
 
 _MANY = 1_000_000
 

@@ -2,10 +2,10 @@
 
 ::
 
-    load()                 options.parse            wrong options are refused here
-    planning (a process    offsets.resolve          what is there: an offset range per partition
-    of Spark's own)        plan.plan                the assignor shares it out: task i is member slot-i
-    each task              reader.read_task         its ranges, as Arrow batches
+    load()                 options.parse.parse      wrong options are refused here
+    planning (a process    planning.ranges.resolve  what is there: an offset range per partition
+    of Spark's own)        planning.plan.plan       the assignor shares it out: task i is member slot-i
+    each task              reading.tasks.read_task  its ranges, as Arrow batches
 
 Each step runs in a process of its own, so the source carries the options as text and nothing else. Streaming queries
 are `loadwise.spark_source.stream`.
@@ -14,17 +14,16 @@ are `loadwise.spark_source.stream`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from importlib.util import find_spec
+from collections.abc import Iterator
 from typing import Any
 
 from loadwise.installation import pip_install
-from loadwise.spark_source.assignors import assignor_named
 from loadwise.spark_source.errors import MissingDependencyError
-from loadwise.spark_source.options import SourceOptions, parse, parse_either
-from loadwise.spark_source.plan import OffsetRange, Plan, Task, plan
-from loadwise.spark_source.truststores import with_certificates
+from loadwise.spark_source.options.parse import parse_either
+from loadwise.spark_source.options.query import SourceOptions
+from loadwise.spark_source.planning.assignors import assignor_named
+from loadwise.spark_source.planning.query import check_installed, checked, planned_by
+from loadwise.spark_source.task import Task
 
 try:
     from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
@@ -32,18 +31,10 @@ try:
 except ImportError as error:
     raise MissingDependencyError(f"loadwise.spark_source needs pyspark 4.2 or later: {pip_install('spark')}") from error
 
-from loadwise.spark_source.records import BatchBuilder, check_schema, full_schema
+from loadwise.spark_source.reading.arrow_batches import BatchBuilder, check_schema, full_schema
+from loadwise.spark_source.stream import LoadwiseStreamReader
 
 logger = logging.getLogger(__name__)
-
-LIBRARIES = {
-    "confluent_kafka": "confluent-kafka",
-    "pyarrow": "pyarrow",
-    "aiokafka": "aiokafka",
-    "crc32c": "crc32c",
-    "cramjam": "cramjam",
-}
-"""What reading takes: modules, and the packages that have them."""
 
 
 class LoadwiseDataSource(DataSource):
@@ -78,8 +69,6 @@ class LoadwiseDataSource(DataSource):
 
         Where this raises, PySpark's own process fails at something else and hides why.
         """
-        from loadwise.spark_source.stream import LoadwiseStreamReader  # noqa: PLC0415 - imports this module
-
         return LoadwiseStreamReader(dict(self.options), schema)
 
 
@@ -100,63 +89,8 @@ class LoadwiseReader(DataSourceReader):
         return [InputPartition(task) for task in found.tasks]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The records of one task as Arrow batches. Raises what `loadwise.spark_source.reader.read_task` raises."""
-        from loadwise.spark_source.reader import read_task  # noqa: PLC0415 - needs confluent-kafka: see check_installed
+        """The records of one task as Arrow batches. Raises what `read_task` raises."""
+        from loadwise.spark_source.reading.tasks import read_task  # noqa: PLC0415 - needs its libraries: see check_installed
 
         task: Task = partition.value
         return read_task(task, self._options, BatchBuilder(self._schema))
-
-
-def check_installed() -> None:
-    """Raise `MissingDependencyError`, which names the extra, unless everything that reading takes is there."""
-    for module, name in LIBRARIES.items():
-        if find_spec(module) is None:
-            raise MissingDependencyError(
-                f"format('loadwise') needs {name}, which is not installed: {pip_install('spark')}"
-            )
-
-
-def checked(options: Mapping[str, str], *, streaming: bool = False) -> SourceOptions:
-    """The options of a query that can be tried: all are right, and what it takes is installed.
-
-    Raises `OptionError`, `MissingDependencyError`.
-    """
-    check_installed()
-    parsed = parse(options, streaming=streaming)
-    assignor_named(parsed.assignor)
-    return replace(parsed, client=with_certificates(parsed.client))
-
-
-def planned(options: Mapping[str, str]) -> Plan:
-    """The plan that a query with these options would have now: to look at, without Spark.
-
-    Raises what `checked`, `loadwise.spark_source.offsets.resolve` and
-    `loadwise.spark_source.plan.plan` raise.
-    """
-    return planned_by(checked(options))
-
-
-def planned_by(options: SourceOptions) -> Plan:
-    """As `planned`, of options that were parsed."""
-    from loadwise.spark_source.offsets import resolve  # noqa: PLC0415 - needs confluent-kafka: see check_installed
-
-    if options.ignored:
-        logger.warning("ignored options: %s", ", ".join(options.ignored))
-    return shared_out(resolve(options), options)
-
-
-def shared_out(ranges: Sequence[OffsetRange], options: SourceOptions, *, sticky: bool = False) -> Plan:
-    """The plan for these ranges that the options ask for. Raises `PlanError`, `GroupUnavailableError`."""
-    if options.follow_group is not None:
-        from loadwise.spark_source.following import follow, owners_of  # noqa: PLC0415 - see check_installed
-
-        return follow(ranges, owners_of(options.client, options.follow_group), options.follow_group)
-    return plan(
-        ranges,
-        assignor_named(options.assignor),
-        num_tasks=options.num_tasks,
-        split=options.split,
-        cost_per_record=options.cost_per_record,
-        max_records=options.max_records_per_task,
-        sticky=sticky,
-    )

@@ -28,11 +28,20 @@ from pyspark.sql.types import StructType
 
 from loadwise.assignor.model import TopicPartition
 from loadwise.spark_source.errors import DataLossError, OptionError, SparkSourceError
-from loadwise.spark_source.options import EARLIEST, LATEST, Everywhere, SourceOptions, Specific
-from loadwise.spark_source.plan import Task
-from loadwise.spark_source.progress import Positions, available, from_json, lag, limited, moved_back, step, to_json
-from loadwise.spark_source.records import BatchBuilder, check_schema
-from loadwise.spark_source.source import checked, shared_out
+from loadwise.spark_source.options.query import EARLIEST, LATEST, Everywhere, SourceOptions, Specific
+from loadwise.spark_source.planning.progress import (
+    Positions,
+    available,
+    from_json,
+    lag,
+    limited,
+    moved_back,
+    step,
+    to_json,
+)
+from loadwise.spark_source.planning.query import checked, shared_out
+from loadwise.spark_source.reading.arrow_batches import BatchBuilder, check_schema
+from loadwise.spark_source.task import Task
 
 logger = logging.getLogger(__name__)
 
@@ -138,8 +147,8 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [InputPartition(task) for task in planned.tasks]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The records of one task as Arrow batches. Raises what `loadwise.spark_source.reader.read_task` raises."""
-        from loadwise.spark_source.reader import read_task  # noqa: PLC0415 - needs confluent-kafka: see check_installed
+        """The records of one task as Arrow batches. Raises what `read_task` raises."""
+        from loadwise.spark_source.reading.tasks import read_task  # noqa: PLC0415 - needs its libraries: see check_installed
 
         task: Task = partition.value
         return read_task(task, self._options, BatchBuilder(self._schema))
@@ -160,8 +169,8 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _kafka(self) -> Any:
         """The cluster to ask, connected to at the first question and kept for all others."""
         if self._cluster is None:
-            from loadwise.spark_source.client import connect  # noqa: PLC0415 - see check_installed
-            from loadwise.spark_source.offsets import Cluster  # noqa: PLC0415 - see check_installed
+            from loadwise.spark_source.cluster.client import connect  # noqa: PLC0415 - see check_installed
+            from loadwise.spark_source.cluster.offsets import Cluster  # noqa: PLC0415 - see check_installed
 
             options = self._options
             if options.ignored:
@@ -174,7 +183,7 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _commits(self) -> Any:
         group = self._options.commit_group
         if group is not None and self._committing is None:
-            from loadwise.spark_source.commits import GroupCommits  # noqa: PLC0415 - see check_installed
+            from loadwise.spark_source.cluster.commits import GroupCommits  # noqa: PLC0415 - see check_installed
 
             self._committing = GroupCommits(self._kafka.client, group)
         return self._committing

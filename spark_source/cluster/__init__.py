@@ -1,0 +1,1 @@
+"""What planning and reading both ask Kafka, through librdkafka."""

@@ -1,0 +1,113 @@
+"""The one place where confluent-kafka (librdkafka) is made: a consumer that is told what to read and joins no group."""
+
+from __future__ import annotations
+
+import logging
+import re
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from loadwise.installation import pip_install
+from loadwise.spark_source.errors import MissingDependencyError, OptionError
+from loadwise.spark_source.options.client_config import ClientConfig, java_name
+
+try:
+    import confluent_kafka
+except ImportError as error:
+    raise MissingDependencyError(
+        f"reading Kafka from Spark needs confluent-kafka, which is not installed: {pip_install('spark')}"
+    ) from error
+
+logger = logging.getLogger(__name__)
+
+_Error = confluent_kafka.KafkaError
+UNKNOWN = frozenset((_Error.UNKNOWN_TOPIC_OR_PART, _Error._UNKNOWN_PARTITION, _Error._UNKNOWN_TOPIC))
+"""Errors that say: there is no such topic or partition."""
+
+_REFUSALS = {
+    _Error._AUTHENTICATION: "check kafka.sasl.mechanism and kafka.sasl.jaas.config",
+    _Error._SSL: "check kafka.security.protocol, kafka.ssl.truststore.location and the other kafka.ssl.* options",
+}
+"""Complaints that trying again seldom mends, and what to change: the login, or a certificate, was not accepted."""
+
+_DURATION = re.compile(r" \(after \d+ms in state [^)]*\)")
+"""What alone tells one complaint from the next, of a connection that is tried over and over."""
+
+
+@dataclass(slots=True)
+class Client:
+    """A consumer, and the last thing that it complained about outside any answer (brokers down, a failed login)."""
+
+    consumer: Any
+    complaint: str = ""
+    remedy: str = ""
+    """What to change, where that complaint was of a login or a certificate."""
+
+    doubtful: bool = False
+    """Whether a complaint since the flag was last cleared said that a topic or partition is not there."""
+
+    commits: list[str] = field(default_factory=list)
+    """The answer to each commit that was answered: what went wrong, empty where nothing did."""
+
+    def committed(self, error: Any, places: Any) -> None:
+        """Keep the answer to a commit."""
+        errors = [error, *(place.error for place in places or ())]
+        self.commits.append("; ".join(dict.fromkeys(each.str() for each in errors if each is not None)))
+
+    def note(self, error: Any) -> None:
+        """Keep a complaint; librdkafka goes on trying, so it is an error only once we run out of time."""
+        text = _DURATION.sub("", error.str())
+        self.doubtful |= error.code() in UNKNOWN
+        # "All brokers down" follows each failed connection, which is lost after each refusal, and both say less.
+        if error.code() == _Error._ALL_BROKERS_DOWN and self.complaint:
+            return
+        if error.code() == _Error._TRANSPORT and self.remedy:
+            return
+        if text != self.complaint:
+            logger.warning("%s", text)
+        self.complaint, self.remedy = text, _REFUSALS.get(error.code(), "")
+
+    def why(self) -> str:
+        """The last complaint as the end of a message; empty if there is none."""
+        self.consumer.poll(0)  # complaints are handed over in poll and consume only
+        return f" (the client's last error: {self.complaint})" if self.complaint else ""
+
+
+@contextmanager
+def connected(config: ClientConfig, *, group_id_prefix: str) -> Iterator[Client]:
+    """Make a consumer and close it again. Raises what `connect` raises."""
+    client = connect(config, group_id_prefix=group_id_prefix)
+    try:
+        yield client
+    finally:
+        client.consumer.close()
+
+
+def connect(config: ClientConfig, *, group_id_prefix: str) -> Client:
+    """Make a consumer; its user closes it. Raises `OptionError` if librdkafka refuses a setting.
+
+    librdkafka wants a group id even of a consumer that joins none; ours is unique unless the user gave one.
+    """
+    settings: dict[str, Any] = {"group.id": f"{group_id_prefix}-{uuid.uuid4()}", **config.settings}
+    holder: list[Client] = []
+    settings["error_cb"] = lambda error: holder[0].note(error) if holder else None
+    settings["on_commit"] = lambda error, places: holder[0].committed(error, places) if holder else None
+    # Failed connections come as complaints too: logged there, once each and not at every attempt.
+    settings |= {"logger": logger, "log_level": 2}
+    try:
+        consumer = confluent_kafka.Consumer(settings)
+    except confluent_kafka.KafkaException as error:
+        raise _refused(error.args[0].str().strip()) from None
+    client = Client(consumer)
+    holder.append(client)
+    return client
+
+
+def _refused(problem: str) -> OptionError:
+    named = re.search(r'(?:property|value for) "([^"]+)"', problem)
+    if named is None:
+        return OptionError("kafka.*", f"the client refuses its settings: {problem}")
+    return OptionError(java_name(named[1]), f"the client refuses it: {problem}")

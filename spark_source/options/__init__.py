@@ -1,0 +1,1 @@
+"""What a query asks for, checked, and how clients are configured for it; nothing here asks Kafka."""

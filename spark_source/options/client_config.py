@@ -1,0 +1,331 @@
+"""From the Java client's configuration (``kafka.*`` options) to that of librdkafka, which reads for us.
+
+Users write what they wrote for Spark's Kafka integration: Java's names and forms. Most have a counterpart under the
+same or another name; some steer what no source does (joining a group, writing); the rest is refused by name, because a
+setting that is dropped in silence is a surprise in production. Pure: no client is made here.
+
+Java's side: ``ConsumerConfig``, ``CommonClientConfigs``, ``SaslConfigs``, ``SslConfigs``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from loadwise.spark_source.errors import OptionError, UnknownOptionError
+
+SAME_NAME = (
+    "allow.auto.create.topics",
+    "bootstrap.servers",
+    "check.crcs",
+    "client.dns.lookup",
+    "client.id",
+    "client.rack",
+    "connections.max.idle.ms",
+    "fetch.max.bytes",
+    "fetch.min.bytes",
+    "group.id",
+    "isolation.level",
+    "max.partition.fetch.bytes",
+    "metadata.max.age.ms",
+    "reconnect.backoff.max.ms",
+    "reconnect.backoff.ms",
+    "retry.backoff.max.ms",
+    "retry.backoff.ms",
+    "sasl.kerberos.service.name",
+    "sasl.mechanism",
+    "security.protocol",
+    "socket.connection.setup.timeout.ms",
+    "ssl.key.password",
+)
+"""Settings with one name and one meaning in both clients."""
+
+OTHER_NAME = {
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "request.timeout.ms": "socket.timeout.ms",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+    "ssl.truststore.certificates": "ssl.ca.pem",
+}
+"""Java's name to librdkafka's, where only the name differs."""
+
+OURS = ("default.api.timeout.ms", "max.poll.records")
+"""Settings that have no counterpart in librdkafka but one in this source: see `ClientConfig`."""
+
+SPECIAL = (
+    "sasl.jaas.config",
+    "ssl.endpoint.identification.algorithm",
+    "ssl.keystore.location",
+    "ssl.keystore.password",
+    "ssl.keystore.type",
+    "ssl.truststore.location",
+    "ssl.truststore.password",
+    "ssl.truststore.type",
+)
+"""Settings that need more than a name."""
+
+NO_EFFECT = (
+    # Of group members. A task is told its partitions and joins no group, in Spark's own integration as here.
+    "auto.commit.interval.ms",
+    "exclude.internal.topics",
+    "group.instance.id",
+    "group.protocol",
+    "group.remote.assignor",
+    "heartbeat.interval.ms",
+    "max.poll.interval.ms",
+    "partition.assignment.strategy",
+    "session.timeout.ms",
+    # Of producers: programs give the same settings to what they read from and what they write to.
+    "acks",
+    "batch.size",
+    "buffer.memory",
+    "compression.gzip.level",
+    "compression.lz4.level",
+    "compression.type",
+    "compression.zstd.level",
+    "delivery.timeout.ms",
+    "enable.idempotence",
+    "key.serializer",
+    "linger.ms",
+    "max.block.ms",
+    "max.in.flight.requests.per.connection",
+    "max.request.size",
+    "metadata.max.idle.ms",
+    "partitioner.class",
+    "retries",
+    "transaction.timeout.ms",
+    "transactional.id",
+    "value.serializer",
+    # Of what the Java client reports of itself.
+    "auto.include.jmx.reporter",
+    "enable.metrics.push",
+    "metrics.num.samples",
+    "metrics.recording.level",
+    "metrics.sample.window.ms",
+)
+"""Settings that change nothing of what is read nor how, in Spark's own integration as here."""
+
+SAID_OTHERWISE = {
+    ("connections.max.idle.ms", "-1"): "0",  # never
+    ("retry.backoff.ms", "0"): "1",  # at once
+    ("socket.receive.buffer.bytes", "-1"): "0",  # as the operating system likes
+    ("socket.send.buffer.bytes", "-1"): "0",
+}
+"""Values that librdkafka has another word for: its setting and Java's value, to its own value."""
+
+ALIASES = {
+    "fetch.message.max.bytes": "max.partition.fetch.bytes",
+    "metadata.broker.list": "bootstrap.servers",
+    "sasl.mechanisms": "sasl.mechanism",
+}
+"""What librdkafka's messages call a setting that it takes under Java's name too."""
+
+REFUSED = {
+    "auto.offset.reset": "use startingOffsets ('earliest', or JSON) to say where to start",
+    "enable.auto.commit": "the query's checkpoint holds its offsets; for lag tools, set commitGroup=true",
+    "interceptor.classes": "interceptors are Java code, and this source reads without Java; leave it out",
+    "key.deserializer": "keys are always read as binary; decode them with DataFrame operations",
+    "value.deserializer": "values are always read as binary; decode them with DataFrame operations",
+}
+"""What Spark's Kafka integration refuses too, and what to do instead."""
+
+SECRET = re.compile(r"password|secret|jaas|\.key$|key\.pem|token", re.IGNORECASE)
+"""Names of settings whose values must never be shown."""
+
+DEFAULTS = {
+    # A partition that has records answers at once in any case. These bound how long the client sits still behind the
+    # last record of a range before it asks for the next range: 2 ms a range with these, 12 with a wait of 10 ms.
+    "fetch.queue.backoff.ms": "1",
+    "fetch.wait.max.ms": "1",
+    # Records fetched ahead are thrown away at the end of a range. 1,000 is as fast as the default 100,000 on long
+    # ranges and twice as fast on ranges of 1,000 records.
+    "queued.min.messages": "1000",
+    # How long a topic that the planner saw may seem unknown (a broker behind the others) before it counts as deleted.
+    "topic.metadata.propagation.max.ms": "10000",
+    # Java's defaults, where librdkafka's differ: both clients must see the same records, and refuse corrupt ones.
+    "isolation.level": "read_uncommitted",
+    "check.crcs": "true",
+}
+
+IMPOSED = {
+    "enable.auto.commit": "false",
+    "enable.auto.offset.store": "false",
+    # Offsets that are gone must be an error that we see, never a silent jump.
+    "auto.offset.reset": "error",
+    # The way to learn that a range ends in records that are never delivered (transaction markers, compaction).
+    "enable.partition.eof": "true",
+}
+
+DEFAULT_API_TIMEOUT_MS = 60_000
+"""Java's default."""
+LIBRDKAFKA_MESSAGE_MAX_BYTES = 1_000_000
+"""librdkafka's default; its least is 1000."""
+
+_JAAS = re.compile(
+    r"^\s*(?P<module>[\w.$]+)\s+(?:required|requisite|sufficient|optional)\b(?P<rest>.*?);?\s*$", re.DOTALL
+)
+_JAAS_OPTION = re.compile(
+    r"""(?P<name>\w+)\s*=\s*(?:"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>[^']*)'|(?P<bare>[^\s;]+))"""
+)
+_JAAS_MODULES = ("PlainLoginModule", "ScramLoginModule")
+
+
+@dataclass(frozen=True, slots=True)
+class Truststore:
+    """A file with certificates to trust. Its text shows no secret."""
+
+    location: str
+    kind: str
+    """``JKS``, ``PKCS12`` or ``PEM``."""
+    password: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConfig:
+    """What the reading client is given. Its text shows no secret."""
+
+    settings: Mapping[str, str] = field(repr=False)
+    """librdkafka's configuration, without ``group.id`` unless the user gave one."""
+    api_timeout_ms: int = DEFAULT_API_TIMEOUT_MS
+    """``kafka.default.api.timeout.ms``: how long the cluster may take to answer a question about topics or offsets."""
+    truststore: Truststore | None = None
+    """Certificates to trust that `loadwise.spark_source.options.truststores` has still to read."""
+    max_poll_records: int | None = None
+    """``kafka.max.poll.records``: most records in one Arrow batch; None for this source's own limit."""
+
+    def __str__(self) -> str:
+        shown = (f"{name}={'(hidden)' if SECRET.search(name) else value}" for name, value in self.settings.items())
+        return ", ".join(sorted(shown))
+
+
+def translate(java: Mapping[str, str]) -> ClientConfig:
+    """Translate the Java client's settings, named without the ``kafka.`` in front.
+
+    Raises `OptionError` for a value that cannot be translated, `UnknownOptionError` for a setting that is refused or
+    that there is none of; both name the option as the user wrote it.
+    """
+    java = {name: value.strip() for name, value in java.items()}  # as Java does, with passwords too
+    settings = dict(DEFAULTS)
+    for name, value in java.items():
+        if name in REFUSED:
+            raise UnknownOptionError(f"kafka.{name}", f"not supported; {REFUSED[name]}")
+        if name in SAME_NAME:
+            settings[name] = value
+        elif name in OTHER_NAME:
+            settings[OTHER_NAME[name]] = value
+        elif name not in SPECIAL and name not in OURS and name not in NO_EFFECT:
+            raise UnknownOptionError(f"kafka.{name}", _unknown(name))
+    if not settings.get("bootstrap.servers", "").strip():
+        raise OptionError("kafka.bootstrap.servers", "must be given: the host:port of one or more brokers")
+    settings = {name: SAID_OTHERWISE.get((name, value), value) for name, value in settings.items()}
+    if not settings.get("group.id", "any"):  # librdkafka ends the process at an empty one
+        del settings["group.id"]
+    settings.update(_small_fetches(settings.get("fetch.max.bytes", "")))
+    if "sasl.jaas.config" in java:
+        settings.update(_credentials(java["sasl.jaas.config"]))
+    settings.update(_stores(java))
+    algorithm = java.get("ssl.endpoint.identification.algorithm")
+    if algorithm is not None:
+        settings["ssl.endpoint.identification.algorithm"] = algorithm.strip().lower() or "none"
+    settings.update(IMPOSED)
+    return ClientConfig(
+        settings,
+        api_timeout_ms=_positive(java, "default.api.timeout.ms") or DEFAULT_API_TIMEOUT_MS,
+        truststore=_truststore(java),
+        max_poll_records=_positive(java, "max.poll.records"),
+    )
+
+
+def java_name(name: str) -> str:
+    """The option that sets one of librdkafka's settings, for messages about it."""
+    return "kafka." + ({ours: java for java, ours in OTHER_NAME.items()} | ALIASES).get(name, name)
+
+
+def _unknown(name: str) -> str:
+    near = get_close_matches(name, (*SAME_NAME, *OTHER_NAME, *OURS, *SPECIAL, *NO_EFFECT), n=1)
+    hint = f"; the nearest that it has is kafka.{near[0]}" if near else ""
+    return f"this source's client (librdkafka) has no counterpart of this setting of the Java client{hint}"
+
+
+def _small_fetches(most: str) -> dict[str, str]:
+    """A small ``fetch.max.bytes``: librdkafka wants it to be at least ``message.max.bytes``, which is for producers."""
+    if not most.isdecimal() or int(most) >= LIBRDKAFKA_MESSAGE_MAX_BYTES:
+        return {}
+    size = str(max(int(most), 1000))
+    return {"fetch.max.bytes": size, "message.max.bytes": size}
+
+
+def _positive(java: Mapping[str, str], name: str) -> int | None:
+    if name not in java:
+        return None
+    try:
+        number = int(java[name])
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise OptionError(f"kafka.{name}", f"must be a whole number above 0, not {java[name]!r}")
+    return number
+
+
+def _credentials(jaas: str) -> dict[str, str]:
+    """User name and password out of a JAAS line for PLAIN or SCRAM. No message repeats any of it."""
+    login = _JAAS.match(jaas)
+    if login is None:
+        raise OptionError("kafka.sasl.jaas.config", 'must read: <login module> required username="…" password="…";')
+    if login["module"].rpartition(".")[2] not in _JAAS_MODULES:
+        raise OptionError(
+            "kafka.sasl.jaas.config",
+            f"login module {login['module']} has no counterpart in librdkafka; there are {', '.join(_JAAS_MODULES)}",
+        )
+    given = {option["name"]: _jaas_value(option) for option in _JAAS_OPTION.finditer(login["rest"])}
+    for name in ("username", "password"):
+        if name not in given:
+            raise OptionError("kafka.sasl.jaas.config", f'{name}="…" is missing')
+    return {"sasl.username": given["username"], "sasl.password": given["password"]}
+
+
+def _jaas_value(option: re.Match[str]) -> str:
+    if option["double"] is not None:
+        return re.sub(r"\\(.)", r"\1", option["double"])
+    return option["single"] if option["single"] is not None else option["bare"]
+
+
+def _kind(java: Mapping[str, str], store: str) -> str:
+    """The type of a store; Java's default is JKS."""
+    return java.get(f"ssl.{store}.type", "JKS").strip().upper()
+
+
+def _truststore(java: Mapping[str, str]) -> Truststore | None:
+    location, kind = java.get("ssl.truststore.location"), _kind(java, "truststore")
+    if location is None:
+        return None
+    if kind not in ("JKS", "PKCS12", "PEM"):
+        raise OptionError("kafka.ssl.truststore.type", f"must be JKS, PKCS12 or PEM, not {kind}")
+    return Truststore(location, kind, java.get("ssl.truststore.password"))
+
+
+def _stores(java: Mapping[str, str]) -> dict[str, str]:
+    """What librdkafka reads itself: key stores of type PEM and PKCS12."""
+    answer: dict[str, str] = {}
+    location, kind = java.get("ssl.keystore.location"), _kind(java, "keystore")
+    if location is None:
+        return answer
+    match kind:
+        case "PEM":
+            answer |= {"ssl.certificate.location": location, "ssl.key.location": location}
+        case "PKCS12":
+            answer["ssl.keystore.location"] = location
+            if "ssl.keystore.password" in java:
+                answer["ssl.keystore.password"] = java["ssl.keystore.password"]
+        case _:
+            raise OptionError(
+                "kafka.ssl.keystore.location",
+                f"a key store of type {kind} cannot be read without Java; convert it with: keytool -importkeystore"
+                f" -srckeystore {location} -destkeystore client.p12 -deststoretype PKCS12, and set"
+                " kafka.ssl.keystore.type=PKCS12",
+            )
+    return answer

@@ -1,0 +1,156 @@
+"""From librdkafka's configuration to the one that `reading.brokers` connects and fetches with (aiokafka's).
+
+The one reader's settings are what the options were translated to; the other reads them here. What it cannot honour is
+told by name, and then the first one reads. Pure: no file is opened and nothing is connected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+WITHOUT_MEANING = frozenset(
+    (
+        "allow.auto.create.topics",  # a task never makes a topic
+        "auto.offset.reset",
+        "connections.max.idle.ms",
+        "enable.auto.commit",
+        "enable.auto.offset.store",
+        "enable.partition.eof",
+        "fetch.queue.backoff.ms",
+        "group.id",
+        "heartbeat.interval.ms",
+        "max.poll.interval.ms",
+        "message.max.bytes",  # goes with a small fetch.max.bytes, because librdkafka wants it so
+        "metadata.max.age.ms",  # asked for anew whenever a leader turns out to be another
+        "queued.min.messages",
+        "reconnect.backoff.max.ms",  # whatever fails is tried again after retry.backoff.ms
+        "reconnect.backoff.ms",
+        "session.timeout.ms",
+        "socket.receive.buffer.bytes",
+        "socket.send.buffer.bytes",
+    )
+)
+"""Settings of librdkafka that say nothing about a reader that joins no group and has no thread of its own."""
+
+USED = frozenset(
+    (
+        "bootstrap.servers",
+        "check.crcs",
+        "client.id",
+        "fetch.max.bytes",
+        "fetch.min.bytes",
+        "fetch.wait.max.ms",
+        "isolation.level",
+        "max.partition.fetch.bytes",
+        "retry.backoff.max.ms",
+        "retry.backoff.ms",
+        "sasl.mechanism",
+        "sasl.password",
+        "sasl.username",
+        "security.protocol",
+        "socket.connection.setup.timeout.ms",
+        "socket.timeout.ms",
+        "ssl.ca.pem",
+        "ssl.certificate.location",
+        "ssl.certificate.pem",
+        "ssl.endpoint.identification.algorithm",
+        "ssl.key.location",
+        "ssl.key.password",
+        "ssl.key.pem",
+        "topic.metadata.propagation.max.ms",
+    )
+)
+"""Settings that are honoured."""
+
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+"""SASL mechanisms that both readers have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Certificates, as paths or as PEM. Its text shows no secret."""
+
+    ca_pem: str | None
+    certificate_path: str | None
+    certificate_pem: str | None
+    key_path: str | None
+    key_pem: str | None = field(repr=False)
+    key_password: str | None = field(repr=False)
+    check_hostname: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionConfig:
+    """How to connect to brokers and what to ask them for. Its text shows no secret."""
+
+    bootstrap_servers: str
+    client_id: str
+    security_protocol: str
+    sasl: Mapping[str, str] = field(repr=False)
+    """aiokafka's ``sasl_*`` arguments."""
+    tls: Tls | None
+    request_timeout_ms: int
+    setup_timeout_ms: int
+    """How long a connection may take to be made."""
+    retry_backoff_ms: int
+    retry_backoff_max_ms: int
+    unknown_for_ms: int
+    """How long a topic that the planner saw may seem unknown before it counts as deleted."""
+    read_committed: bool
+    check_crcs: bool
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    max_partition_bytes: int
+
+
+def connection_config(settings: Mapping[str, str]) -> ConnectionConfig:
+    """What the settings mean. They are those that `not_honoured` names none of."""
+    protocol = settings.get("security.protocol", "PLAINTEXT").strip().upper()
+    sasl: dict[str, str] = {}
+    if protocol.startswith("SASL_"):
+        sasl = {
+            "sasl_mechanism": settings["sasl.mechanism"].strip().upper(),
+            "sasl_plain_username": settings["sasl.username"],
+            "sasl_plain_password": settings["sasl.password"],
+        }
+    return ConnectionConfig(
+        bootstrap_servers=settings["bootstrap.servers"],
+        client_id=settings.get("client.id", "loadwise"),
+        security_protocol=protocol,
+        sasl=sasl,
+        tls=_tls(settings) if protocol.endswith("SSL") else None,
+        request_timeout_ms=int(settings.get("socket.timeout.ms", 30_000)),
+        setup_timeout_ms=int(settings.get("socket.connection.setup.timeout.ms", 30_000)),
+        retry_backoff_ms=int(settings.get("retry.backoff.ms", 100)),
+        retry_backoff_max_ms=int(settings.get("retry.backoff.max.ms", 1_000)),
+        unknown_for_ms=int(settings["topic.metadata.propagation.max.ms"]),
+        read_committed=settings["isolation.level"] == "read_committed",
+        check_crcs=settings["check.crcs"].strip().lower() == "true",
+        max_wait_ms=int(settings["fetch.wait.max.ms"]),
+        min_bytes=int(settings.get("fetch.min.bytes", 1)),
+        max_bytes=int(settings.get("fetch.max.bytes", 50 << 20)),
+        max_partition_bytes=int(settings.get("max.partition.fetch.bytes", 1 << 20)),
+    )
+
+
+def not_honoured(settings: Mapping[str, str]) -> list[str]:
+    """The settings (librdkafka's names) that only librdkafka honours; empty where batches can be read with these."""
+    names = [name for name in settings if name not in USED and name not in WITHOUT_MEANING]
+    protocol = settings.get("security.protocol", "PLAINTEXT").strip().upper()
+    if protocol.startswith("SASL_") and settings.get("sasl.mechanism", "GSSAPI").strip().upper() not in MECHANISMS:
+        names.append("sasl.mechanism")
+    return names
+
+
+def _tls(settings: Mapping[str, str]) -> Tls:
+    return Tls(
+        ca_pem=settings.get("ssl.ca.pem"),
+        certificate_path=settings.get("ssl.certificate.location"),
+        certificate_pem=settings.get("ssl.certificate.pem"),
+        key_path=settings.get("ssl.key.location"),
+        key_pem=settings.get("ssl.key.pem"),
+        key_password=settings.get("ssl.key.password"),
+        check_hostname=settings.get("ssl.endpoint.identification.algorithm", "https") != "none",
+    )

@@ -1,0 +1,78 @@
+"""Trust stores (JKS, PKCS12, PEM) as PEM text: read once, where a query is planned.
+
+The tasks are given the certificates, and need neither the file nor its password. Out of Java's own formats the JDK's
+``keytool`` takes them: where Spark runs there is a JDK or JRE, and keytool is part of both.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+from loadwise.spark_source.errors import OptionError
+from loadwise.spark_source.options.client_config import ClientConfig, Truststore
+
+TIMEOUT_S = 60
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n?", re.DOTALL)
+
+
+def with_certificates(config: ClientConfig) -> ClientConfig:
+    """The configuration with the certificates of its trust store in it, if it has one.
+
+    Raises `OptionError` where the store cannot be read; the message has no password.
+    """
+    if config.truststore is None:
+        return config
+    return replace(config, settings={**config.settings, "ssl.ca.pem": certificates(config.truststore)}, truststore=None)
+
+
+def certificates(store: Truststore) -> str:
+    """All certificates of a store, as PEM. Raises `OptionError`."""
+    if store.kind == "PEM":
+        try:
+            found, problem = _CERTIFICATE.findall(Path(store.location).read_text()), ""
+        except (OSError, UnicodeDecodeError) as error:
+            found, problem = [], str(error)
+    else:
+        found, problem = _from_java(store)
+    if not found:
+        why = problem or "it holds no certificate"
+        raise OptionError("kafka.ssl.truststore.location", f"{store.location} cannot be read as {store.kind}: {why}")
+    return "".join(f"{certificate.rstrip()}\n" for certificate in found)
+
+
+def _from_java(store: Truststore) -> tuple[list[str], str]:
+    """The certificates, or what keytool says instead."""
+    keytool = _keytool()
+    if keytool is None:
+        raise OptionError(
+            "kafka.ssl.truststore.location",
+            f"reading a store of type {store.kind} takes keytool, which is neither in JAVA_HOME/bin nor on PATH;"
+            f" convert it with: keytool -list -rfc -keystore {store.location} > ca.pem, and set"
+            " kafka.ssl.truststore.type=PEM",
+        )
+    command = [keytool, "-J-Duser.language=en", "-list", "-rfc", "-keystore", store.location, "-storetype", store.kind]
+    # Through the environment: what is on a command line, everybody on the machine can read.
+    environment = dict(os.environ)
+    if store.password is not None:
+        command += ["-storepass:env", "LOADWISE_STORE_PASSWORD"]
+        environment["LOADWISE_STORE_PASSWORD"] = store.password
+    try:
+        done = subprocess.run(  # noqa: S603 - keytool, with the user's own path as an argument of its own
+            command, env=environment, input="\n", capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise OptionError("kafka.ssl.truststore.location", f"keytool did not end within {TIMEOUT_S} s") from None
+    if done.returncode:
+        said = (done.stdout + done.stderr).splitlines()
+        return [], next((line for line in said if "rror" in line), f"keytool ends with {done.returncode}")
+    return _CERTIFICATE.findall(done.stdout), ""
+
+
+def _keytool() -> str | None:
+    at_home = Path(os.environ.get("JAVA_HOME", ""), "bin", "keytool")
+    return str(at_home) if at_home.is_file() else shutil.which("keytool")

@@ -1,0 +1,119 @@
+"""Follows a consumer group: its live assignment is the plan, one task a member (``assignment.mode=follow``).
+
+Any client's group will do, classic or of the new protocol (KIP-848): Kafka is asked who is in it and who owns what
+(DescribeGroups, ConsumerGroupDescribe). So task i reads just what member i of the group reads, to replay or to shadow
+what each member sees. What a replayed micro-batch reads is the same; who reads it may not be, since groups live.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import monotonic, sleep
+from typing import Any
+
+import confluent_kafka
+from confluent_kafka.admin import AdminClient
+
+from loadwise.assignor.model import TopicPartition, utf16_order
+from loadwise.spark_source.errors import GroupUnavailableError, PlanError
+from loadwise.spark_source.options.client_config import ClientConfig
+from loadwise.spark_source.planning.plan import Plan
+from loadwise.spark_source.task import OffsetRange, Task
+
+logger = logging.getLogger(__name__)
+
+UNASSIGNED = "(unassigned)"
+"""The member that stands for nobody: its task, the last one, reads what no member of the group owns."""
+ASK_AGAIN_S = 0.2
+"""The time between two questions to a group that rebalances."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A member of the group, and what it owns."""
+
+    member_id: str
+    instance_id: str | None
+    partitions: frozenset[TopicPartition]
+
+    @property
+    def rank(self) -> tuple[bool, bytes]:
+        """Where it stands in Kafka's order: static members by instance id, then the others by member id."""
+        return self.instance_id is None, utf16_order(self.instance_id or self.member_id)
+
+
+def follow(ranges: Sequence[OffsetRange], owners: Sequence[Owner], group: str) -> Plan:
+    """One task a member, in Kafka's order of members, with the ranges of the partitions that it owns.
+
+    Ranges of partitions that nobody owns are one more task. Raises `PlanError` for one with two owners.
+    """
+    left = {TopicPartition(item.topic, item.partition): item for item in sorted(ranges)}
+    tasks: list[Task] = []
+    for owner in sorted(owners, key=lambda each: each.rank):
+        mine = tuple(left.pop(place) for place in sorted(owner.partitions) if place in left)
+        tasks.append(_task(owner.instance_id or owner.member_id, mine))
+    doubled = sum(len(owner.partitions) for owner in owners) - len(frozenset().union(*(o.partitions for o in owners)))
+    if doubled:
+        raise PlanError(f"group {group}: {doubled} partitions have more than one owner; it is not a consumer group")
+    unowned = tuple(item for item in left.values() if len(item))
+    if unowned:
+        logger.warning("group %s: nobody owns %s; one more task reads it", group, ", ".join(map(str, unowned)))
+        tasks.append(_task(UNASSIGNED, unowned))
+    return Plan(tuple(tasks), f"group {group}")
+
+
+def _task(member: str, ranges: tuple[OffsetRange, ...]) -> Task:
+    filled = tuple(item for item in ranges if len(item))
+    return Task(member, filled, float(sum(map(len, filled))))
+
+
+def owners_of(config: ClientConfig, group: str) -> list[Owner]:
+    """Who is in the group now and owns what, once it is stable.
+
+    Raises `GroupUnavailableError` if nobody is in it, if it is not stable for ``kafka.default.api.timeout.ms``, or if
+    Kafka does not say.
+    """
+    deadline = monotonic() + config.api_timeout_ms / 1000
+    with _admin(config) as admin:
+        while True:
+            described = _described(admin, group, config)
+            if described.state == confluent_kafka.ConsumerGroupState.STABLE:
+                return [_owner(member) for member in described.members]
+            if not described.members:
+                raise GroupUnavailableError(
+                    f"option assignment.group: group {group} has no members to follow; start them, or leave out"
+                    " assignment.mode=follow"
+                )
+            if monotonic() > deadline:
+                raise GroupUnavailableError(
+                    f"option assignment.group: group {group} has been rebalancing for {config.api_timeout_ms} ms;"
+                    " raise kafka.default.api.timeout.ms"
+                )
+            sleep(ASK_AGAIN_S)
+
+
+def _owner(member: Any) -> Owner:
+    places = member.assignment.topic_partitions if member.assignment else ()
+    partitions = frozenset(TopicPartition(place.topic, place.partition) for place in places)
+    return Owner(member.member_id, member.group_instance_id or None, partitions)
+
+
+@contextmanager
+def _admin(config: ClientConfig) -> Iterator[AdminClient]:
+    # An admin client is a producer to librdkafka, which warns of settings of consumers: not to the user's terminal.
+    yield AdminClient({**config.settings, "logger": logger, "log_level": 2})
+
+
+def _described(admin: AdminClient, group: str, config: ClientConfig) -> Any:
+    timeout_s = config.api_timeout_ms / 1000
+    try:
+        return admin.describe_consumer_groups([group], request_timeout=timeout_s)[group].result(timeout_s + 1)
+    except (confluent_kafka.KafkaException, TimeoutError) as error:
+        problem = error.args[0].str() if isinstance(error, confluent_kafka.KafkaException) else "no answer in time"
+        raise GroupUnavailableError(
+            f"option assignment.group: Kafka does not tell who is in group {group}: {problem}; check its name and the"
+            " rights of this user, or raise kafka.default.api.timeout.ms"
+        ) from None

@@ -1,0 +1,238 @@
+"""Which task reads what: offset ranges in, tasks out, by way of an assignor.
+
+A task is a member of a group that exists only here, ``slot-0``, ``slot-1``, …; task i is ``slot-i``. What there is to
+read is cut into pieces, the pieces are the partitions of that group, and the assignor (any `Assignor`, the user's own
+included) says which member gets which. Whole partitions (``split=False``) make the very group that consumers of these
+topics would be, so the plan is the assignment that they would get.
+
+With ``split=True`` a partition above a fair share is first cut into offset ranges. The coarsest cut is tried first, and
+a finer one only while the tasks come out uneven: each further range costs a task some milliseconds.
+
+A pure function of its arguments, so a replay plans the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from loadwise.assignor.model import Assignment, Assignor, GroupSnapshot, Member, utf16_order
+from loadwise.spark_source.errors import PlanError
+from loadwise.spark_source.task import OffsetRange, Task
+
+EVEN_ENOUGH = 1.05
+"""Largest max/mean with which no finer cut is tried."""
+FINENESS = (1, 2, 4, 8, 16)
+"""How small pieces get, of a fair share. Largest-first leaves no task above the mean and one such piece: 1 + 1/16."""
+MORE_TASKS = 5
+"""How often the number of tasks is raised, to no more than double, to keep `max_records`. Pieces are a fair share at
+most, so one is mostly enough, and two where the last task comes out 1/16 above it."""
+WORTH_A_TASK = 5_000
+"""Records that a task has on average at least where nobody says how many tasks there shall be. A task in Python
+costs as much CPU as reading tens of thousands of small records does, whoever wrote the source (measured with one that
+reads nothing), so some records in each of many partitions are read sooner by few tasks.
+(Spark itself joins partitions of a shuffle below 1 MB: `spark.sql.adaptive.coalescePartitions.minPartitionSize`.)"""
+ROUNDING = 1e-9
+"""What floating point may have added or lost where a partition weighs just a fair share: it must not fall in two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All tasks of a query. Every offset to be read is in exactly one."""
+
+    tasks: tuple[Task, ...]
+    assignor: str
+
+    @property
+    def max_over_mean(self) -> float:
+        """Weight of the heaviest task over the mean; 1.0 where there is nothing to read."""
+        weights = [task.weight for task in self.tasks]
+        total = math.fsum(weights)
+        return max(weights) * len(weights) / total if total else 1.0
+
+    def __str__(self) -> str:
+        share = ", ".join(f"{task.member} {task.weight:,.10g} in {len(task.ranges)} ranges" for task in self.tasks)
+        return f"{self.assignor} plan of {len(self.tasks)} tasks, max/mean {self.max_over_mean:.3f}: {share}"
+
+
+def plan(
+    ranges: Sequence[OffsetRange],
+    assignor: Assignor,
+    *,
+    num_tasks: int | None = None,
+    split: bool = True,
+    cost_per_record: Mapping[str, float] | None = None,
+    max_records: int | None = None,
+    sticky: bool = False,
+) -> Plan:
+    """Share the ranges out to ``num_tasks`` tasks, by default as many as `_default_tasks` says.
+
+    ``ranges`` holds each partition at most once, in any order; empty ones count as partitions of the group when whole
+    partitions are asked for. With ``max_records`` there are as many more tasks as it takes for none to have more.
+
+    ``sticky`` is for plans that follow each other: every partition has a home, by its place in the sorted ``ranges``
+    alone, which an assignor that looks at owners leaves it in unless that makes the tasks uneven.
+
+    Raises `PlanError` if the assignor leaves a piece to nobody, answers something else, or piles up more than
+    ``max_records`` in a task however many there are.
+    """
+    ranges = sorted(ranges, key=lambda item: (utf16_order(item.topic), item.partition))
+    records = sum(map(len, ranges))
+    costs = cost_per_record or {}
+    slots = num_tasks or _default_tasks(ranges, costs)
+    if max_records is None:
+        return _planned(ranges, assignor, slots, costs, split=split, sticky=sticky)
+    for _ in range(MORE_TASKS):
+        slots = max(slots, math.ceil(records / max_records))
+        found = _planned(ranges, assignor, slots, costs, split=split, sticky=sticky)
+        most = max(task.records for task in found.tasks)
+        if most <= max_records:
+            return found
+        slots += math.ceil(slots * min(1.0, most / max_records - 1))
+    raise PlanError(
+        f"assignor {assignor.name!r} gives a task {most} records, and maxRecordsPerPartition allows {max_records};"
+        " use assignor=weighted without costPerRecord, or raise it"
+    )
+
+
+def _default_tasks(ranges: Sequence[OffsetRange], costs: Mapping[str, float]) -> int:
+    """A task for each range that has something to read, but none for less than is `WORTH_A_TASK`.
+
+    A record counts as its topic's cost: five that cost 1,000 are worth a task.
+    """
+    filled = sum(1 for item in ranges if len(item))
+    weight = math.fsum(len(item) * costs.get(item.topic, 1.0) for item in ranges)
+    return max(1, min(filled, math.ceil(weight / WORTH_A_TASK)))
+
+
+def _planned(
+    ranges: Sequence[OffsetRange],
+    assignor: Assignor,
+    slots: int,
+    costs: Mapping[str, float],
+    *,
+    split: bool,
+    sticky: bool,
+) -> Plan:
+    homes = {(item.topic, item.partition): index % slots for index, item in enumerate(ranges)} if sticky else {}
+    if not split:
+        return _assigned(ranges, assignor, slots, costs, homes)
+    best: Plan | None = None
+    for pieces in _cuts([item for item in ranges if len(item)], slots, costs):
+        for owners in (homes, {}) if homes else ({},):
+            found = _assigned(pieces, assignor, slots, costs, owners)
+            if best is None or found.max_over_mean < best.max_over_mean:
+                best = found
+            if best.max_over_mean <= EVEN_ENOUGH:
+                return best
+    assert best is not None
+    return best
+
+
+def _cuts(filled: Sequence[OffsetRange], slots: int, costs: Mapping[str, float]) -> Iterator[list[OffsetRange]]:
+    """Ways to cut, from coarse to fine, each in two manners.
+
+    Whole fair shares and a remainder make the fewest pieces, for assignors that weigh them. Equal pieces are what those
+    that count need: range, round robin, sticky.
+    """
+    fair = math.fsum(len(item) * costs.get(item.topic, 1.0) for item in filled) / slots
+    for fineness in FINENESS:
+        shares: list[OffsetRange] = []
+        equal: list[OffsetRange] = []
+        for item in filled:
+            cost = costs.get(item.topic, 1.0)
+            share = max(1, int(fair / cost + ROUNDING))
+            full = item.start + len(item) // share * share
+            shares += [OffsetRange(item.topic, item.partition, at, at + share) for at in range(item.start, full, share)]
+            shares += _cut(OffsetRange(item.topic, item.partition, full, item.end), fair / fineness / cost)
+            equal += _cut(item, fair / fineness / cost)
+        yield shares
+        if equal != shares:
+            yield equal
+
+
+def _cut(whole: OffsetRange, most: float) -> list[OffsetRange]:
+    """Cut a range into the fewest equal pieces of at most ``most`` records (a record is never cut)."""
+    size = len(whole)
+    if not size:
+        return []
+    # At least one: what is next to nothing beside a fair share is to be read all the same.
+    pieces = max(1, min(size, math.ceil(size / most - ROUNDING)))
+    edges = [whole.start + size * index // pieces for index in range(pieces + 1)]
+    return [OffsetRange(whole.topic, whole.partition, start, end) for start, end in pairwise(edges)]
+
+
+def _assigned(
+    pieces: Sequence[OffsetRange],
+    assignor: Assignor,
+    slots: int,
+    costs: Mapping[str, float],
+    homes: Mapping[tuple[str, int], int],
+) -> Plan:
+    by_topic: dict[str, list[OffsetRange]] = {}
+    owned: list[dict[str, list[int]]] = [{} for _ in range(slots)]
+    at_home: set[tuple[str, int]] = set()
+    for piece in pieces:
+        rows = by_topic.setdefault(piece.topic, [])
+        place = (piece.topic, piece.partition)
+        # Only the first piece of a partition that is cut: the others are cut off so that they may go elsewhere.
+        if place in homes and place not in at_home:
+            at_home.add(place)
+            owned[homes[place]].setdefault(piece.topic, []).append(len(rows))
+        rows.append(piece)
+    weights = {
+        topic: np.array([len(piece) for piece in rows], np.float64) * costs.get(topic, 1.0)
+        for topic, rows in by_topic.items()
+    }
+    topics = tuple(by_topic)
+    group = GroupSnapshot.of(
+        [Member(id=f"slot-{slot}", topics=topics, owned=owned[slot]) for slot in range(slots)],
+        {topic: len(rows) for topic, rows in by_topic.items()},
+        load=weights,
+        load_unit="cost" if costs else "records",
+    )
+    rows = [piece for topic in group.topics for piece in by_topic[topic]]
+    loads = [weight for topic in group.topics for weight in weights[topic].tolist()]
+    mine: dict[str, list[OffsetRange]] = {member: [] for member in group.members}
+    weight_of = dict.fromkeys(group.members, 0.0)
+    for piece, weight, owner in zip(rows, loads, _owners(assignor, group, rows), strict=True):
+        mine[group.members[owner]].append(piece)
+        weight_of[group.members[owner]] += weight
+    names = [f"slot-{slot}" for slot in range(slots)]
+    return Plan(tuple(Task(name, _joined(mine[name]), weight_of[name]) for name in names), assignor.name)
+
+
+def _owners(assignor: Assignor, group: GroupSnapshot, rows: Sequence[OffsetRange]) -> list[int]:
+    """The member of each row, as the assignor says; checked, since it may be the user's own."""
+    if not group.size:
+        return []
+    try:
+        answer: object = assignor.assign(group)
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}"
+        raise PlanError(f"option assignor: {assignor.name!r} fails on these ranges: {problem}") from error
+    if not isinstance(answer, Assignment) or len(answer.owner) != group.size:
+        raise PlanError(f"assignor {assignor.name!r} must answer an Assignment of all {group.size} partitions")
+    if not np.issubdtype(answer.owner.dtype, np.integer):
+        raise PlanError(f"assignor {assignor.name!r} must answer rows of members, not {answer.owner.dtype} numbers")
+    owners: list[int] = answer.owner.tolist()
+    for piece, owner in zip(rows, owners, strict=True):
+        if not 0 <= owner < len(group.members):
+            raise PlanError(f"assignor {assignor.name!r} gives {piece} to no member: its owner is {owner}")
+    return owners
+
+
+def _joined(pieces: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
+    """Join neighbours again, so that a task asks once for what is in one piece; drop what is empty."""
+    joined: list[OffsetRange] = []
+    for piece in sorted(piece for piece in pieces if len(piece)):
+        last = joined[-1] if joined else None
+        if last and (last.topic, last.partition, last.end) == (piece.topic, piece.partition, piece.start):
+            joined[-1] = OffsetRange(last.topic, last.partition, last.start, piece.end)
+        else:
+            joined.append(piece)
+    return tuple(joined)

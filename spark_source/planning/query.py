@@ -1,0 +1,83 @@
+"""From a query's options to its plan: for batches, for streams, and to look at a plan without Spark."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+
+from loadwise.installation import pip_install
+from loadwise.spark_source.errors import MissingDependencyError
+from loadwise.spark_source.options.parse import parse
+from loadwise.spark_source.options.query import SourceOptions
+from loadwise.spark_source.options.truststores import with_certificates
+from loadwise.spark_source.planning.assignors import assignor_named
+from loadwise.spark_source.planning.plan import Plan, plan
+from loadwise.spark_source.task import OffsetRange
+
+logger = logging.getLogger(__name__)
+
+LIBRARIES = {
+    "confluent_kafka": "confluent-kafka",
+    "pyarrow": "pyarrow",
+    "aiokafka": "aiokafka",
+    "crc32c": "crc32c",
+    "cramjam": "cramjam",
+}
+"""What reading takes: modules, and the packages that have them."""
+
+
+def check_installed() -> None:
+    """Raise `MissingDependencyError`, which names the extra, unless everything that reading takes is there."""
+    for module, name in LIBRARIES.items():
+        if find_spec(module) is None:
+            raise MissingDependencyError(
+                f"format('loadwise') needs {name}, which is not installed: {pip_install('spark')}"
+            )
+
+
+def checked(options: Mapping[str, str], *, streaming: bool = False) -> SourceOptions:
+    """The options of a query that can be tried: all are right, and what it takes is installed.
+
+    Raises `OptionError`, `MissingDependencyError`.
+    """
+    check_installed()
+    parsed = parse(options, streaming=streaming)
+    assignor_named(parsed.assignor)
+    return replace(parsed, client=with_certificates(parsed.client))
+
+
+def planned(options: Mapping[str, str]) -> Plan:
+    """The plan that a query with these options would have now: to look at, without Spark.
+
+    Raises what `checked`, `loadwise.spark_source.planning.ranges.resolve` and
+    `loadwise.spark_source.planning.plan.plan` raise.
+    """
+    return planned_by(checked(options))
+
+
+def planned_by(options: SourceOptions) -> Plan:
+    """As `planned`, of options that were parsed."""
+    from loadwise.spark_source.planning.ranges import resolve  # noqa: PLC0415 - needs confluent-kafka: see check_installed
+
+    if options.ignored:
+        logger.warning("ignored options: %s", ", ".join(options.ignored))
+    return shared_out(resolve(options), options)
+
+
+def shared_out(ranges: Sequence[OffsetRange], options: SourceOptions, *, sticky: bool = False) -> Plan:
+    """The plan for these ranges that the options ask for. Raises `PlanError`, `GroupUnavailableError`."""
+    if options.follow_group is not None:
+        from loadwise.spark_source.planning.following import follow, owners_of  # noqa: PLC0415 - see check_installed
+
+        return follow(ranges, owners_of(options.client, options.follow_group), options.follow_group)
+    return plan(
+        ranges,
+        assignor_named(options.assignor),
+        num_tasks=options.num_tasks,
+        split=options.split,
+        cost_per_record=options.cost_per_record,
+        max_records=options.max_records_per_task,
+        sticky=sticky,
+    )

@@ -1,0 +1,1 @@
+"""What one task does: from offset ranges to Arrow batches."""

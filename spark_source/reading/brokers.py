@@ -1,0 +1,220 @@
+"""The brokers that one task reads from: a connection to each, who leads what, and Fetch, one answer ahead.
+
+The connections are aiokafka's: TLS, SASL, the handshake on versions and the requests' forms are its own. What is done
+with what comes is not: a Fetch answers the bytes of record batches, and nothing is made of a single record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from aiokafka.conn import collect_hosts, create_conn
+from aiokafka.errors import KafkaError as ClientError
+from aiokafka.protocol.fetch import FetchRequest
+from aiokafka.protocol.metadata import MetadataRequest
+
+from loadwise.assignor.model import TopicPartition
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.spark_source.errors import OptionError
+from loadwise.spark_source.options.connection_config import ConnectionConfig, Tls
+
+Address: TypeAlias = tuple[str, int]
+
+CLOSE_S = 1.0
+"""How long the connections may take to end in order."""
+
+PASSING = frozenset(
+    (
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.BROKER_NOT_AVAILABLE,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.LISTENER_NOT_FOUND,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+    )
+)
+"""Answers that another question, perhaps to another broker, may mend."""
+
+
+class UnreachableError(Exception):
+    """No answer came; the text says from whom, and why."""
+
+
+class AnsweredError(Exception):
+    """A broker answered an error."""
+
+    def __init__(self, code: int) -> None:
+        known = {int(each): each for each in ErrorCode}
+        self.code = known.get(code, ErrorCode.UNKNOWN_SERVER_ERROR)
+        name = self.code.name.replace("_", " ").lower()
+        super().__init__(f"Kafka answers error {code}: {name}")
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The answer to a Fetch of one partition."""
+
+    records: bytes
+    """Record batches as they stand in the log; the last may be cut off."""
+    aborted: list[tuple[int, int]]
+    """Producer id and first offset of the aborted transactions among them, with ``read_committed``."""
+
+
+@dataclass(slots=True)
+class Brokers:
+    """Connections of one task, all on one event loop, which runs only while somebody waits here."""
+
+    config: ConnectionConfig
+    tls: ssl.SSLContext | None
+    asked: str = ""
+    """The broker whose answer is awaited; empty while none is."""
+    _connections: dict[Address, Any] = field(default_factory=dict)
+    _leaders: dict[TopicPartition, Address] = field(default_factory=dict)
+    _ahead: dict[tuple[TopicPartition, int], asyncio.Task[Fetched]] = field(default_factory=dict)
+
+    async def fetch(self, place: TopicPartition, offset: int) -> Fetched:
+        """What stands in a partition from an offset on; the answer that was asked for ahead, if it was.
+
+        Raises `UnreachableError` and `AnsweredError`; the next question then looks for the leader anew.
+        """
+        task = self._ahead.pop((place, offset), None)
+        try:
+            return await (task or self._fetch(place, offset))
+        except (UnreachableError, AnsweredError):
+            self._leaders.pop(place, None)
+            raise
+
+    async def fetch_ahead(self, place: TopicPartition, offset: int) -> None:
+        """Ask now for what `fetch` shall answer later; the answer comes in while nobody waits."""
+        self._ahead[place, offset] = asyncio.ensure_future(self._fetch(place, offset))
+        await asyncio.sleep(0)  # lets the request out
+
+    async def close(self) -> None:
+        """Close all connections."""
+        tasks = list(self._ahead.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        closing = [closed for connection in self._connections.values() if (closed := connection.close()) is not None]
+        if closing:
+            await asyncio.wait(closing, timeout=CLOSE_S)  # a peer that is gone does not answer the end of TLS
+
+    async def _fetch(self, place: TopicPartition, offset: int) -> Fetched:
+        config = self.config
+        request = FetchRequest(
+            config.max_wait_ms,
+            config.min_bytes,
+            config.max_bytes,
+            int(config.read_committed),
+            [(place.topic, [(place.partition, offset, config.max_partition_bytes)])],
+        )
+        address = self._leaders.get(place) or await self._find_leader(place)
+        answer = await self._ask(address, request)
+        # Version 4 came with batches v2 and transactions, 7 with an error for all, 11 with a field before the records.
+        version = answer.API_VERSION
+        if version < 4:
+            raise AnsweredError(ErrorCode.UNSUPPORTED_VERSION)
+        if version >= 7 and answer.error_code:
+            raise AnsweredError(answer.error_code)
+        ((_, (partition,)),) = answer.topics
+        _, error_code, *_, records = partition
+        if error_code:
+            raise AnsweredError(error_code)
+        return Fetched(records or b"", partition[-3 if version >= 11 else -2] or [])
+
+    async def _find_leader(self, place: TopicPartition) -> Address:
+        answer = await self._ask_any(MetadataRequest([place.topic], allow_auto_topic_creation=False))
+        hosts = {broker["node_id"]: (broker["host"], broker["port"]) for broker in answer["brokers"]}
+        (topic,) = answer["topics"]
+        if topic["error_code"]:
+            raise AnsweredError(topic["error_code"])
+        leaders = {partition["partition"]: partition["leader"] for partition in topic["partitions"]}
+        if place.partition not in leaders:
+            raise AnsweredError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        for number, leader in leaders.items():
+            if leader in hosts:
+                self._leaders[TopicPartition(place.topic, number)] = hosts[leader]
+        if place not in self._leaders:
+            raise AnsweredError(ErrorCode.LEADER_NOT_AVAILABLE)
+        return self._leaders[place]
+
+    async def _ask_any(self, request: Any) -> dict[str, Any]:
+        """The answer of the first broker that has one: those that are connected, then all that are known."""
+        known = [(host, port) for host, port, _ in collect_hosts(self.config.bootstrap_servers)]
+        problem: UnreachableError | None = None
+        for address in dict.fromkeys((*self._connections, *self._leaders.values(), *known)):
+            try:
+                answer: dict[str, Any] = (await self._ask(address, request)).to_object()
+            except UnreachableError as unreachable:
+                problem = unreachable
+            else:
+                return answer
+        assert problem is not None, "there is at least one bootstrap server"
+        raise problem
+
+    async def _ask(self, address: Address, request: Any) -> Any:
+        connection = self._connections.get(address)
+        name = self.asked = f"{address[0]}:{address[1]}"
+        try:
+            if connection is None or not connection.connected():
+                connection = self._connections[address] = await self._connected(address)
+            answer = await connection.send(request)
+        except NotImplementedError:  # aiokafka's, where it shares no version of the request with the broker
+            raise AnsweredError(ErrorCode.UNSUPPORTED_VERSION) from None
+        except (ClientError, OSError, TimeoutError) as problem:
+            self._connections.pop(address, None)
+            if connection is not None:
+                connection.close()
+            raise UnreachableError(f"{name}: {str(problem) or type(problem).__name__}") from None
+        self.asked = ""
+        return answer
+
+    async def _connected(self, address: Address) -> Any:
+        config = self.config
+        async with asyncio.timeout(config.setup_timeout_ms / 1000):
+            return await create_conn(
+                *address,
+                client_id=config.client_id,
+                request_timeout_ms=config.request_timeout_ms,
+                security_protocol=config.security_protocol,
+                ssl_context=self.tls,
+                **config.sasl,
+            )
+
+
+def tls_context(tls: Tls) -> ssl.SSLContext:
+    """Python's form of the TLS settings. Raises `OptionError` for certificates and keys that cannot be read."""
+    try:
+        return _tls_context(tls)
+    except OSError as problem:
+        raise OptionError(
+            "kafka.ssl.*", f"certificates or keys cannot be read where this task runs: {problem}"
+        ) from None
+
+
+def _tls_context(tls: Tls) -> ssl.SSLContext:
+    context = ssl.create_default_context(cadata=tls.ca_pem)
+    context.check_hostname = tls.check_hostname
+    if tls.certificate_path is not None:
+        context.load_cert_chain(tls.certificate_path, tls.key_path, tls.key_password)
+    elif tls.certificate_pem is not None:
+        # Python's ssl reads certificates from files only.
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "client.pem")
+            path.touch(mode=0o600)
+            path.write_text(f"{tls.certificate_pem}\n{tls.key_pem or ''}\n")
+            context.load_cert_chain(path, None, tls.key_password)
+    return context

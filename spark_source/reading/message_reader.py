@@ -1,0 +1,133 @@
+"""Reads offset ranges with librdkafka (confluent-kafka): messages, one after the other, turned into Arrow batches.
+
+A range ends at its end offset even if the offsets before it hold no record (compaction, transaction markers): then the
+partition's end, or a record behind the range, says that there is nothing more to come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import confluent_kafka
+
+from loadwise.spark_source.cluster.client import UNKNOWN, Client, connected
+from loadwise.spark_source.cluster.offsets import Cluster
+from loadwise.spark_source.errors import START_BEHIND
+from loadwise.spark_source.options.query import EARLIEST, SourceOptions
+from loadwise.spark_source.reading import position
+from loadwise.spark_source.reading.arrow_batches import BatchBuilder
+from loadwise.spark_source.reading.position import CHECK_OPTIONS, MAY_READ, Reading
+from loadwise.spark_source.task import OffsetRange
+
+FIRST_FETCH = 500
+"""Records asked for before anything is known about their size."""
+POLL_S = 0.2
+"""How long one call waits for its records to be complete. Not a delay: a full call returns at once."""
+
+_Error = confluent_kafka.KafkaError
+_OUT_OF_RANGE = frozenset((_Error._AUTO_OFFSET_RESET, _Error.OFFSET_OUT_OF_RANGE))
+"""Answers that mean: these offsets are not there (any more)."""
+_PASSING = frozenset((_Error._ALL_BROKERS_DOWN, _Error._TRANSPORT, _Error._TIMED_OUT, _Error._RESOLVE)) | UNKNOWN
+"""Answers after which librdkafka goes on trying by itself."""
+_OF_THE_GROUP = frozenset((_Error.GROUP_AUTHORIZATION_FAILED,))
+"""librdkafka looks for the coordinator of a group that we ask nothing of: who may not see the group may still read."""
+
+_REMEDIES = {
+    _Error._BAD_MSG: f"the batch there is corrupt: read it anyway with kafka.check.crcs=false, or {START_BEHIND}",
+    _Error._BAD_COMPRESSION: f"the batch there cannot be decompressed: {START_BEHIND}",
+    _Error._NOT_IMPLEMENTED: f"this client knows no such codec or format: {START_BEHIND}",
+    _Error.TOPIC_AUTHORIZATION_FAILED: MAY_READ,
+}
+"""What to do about errors that trying again does not mend."""
+
+
+def read_ranges(ranges: Sequence[OffsetRange], options: SourceOptions, builder: BatchBuilder) -> Iterator[Any]:
+    """Yield the records of the ranges as Arrow RecordBatches. Raises what `read_task` raises."""
+    with connected(options.client, group_id_prefix=options.group_id_prefix) as client:
+        for wanted in ranges:
+            for messages in _RangeReader(Reading(wanted, options), client).batches():
+                yield builder.build(wanted.topic, wanted.partition, messages)
+
+
+@dataclass(slots=True)
+class _RangeReader:
+    at: Reading
+    client: Client
+    mean_bytes: float = position.BATCH_BYTES / FIRST_FETCH
+    """Bytes of a value, by those of the latest batch."""
+
+    def batches(self) -> Iterator[list[Any]]:
+        """Yield the range's messages in lists of bounded size."""
+        at, most_bytes = self.at, position.BATCH_BYTES
+        self._seek(at.wanted.start)
+        limit = at.most_records
+        batch: list[Any] = []
+        size = 0
+        at.renew()
+        while at.position < at.wanted.end:
+            room = min(limit - len(batch), max(1, int((most_bytes - size) / self.mean_bytes)))
+            before = at.position
+            taken = self._take(min(room, at.wanted.end - at.position), min(POLL_S, at.options.poll_timeout_ms / 1000))
+            batch += taken
+            size += sum(map(len, taken))
+            if batch:
+                self.mean_bytes = max(1.0, size / len(batch))
+            if len(batch) >= limit or size >= most_bytes:
+                yield batch
+                batch, size = [], 0
+                at.renew()  # the time that Spark took over the batch is not Kafka's
+            elif at.position > before:
+                at.renew()
+            elif self.client.doubtful:
+                self._check_that_it_is_there()
+            elif not at.left_s:
+                raise at.too_late(self.client.why())
+        if batch:
+            yield batch
+
+    def _seek(self, offset: int) -> None:
+        place = self.at.place
+        self.at.position = offset
+        self.client.consumer.assign([confluent_kafka.TopicPartition(*place, offset)])
+
+    def _take(self, count: int, wait_s: float) -> list[Any]:
+        """Take up to ``count`` messages of the range, and move the position behind what was seen."""
+        at = self.at
+        messages: list[Any] = []
+        for message in self.client.consumer.consume(count, wait_s):
+            error = message.error()
+            if error is None:
+                offset = message.offset()
+                if offset >= at.wanted.end:
+                    at.position = at.wanted.end
+                    break
+                messages.append(message)
+                at.position = offset + 1
+            elif error.code() == _Error._PARTITION_EOF:
+                at.position = max(at.position, min(message.offset(), at.wanted.end))
+            elif error.code() in _OUT_OF_RANGE:
+                self._lose(error.str(), at.left(self._cluster.offsets(EARLIEST, [at.place])[at.place]))
+                break
+            elif error.code() in _OF_THE_GROUP:
+                continue
+            elif error.code() in _PASSING:
+                self.client.note(error)
+            else:
+                raise at.refused(error.str(), _REMEDIES.get(error.code(), CHECK_OPTIONS))
+        return messages
+
+    def _check_that_it_is_there(self) -> None:
+        self.client.doubtful = False
+        if not self._cluster.has(self.at.place):
+            self._lose("there is no such topic or partition", self.at.wanted.end)
+
+    def _lose(self, problem: str, resume: int) -> None:
+        self.at.lose(problem, resume)
+        if resume < self.at.wanted.end:
+            self._seek(resume)
+
+    @property
+    def _cluster(self) -> Cluster:
+        return Cluster(self.client, self.at.options.client.api_timeout_ms)

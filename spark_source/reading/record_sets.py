@@ -1,0 +1,127 @@
+"""What a Fetch brought, as it came: which of its batches hold records of a range, unpacked and put behind each other.
+
+Headers only: what the records say is `loadwise.spark_source.reading.record_columns`. Batches that a consumer is
+never given are left out: transaction markers, and with ``read_committed`` what was aborted. Mirrors ``CompletedFetch``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from crc32c import crc32c
+
+from loadwise.protocol.batches import HEADER_BYTES, MAGIC, MAGIC_OFFSET, BatchHeader, checksummed, read_header
+from loadwise.protocol.errors import MalformedBytesError, MissingCodecError
+from loadwise.protocol.unpacking import unpacked
+from loadwise.spark_source.errors import START_BEHIND, BatchError
+
+MAX_UNPACKED_BYTES = 256 << 20
+"""No further batch is unpacked beyond these; what is left is fetched again."""
+
+
+@dataclass(slots=True)
+class RecordSet:
+    """Records of one partition, not yet decoded, a batch after the other."""
+
+    start: int
+    """The first offset that is wanted."""
+    end: int
+    """The offset behind the last that is wanted."""
+    next_offset: int
+    """Where the next Fetch goes on: behind all that was seen, whether it has records or not."""
+    problem: BatchError | None = None
+    """What stands there instead of a batch that can be read."""
+    parts: list[bytes | memoryview] = field(default_factory=list)
+    """Of each batch, its records."""
+    headers: list[BatchHeader] = field(default_factory=list)
+    """Of each batch, its header."""
+
+
+def record_set(
+    data: bytes,
+    start: int,
+    end: int,
+    *,
+    check_crcs: bool,
+    aborted: Iterable[tuple[int, int]] | None = None,
+) -> RecordSet:
+    """The batches of ``data`` that may hold records of the offsets [start, end).
+
+    ``aborted`` has the producer id and the first offset of each transaction that was aborted, as Fetch answers them;
+    None reads uncommitted records too. A batch that cannot be read ends the record set and is its `problem`.
+    """
+    found = RecordSet(start, end, next_offset=start)
+    transactions = _Aborted(aborted)
+    view = memoryview(data)
+    size = 0
+    while view and found.next_offset < end and size < MAX_UNPACKED_BYTES:
+        try:
+            header = _checked(view, check_crcs=check_crcs)
+            if header is None:
+                break
+            if header.base_offset >= end:
+                found.next_offset = end
+                break
+            records = view[HEADER_BYTES : header.size_bytes]
+            next_offset = header.base_offset + header.last_offset_delta + 1
+            if next_offset > start and not transactions.hide(header) and not header.is_control:
+                part = _unpacked(records, header)
+                found.parts.append(part)
+                found.headers.append(header)
+                size += len(part)
+        except BatchError as problem:
+            found.problem = problem
+            break
+        found.next_offset = max(found.next_offset, next_offset)
+        view = view[header.size_bytes :]
+    return found
+
+
+def _checked(view: memoryview, *, check_crcs: bool) -> BatchHeader | None:
+    """The header of the first batch, of a format that is known; None if the batch is not whole."""
+    # All formats have it at one place, and a set of old messages may be shorter than our header.
+    if len(view) > MAGIC_OFFSET and view[MAGIC_OFFSET] != MAGIC:
+        raise BatchError(
+            f"the batch there is of message format {view[MAGIC_OFFSET]}, from before Kafka 0.11",
+            "set reader=messages, which reads it",
+        )
+    header = read_header(view)
+    if header is None or header.size_bytes > len(view):
+        return None
+    if header.size_bytes < HEADER_BYTES:
+        raise BatchError("the batch there is malformed: it is smaller than its header", START_BEHIND)
+    if check_crcs and crc32c(checksummed(view[: header.size_bytes])) != header.crc:
+        raise BatchError(
+            "the batch there is corrupt (its CRC does not match)",
+            f"read it anyway with kafka.check.crcs=false, or {START_BEHIND}",
+        )
+    return header
+
+
+def _unpacked(records: memoryview, header: BatchHeader) -> bytes | memoryview:
+    try:
+        return unpacked(records, header.compression)
+    except MalformedBytesError as problem:
+        raise BatchError(f"the batch there cannot be unpacked: {problem}", START_BEHIND) from None
+    except MissingCodecError as missing:
+        raise BatchError(str(missing), "do so where this task runs, or set reader=messages") from None
+
+
+class _Aborted:
+    """Which batches belong to transactions that were aborted, told from the order that they come in."""
+
+    def __init__(self, aborted: Iterable[tuple[int, int]] | None) -> None:
+        self._to_come = sorted(((first, producer) for producer, first in aborted or ()), reverse=True)
+        self._open: set[int] = set()
+
+    def hide(self, header: BatchHeader) -> bool:
+        """Whether the next batch was aborted. A producer's next marker ends its transaction."""
+        last = header.base_offset + header.last_offset_delta
+        while self._to_come and self._to_come[-1][0] <= last:
+            self._open.add(self._to_come.pop()[1])
+        if header.producer_id not in self._open:
+            return False
+        if header.is_control:
+            self._open.remove(header.producer_id)
+        return header.is_transactional

@@ -1,0 +1,38 @@
+"""A task: the offset ranges that planning hands to one Spark task to read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class OffsetRange:
+    """The offsets of [start, end) of a partition; some may hold no record."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+    def __len__(self) -> int:
+        return max(0, self.end - self.start)
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}[{self.start}, {self.end})"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What one Spark task reads: the share of one member."""
+
+    member: str
+    """``slot-i`` for task i."""
+    ranges: tuple[OffsetRange, ...]
+    """Never empty ones; by topic, partition and offset. Ranges of one partition neither touch nor overlap."""
+    weight: float
+    """Records in the ranges, times the topic's cost."""
+
+    @property
+    def records(self) -> int:
+        """Offsets in the ranges."""
+        return sum(map(len, self.ranges))

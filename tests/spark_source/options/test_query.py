@@ -1,0 +1,256 @@
+"""The options: named, defaulted, ranked and refused as in Spark's Kafka integration, and stricter about names."""
+
+from __future__ import annotations
+
+import pytest
+
+from loadwise.assignor.model import TopicPartition
+from loadwise.spark_source.errors import OptionError, UnknownOptionError
+from loadwise.spark_source.options.parse import parse
+from loadwise.spark_source.options.query import (
+    EARLIEST,
+    LATEST,
+    Assign,
+    AtTimestamp,
+    Everywhere,
+    Specific,
+    Subscribe,
+    SubscribePattern,
+)
+from loadwise.spark_source.planning.assignors import OURS, assignor_named
+
+BROKERS = {"kafka.bootstrap.servers": "localhost:9092"}
+MINIMAL = {**BROKERS, "subscribe": "flights"}
+
+
+def test_defaults_are_those_of_spark():
+    options = parse(MINIMAL)
+    assert options.topics == Subscribe(("flights",))
+    assert options.starting == Everywhere("startingOffsets", EARLIEST)
+    assert options.ending == Everywhere("endingOffsets", LATEST)
+    assert (options.fail_on_data_loss, options.include_headers) == (True, False)
+    assert (options.assignor, options.num_tasks, options.split) == ("weighted", None, True)
+    assert options.poll_timeout_ms == 120_000
+
+
+def test_names_come_in_any_case():
+    """Spark hands them over in lower case."""
+    given = {**MINIMAL, "STARTINGOFFSETS": "Earliest", "failondataloss": "FALSE", "Kafka.Client.Id": "me"}
+    options = parse(given)
+    assert options.fail_on_data_loss is False
+    assert options.client.settings["client.id"] == "me"
+
+
+def test_ways_to_name_topics():
+    assert parse({**BROKERS, "subscribe": " a, b ,a,"}).topics == Subscribe(("a", "b"))
+    assert parse({**BROKERS, "subscribepattern": "fl.*"}).topics == SubscribePattern("fl.*")
+    assert parse({**BROKERS, "assign": '{"b":[1,0],"a":[2]}'}).topics == Assign(
+        (TopicPartition("a", 2), TopicPartition("b", 0), TopicPartition("b", 1))
+    )
+
+
+def test_a_timestamp_goes_before_timestamps_by_partition_and_these_before_offsets():
+    offsets = {"startingOffsets": '{"flights":{"0":5,"1":-2}}'}
+    by_partition = {"startingOffsetsByTimestamp": '{"flights":{"0":1000}}'}
+    everywhere = {"startingTimestamp": "2000"}
+    place = TopicPartition("flights", 0)
+    assert parse({**MINIMAL, **offsets}).starting == Specific(
+        "startingOffsets", {place: 5, TopicPartition("flights", 1): EARLIEST}
+    )
+    assert parse({**MINIMAL, **offsets, **by_partition}).starting == AtTimestamp(
+        "startingOffsetsByTimestamp", {place: 1000}, latest_if_none=False
+    )
+    found = parse({**MINIMAL, **offsets, **by_partition, **everywhere, "startingOffsetsByTimestampStrategy": "latest"})
+    assert found.starting == AtTimestamp("startingTimestamp", 2000, latest_if_none=True)
+    assert parse({**MINIMAL, "endingTimestamp": "7"}).ending == AtTimestamp("endingTimestamp", 7, latest_if_none=True)
+
+
+def test_forms_that_sparks_kafka_source_takes_too():
+    places = {TopicPartition("flights", 0): 23}
+    assert parse({**MINIMAL, "startingOffsets": '{"flights":{"0":23.0}}'}).starting == Specific(
+        "startingOffsets", places
+    )
+    admission = parse({**MINIMAL, "minOffsetsPerTrigger": "0", "maxTriggerDelay": "2500us"}, streaming=True).admission
+    assert (admission.min_offsets, admission.max_delay_ms) == (0, 2)
+
+
+def test_num_tasks_goes_before_min_partitions():
+    assert parse({**MINIMAL, "minPartitions": "24"}).num_tasks == 24
+    assert parse({**MINIMAL, "minPartitions": "24", "numTasks": "8"}).num_tasks == 8
+
+
+def test_what_changes_nothing_is_named():
+    given = {**MINIMAL, "maxoffsetspertrigger": "10", "groupIdPrefix": "a", "kafka.group.id": "b"}
+    assert parse(given).ignored == (
+        "maxOffsetsPerTrigger (says nothing about a batch query)",
+        "groupIdPrefix (kafka.group.id is given)",
+    )
+    assert parse(given).client.settings["group.id"] == "b"
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"numTasks": "2", "minPartitions": "3"}, "minPartitions (numTasks goes before it)"),
+        (
+            {"startingTimestamp": "5", "startingOffsets": "earliest"},
+            "startingOffsets (startingTimestamp goes before it)",
+        ),
+        ({"fetchOffset.numRetries": "1"}, "fetchOffset.numRetries (says nothing about a batch query)"),
+        (
+            {"startingOffsetsByTimestampStrategy": "latest"},
+            "startingOffsetsByTimestampStrategy (no timestamp is given to start at)",
+        ),
+        ({"costPerRecord": '{"flights":2,"flihgts":3}'}, "costPerRecord of flihgts (the query does not read it)"),
+        ({"assignment.mode": "follow", "assignment.group": "g", "split": "true"}, "split (the plan is that of the"),
+    ],
+)
+def test_each_option_that_changes_nothing_has_its_reason(given, named):
+    [told] = parse({**MINIMAL, **given}).ignored
+    assert told.startswith(named)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "option", "problem"),
+    [
+        ({"startingoffset": "latest"}, "startingoffset", "did you mean startingOffsets?"),
+        ({"numTask": "2"}, "numTask", "did you mean numTasks?"),
+        ({"bootstrap.servers": "x"}, "bootstrap.servers", "did you mean kafka.bootstrap.servers?"),
+        ({"zzz": "x"}, "zzz", "there are assign, assignment.group"),
+        ({"path": "/x"}, "path", "subscribe"),
+        ({"maxRecordsPerPartition": "5", "split": "false"}, "maxRecordsPerPartition", "split=false"),
+        ({"minOffsetsPerTrigger": "6", "maxOffsetsPerTrigger": "5"}, "minOffsetsPerTrigger", "more than"),
+        ({"maxTriggerDelay": "5 weeks"}, "maxTriggerDelay", "a time like 15m"),
+        ({"commitGroup": "maybe"}, "commitGroup", "'true' or 'false'"),
+        ({"assignment.mode": "lead"}, "assignment.mode", "'plan' or 'follow'"),
+        ({"assignment.mode": "follow"}, "assignment.mode", "assignment.group"),
+        ({"assignment.group": "g"}, "assignment.group", "assignment.mode=follow"),
+        ({"fetchOffset.numRetries": "-1"}, "fetchOffset.numRetries", "whole number"),
+        ({"startingOffsets": "latest"}, "startingOffsets", "batch"),
+        ({"startingOffsets": '{"flights":{"3":-1}}'}, "startingOffsets", "flights-3"),
+        ({"endingOffsets": "earliest"}, "endingOffsets", "batch"),
+        ({"endingOffsets": '{"flights":{"3":-2}}'}, "endingOffsets", "flights-3"),
+        ({"startingOffsets": "erliest"}, "startingOffsets", "'earliest', 'latest' or JSON"),
+        ({"startingOffsets": ""}, "startingOffsets", "empty"),
+        ({"startingOffsets": '{"flights":{"x":1}}'}, "startingOffsets", "JSON like"),
+        ({"startingOffsets": '{"flights":{"0":-3}}'}, "startingOffsets", "JSON like"),
+        ({"startingOffsets": '{"flights":[0]}'}, "startingOffsets", "JSON like"),
+        ({"startingOffsets": '{"flights":{"0":1.5}}'}, "startingOffsets", "JSON like"),
+        ({"startingTimestamp": "-1"}, "startingTimestamp", "whole number"),
+        (
+            {"startingOffsetsByTimestampStrategy": "nearest"},
+            "startingOffsetsByTimestampStrategy",
+            "'error' or 'latest'",
+        ),
+        ({"subscribePattern": "a.*"}, "subscribePattern", "goes against subscribe"),
+        ({"failOnDataLoss": "yes"}, "failOnDataLoss", "'true' or 'false'"),
+        ({"minPartitions": "0"}, "minPartitions", "at least 1"),
+        ({"numTasks": "two"}, "numTasks", "whole number"),
+        ({"costPerRecord": '{"flights": 0}'}, "costPerRecord", "each from 1e-09"),
+        ({"costPerRecord": '{"flights": 1e300}'}, "costPerRecord", "each from 1e-09 to"),
+        ({"costPerRecord": "2"}, "costPerRecord", "JSON like"),
+        (
+            {"startingOffsets": '{"flights":{"0":5}}', "endingOffsets": '{"flights":{"0":4}}'},
+            "startingOffsets",
+            "flights-0 starts at 5, behind 4, its endingOffsets",
+        ),
+        ({"kafka.auto.offset.reset": "latest"}, "kafka.auto.offset.reset", "startingOffsets"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else None,
+)
+def test_a_wrong_option_is_refused_by_name(wrong, option, problem):
+    with pytest.raises(OptionError) as refused:
+        parse({**MINIMAL, **wrong})
+    assert refused.value.option == option
+    assert str(refused.value).startswith(f"option {option}: ")
+    assert problem in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "option"),
+    [
+        (BROKERS, "subscribe"),
+        ({**BROKERS, "subscribe": " , "}, "subscribe"),
+        ({**BROKERS, "subscribePattern": "a("}, "subscribePattern"),
+        ({**BROKERS, "subscribePattern": " "}, "subscribePattern"),
+        ({**BROKERS, "assign": "flights"}, "assign"),
+        ({**BROKERS, "assign": "{}"}, "assign"),
+        ({**BROKERS, "assign": '{"a":[true]}'}, "assign"),
+        ({**BROKERS, "assign": '{"a":0}'}, "assign"),
+        ({"subscribe": "flights"}, "kafka.bootstrap.servers"),
+    ],
+)
+def test_brokers_and_topics_must_be_given(given, option):
+    with pytest.raises(OptionError, match=f"^option {option}: "):
+        parse(given)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_our_assignors_by_name(name: str):
+    assert assignor_named(name).name == name
+
+
+class Picky:
+    """Not to be made without arguments."""
+
+    def __init__(self, something: int) -> None:
+        self.something = something
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("wieghted", "did you mean weighted?"),
+        ("cooperative-sticky", "did you mean sticky?"),
+        ("xyz", "there are range, roundrobin, sticky, weighted"),
+        ("no.such.module.Mine", "cannot import 'no.such.module'"),
+        ("collections.Mine", "module 'collections' has no 'Mine'"),
+        ("collections.OrderedDict", "no Assignor"),
+        (f"{__name__}.Picky", "without arguments"),
+    ],
+)
+def test_an_assignor_that_is_none_is_refused(name: str, problem: str):
+    with pytest.raises(OptionError) as refused:
+        assignor_named(name)
+    assert str(refused.value).startswith("option assignor: ")
+    assert problem in str(refused.value)
+
+
+def test_no_text_shows_a_secret():
+    secrets = {
+        "kafka.sasl.jaas.config": 'o.a.k.PlainLoginModule required username="u" password="hunter2";',
+        "kafka.ssl.key.password": "hunter2",
+        "kafka.ssl.keystore.key": "hunter2",
+    }
+    options = parse({**MINIMAL, **secrets})
+    assert options.client.settings["sasl.password"] == "hunter2"
+    assert "hunter2" not in repr(options) + str(options.client) + repr(options.client)
+    for wrong in ({"kafka.sasl.jaas.config": "hunter2"}, {"kafka.ssl.truststore.password.": "hunter2"}):
+        with pytest.raises(OptionError) as refused:
+            parse({**MINIMAL, **secrets, **wrong})
+        assert "hunter2" not in str(refused.value)
+
+
+def test_a_misspelt_kafka_setting_is_refused_with_the_nearest():
+    with pytest.raises(UnknownOptionError, match=r"kafka.fetch.max.wait: .* nearest .* kafka.fetch.max.wait.ms$"):
+        parse({**MINIMAL, "kafka.fetch.max.wait": "10"})
+
+
+def test_the_reader():
+    """Batches, unless a setting is given that only the other reader's client honours."""
+    store = {
+        "kafka.ssl.keystore.location": "c.p12",
+        "kafka.ssl.keystore.type": "PKCS12",
+        "kafka.security.protocol": "SSL",
+    }
+    login = {"kafka.security.protocol": "SASL_SSL", "kafka.sasl.mechanism": "GSSAPI"}
+    assert parse(MINIMAL).reader == "batches"
+    assert parse(MINIMAL | {"reader": "Messages"}).reader == "messages"
+    assert parse(MINIMAL | store).reader == "messages"
+    assert parse(MINIMAL | login).reader == "messages"
+    assert parse(MINIMAL | {"kafka.client.rack": "a"}).reader == "messages"
+    with pytest.raises(OptionError, match=r"^option reader: .* without kafka.ssl.keystore.location; use "):
+        parse(MINIMAL | {"reader": "batches"} | store)
+    with pytest.raises(OptionError, match=r"^option reader: must be 'batches' or 'messages', not 'fast'$"):
+        parse(MINIMAL | {"reader": "fast"})

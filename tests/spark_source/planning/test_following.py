@@ -1,0 +1,133 @@
+"""Plans that follow a consumer group: tasks are its members, with what a real client says that they own."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import contextmanager
+from itertools import chain
+from threading import Event, Thread
+from time import monotonic, sleep
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
+
+from confluent_kafka import Consumer
+from hypothesis import given
+from hypothesis import strategies as st
+from topics import WAIT_S, fill, make_topic
+
+from loadwise.assignor.model import TopicPartition
+from loadwise.spark_source.errors import GroupUnavailableError, PlanError
+from loadwise.spark_source.planning.following import UNASSIGNED, Owner, follow
+from loadwise.spark_source.planning.query import planned
+from loadwise.spark_source.task import OffsetRange
+
+
+def owner(name, *partitions, instance_id=None):
+    return Owner(name, instance_id, frozenset(TopicPartition("t", partition) for partition in partitions))
+
+
+def ranges(*sizes):
+    return [OffsetRange("t", partition, 0, size) for partition, size in enumerate(sizes)]
+
+
+def test_tasks_are_members_in_kafkas_order_and_empty_handed_ones_too():
+    plan = follow(ranges(5, 6, 7), [owner("b", 0), owner("a"), owner("z", 1, 2, instance_id="first")], "g")
+    assert [(task.member, [item.partition for item in task.ranges]) for task in plan.tasks] == [
+        ("first", [1, 2]),
+        ("a", []),
+        ("b", [0]),
+    ]
+    assert str(plan).startswith("group g plan of 3 tasks, max/mean 2.167: first 13 in 2 ranges, a 0 in 0 ranges")
+
+
+def test_what_nobody_owns_is_one_more_task_and_a_warning(caplog):
+    plan = follow(ranges(5, 6, 0), [owner("a", 0, 9)], "g")
+    assert [(task.member, task.weight) for task in plan.tasks] == [("a", 5), (UNASSIGNED, 6)]
+    assert "group g: nobody owns t-1[0, 6); one more task reads it" in caplog.text
+
+
+def test_two_owners_are_refused():
+    with pytest.raises(PlanError, match="group g: 1 partitions have more than one owner"):
+        follow(ranges(5), [owner("a", 0), owner("b", 0)], "g")
+
+
+@given(st.lists(st.integers(0, 50), max_size=12), st.lists(st.integers(-1, 3), min_size=12, max_size=12))
+def test_every_offset_is_in_one_task(sizes, choice):
+    owners = [owner(str(member), *(p for p, mine in enumerate(choice) if mine == member)) for member in range(4)]
+    plan = follow(ranges(*sizes), owners, "g")
+    found = sorted((item.partition, at) for task in plan.tasks for item in task.ranges for at in range(len(item)))
+    assert found == [(partition, at) for partition, size in enumerate(sizes) for at in range(size)]
+
+
+@contextmanager
+def running(members, topic):
+    """Each member polls in a thread of its own: a group settles only while all of them do.
+
+    They say there who they are and what they own; asked from another thread, librdkafka answers after minutes.
+    """
+    over = Event()
+    owned = {member: ("", []) for member in members}
+
+    def poll(member):
+        member.subscribe([topic])
+        while not over.is_set():
+            member.poll(0.1)
+            owned[member] = member.memberid(), sorted(place.partition for place in member.assignment())
+        member.close()
+
+    threads = [Thread(target=poll, args=(member,)) for member in members]
+    for thread in threads:
+        thread.start()
+    try:
+        yield owned
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
+def check_that_the_plan_is_what_the_members_say(brokers, topic, group_id, protocol):
+    settings = {"bootstrap.servers": brokers, "group.id": group_id} | protocol
+    members = [Consumer(settings | {"group.instance.id": "static"}), Consumer(settings)]
+    options = {"kafka.bootstrap.servers": brokers, "subscribe": topic}
+    options |= {"assignment.mode": "follow", "assignment.group": group_id}
+    with running(members, topic) as owned:
+        deadline = monotonic() + WAIT_S
+        while True:
+            # A group may rebalance between what a member says and what the broker says: until both say the same.
+            said = [mine for _, mine in owned.values()]
+            if sorted(chain(*said)) == list(range(5)) and said[1]:
+                plan = planned(options)
+                found = [sorted({item.partition for item in task.ranges}) for task in plan.tasks]
+                if found == said and [task.member for task in plan.tasks] == ["static", owned[members[1]][0]]:
+                    break
+                assert monotonic() < deadline, f"{plan}; the members say {owned}"
+            assert monotonic() < deadline, owned
+            sleep(0.05)
+        assert sum(task.records for task in plan.tasks) == 14
+
+
+def test_the_plan_is_what_the_members_of_a_live_group_say_they_own(topic, group_id):
+    """Two members of librdkafka's, one of them static; each says itself what it owns."""
+    topic = topic([3, 1, 4, 1, 5])
+    quick = {"heartbeat.interval.ms": 200}
+    check_that_the_plan_is_what_the_members_say(topic.bootstrap_servers, topic.name, group_id, quick)
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_groups_of_both_protocols_of_apache_kafka(apache_kafka, protocol):
+    name = f"followed-{uuid.uuid4()}"
+    make_topic(apache_kafka, name, 5)
+    fill(apache_kafka, name, [3, 1, 4, 1, 5])
+    settings = {"group.protocol": protocol}
+    check_that_the_plan_is_what_the_members_say(apache_kafka, name, name, settings)
+
+
+def test_a_group_without_members_is_named(topic, group_id):
+    topic = topic([3])
+    options = {"assignment.mode": "follow", "assignment.group": group_id}
+    with pytest.raises(GroupUnavailableError, match=f"^option assignment.group: .*group {group_id}.*"):
+        planned(topic.options() | options)

@@ -1,0 +1,223 @@
+"""The plan: every offset in exactly one task, even where it can be, and just what the assignor says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loadwise.assignor.algorithms import ALGORITHMS, algorithm
+from loadwise.assignor.model import NOBODY, Assignment, GroupSnapshot, Member
+from loadwise.spark_source.errors import PlanError
+from loadwise.spark_source.planning.plan import EVEN_ENOUGH, WORTH_A_TASK, Plan, plan
+from loadwise.spark_source.task import OffsetRange
+
+
+@st.composite
+def backlogs(draw: st.DrawFn) -> list[OffsetRange]:
+    """Partitions of a few topics with anything from nothing to a lot to read, in any order."""
+    places = draw(st.lists(st.tuples(st.sampled_from(["a", "b", "c\U0001f600", "d"]), st.integers(0, 40)), unique=True))
+    sizes = st.one_of(st.just(0), st.integers(1, 20), st.integers(1, 3_000_000))
+    starts = st.integers(0, 2**40)
+    return [OffsetRange(*place, (start := draw(starts)), start + draw(sizes)) for place in places]
+
+
+def covered(made: Plan) -> list[OffsetRange]:
+    """All ranges of all tasks, neighbours joined, sorted."""
+    joined: list[OffsetRange] = []
+    for item in sorted(item for task in made.tasks for item in task.ranges):
+        last = joined[-1] if joined else None
+        if last and (last.topic, last.partition, last.end) == (item.topic, item.partition, item.start):
+            joined[-1] = OffsetRange(last.topic, last.partition, last.start, item.end)
+        else:
+            joined.append(item)
+    return joined
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@given(ranges=backlogs(), num_tasks=st.integers(1, 12) | st.none(), split=st.booleans())
+def test_every_offset_is_in_exactly_one_task(name: str, ranges: list[OffsetRange], num_tasks: int | None, split: bool):
+    made = plan(ranges, algorithm(name), num_tasks=num_tasks, split=split)
+    filled = sorted(item for item in ranges if len(item))
+    assert covered(made) == filled
+    assert sum(len(item) for task in made.tasks for item in task.ranges) == sum(len(item) for item in filled)
+    assert 1 <= len(made.tasks) <= max(1, len(filled)) if num_tasks is None else len(made.tasks) == num_tasks
+    assert [task.member for task in made.tasks] == [f"slot-{index}" for index in range(len(made.tasks))]
+    for task in made.tasks:
+        assert task.weight == sum(len(item) for item in task.ranges)
+        assert all(len(item) for item in task.ranges)
+        assert list(task.ranges) == sorted(task.ranges)
+
+
+@given(ranges=backlogs(), num_tasks=st.integers(1, 12), split=st.booleans(), shuffled=st.randoms(use_true_random=False))
+def test_the_plan_does_not_depend_on_the_order_of_the_input(ranges, num_tasks, split, shuffled):
+    made = plan(ranges, algorithm("weighted"), num_tasks=num_tasks, split=split)
+    shuffled.shuffle(ranges)
+    assert plan(ranges, algorithm("weighted"), num_tasks=num_tasks, split=split) == made
+
+
+@given(
+    sizes=st.lists(st.integers(0, 10**7), min_size=1, max_size=40),
+    num_tasks=st.integers(1, 12),
+    cost=st.floats(0.01, 100),
+)
+def test_split_partitions_make_even_tasks_whatever_the_skew(sizes: list[int], num_tasks: int, cost: float):
+    ranges = [OffsetRange("a" if number % 2 else "b", number, 5, 5 + size) for number, size in enumerate(sizes)]
+    costs = {"a": cost}
+    made = plan(ranges, algorithm("weighted"), num_tasks=num_tasks, cost_per_record=costs)
+    mean = sum(task.weight for task in made.tasks) / num_tasks
+    one_record = max(1.0, cost)  # no cut is finer than a record
+    assert max(task.weight for task in made.tasks) <= mean * (1 + 1 / 16) + one_record
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@given(
+    sizes=st.lists(st.sampled_from([0, 1, 5, 10**4, 10**10]), min_size=1, max_size=8),
+    exponents=st.lists(st.integers(-9, 9), min_size=2, max_size=2),
+    num_tasks=st.integers(1, 8),
+)
+def test_next_to_nothing_beside_a_lot_is_read_all_the_same(
+    name: str, sizes: list[int], exponents: list[int], num_tasks: int
+):
+    """A range may be a thousand-millionth of a fair share, by its records or by what they cost."""
+    costs = {topic: 10.0**exponent for topic, exponent in zip("ab", exponents, strict=True)}
+    ranges = [OffsetRange("ab"[number % 2], number, 7, 7 + size) for number, size in enumerate(sizes)]
+    made = plan(ranges, algorithm(name), num_tasks=num_tasks, cost_per_record=costs)
+    assert covered(made) == sorted(item for item in ranges if len(item))
+
+
+def test_whole_partitions_stay_whole_and_a_hot_one_holds_up_its_task():
+    ranges = [OffsetRange("hot", 0, 0, 700), *(OffsetRange("hot", number, 0, 100) for number in range(1, 4))]
+    made = plan(ranges, algorithm("weighted"), num_tasks=2, split=False)
+    assert [task.weight for task in made.tasks] == [700, 300]
+    assert made.max_over_mean == 1.4
+    assert plan(ranges, algorithm("weighted"), num_tasks=2).max_over_mean == 1.0
+
+
+def test_whole_partitions_are_shared_out_as_the_consumer_group_would():
+    """Empty partitions count, or `range` would not be Kafka's: three members of 7 partitions get 3, 2 and 2."""
+    ranges = [OffsetRange("t", number, 0, 10 * (number % 2)) for number in range(7)]
+    made = plan(ranges, algorithm("range"), num_tasks=3, split=False)
+    members = [Member(id=f"slot-{slot}", topics=["t"]) for slot in range(3)]
+    group = algorithm("range").assign(GroupSnapshot.of(members, {"t": 7})).by_member()
+    for task in made.tasks:
+        assert [item.partition for item in task.ranges] == [number for number in group[task.member]["t"] if number % 2]
+
+
+def test_a_cut_is_as_coarse_as_evenness_allows():
+    ranges = [OffsetRange("t", 0, 0, 300), *(OffsetRange("t", number, 0, 100) for number in range(1, 4))]
+    made = plan(ranges, algorithm("weighted"), num_tasks=2)
+    assert [task.weight for task in made.tasks] == [300, 300]
+    assert [len(task.ranges) for task in made.tasks] == [1, 3]
+
+
+def test_a_record_that_costs_more_weighs_more():
+    ranges = [OffsetRange("image", 0, 0, 10), OffsetRange("click", 0, 0, 1000)]
+    made = plan(ranges, algorithm("weighted"), num_tasks=2, cost_per_record={"image": 100.0})
+    assert [task.weight for task in made.tasks] == [1000, 1000]
+    assert [[item.topic for item in task.ranges] for task in made.tasks] == [["click"], ["image"]]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "costs", "tasks"),
+    [
+        ([1] * 12, {}, 1),
+        ([WORTH_A_TASK // 12] * 12, {}, 1),
+        ([WORTH_A_TASK // 12 + 1] * 12, {}, 2),
+        ([WORTH_A_TASK] * 12, {}, 12),
+        ([12 * WORTH_A_TASK, *[1] * 11], {}, 12),
+        ([100 * WORTH_A_TASK, 0, 0], {}, 1),
+        ([1] * 12, {"t": WORTH_A_TASK}, 12),
+        ([12 * WORTH_A_TASK, *[1] * 11], {"t": 0.25}, 4),
+    ],
+)
+def test_where_nobody_says_how_many_a_task_has_enough_to_do(sizes: list[int], costs: dict[str, float], tasks: int):
+    ranges = [OffsetRange("t", number, 3, 3 + size) for number, size in enumerate(sizes)]
+    for split in (True, False):
+        assert len(plan(ranges, algorithm("weighted"), cost_per_record=costs, split=split).tasks) == tasks
+    assert len(plan(ranges, algorithm("weighted"), num_tasks=7, cost_per_record=costs).tasks) == 7
+
+
+def test_nothing_to_read_is_one_task_with_nothing():
+    for ranges in ([], [OffsetRange("t", 0, 7, 7)]):
+        for split in (True, False):
+            made = plan(ranges, algorithm("weighted"), split=split)
+            assert [(task.member, task.ranges) for task in made.tasks] == [("slot-0", ())]
+            assert made.max_over_mean == 1.0
+
+
+def test_the_plan_as_text_says_the_weight_of_every_task_and_how_even_they_are():
+    ranges = [OffsetRange("t", 0, 0, 3000), OffsetRange("t", 1, 0, 1000)]
+    made = plan(ranges, algorithm("weighted"), num_tasks=2, split=False)
+    assert str(made) == ("weighted plan of 2 tasks, max/mean 1.500: slot-0 3,000 in 1 ranges, slot-1 1,000 in 1 ranges")
+
+
+@dataclass
+class _Answers:
+    """An assignor that answers whatever it is told to."""
+
+    answer: object
+    name: str = "mine"
+
+    def assign(self, group: GroupSnapshot) -> Assignment:
+        return self.answer(group)
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (lambda group: Assignment(group, np.full(group.size, NOBODY, np.int32)), "gives t-0.* to no member"),
+        (lambda group: Assignment(group, np.full(group.size, 2, np.int32)), "gives t-0.* to no member: its owner is 2"),
+        (lambda group: Assignment(group, np.zeros(group.size - 1, np.int32)), "an Assignment of all 2 partitions"),
+        (lambda _: {"slot-0": [0, 1]}, "must answer an Assignment"),
+        (lambda group: Assignment(group, np.zeros(group.size)), "rows of members, not float64 numbers"),
+        (lambda group: group.nothing, "option assignor: .*fails on these ranges: AttributeError: .*nothing"),
+    ],
+    ids=["nobody", "a stranger", "too short", "something else", "no rows", "an error"],
+)
+def test_an_answer_that_loses_records_is_refused(answer, problem):
+    with pytest.raises(PlanError, match=problem) as refused:
+        plan([OffsetRange("t", 0, 0, 10), OffsetRange("t", 1, 0, 10)], _Answers(answer), num_tasks=2)
+    assert "'mine'" in str(refused.value)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(0, 900), min_size=1, max_size=6), st.integers(100, 900))
+def test_no_task_has_more_records_than_are_allowed(sizes, most):
+    made = plan(
+        [OffsetRange("t", partition, 0, size) for partition, size in enumerate(sizes)],
+        algorithm("weighted"),
+        num_tasks=2,
+        max_records=most,
+    )
+    assert max(task.records for task in made.tasks) <= most
+    assert sum(task.records for task in made.tasks) == sum(sizes)
+    assert len(made.tasks) <= max(2, 1.2 * sum(sizes) / most + 2)
+
+
+class FirstTakesAll:
+    name = "first-takes-all"
+
+    def assign(self, group: GroupSnapshot) -> Assignment:
+        return Assignment(group, np.zeros(group.size, np.int32))
+
+
+def test_an_assignor_that_piles_up_cannot_keep_the_limit():
+    with pytest.raises(
+        PlanError, match=r"gives a task 100 records, and maxRecordsPerPartition allows 10; use assignor"
+    ):
+        plan([OffsetRange("t", 0, 0, 100)], FirstTakesAll(), num_tasks=2, max_records=10)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(0, 3000), min_size=1, max_size=12), st.integers(1, 6))
+def test_homes_cost_no_evenness(sizes, slots):
+    ranges = [OffsetRange("t", partition, 0, size) for partition, size in enumerate(sizes)]
+    for name in ("weighted", "sticky"):
+        free = plan(ranges, algorithm(name), num_tasks=slots)
+        sticky = plan(ranges, algorithm(name), num_tasks=slots, sticky=True)
+        assert sticky.max_over_mean <= max(free.max_over_mean, EVEN_ENOUGH) + 1e-9
+        assert sticky == plan(ranges[::-1], algorithm(name), num_tasks=slots, sticky=True)

@@ -1,0 +1,68 @@
+"""Positions of streams: their JSON, what limits leave, what is lost between two; pure."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadwise.assignor.model import TopicPartition
+from loadwise.spark_source.planning.progress import Lag, available, from_json, lag, limited, moved_back, step, to_json
+
+places = st.builds(TopicPartition, st.sampled_from(["a", "b.c", "ß"]), st.integers(0, 12))
+positions = st.dictionaries(places, st.integers(0, 1 << 40), max_size=10)
+
+
+def at(*offsets):
+    return {TopicPartition("t", partition): offset for partition, offset in enumerate(offsets) if offset is not None}
+
+
+@given(positions)
+def test_json_there_and_back_in_one_order_whatever_the_input(given_positions):
+    text = json.dumps(to_json(given_positions))
+    assert from_json(json.loads(text)) == given_positions
+    shuffled = dict(reversed(given_positions.items()))
+    assert json.dumps(to_json(shuffled)) == text
+
+
+def test_partitions_are_in_the_order_of_their_numbers():
+    assert json.dumps(to_json(at(*range(11)))).endswith('"9": 9, "10": 10}}')
+
+
+@given(positions, positions, st.integers(1, 10_000))
+def test_a_limit_is_kept_but_for_one_offset_a_partition(start, latest, most):
+    end = limited(start, latest, {}, most)
+    taken = {place: end[place] - start[place] for place in available(start, latest, {})}
+    assert set(end) == set(latest)
+    assert all(1 <= taken[place] <= size for place, size in available(start, latest, {}).items())
+    assert sum(taken.values()) <= max(most, 0) + len(taken)
+    # What has nothing to give stays where it ends.
+    assert all(end[place] == latest[place] for place in latest if place not in taken)
+
+
+def test_the_limit_is_shared_in_proportion():
+    assert limited(at(0, 0, 10), at(900, 90, 10), {}, 100) == at(90, 9, 10)
+    assert limited(at(0), at(900, 100), at(None, 50), 95) == at(90, 55)  # a new one, from its first offset
+
+
+def test_losses_name_partition_and_offsets():
+    found = step(at(5, 5, 5, None, None), at(9, 3, None, 7, 8), at(None, None, None, 0, 2))
+    assert [str(item) for item in found.ranges] == ["t-0[5, 9)", "t-1[5, 5)", "t-3[0, 7)", "t-4[2, 8)"]
+    assert found.losses == (
+        "t-2 is gone, with what it held from offset 5 on",
+        "t-1 was read up to offset 5 and now ends at 3: it was deleted and made anew",
+        "t-4 is new and its offsets [0, 2) are gone already",
+    )
+
+
+@pytest.mark.parametrize(("latest", "back"), [(at(5, 6), False), (at(4, 6), True), (at(5), True), (at(5, 5, 0), False)])
+def test_what_counts_as_moved_back(latest, back):
+    assert moved_back(at(5, 5), latest) is back
+
+
+def test_lag():
+    assert lag(at(5, 5), at(15, 5, 8)) == Lag(0, 10 / 3, 10)
+    assert str(lag(at(5, 5), at(15, 5, 8))) == "lag min 0, avg 3.3, max 10"
+    assert lag({}, {}) == Lag(0, 0.0, 0)

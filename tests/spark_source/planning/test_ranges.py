@@ -1,0 +1,111 @@
+"""What there is to read, as a live broker says; no Spark in it."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from confluent_kafka import Producer
+from topics import WAIT_S
+
+from loadwise.coordinator import Coordinator
+from loadwise.spark_source.errors import DataLossError, OffsetsUnavailableError, OptionError
+from loadwise.spark_source.options.parse import parse
+from loadwise.spark_source.planning.ranges import resolve
+
+
+def ranges(topic, **options):
+    return [(item.partition, item.start, item.end) for item in resolve(parse(topic.options(**options)))]
+
+
+def offsets(topic, *numbers):
+    return json.dumps({topic.name: {str(partition): number for partition, number in enumerate(numbers)}})
+
+
+def test_earliest_to_latest_by_default_and_empty_partitions_too(topic):
+    assert ranges(topic([3, 0, 5])) == [(0, 0, 3), (1, 0, 0), (2, 0, 5)]
+
+
+def test_offsets_by_partition_with_earliest_and_latest_in_between(topic):
+    topic = topic([10, 10])
+    found = ranges(topic, startingOffsets=offsets(topic, 3, -2), endingOffsets=offsets(topic, -1, 7))
+    assert found == [(0, 3, 10), (1, 0, 7)]
+
+
+def test_moments(topic):
+    topic = topic([0, 0])
+    producer = Producer({"bootstrap.servers": topic.bootstrap_servers})
+    for second in (10, 20, 30):
+        producer.produce(topic.name, b"v", partition=0, timestamp=second * 1000)
+    producer.produce(topic.name, b"v", partition=1, timestamp=15_000)
+    assert producer.flush(WAIT_S) == 0
+    assert ranges(topic, startingTimestamp=15_000) == [(0, 1, 3), (1, 0, 1)]
+    assert ranges(topic, endingTimestamp=20_000) == [(0, 0, 1), (1, 0, 1)]  # none so young: up to the end
+    by_partition = offsets(topic, 20_001, 0)
+    assert ranges(topic, startingOffsetsByTimestamp=by_partition) == [(0, 2, 3), (1, 0, 1)]
+    with pytest.raises(OptionError, match=f"^option startingTimestamp: {topic.name}-1 has no record .* 16000 ms"):
+        ranges(topic, startingTimestamp=16_000)
+    late = {"startingTimestamp": 16_000, "startingOffsetsByTimestampStrategy": "latest"}
+    assert ranges(topic, **late) == [(0, 1, 3), (1, 1, 1)]
+
+
+def test_a_pattern_is_looked_for_anywhere_in_names_but_kafkas_own_topics():
+    """As ``SubscribePatternStrategy`` does, with ``findFirstIn``."""
+    with Coordinator({"ab": 2, "b": 2, "xbc": 1, "xb": 1, "__consumer_offsets": 1}).in_thread() as coordinator:
+        options = {"kafka.bootstrap.servers": coordinator.bootstrap_servers, "subscribePattern": "^a?b|bc|__"}
+        found = [(item.topic, item.partition) for item in resolve(parse(options))]
+    assert found == [("ab", 0), ("ab", 1), ("b", 0), ("b", 1), ("xbc", 0)]
+
+
+def test_assigned_partitions_and_no_others(topic):
+    topic = topic([1, 2, 3])
+    options = {"kafka.bootstrap.servers": topic.bootstrap_servers}
+    found = resolve(parse(options | {"assign": json.dumps({topic.name: [2, 0]})}))
+    assert [(item.partition, item.end) for item in found] == [(0, 1), (2, 3)]
+    with pytest.raises(OptionError, match=f"^option assign: {topic.name}-3 is not there: the topic has 3 partitions"):
+        resolve(parse(options | {"assign": json.dumps({topic.name: [0, 3]})}))
+
+
+def test_offsets_must_be_given_for_every_partition_and_for_no_other(topic):
+    topic = topic([1, 1])
+    with pytest.raises(OptionError, match=f"^option startingOffsets: does not say where {topic.name}-1 shall be"):
+        ranges(topic, startingOffsets=offsets(topic, 0))
+    with pytest.raises(OptionError, match=f"^option endingOffsets: names {topic.name}-2, which .* not read"):
+        ranges(topic, endingOffsets=offsets(topic, 1, 1, 1))
+
+
+def test_offsets_that_are_not_there(topic, caplog):
+    """Of [0, 4), [2, 9) is asked for; and behind the end, [7, 4)."""
+    topic = topic([4])
+    with pytest.raises(DataLossError, match=r"-0\[2, 9\) is not all there: .* holds \[0, 4\); .* failOnDataLoss"):
+        ranges(topic, startingOffsets=offsets(topic, 2), endingOffsets=offsets(topic, 9))
+    with pytest.raises(DataLossError, match=r"-0\[7, 4\) starts \(startingOffsets\) behind its end \(endingOffsets\)"):
+        ranges(topic, startingOffsets=offsets(topic, 7))
+    caplog.clear()
+    tolerant = {"failOnDataLoss": "false"}
+    assert ranges(topic, **tolerant, startingOffsets=offsets(topic, 2), endingOffsets=offsets(topic, 9)) == [(0, 2, 4)]
+    assert ranges(topic, **tolerant, startingOffsets=offsets(topic, 7)) == [(0, 7, 7)]
+    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
+
+
+def test_a_topic_that_is_not_there_is_named_and_not_made(coordinator, topic_name):
+    options = parse({"kafka.bootstrap.servers": coordinator.bootstrap_servers, "subscribe": topic_name})
+    for _ in range(2):
+        with pytest.raises(
+            OffsetsUnavailableError, match=f"^Kafka does not tell topic {topic_name}: .*[Uu]nknown topic"
+        ):
+            resolve(options)
+
+
+def test_brokers_that_do_not_answer_are_named(topic_name):
+    with Coordinator().in_thread() as gone:
+        address = gone.bootstrap_servers
+    options = {"kafka.bootstrap.servers": address, "kafka.default.api.timeout.ms": "300", "subscribe": topic_name}
+    before = time.monotonic()
+    with pytest.raises(OffsetsUnavailableError) as refused:
+        resolve(parse(options))
+    assert address in str(refused.value)
+    assert "kafka.default.api.timeout.ms" in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert time.monotonic() - before < 55, "the answer must not take Kafka's own minute"

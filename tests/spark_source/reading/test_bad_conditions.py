@@ -1,0 +1,111 @@
+"""Reading while things go wrong: leaders that move, brokers that vanish, rights that are missing; no Spark in it."""
+
+from __future__ import annotations
+
+import re
+import socket
+from itertools import chain
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
+
+from topics import fill
+
+from loadwise.coordinator import Coordinator
+from loadwise.coordinator.apis import fetch
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.spark_source.errors import OffsetsUnavailableError, ReadError, ReadTimeoutError
+from loadwise.spark_source.options import parse as parsing
+from loadwise.spark_source.options.parse import parse
+from loadwise.spark_source.planning.ranges import resolve
+from loadwise.spark_source.reading.arrow_batches import BatchBuilder, full_schema
+from loadwise.spark_source.reading.tasks import read_task
+from loadwise.spark_source.task import OffsetRange, Task
+
+SIZE = 20_000
+SMALL_BATCHES = {"kafka.max.poll.records": "100", "kafka.max.partition.fetch.bytes": "2000"}
+
+
+@pytest.fixture(params=["batches", "messages"], autouse=True)
+def which(request, monkeypatch):
+    """Both readers pass every test."""
+    monkeypatch.setattr(parsing, "DEFAULT_READER", request.param)
+
+
+@pytest.fixture
+def cluster():
+    """Two brokers of its own: what is done to them must not be felt by other tests."""
+    with Coordinator({"t": 1}, brokers=2).in_thread() as running:
+        fill(running.bootstrap_servers, "t", [SIZE])
+        yield running
+
+
+def options(cluster, **more):
+    given = {"kafka.bootstrap.servers": cluster.bootstrap_servers, "subscribe": "t"} | SMALL_BATCHES
+    return given | {name.replace("__", "."): str(value) for name, value in more.items()}
+
+
+def reading(cluster, **more):
+    """The offsets of a task that reads everything, batch by batch."""
+    task = Task("slot-0", (OffsetRange("t", 0, 0, SIZE),), float(SIZE))
+    for batch in read_task(task, parse(options(cluster, **more)), BatchBuilder(full_schema(include_headers=False))):
+        yield batch["offset"].to_pylist()
+
+
+def test_a_leader_that_moves_in_the_middle_of_a_task(cluster):
+    found = []
+    for number, offsets in enumerate(reading(cluster)):
+        found += offsets
+        if number in (3, 30):
+            cluster.move_leader("t", 0)
+    assert found == list(range(SIZE))
+
+
+def test_errors_that_pass_are_waited_out(cluster):
+    for error in ("NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION", "KAFKA_STORAGE_ERROR"):
+        cluster.faults.answer("Fetch", error=error, times=2)
+    cluster.faults.disconnect("Fetch", times=1)
+    assert list(chain(*reading(cluster))) == list(range(SIZE))
+    assert not cluster.faults.pending
+
+
+def test_a_broker_that_vanishes_in_the_middle_of_a_task(cluster):
+    batches = reading(cluster, kafkaConsumer__pollTimeoutMs=500)
+    assert next(batches)[0] == 0
+    cluster.faults.disconnect("*", times=None)
+    with pytest.raises(ReadTimeoutError) as failed:
+        list(batches)
+    text = str(failed.value)
+    assert re.match(
+        r"no record of t-0 at offset \d+ \(of t-0\[0, 20000\)\) arrived for 500 ms \(the client's last", text
+    )
+    assert text.endswith("check kafka.bootstrap.servers and the brokers, or raise kafkaConsumer.pollTimeoutMs")
+
+
+def test_an_answer_that_never_comes(cluster):
+    cluster.faults.drop("Fetch")
+    with pytest.raises(ReadTimeoutError, match=r"^no record of t-0 at offset 0 .* arrived for 500 ms"):
+        next(reading(cluster, kafkaConsumer__pollTimeoutMs=500))
+
+
+@pytest.mark.parametrize("which", ["batches"], indirect=True)
+def test_a_broker_that_answers_nothing_is_named():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        given = {"kafka.bootstrap.servers": address, "subscribe": "t", "kafkaConsumer.pollTimeoutMs": "300"}
+        task = Task("slot-0", (OffsetRange("t", 0, 0, 1),), 1.0)
+        with pytest.raises(ReadTimeoutError, match=rf"client's last error: {address} has not answered\); check"):
+            list(read_task(task, parse(given), BatchBuilder(full_schema(include_headers=False))))
+
+
+def test_rights_that_are_missing_are_named(cluster, monkeypatch):
+    """Kafka says so for each partition, which a fault of the coordinator does not."""
+    row = fetch._row
+    denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    monkeypatch.setattr(fetch, "_row", lambda wanted, _: row(wanted._replace(error=denied), b""))
+    with pytest.raises(ReadError, match=r"^cannot read t-0 at offset 0 .*uthorization.* the right to READ the topic$"):
+        next(reading(cluster))
+    cluster.faults.answer("ListOffsets", error=denied, times=None)
+    with pytest.raises(OffsetsUnavailableError, match=r"^Kafka does not tell the offsets of t-0: .* READ on the topic"):
+        resolve(parse(options(cluster, kafka__default__api__timeout__ms=2000)))

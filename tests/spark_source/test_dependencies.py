@@ -1,0 +1,58 @@
+"""Without one of its libraries the source names the extra that brings it, and Spark still finds other sources."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from topics import WAIT_S
+
+from loadwise.installation import pip_install
+
+ERROR = "loadwise.spark_source.errors.MissingDependencyError: "
+
+
+def last_line(missing: str, program: str) -> str:
+    """The last line of what Python says about a program where a library is not installed."""
+    program = f"import sys; sys.modules[{missing!r}] = None\n{program}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=WAIT_S)
+    assert done.returncode == 1, done.stderr
+    return done.stderr.splitlines()[-1]
+
+
+def test_without_pyspark():
+    line = last_line("pyspark", "import pyspark_loadwise")
+    assert line == f"{ERROR}loadwise.spark_source needs pyspark 4.2 or later: {pip_install('spark')}"
+
+
+@pytest.mark.parametrize(("module", "library"), [("confluent_kafka", "confluent-kafka"), ("aiokafka", "aiokafka")])
+def test_without_what_reading_takes(module, library):
+    """The import succeeds, for Spark looks up all sources at once: a failing one would take the others with it."""
+    pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
+    load = "import pyspark_loadwise as found\nfound.DefaultSource({'subscribe': 't'}).schema()"
+    line = last_line(module, load)
+    assert line == f"{ERROR}format('loadwise') needs {library}, which is not installed: {pip_install('spark')}"
+
+
+def test_the_client_without_confluent_kafka():
+    line = last_line("confluent_kafka", "import loadwise.spark_source.cluster.client")
+    assert line.startswith(f"{ERROR}reading Kafka from Spark needs confluent-kafka")
+    assert line.endswith(pip_install("spark"))
+
+
+@pytest.mark.parametrize("module", ["aiokafka", "crc32c"])
+def test_an_executor_without_what_the_planner_has(module):
+    pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
+    line = last_line(
+        module,
+        "from loadwise.spark_source.options.parse import parse\n"
+        "from loadwise.spark_source.task import OffsetRange, Task\n"
+        "from loadwise.spark_source.reading.tasks import read_task\n"
+        "options = parse({'kafka.bootstrap.servers': 'x:1', 'subscribe': 't'})\n"
+        "read_task(Task('slot-0', (OffsetRange('t', 0, 0, 1),), 1.0), options, None)",
+    )
+    assert line == (
+        f"{ERROR}reading Kafka from Spark needs {module}, which is not installed where this task runs: install it"
+        " there, or set reader=messages"
+    )

@@ -1,0 +1,290 @@
+"""What a stream answers to Spark's questions, on a live broker: ends, limits, losses, replays; no JVM in it."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from itertools import chain
+from time import monotonic
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
+
+from confluent_kafka import Consumer, TopicPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+from topics import WAIT_S
+
+from loadwise.spark_source.errors import DataLossError, OptionError
+from loadwise.spark_source.reading.arrow_batches import full_schema
+from loadwise.spark_source.stream import BEGUN_HERE, OURS_TO_LIMIT, LoadwiseStreamReader
+
+NO_WAIT = {"fetchOffset.retryIntervalMs": "1"}
+
+
+@pytest.fixture
+def stream():
+    """Makes the reader of a new query, as Spark would have it in a process of its own."""
+    made = []
+
+    def make(topic, **options):
+        given = {"startingOffsets": "earliest", "numTasks": "2"} | NO_WAIT | topic.options(**options)
+        made.append(LoadwiseStreamReader(given, full_schema(include_headers=False)))
+        return made[-1]
+
+    yield make
+    for reader in made:
+        reader.stop()
+
+
+def begin(reader):
+    """What Spark does first in a new query: the first micro-batch is empty."""
+    initial = reader.initialOffset()
+    assert reader.latestOffset(initial, OURS_TO_LIMIT) == initial
+    return initial
+
+
+def at(topic, *offsets):
+    return {topic.name: {str(partition): offset for partition, offset in enumerate(offsets)}}
+
+
+def planned(reader, start, end):
+    """What each task reads: partition, start and end of its ranges."""
+    return [
+        [(item.partition, item.start, item.end) for item in task.value.ranges] for task in reader.partitions(start, end)
+    ]
+
+
+def test_the_first_micro_batch_is_empty_so_that_the_initial_offset_is_in_the_checkpoint(topic, stream):
+    topic = topic([3, 1])
+    reader = stream(topic, startingOffsets="latest")
+    initial = begin(reader)
+    assert initial == at(topic, 3, 1) | BEGUN_HERE
+    assert reader.partitions(initial, initial) == []
+    assert reader.latestOffset(initial, OURS_TO_LIMIT) == initial  # no micro-batch for the mark's sake
+    topic.write([2])
+    assert reader.initialOffset() == initial  # Spark asks twice
+    assert reader.latestOffset(initial, OURS_TO_LIMIT) == at(topic, 5, 1)
+    assert planned(reader, initial, at(topic, 5, 1)) == [[(0, 3, 4)], [(0, 4, 5)]]
+
+
+def test_a_replay_of_the_first_micro_batch_under_live_traffic_loses_nothing(topic, stream):
+    """The process was killed in it. Its replay asks for the initial offset again, and "latest" has moved on."""
+    topic = topic([3])
+    end = begin(stream(topic, startingOffsets="latest"))
+    topic.write([4])
+    restarted = stream(topic, startingOffsets="latest")
+    assert restarted.initialOffset() == at(topic, 7) | BEGUN_HERE
+    assert restarted.partitions(restarted.initialOffset(), end) == []
+    assert restarted.latestOffset(end, OURS_TO_LIMIT) == at(topic, 7)
+    assert planned(restarted, end, at(topic, 7)) == [[(0, 3, 5)], [(0, 5, 7)]]
+
+
+@pytest.mark.parametrize("start", ["latest", "earliest", '{"%s": {"0": 1, "1": -1}}'])
+def test_another_sources_unfinished_first_micro_batch_is_refused_where_it_began_nobody_knows(topic, stream, start):
+    """Spark's Kafka source wrote its end into the checkpoint, and its beginning where no Python source can see it."""
+    topic = topic([5, 2])
+    reader = stream(topic, startingOffsets=start.replace("%s", topic.name))
+    with pytest.raises(OptionError, match=r"^option startingOffsets: .*not of this source .*sources/0/0"):
+        reader.partitions(reader.initialOffset(), at(topic, 4, 2))
+
+
+def test_another_sources_unfinished_first_micro_batch_is_read_from_where_the_user_says_it_began(topic, stream):
+    topic = topic([5, 2])
+    reader = stream(topic, startingOffsets=json.dumps(at(topic, 1, 2)), numTasks=1)
+    assert planned(reader, reader.initialOffset(), at(topic, 4, 2)) == [[(0, 1, 4)]]
+
+
+def test_another_sources_unfinished_first_micro_batch_knows_no_partition_that_was_added_since(topic, stream):
+    topic = topic([5, 2])
+    reader = stream(topic, startingOffsets=json.dumps(at(topic, 1, -2)), numTasks=1)
+    assert planned(reader, reader.initialOffset(), at(topic, 4)) == [[(0, 1, 4)]]
+    assert reader.latestOffset(at(topic, 4), OURS_TO_LIMIT) == at(topic, 5, 2)
+
+
+def test_trigger_once_reads_in_its_only_micro_batch_and_knows_no_limit(topic, stream):
+    topic = topic([5, 2])
+    reader = stream(topic, maxOffsetsPerTrigger=1)
+    assert reader.latestOffset(reader.initialOffset(), ReadAllAvailable()) == at(topic, 5, 2) | BEGUN_HERE
+    partly = stream(topic, startingOffsets=json.dumps(at(topic, 2, -1)))
+    initial = partly.initialOffset()
+    topic.write([1, 1])
+    assert initial == at(topic, 2, 2) | BEGUN_HERE
+    assert partly.latestOffset(initial, ReadAllAvailable()) == at(topic, 6, 2) | BEGUN_HERE
+
+
+def test_available_now_ends_where_the_partitions_ended_at_its_first_question(topic, stream):
+    topic = topic([5, 2])
+    reader = stream(topic, maxOffsetsPerTrigger=4, minOffsetsPerTrigger=4)
+    reader.prepareForTriggerAvailableNow()
+    place = begin(reader)
+    topic.write([3, 3])
+    seen = []
+    while (end := reader.latestOffset(place, OURS_TO_LIMIT)) != place:
+        seen.append(end)
+        place = end
+    assert place == at(topic, 5, 2)
+    assert len(seen) == 2  # 4 and then 3, although at least 4 are asked for: nothing may be left
+
+
+def test_max_offsets_per_trigger_in_proportion_and_none_starves(topic, stream):
+    """As KafkaMicroBatchStream.rateLimit: floor of the share, or 1 where it is below."""
+    topic = topic([900, 90, 3, 0])
+    reader = stream(topic, maxOffsetsPerTrigger=100)
+    start = begin(reader)
+    assert reader.latestOffset(start, OURS_TO_LIMIT) == at(topic, 90, 9, 1, 0)
+    assert reader.reportLatestOffset() == at(topic, 900, 90, 3, 0)
+
+
+def test_min_offsets_per_trigger_waits_no_longer_than_max_trigger_delay(topic, stream):
+    topic = topic([5])
+    patient = stream(topic, minOffsetsPerTrigger=4)
+    hasty = stream(topic, minOffsetsPerTrigger=4, maxTriggerDelay="0ms")
+    for reader in (patient, hasty):
+        assert reader.latestOffset(begin(reader), OURS_TO_LIMIT) == at(topic, 5)
+    topic.write([3])
+    assert patient.latestOffset(at(topic, 5), OURS_TO_LIMIT) == at(topic, 5)
+    assert hasty.latestOffset(at(topic, 5), OURS_TO_LIMIT) == at(topic, 8)
+    topic.write([1])
+    assert patient.latestOffset(at(topic, 5), OURS_TO_LIMIT) == at(topic, 9)
+
+
+def test_the_plan_is_the_same_in_a_replay_by_another_process(topic, stream):
+    topic = topic([1000, 10, 20, 30, 0])
+    start, end = at(topic, 0, 0, 0, 0, 0), at(topic, 1000, 10, 20, 30, 0)
+    first = planned(stream(topic, numTasks=4), start, end)
+    topic.write([500, 500])
+    assert planned(stream(topic, numTasks=4), start, end) == first
+    covered = sorted((partition, offset) for task in first for partition, *ends in task for offset in range(*ends))
+    assert covered == [(0, offset) for offset in range(1000)] + [
+        (partition, offset) for partition, size in ((1, 10), (2, 20), (3, 30)) for offset in range(size)
+    ]
+
+
+def test_partitions_keep_their_task_between_micro_batches(topic, stream):
+    """The loads drift by a tenth; nothing forces a partition to another task."""
+    topic = topic([0] * 8)
+    reader = stream(topic, numTasks=4)
+    homes = set()
+    for batch in range(5):
+        sizes = [100 + (7 * batch + 5 * partition) % 10 for partition in range(8)]
+        tasks = planned(reader, at(topic, *[0] * 8), at(topic, *sizes))
+        homes.add(tuple(tuple(partition for partition, _, _ in task) for task in tasks))
+    assert homes == {((0, 4), (1, 5), (2, 6), (3, 7))}
+
+
+def test_partitions_that_are_added_are_read_from_their_beginning(topic, stream):
+    topic = topic([2])
+    reader = stream(topic, startingOffsets="latest")
+    start = begin(reader)
+    topic.grow(3)
+    topic.write([1, 3, 0])
+    end = reader.latestOffset(start, OURS_TO_LIMIT)
+    assert end == at(topic, 3, 3, 0)
+    assert sorted(chain(*planned(reader, start, end))) == [(0, 2, 3), (1, 0, 2), (1, 2, 3)]
+
+
+def test_a_topic_that_was_made_anew_is_a_loss_that_names_partition_and_offsets(topic, stream, caplog):
+    topic = topic([9])
+    start = at(topic, 9)
+    topic.delete()
+    topic.create(1)
+    topic.write([4])
+    reader = stream(topic)
+    end = reader.latestOffset(start, OURS_TO_LIMIT)
+    assert end == at(topic, 4)
+    with pytest.raises(DataLossError, match=f"^{topic.name}-0 was read up to offset 9 and now ends at 4: .*failOnData"):
+        reader.partitions(start, end)
+    caplog.clear()
+    assert stream(topic, failOnDataLoss="false").partitions(start, end) == []
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+def test_a_topic_that_is_gone_is_a_loss_that_names_partition_and_offset(topic, stream):
+    topic = topic([9])
+    start = at(topic, 5)
+    reader = stream(topic)
+    topic.delete()
+    end = reader.latestOffset(start, OURS_TO_LIMIT)
+    assert end == {}
+    with pytest.raises(DataLossError, match=f"^{topic.name}-0 is gone, with what it held from offset 5 on; set failOn"):
+        reader.partitions(start, end)
+    assert stream(topic, failOnDataLoss="false").partitions(start, end) == []
+
+
+def test_refusals_come_with_the_first_question_and_not_before(topic):
+    """PySpark's own process would hide what a reader raises while it is made."""
+    reader = LoadwiseStreamReader({"subscribe": "t", "endingOffsets": "latest"}, full_schema(include_headers=False))
+    with pytest.raises(OptionError, match=r"^option endingOffsets: has no meaning in a streaming query"):
+        reader.initialOffset()
+    reader.stop()
+
+
+def test_the_reader_travels_to_the_workers(topic, stream):
+    topic = topic([5, 5])
+    reader = stream(topic)
+    (task, _) = reader.partitions(at(topic, 0, 0), at(topic, 5, 5))
+    there = pickle.loads(pickle.dumps(stream(topic)))
+    assert sum(batch.num_rows for batch in there.read(task)) == 5
+
+
+def test_a_broker_that_is_behind_for_a_moment_is_asked_again(topic, stream, monkeypatch):
+    topic = topic([5])
+    reader = stream(topic)
+    cluster = type(reader._kafka)
+    true_offsets, calls = cluster.offsets, []
+
+    def behind_at_first(self, when, places):
+        calls.append(when)
+        found = true_offsets(self, when, places)
+        return {place: offset - 2 for place, offset in found.items()} if len(calls) == 1 else found
+
+    monkeypatch.setattr(cluster, "offsets", behind_at_first)
+    assert reader.latestOffset(at(topic, 5), OURS_TO_LIMIT) == at(topic, 5)
+    assert len(calls) == 2
+
+
+def committed(topic, group, partitions):
+    """What Kafka has of the group, asked by another client."""
+    consumer = Consumer({"bootstrap.servers": topic.bootstrap_servers, "group.id": group})
+    found = consumer.committed([TopicPartition(topic.name, number) for number in range(partitions)], timeout=WAIT_S)
+    consumer.close()
+    return [place.offset for place in found]
+
+
+def test_the_group_has_what_is_processed_whenever_spark_asks_for_more(topic, stream, group_id):
+    topic = topic([5, 2])
+    reader = stream(topic, commitGroup="true", kafka__group__id=group_id)
+    start = begin(reader)
+    assert committed(topic, group_id, 2) == [0, 0]
+    end = reader.latestOffset(start, OURS_TO_LIMIT)
+    assert committed(topic, group_id, 2) == [0, 0]  # not before it has been processed
+    reader.latestOffset(end, OURS_TO_LIMIT)
+    assert committed(topic, group_id, 2) == [5, 2]
+
+
+def test_without_commit_group_nothing_is_committed(topic, stream, group_id):
+    topic = topic([5])
+    reader = stream(topic, kafka__group__id=group_id)
+    reader.latestOffset(begin(reader), OURS_TO_LIMIT)
+    assert committed(topic, group_id, 1) == [-1001]
+
+
+def test_a_failing_commit_is_a_warning_and_tried_again(topic, stream, group_id, caplog):
+    """The group has a member of its own, so Kafka refuses what a stranger commits to it."""
+    topic = topic([5])
+    member = Consumer({"bootstrap.servers": topic.bootstrap_servers, "group.id": group_id})
+    member.subscribe([topic.name])
+    deadline = monotonic() + WAIT_S
+    while not member.assignment() and monotonic() < deadline:
+        member.poll(0.1)
+    reader = stream(topic, commitGroup="true", kafka__group__id=group_id)
+    start = begin(reader)
+    assert [record.levelname for record in caplog.records if "commits" in record.name] == ["WARNING"]
+    assert f"cannot commit offsets to group {group_id}: " in caplog.text
+    assert reader.latestOffset(start, OURS_TO_LIMIT) == at(topic, 5)
+    member.close()
+    caplog.clear()
+    reader.latestOffset(at(topic, 5), OURS_TO_LIMIT)
+    assert committed(topic, group_id, 1) == [5]
+    assert caplog.text == ""
