@@ -39,11 +39,11 @@ except ImportError as missing:
         f"the coordinator is built on kafka-python, which is not installed: {pip_install('coordinator')}"
     ) from missing
 
-from loadwise.coordinator.broker import BrokerSettings
 from loadwise.coordinator.embedded import Coordinator, HttpOptions, ThreadedCoordinator
 from loadwise.coordinator.faults.rules import Fault, Faults
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.limits import GroupLimits
+from loadwise.coordinator.settings import BrokerSettings
 
 __all__ = [
     "BadAssignorError",

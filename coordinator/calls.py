@@ -11,7 +11,7 @@ from loadwise.coordinator.groups.events import Token
 from loadwise.protocol.messages import Api, Request
 
 if TYPE_CHECKING:
-    from loadwise.coordinator.broker import Broker
+    from loadwise.coordinator.kafka_cluster import Cluster
 
 Message: TypeAlias = Any
 """One of kafka-python's message objects; they have no types."""
@@ -79,4 +79,4 @@ class Service:
     """An API and what handles it."""
 
     api: Api
-    handle: Callable[[Call, Broker], Outcome]
+    handle: Callable[[Call, Cluster], Outcome]

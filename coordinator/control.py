@@ -34,7 +34,7 @@ class GroupControl:
 
     def all(self) -> Sequence[views.GroupView]:
         """Every group with its members, lag and history, by group id."""
-        return self._run(lambda: views.view_groups(self._server().broker.groups, self._server().broker.topics))
+        return self._run(lambda: views.view_groups(self._server().cluster.groups, self._server().cluster.topics))
 
     def get(self, group_id: str) -> views.GroupView:
         """One group with its members, lag and history."""
@@ -55,9 +55,9 @@ class GroupControl:
         self._run(lambda: self._server().operate(lambda groups, now: operations.force_rebalance(groups, group_id, now)))
 
     def _get(self, group_id: str) -> views.GroupView:
-        broker = self._server().broker
-        operations.existing_group(broker.groups, group_id)
-        return views.view_group(broker.groups, broker.topics, group_id)
+        cluster = self._server().cluster
+        operations.existing_group(cluster.groups, group_id)
+        return views.view_group(cluster.groups, cluster.topics, group_id)
 
 
 class ClockControl:

@@ -13,9 +13,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from loadwise.coordinator.apis import SERVICES
-from loadwise.coordinator.broker import Broker, BrokerSettings
 from loadwise.coordinator.clock import Clock
-from loadwise.coordinator.cluster.brokers import Cluster
+from loadwise.coordinator.cluster.brokers import Brokers
 from loadwise.coordinator.control import ClockControl, GroupControl
 from loadwise.coordinator.errors import (
     BadClusterError,
@@ -25,7 +24,9 @@ from loadwise.coordinator.errors import (
     WeakTokenError,
 )
 from loadwise.coordinator.faults.rules import Faults
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.server import Server, ServerLimits
+from loadwise.coordinator.settings import BrokerSettings
 
 if TYPE_CHECKING:
     from loadwise.coordinator.http.server import HttpServer
@@ -96,7 +97,7 @@ class Coordinator:
         self._limits = limits
         self._server: Server | None = None
         self._clock = Clock(_monotonic_ms)
-        self.broker = Broker(SERVICES, settings, cluster=Cluster(brokers, racks))
+        self.cluster = Cluster(SERVICES, settings, brokers=Brokers(brokers, racks))
         """The state behind the server; to be touched from the server's own loop only."""
         self.faults = Faults({service.api.name for service in SERVICES.values()})
         """What is to go wrong, and when: ``coordinator.faults.answer("Heartbeat", error="REBALANCE_IN_PROGRESS")``."""
@@ -122,7 +123,7 @@ class Coordinator:
             raise NotRunningError("the coordinator has an address only while it runs: enter it with `async with` first")
         return ",".join(
             f"[{node.host}]:{node.port}" if ":" in node.host else f"{node.host}:{node.port}"
-            for node in self.broker.cluster.nodes
+            for node in self.cluster.brokers.nodes
         )
 
     @property
@@ -137,17 +138,17 @@ class Coordinator:
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
         """Make a topic. Raises `BadTopicError` if it is there already or cannot be."""
-        refusal = self.broker.topics.refusal(name, partitions)
+        refusal = self.cluster.topics.refusal(name, partitions)
         if refusal is not None:
             raise BadTopicError(refusal.message)
-        self.broker.topics.create(name, partitions)
+        self.cluster.topics.create(name, partitions)
 
     def move_leader(self, topic: str, partition: int, to: int | None = None) -> None:
         """Let another replica lead a partition, in a new leader epoch; ``to`` None is the replica after the leader.
 
         Raises `BadClusterError` if there is no such partition or replica.
         """
-        self.broker.move_leader(topic, partition, to)
+        self.cluster.move_leader(topic, partition, to)
         self._carry_on()
 
     def move_coordinator(self, group_id: str, to: int | None = None) -> None:
@@ -155,8 +156,8 @@ class Coordinator:
 
         Raises `BadClusterError` if there is no such broker.
         """
-        self.broker.now_ms = self._clock.now_ms()
-        self.broker.move_coordinator(group_id, to)
+        self.cluster.now_ms = self._clock.now_ms()
+        self.cluster.move_coordinator(group_id, to)
         self._carry_on()
 
     def in_thread(self) -> ThreadedCoordinator:
@@ -171,7 +172,7 @@ class Coordinator:
     async def start(self) -> None:
         """Listen. `bootstrap_servers` is known after this."""
         # Clients ask for the address as soon as they can connect, but not before this task goes on.
-        server = Server(self.broker, self._clock, self._limits, self.faults)
+        server = Server(self.cluster, self._clock, self._limits, self.faults)
         bound = await server.start(*self._listen)
         try:
             if self._http is not None:
@@ -181,7 +182,7 @@ class Coordinator:
             raise
         self._server = server
         host, port = self._advertised
-        for index, (node, (bound_host, bound_port)) in enumerate(zip(self.broker.cluster.nodes, bound, strict=True)):
+        for index, (node, (bound_host, bound_port)) in enumerate(zip(self.cluster.brokers.nodes, bound, strict=True)):
             node.host = host or bound_host
             node.port = port + index if port else bound_port
 

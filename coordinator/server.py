@@ -16,14 +16,14 @@ from functools import partial
 from itertools import count
 
 from loadwise.coordinator.apis import api_versions
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp, NoAnswer
 from loadwise.coordinator.clock import Clock
-from loadwise.coordinator.faults.interference import Interference
+from loadwise.coordinator.faults.injector import FaultInjector
 from loadwise.coordinator.faults.rules import Faults
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.service.groups import Groups
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.errors import MalformedBytesError, UnsupportedVersionError
 from loadwise.protocol.frames import MAX_FRAME_BYTES, FrameSplitter
 from loadwise.protocol.messages import decode_request, encode_response, frame_body, served
@@ -55,13 +55,13 @@ class Server:
     """Listens, and carries requests to the broker and answers back."""
 
     def __init__(
-        self, broker: Broker, clock: Clock, limits: ServerLimits | None = None, faults: Faults | None = None
+        self, cluster: Cluster, clock: Clock, limits: ServerLimits | None = None, faults: Faults | None = None
     ) -> None:
-        self.broker = broker
+        self.cluster = cluster
         self.limits = limits or ServerLimits()
         self._clock = clock
-        self._apis = served(service.api for service in broker.services.values())
-        self._broker = Interference(broker, faults or Faults({api.name for api in self._apis.values()}))
+        self._apis = served(service.api for service in cluster.services.values())
+        self._cluster = FaultInjector(cluster, faults or Faults({api.name for api in self._apis.values()}))
         self._tokens = count(1)
         self._connections: set[Connection] = set()
         self._waiting: dict[Token, Connection] = {}
@@ -82,7 +82,7 @@ class Server:
         self._loop = asyncio.get_running_loop()
         bound = []
         try:
-            for index, node in enumerate(self.broker.cluster.nodes):
+            for index, node in enumerate(self.cluster.brokers.nodes):
                 accept = partial(Connection, self, node.id)
                 listener = await self._loop.create_server(accept, host, port + index if port else 0)
                 self._servers.append(listener)
@@ -115,7 +115,7 @@ class Server:
 
     def carry_on(self) -> None:
         """Send what became due because somebody changed the broker's state from outside."""
-        self._deliver(self._broker.expire(self._clock.now_ms()))
+        self._deliver(self._cluster.expire(self._clock.now_ms()))
         self._run()
 
     # ---- what connections tell ----
@@ -131,7 +131,7 @@ class Server:
         self._connections.discard(connection)
         if connection.token is not None:
             self._waiting.pop(connection.token, None)
-            self._broker.forget(connection.token)
+            self._cluster.forget(connection.token)
         if not self._connections:
             self._all_gone.set()
 
@@ -154,18 +154,18 @@ class Server:
         except UnsupportedVersionError as problem:
             if problem.api_key != api_versions.SERVICE.api.key:
                 raise
-            connection.write(encode_response(api_versions.unsupported(self.broker), problem.correlation_id))
+            connection.write(encode_response(api_versions.unsupported(self.cluster), problem.correlation_id))
             return
         token = connection.token = next(self._tokens)
         self._waiting[token] = connection
         call = Call(token, request, f"/{connection.host}", connection.node_id)
-        self._deliver(self._broker.receive(call, self._clock.now_ms()), connection)
+        self._deliver(self._cluster.receive(call, self._clock.now_ms()), connection)
 
     # ---- what a test wants ----
 
     def operate(self, operation: Callable[[Groups, int], Iterable[Reply]]) -> None:
         """Let something that no client asked for happen to the groups; it is given them and the time."""
-        self._deliver(self._broker.operate(operation, self._clock.now_ms()))
+        self._deliver(self._cluster.operate(operation, self._clock.now_ms()))
         self._run()
 
     def freeze(self) -> None:
@@ -182,9 +182,9 @@ class Server:
     def step(self, ms: int) -> None:
         """Set the clock forward, with everything on the way happening at its own time."""
         end_ms = self._clock.now_ms() + ms
-        while (deadline_ms := self._broker.next_deadline_ms) is not None and deadline_ms <= end_ms:
+        while (deadline_ms := self._cluster.next_deadline_ms) is not None and deadline_ms <= end_ms:
             self._clock.advance_to(deadline_ms)
-            self._deliver(self._broker.expire(self._clock.now_ms()))
+            self._deliver(self._cluster.expire(self._clock.now_ms()))
         self._clock.advance_to(end_ms)
         self._disarm()
         self._run()
@@ -214,7 +214,7 @@ class Server:
     def _arm(self) -> None:
         """Let the timer fire at the next deadline, or before: then it is armed again."""
         assert self._loop is not None
-        deadline_ms = self._broker.next_deadline_ms
+        deadline_ms = self._cluster.next_deadline_ms
         if (
             self._clock.is_frozen
             or deadline_ms is None
@@ -238,7 +238,7 @@ class Server:
         self.carry_on()
 
     def _log_transitions(self) -> None:
-        for moment in self.broker.groups.history.take_unlogged():
+        for moment in self.cluster.groups.history.take_unlogged():
             fields = {"group_id": moment.group_id, "at_ms": moment.at_ms, **asdict(moment.transition)}
             group_log.info("%(group_id)s: %(before)s -> %(after)s: %(reason)s", fields, extra=fields)
 

@@ -7,15 +7,35 @@ DescribeConfigs does. Mirrors the definitions in Kafka's `GroupCoordinatorConfig
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, Literal
 
-from loadwise.coordinator.broker import BrokerSettings
 from loadwise.coordinator.errors import BadAssignorError, BadSettingError
-from loadwise.coordinator.groups.consumer.limits import MigrationPolicy
+from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
+from loadwise.coordinator.groups.limits import GroupLimits
 
 _INT32_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerSettings:
+    """How the broker behaves; the names in brackets are Kafka's, and so are the values unless said otherwise."""
+
+    auto_create_topics: bool = True
+    """Whether asking for a topic makes it (auto.create.topics.enable)."""
+    default_partitions: int = 1
+    """Partitions of a topic whose creator does not say (num.partitions)."""
+    max_batch_bytes: int = 1_048_588
+    """Largest record batch that is accepted (message.max.bytes)."""
+    max_partitions: int = 100_000
+    """Most partitions of all topics together; Kafka has no such limit."""
+    max_kept_bytes: int = 1024 * 1024 * 1024
+    """Most bytes of records of all partitions together; Kafka deletes the oldest instead (log.retention.bytes)."""
+    groups: GroupLimits = field(default_factory=GroupLimits)
+    """What holds for all groups of the classic protocol."""
+    consumer_groups: ConsumerGroupLimits = field(default_factory=ConsumerGroupLimits)
+    """What holds for all groups of the consumer protocol (KIP-848)."""
 
 
 class ConfigType(IntEnum):

@@ -20,10 +20,11 @@ from kafka.protocol.consumer import (
 )
 
 from loadwise.coordinator.apis import SERVICES
-from loadwise.coordinator.broker import Broker, BrokerSettings
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
 from loadwise.coordinator.groups.service.groups import Groups
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.settings import BrokerSettings
 from loadwise.protocol.consumer import Subscription
 from loadwise.protocol.consumer_group import ConsumerGroupHeartbeatRequest
 from loadwise.protocol.messages import decode_request, encode_response, served
@@ -73,9 +74,9 @@ class Wire:
 
     def __init__(self, partitions: int) -> None:
         limits = ConsumerGroupLimits(assignment_interval_ms=1000)
-        self.broker = Broker(SERVICES, BrokerSettings(consumer_groups=limits))
+        self.cluster = Cluster(SERVICES, BrokerSettings(consumer_groups=limits))
         self.topics = Topics(partitions)
-        self.broker.groups = Groups(consumer_limits=limits, topics=self.topics)
+        self.cluster.groups = Groups(consumer_limits=limits, topics=self.topics)
         self.now_ms = 1_000_000
         self._apis = served(service.api for service in SERVICES.values())
         self._tokens = 0
@@ -84,7 +85,7 @@ class Wire:
         """One request; the answers that it lets go, by token."""
         self._tokens += 1
         request = decode_request(frame, self._apis)
-        answers = self.broker.receive(Call(self._tokens, request, HOST), self.now_ms)
+        answers = self.cluster.receive(Call(self._tokens, request, HOST), self.now_ms)
         for answer in answers:
             encode_response(answer.response, 1)
         return {answer.call.token: answer.response for answer in answers}
@@ -156,7 +157,7 @@ def consumer_group(partitions: int, members: int, beats: int) -> None:
     timed("new targets for all, then steps towards them", members, all_beat)
     for _ in range(3):
         all_beat()
-    group = wire.broker.groups.get(GROUP)
+    group = wire.cluster.groups.get(GROUP)
     assert group is not None
     assert group.state.value == "Stable", group.state
     frames = [
@@ -204,7 +205,7 @@ def classic_group(members: int, beats: int) -> None:
             join(member_id)
 
     timed("join, with an id first", 2 * members + 1, all_join)
-    group = wire.broker.groups.get(GROUP)
+    group = wire.cluster.groups.get(GROUP)
     assert group is not None
 
     def all_sync() -> None:

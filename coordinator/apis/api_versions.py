@@ -11,8 +11,8 @@ import re
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 from kafka.protocol.producer import ProduceRequest
 
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
@@ -22,14 +22,14 @@ _GROUPS = "group.version"
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
-def handle(call: Call, broker: Broker) -> Message:
+def handle(call: Call, cluster: Cluster) -> Message:
     """List the services. A client's name that KIP-511 does not allow gets INVALID_REQUEST."""
     error = ErrorCode.NONE
     if call.version >= 3:
         names = (call.body.client_software_name, call.body.client_software_version)
         if not all(_SOFTWARE.fullmatch(name) for name in names):
             error = ErrorCode.INVALID_REQUEST
-    api_keys = _advertised(broker) if error is ErrorCode.NONE else []
+    api_keys = _advertised(cluster) if error is ErrorCode.NONE else []
     supported, finalized = _features(call)
     return call.response(
         error_code=error,
@@ -51,14 +51,14 @@ def _features(call: Call) -> tuple[list[Message], list[Message]]:
     return [supported] if call.version >= _ZERO_AS_LOWEST else [], [finalized]
 
 
-def unsupported(broker: Broker) -> Message:
+def unsupported(cluster: Cluster) -> Message:
     """What a client gets that asks in a version from the future: v0, and the list, so that it can ask again."""
-    return ApiVersionsResponse(version=0, error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_advertised(broker))
+    return ApiVersionsResponse(version=0, error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_advertised(cluster))
 
 
-def _advertised(broker: Broker) -> list[Message]:
+def _advertised(cluster: Cluster) -> list[Message]:
     row = ApiVersionsResponse.ApiVersion
-    apis = (service.api for _, service in sorted(broker.services.items()))
+    apis = (service.api for _, service in sorted(cluster.services.items()))
     return [
         row(
             api_key=api.key,

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.consumer.member import ConsumerMember
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
@@ -22,15 +22,15 @@ _CLASSIC, _CONSUMER = 0, 1
 _NOT_ASKED = -(2**31)
 
 
-def handle(call: Call, broker: Broker) -> Message:
+def handle(call: Call, cluster: Cluster) -> Message:
     """Describe each group by itself; one of the classic protocol is not found."""
-    return call.response(throttle_time_ms=0, groups=[_describe(call, broker, each) for each in call.body.group_ids])
+    return call.response(throttle_time_ms=0, groups=[_describe(call, cluster, each) for each in call.body.group_ids])
 
 
-def _describe(call: Call, broker: Broker, group_id: str) -> Message:
-    group = broker.groups.get(group_id)
+def _describe(call: Call, cluster: Cluster, group_id: str) -> Message:
+    group = cluster.groups.get(group_id)
     fields = {"group_id": group_id, "authorized_operations": _NOT_ASKED}
-    if isinstance(group, ConsumerGroup) and broker.coordinates(call, group_id):
+    if isinstance(group, ConsumerGroup) and cluster.coordinates(call, group_id):
         kept = group.kept
         return _Group(
             error_code=ErrorCode.NONE,
@@ -39,12 +39,12 @@ def _describe(call: Call, broker: Broker, group_id: str) -> Message:
             group_epoch=kept.epoch,
             assignment_epoch=kept.target_epoch,
             assignor_name=group.assignor.name,
-            members=[_member(broker, group, member) for member in kept.members.values()],
+            members=[_member(cluster, group, member) for member in kept.members.values()],
             **fields,
         )
     if not group_id:
         error, message = ErrorCode.INVALID_GROUP_ID, None
-    elif not broker.coordinates(call, group_id):
+    elif not cluster.coordinates(call, group_id):
         error, message = ErrorCode.NOT_COORDINATOR, None
     elif group is None:
         error, message = ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found."
@@ -62,7 +62,7 @@ def _describe(call: Call, broker: Broker, group_id: str) -> Message:
     )
 
 
-def _member(broker: Broker, group: ConsumerGroup, member: ConsumerMember) -> Message:
+def _member(cluster: Cluster, group: ConsumerGroup, member: ConsumerMember) -> Message:
     said = member.subscription
     return _Member(
         member_id=member.member_id,
@@ -73,17 +73,17 @@ def _member(broker: Broker, group: ConsumerGroup, member: ConsumerMember) -> Mes
         client_host=said.client_host,
         subscribed_topic_names=sorted(said.topics),
         subscribed_topic_regex=said.regex,
-        assignment=_assignment(broker, member.held()),
-        target_assignment=_assignment(broker, group.kept.target(member.member_id)),
+        assignment=_assignment(cluster, member.held()),
+        target_assignment=_assignment(cluster, group.kept.target(member.member_id)),
         member_type=_CLASSIC if member.is_classic else _CONSUMER,
     )
 
 
-def _assignment(broker: Broker, partitions: Mapping[UUID, Iterable[int]]) -> Message:
+def _assignment(cluster: Cluster, partitions: Mapping[UUID, Iterable[int]]) -> Message:
     row = _Member.Assignment.TopicPartitions
     rows = []
     for topic_id, numbers in partitions.items():
-        topic = broker.topics.get_by_id(topic_id)
+        topic = cluster.topics.get_by_id(topic_id)
         if topic is not None:
             rows.append(row(topic_id=topic_id, topic_name=topic.name, partitions=sorted(numbers)))
     return _Member.Assignment(topic_partitions=rows)

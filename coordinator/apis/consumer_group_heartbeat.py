@@ -5,10 +5,10 @@ v1 regular expressions; member ids that consumers make themselves (KIP-1082).
 
 from __future__ import annotations
 
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.groups.effects import ConsumerHeartbeatReply
 from loadwise.coordinator.groups.events import ConsumerHeartbeat
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
@@ -18,20 +18,20 @@ _Assignment = ConsumerGroupHeartbeatResponse.Assignment
 _JOIN, _LEAVE, _LEAVE_FOR_NOW = 0, -1, -2
 
 
-def handle(call: Call, broker: Broker) -> Message | None:
+def handle(call: Call, cluster: Cluster) -> Message | None:
     """Check what does not depend on the group, then pass it on to the group."""
     body = call.body
     problem = _problem(call)
     if problem is not None:
         return _response(call, ConsumerHeartbeatReply(error=ErrorCode.INVALID_REQUEST, message=problem))
-    assignors = broker.settings.consumer_groups.assignors
+    assignors = cluster.settings.consumer_groups.assignors
     if body.server_assignor is not None and body.server_assignor not in assignors:
         message = f"there is no assignor {body.server_assignor!r} here, but {', '.join(assignors)}"
         return _response(call, ConsumerHeartbeatReply(error=ErrorCode.UNSUPPORTED_ASSIGNOR, message=message))
     owned = body.topic_partitions
     event = ConsumerHeartbeat(
         token=call.token,
-        member_id=body.member_id or str(broker.new_uuid()),
+        member_id=body.member_id or str(cluster.new_uuid()),
         epoch=body.member_epoch,
         instance_id=body.instance_id,
         rack=body.rack_id,
@@ -43,7 +43,7 @@ def handle(call: Call, broker: Broker) -> Message | None:
         client_id=call.request.client_id or "",
         client_host=call.client_host,
     )
-    broker.tell_group(call, body.group_id, event, _response)
+    cluster.tell_group(call, body.group_id, event, _response)
     return None
 
 

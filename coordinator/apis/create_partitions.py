@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from kafka.protocol.admin import CreatePartitionsRequest, CreatePartitionsResponse
 
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.cluster.topics import Refusal
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
 
-def handle(call: Call, broker: Broker) -> Message:
+def handle(call: Call, cluster: Cluster) -> Message:
     """Grow each topic by itself."""
     results = []
     for wanted in call.body.topics:
-        refusal = _grow(call, broker, wanted)
+        refusal = _grow(call, cluster, wanted)
         results.append(
             CreatePartitionsResponse.CreatePartitionsTopicResult(
                 name=wanted.name,
@@ -29,22 +29,22 @@ def handle(call: Call, broker: Broker) -> Message:
     return call.response(throttle_time_ms=0, results=results)
 
 
-def _grow(call: Call, broker: Broker, wanted: Message) -> Refusal | None:
-    topic = broker.topics.get(wanted.name)
+def _grow(call: Call, cluster: Cluster, wanted: Message) -> Refusal | None:
+    topic = cluster.topics.get(wanted.name)
     if topic is None:
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {wanted.name!r}")
-    refusal = broker.topics.growth_refusal(topic, wanted.count)
+    refusal = cluster.topics.growth_refusal(topic, wanted.count)
     replicas = None
     if refusal is None and wanted.assignments is not None:
         replicas = [each.broker_ids for each in wanted.assignments]
         added = wanted.count - len(topic.partitions)
-        problem = broker.cluster.misplaced(replicas, len(topic.partitions[0].replicas))
+        problem = cluster.brokers.misplaced(replicas, len(topic.partitions[0].replicas))
         if len(replicas) != added:
             problem = f"{added} new partitions, but assignments of {len(replicas)}"
         if problem is not None:
             refusal = Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
     if refusal is None and not call.body.validate_only:
-        broker.topics.grow(topic, wanted.count, replicas)
+        cluster.topics.grow(topic, wanted.count, replicas)
     return refusal
 
 

@@ -11,16 +11,16 @@ from collections.abc import Sequence
 
 from kafka.protocol.admin import CreateTopicsRequest, CreateTopicsResponse
 
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.cluster.topics import Refusal, config_refusal
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
 _BROKERS_DEFAULT = -1
 
 
-def handle(call: Call, broker: Broker) -> Message:
+def handle(call: Call, cluster: Cluster) -> Message:
     """Make each topic by itself; a topic named twice is made not at all, as in Kafka."""
     names = Counter(topic.name for topic in call.body.topics)
     topics: list[Message] = []
@@ -30,36 +30,38 @@ def handle(call: Call, broker: Broker) -> Message:
                 twice = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
                 topics.append(_result(topic.name, None, twice))
             continue
-        topics.append(_create(call, broker, topic))
+        topics.append(_create(call, cluster, topic))
     return call.response(throttle_time_ms=0, topics=topics)
 
 
-def _create(call: Call, broker: Broker, topic: Message) -> Message:
+def _create(call: Call, cluster: Cluster, topic: Message) -> Message:
     count = topic.num_partitions
     if topic.assignments:
         count = len(topic.assignments)
     elif count == _BROKERS_DEFAULT:
-        count = broker.settings.default_partitions
+        count = cluster.settings.default_partitions
     factor = topic.replication_factor
-    factor = broker.cluster.default_replication_factor if factor == _BROKERS_DEFAULT else factor
+    factor = cluster.brokers.default_replication_factor if factor == _BROKERS_DEFAULT else factor
     replicas = None
     if topic.assignments:
         by_number = {each.partition_index: each.broker_ids for each in topic.assignments}
         replicas = [by_number[number] for number in sorted(by_number)]
     configs = {config.name: config.value for config in topic.configs if config.value is not None}
     refusal = (
-        _layout_refusal(broker, topic, replicas) or config_refusal(configs) or broker.topics.refusal(topic.name, count)
+        _layout_refusal(cluster, topic, replicas)
+        or config_refusal(configs)
+        or cluster.topics.refusal(topic.name, count)
     )
     if refusal is not None:
         return _result(topic.name, None, refusal)
     topic_id = None
     if not call.body.validate_only:
-        made = broker.topics.create(topic.name, count, configs, replication_factor=factor, replicas=replicas)
+        made = cluster.topics.create(topic.name, count, configs, replication_factor=factor, replicas=replicas)
         topic_id = made.id
     return _result(topic.name, topic_id, None, count, len(replicas[0]) if replicas else factor)
 
 
-def _layout_refusal(broker: Broker, topic: Message, replicas: Sequence[Sequence[int]] | None) -> Refusal | None:
+def _layout_refusal(cluster: Cluster, topic: Message, replicas: Sequence[Sequence[int]] | None) -> Refusal | None:
     if replicas is not None:
         if topic.num_partitions != -1 or topic.replication_factor != -1:
             both = "give the assignments, or the numbers of partitions and replicas, not both"
@@ -67,11 +69,11 @@ def _layout_refusal(broker: Broker, topic: Message, replicas: Sequence[Sequence[
         if sorted(each.partition_index for each in topic.assignments) != list(range(len(topic.assignments))):
             gaps = "the assignments have to name the partitions from 0 on, each once"
             return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, gaps)
-        problem = broker.cluster.misplaced(replicas)
+        problem = cluster.brokers.misplaced(replicas)
         if problem is not None:
             return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
     elif topic.replication_factor != _BROKERS_DEFAULT:
-        brokers = len(broker.cluster.nodes)
+        brokers = len(cluster.brokers.nodes)
         if not 1 <= topic.replication_factor <= brokers:
             wrong = f"{topic.replication_factor} replicas; a partition can have 1 to {brokers}, the number of brokers"
             return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, wrong)

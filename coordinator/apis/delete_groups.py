@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from kafka.protocol.admin import DeleteGroupsRequest, DeleteGroupsResponse
 
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.messages import Api
 
 
-def handle(call: Call, broker: Broker) -> Message:
+def handle(call: Call, cluster: Cluster) -> Message:
     """Delete each group by itself."""
     row = DeleteGroupsResponse.DeletableGroupResult
     results = [
         row(
             group_id=group_id,
-            error_code=broker.groups.delete(group_id, broker.now_ms, is_here=broker.coordinates(call, group_id)),
+            error_code=cluster.groups.delete(group_id, cluster.now_ms, is_here=cluster.coordinates(call, group_id)),
         )
         for group_id in call.body.groups_names
     ]

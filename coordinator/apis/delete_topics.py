@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from kafka.protocol.admin import DeleteTopicsRequest, DeleteTopicsResponse
 
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.cluster.topics import Topic
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
 _BY_ID = 6
 
 
-def handle(call: Call, broker: Broker) -> Message:
+def handle(call: Call, cluster: Cluster) -> Message:
     """Delete each topic by itself; fetches that wait for it are answered."""
     if call.version < _BY_ID:
         wanted = [(name, None) for name in call.body.topic_names]
@@ -24,10 +24,10 @@ def handle(call: Call, broker: Broker) -> Message:
         wanted = [(topic.name, topic.topic_id) for topic in call.body.topics]
     responses = []
     for name, topic_id in wanted:
-        topic = broker.topics.get_by_id(topic_id) if name is None else broker.topics.get(name)
+        topic = cluster.topics.get_by_id(topic_id) if name is None else cluster.topics.get(name)
         if topic is not None:
             error = ErrorCode.NONE
-            _delete(broker, topic)
+            _delete(cluster, topic)
         else:
             error = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         responses.append(
@@ -41,11 +41,11 @@ def handle(call: Call, broker: Broker) -> Message:
     return call.response(throttle_time_ms=0, responses=responses)
 
 
-def _delete(broker: Broker, topic: Topic) -> None:
-    broker.topics.delete(topic)
-    broker.groups.forget_topic(topic.name)
+def _delete(cluster: Cluster, topic: Topic) -> None:
+    cluster.topics.delete(topic)
+    cluster.groups.forget_topic(topic.name)
     for partition in topic.partitions:
-        broker.fetches.gone(partition.log)
+        cluster.fetches.gone(partition.log)
 
 
 SERVICE = Service(Api.of(DeleteTopicsRequest, DeleteTopicsResponse), handle)

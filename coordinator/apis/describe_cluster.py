@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from kafka.protocol.admin import DescribeClusterRequest, DescribeClusterResponse
 
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
 
-def handle(call: Call, broker: Broker) -> Message:
+def handle(call: Call, cluster: Cluster) -> Message:
     """Describe every broker."""
     row = DescribeClusterResponse.DescribeClusterBroker
     return call.response(
@@ -21,11 +21,11 @@ def handle(call: Call, broker: Broker) -> Message:
         error_code=ErrorCode.NONE,
         error_message=None,
         endpoint_type=1,
-        cluster_id=broker.cluster_id,
-        controller_id=broker.cluster.controller.id,
+        cluster_id=cluster.cluster_id,
+        controller_id=cluster.brokers.controller.id,
         brokers=[
             row(broker_id=node.id, host=node.host, port=node.port, rack=node.rack, is_fenced=False)
-            for node in broker.cluster.nodes
+            for node in cluster.brokers.nodes
         ],
         authorized_operations=None,
     )

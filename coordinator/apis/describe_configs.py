@@ -12,10 +12,10 @@ from enum import IntEnum
 
 from kafka.protocol.admin import DescribeConfigsRequest, DescribeConfigsResponse
 
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.cluster.brokers import Node
 from loadwise.coordinator.cluster.topics import is_topic_name
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.settings import SETTINGS, ConfigType, described
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
@@ -49,27 +49,27 @@ class _Source(IntEnum):
     DEFAULT = 5
 
 
-def handle(call: Call, broker: Broker) -> Message:
+def handle(call: Call, cluster: Cluster) -> Message:
     """Describe each resource by itself."""
-    return call.response(throttle_time_ms=0, results=[_describe(broker, each) for each in call.body.resources])
+    return call.response(throttle_time_ms=0, results=[_describe(cluster, each) for each in call.body.resources])
 
 
-def _describe(broker: Broker, resource: Message) -> Message:
+def _describe(cluster: Cluster, resource: Message) -> Message:
     error, message = ErrorCode.NONE, None
     configs: dict[str, tuple[str, _Source]] = {}
     name = resource.resource_name
     if resource.resource_type == _TOPIC:
-        topic = broker.topics.get(name)
+        topic = cluster.topics.get(name)
         if not is_topic_name(name):
             error, message = ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name!r} is no name for a topic"
         elif topic is None:
             error, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}"
         else:
-            configs = _sourced(_topic_defaults(broker), _Source.DEFAULT) | _sourced(topic.configs, _Source.TOPIC)
+            configs = _sourced(_topic_defaults(cluster), _Source.DEFAULT) | _sourced(topic.configs, _Source.TOPIC)
     elif resource.resource_type == _BROKER:
-        nodes = {str(node.id): node for node in broker.cluster.nodes}
+        nodes = {str(node.id): node for node in cluster.brokers.nodes}
         if not name or name in nodes:
-            configs = _sourced(_broker_settings(broker, nodes.get(name)), _Source.STATIC_BROKER)
+            configs = _sourced(_broker_settings(cluster, nodes.get(name)), _Source.STATIC_BROKER)
         else:
             error, message = ErrorCode.INVALID_REQUEST, f"there is no broker {name!r}, only {', '.join(nodes)}"
     elif resource.resource_type != _GROUP:  # a group has none of its own
@@ -88,18 +88,18 @@ def _describe(broker: Broker, resource: Message) -> Message:
     )
 
 
-def _topic_defaults(broker: Broker) -> Mapping[str, str]:
+def _topic_defaults(cluster: Cluster) -> Mapping[str, str]:
     return {
         "cleanup.policy": "delete",
         "compression.type": "producer",
-        "max.message.bytes": str(broker.settings.max_batch_bytes),
+        "max.message.bytes": str(cluster.settings.max_batch_bytes),
         "message.timestamp.type": "CreateTime",
         "retention.bytes": "-1",
         "retention.ms": "-1",
     }
 
 
-def _broker_settings(broker: Broker, node: Node | None) -> Mapping[str, str]:
+def _broker_settings(cluster: Cluster, node: Node | None) -> Mapping[str, str]:
     """What all brokers run with, and what one of them does; None stands for the defaults of all."""
     its_own = {}
     if node is not None:
@@ -108,8 +108,8 @@ def _broker_settings(broker: Broker, node: Node | None) -> Mapping[str, str]:
         its_own["broker.rack"] = node.rack
     return (
         its_own
-        | {"default.replication.factor": str(broker.cluster.default_replication_factor)}
-        | described(broker.settings)
+        | {"default.replication.factor": str(cluster.brokers.default_replication_factor)}
+        | described(cluster.settings)
     )
 
 

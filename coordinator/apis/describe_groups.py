@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from kafka.protocol.admin import DescribeGroupsRequest, DescribeGroupsResponse
 
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.groups.classic.group import ClassicGroup, GroupState
 from loadwise.coordinator.groups.service.groups import Group
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
@@ -20,14 +20,14 @@ _NAMES_MISSING_GROUPS = 6
 _Group = DescribeGroupsResponse.DescribedGroup
 
 
-def handle(call: Call, broker: Broker) -> Message:
+def handle(call: Call, cluster: Cluster) -> Message:
     """Describe each group by itself."""
-    groups = [_describe(call, broker, group_id) for group_id in call.body.groups]
+    groups = [_describe(call, cluster, group_id) for group_id in call.body.groups]
     return call.response(throttle_time_ms=0, groups=groups)
 
 
-def _describe(call: Call, broker: Broker, group_id: str) -> Message:
-    if not broker.coordinates(call, group_id):
+def _describe(call: Call, cluster: Cluster, group_id: str) -> Message:
+    if not cluster.coordinates(call, group_id):
         return _Group(
             error_code=ErrorCode.NOT_COORDINATOR,
             error_message=None,
@@ -38,7 +38,7 @@ def _describe(call: Call, broker: Broker, group_id: str) -> Message:
             members=[],
             authorized_operations=None,
         )
-    group = broker.groups.get(group_id)
+    group = cluster.groups.get(group_id)
     if not isinstance(group, ClassicGroup):
         is_named = call.version >= _NAMES_MISSING_GROUPS
         return _Group(

@@ -15,10 +15,10 @@ from typing import NamedTuple
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 
 from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.replication import NO_EPOCH, NO_NODE, ReplicatedPartition
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
@@ -56,8 +56,8 @@ class _Wanted(NamedTuple):
         return self.partition.log
 
 
-def handle(call: Call, broker: Broker) -> Message | None:
-    """Answer at once if there is enough, or something else to tell; park the fetch otherwise."""
+def handle(call: Call, cluster: Cluster) -> Message | None:
+    """Answer at once if there is enough, or something else to tell; delay the fetch otherwise."""
     body = call.body
     if call.version >= _SESSIONS and body.session_epoch not in _WITHOUT_SESSION:
         return call.response(
@@ -67,7 +67,7 @@ def handle(call: Call, broker: Broker) -> Message | None:
             responses=[],
             node_endpoints=[],
         )
-    wanted = [_resolve(call, broker, topic) for topic in body.topics]
+    wanted = [_resolve(call, cluster, topic) for topic in body.topics]
     flat = [each for topic in wanted for each in topic]
     logs = [each.log for each in flat]
     missing_bytes = min(body.min_bytes, body.max_bytes, _MAX_BYTES)
@@ -76,21 +76,21 @@ def handle(call: Call, broker: Broker) -> Message | None:
             break
         missing_bytes -= log.available_bytes(each.offset, min(missing_bytes, each.max_bytes))
     if missing_bytes <= 0 or None in logs or body.max_wait_ms <= 0 or not logs:
-        return _response(call, broker, wanted)
-    broker.fetches.park(
+        return _response(call, cluster, wanted)
+    cluster.fetches.delay(
         call,
         # Looked up anew: a topic may be gone by then, or led by another broker.
-        lambda: _response(call, broker, [_resolve(call, broker, topic) for topic in body.topics]),
+        lambda: _response(call, cluster, [_resolve(call, cluster, topic) for topic in body.topics]),
         logs=[log for log in logs if log is not None],
         missing_bytes=missing_bytes,
-        deadline_ms=broker.now_ms + body.max_wait_ms,
+        deadline_ms=cluster.now_ms + body.max_wait_ms,
     )
     return None
 
 
-def _resolve(call: Call, broker: Broker, topic: Message) -> list[_Wanted]:
+def _resolve(call: Call, cluster: Cluster, topic: Message) -> list[_Wanted]:
     by_id = call.version >= _BY_ID
-    found = broker.topics.get_by_id(topic.topic_id) if by_id else broker.topics.get(topic.topic)
+    found = cluster.topics.get_by_id(topic.topic_id) if by_id else cluster.topics.get(topic.topic)
     partitions = [] if found is None else found.partitions
     unknown = ErrorCode.UNKNOWN_TOPIC_ID if found is None and by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     wanted = []
@@ -105,7 +105,7 @@ def _resolve(call: Call, broker: Broker, topic: Message) -> list[_Wanted]:
             error = partition.refusal(call.node_id, epoch, leader_only=call.version < _RACK)
             if error is ErrorCode.NONE:
                 if call.version >= _RACK:
-                    preferred = partition.preferred_replica(broker.cluster, call.node_id, call.body.rack_id)
+                    preferred = partition.preferred_replica(cluster.brokers, call.node_id, call.body.rack_id)
                 log = partition.log
                 if preferred == NO_NODE and not log.start_offset <= each.fetch_offset <= log.end_offset:
                     error = ErrorCode.OFFSET_OUT_OF_RANGE
@@ -113,7 +113,7 @@ def _resolve(call: Call, broker: Broker, topic: Message) -> list[_Wanted]:
     return wanted
 
 
-def _response(call: Call, broker: Broker, wanted: list[list[_Wanted]]) -> Message:
+def _response(call: Call, cluster: Cluster, wanted: list[list[_Wanted]]) -> Message:
     budget = min(call.body.max_bytes, _MAX_BYTES)
     is_empty = True
     responses = []
@@ -138,7 +138,7 @@ def _response(call: Call, broker: Broker, wanted: list[list[_Wanted]]) -> Messag
         error_code=ErrorCode.NONE,
         session_id=0,
         responses=responses,
-        node_endpoints=node_endpoints(FetchResponse.NodeEndpoint, broker, moved),
+        node_endpoints=node_endpoints(FetchResponse.NodeEndpoint, cluster, moved),
     )
 
 

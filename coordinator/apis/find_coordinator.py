@@ -9,8 +9,8 @@ from typing import Any
 
 from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorResponse
 
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
@@ -19,22 +19,22 @@ _KEY_TYPE = 1
 _MANY_KEYS = 4
 
 
-def handle(call: Call, broker: Broker) -> Message:
+def handle(call: Call, cluster: Cluster) -> Message:
     """Name the broker for each group, and say no for transactions and share groups."""
     if call.version < _MANY_KEYS:
-        return call.response(throttle_time_ms=0, **_found(call, broker, call.body.key))
+        return call.response(throttle_time_ms=0, **_found(call, cluster, call.body.key))
     row = FindCoordinatorResponse.Coordinator
-    coordinators = [row(key=key, **_found(call, broker, key)) for key in call.body.coordinator_keys]
+    coordinators = [row(key=key, **_found(call, cluster, key)) for key in call.body.coordinator_keys]
     return call.response(throttle_time_ms=0, coordinators=coordinators)
 
 
-def _found(call: Call, broker: Broker, key: str) -> dict[str, Any]:
+def _found(call: Call, cluster: Cluster, key: str) -> dict[str, Any]:
     if call.version >= _KEY_TYPE and call.body.key_type != _GROUP:
         message = "only groups have a coordinator here, not transactions or shares"
         return {
             "error_code": ErrorCode.INVALID_REQUEST, "error_message": message, "node_id": -1, "host": "", "port": -1
         }  # fmt: skip
-    node = broker.cluster.coordinator_of(key)
+    node = cluster.brokers.coordinator_of(key)
     return {
         "error_code": ErrorCode.NONE, "error_message": None, "node_id": node.id, "host": node.host, "port": node.port
     }  # fmt: skip

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from kafka.protocol.consumer import HeartbeatRequest, HeartbeatResponse
 
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.groups.effects import HeartbeatReply
 from loadwise.coordinator.groups.events import Heartbeat
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.messages import Api
 
 
-def handle(call: Call, broker: Broker) -> None:
+def handle(call: Call, cluster: Cluster) -> None:
     """Pass it on to the group."""
     body = call.body
     event = Heartbeat(
@@ -23,7 +23,7 @@ def handle(call: Call, broker: Broker) -> None:
         instance_id=body.group_instance_id,
         generation=body.generation_id,
     )
-    broker.tell_group(call, body.group_id, event, _respond)
+    cluster.tell_group(call, body.group_id, event, _respond)
 
 
 def _respond(call: Call, reply: HeartbeatReply) -> Message:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from kafka.protocol.consumer import JoinGroupRequest, JoinGroupResponse
 
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.groups.effects import JoinReply
 from loadwise.coordinator.groups.events import Join, Protocol
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.messages import Api
 
 _REBALANCE_TIMEOUT = 1
@@ -20,7 +20,7 @@ _NULLABLE_PROTOCOL = 7
 _SKIP_ASSIGNMENT = 9
 
 
-def handle(call: Call, broker: Broker) -> None:
+def handle(call: Call, cluster: Cluster) -> None:
     """Pass it on to the group; the answer comes when the rebalance is through."""
     body = call.body
     prefix = body.group_instance_id or call.request.client_id or ""
@@ -29,7 +29,7 @@ def handle(call: Call, broker: Broker) -> None:
         token=call.token,
         member_id=body.member_id,
         instance_id=body.group_instance_id,
-        fresh_member_id=f"{prefix}-{broker.new_uuid()}",
+        fresh_member_id=f"{prefix}-{cluster.new_uuid()}",
         client_id=call.request.client_id or "",
         client_host=call.client_host,
         protocol_type=body.protocol_type,
@@ -39,7 +39,7 @@ def handle(call: Call, broker: Broker) -> None:
         requires_member_id=call.version >= _MEMBER_ID_REQUIRED,
         can_skip_assignment=call.version >= _SKIP_ASSIGNMENT,
     )
-    broker.tell_group(call, body.group_id, event, _respond)
+    cluster.tell_group(call, body.group_id, event, _respond)
 
 
 def _respond(call: Call, reply: JoinReply) -> Message:

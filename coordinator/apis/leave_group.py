@@ -7,23 +7,23 @@ from __future__ import annotations
 
 from kafka.protocol.consumer import LeaveGroupRequest, LeaveGroupResponse
 
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.groups.effects import LeaveReply
 from loadwise.coordinator.groups.events import Leave, Leaver
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.messages import Api
 
 _MANY = 3
 
 
-def handle(call: Call, broker: Broker) -> None:
+def handle(call: Call, cluster: Cluster) -> None:
     """Pass it on to the group."""
     body = call.body
     if call.version >= _MANY:
         leavers = [Leaver(each.member_id, each.group_instance_id) for each in body.members]
     else:
         leavers = [Leaver(body.member_id, None)]
-    broker.tell_group(call, body.group_id, Leave(token=call.token, leavers=leavers), _respond)
+    cluster.tell_group(call, body.group_id, Leave(token=call.token, leavers=leavers), _respond)
 
 
 def _respond(call: Call, reply: LeaveReply) -> Message:

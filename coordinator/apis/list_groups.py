@@ -1,4 +1,4 @@
-"""ListGroups (16): all groups of one broker, or those in some states or of some types.
+"""ListGroups (16): all groups of one cluster, or those in some states or of some types.
 
 v1 throttle time; v3 flexible; v4 filter by state (KIP-518); v5 filter by type (KIP-848).
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from kafka.protocol.admin import ListGroupsRequest, ListGroupsResponse
 
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
 
-def handle(call: Call, broker: Broker) -> Message:
+def handle(call: Call, cluster: Cluster) -> Message:
     """List what the filters let through; they do not mind upper and lower case. An empty filter lets all through."""
     states = {state.lower() for state in call.body.states_filter}
     types = {name.lower() for name in call.body.types_filter}
@@ -24,8 +24,8 @@ def handle(call: Call, broker: Broker) -> Message:
             group_state=group.state.value,
             group_type=group.TYPE,
         )
-        for group_id, group in broker.groups.all().items()
-        if broker.coordinates(call, group_id)
+        for group_id, group in cluster.groups.all().items()
+        if cluster.coordinates(call, group_id)
         and (not states or group.state.value.lower() in states)
         and (not types or group.TYPE in types)
     ]

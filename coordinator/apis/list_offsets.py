@@ -13,10 +13,10 @@ from collections.abc import Iterator
 
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.cluster.log import NO_OFFSET, NO_TIMESTAMP, PartitionLog, TimestampedOffset
 from loadwise.coordinator.cluster.replication import NO_EPOCH
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError, MissingCodecError
 from loadwise.protocol.messages import Api
@@ -28,13 +28,13 @@ _OLDEST_MEANING = -4
 _Topic = ListOffsetsResponse.ListOffsetsTopicResponse
 
 
-def handle(call: Call, broker: Broker) -> Message:
+def handle(call: Call, cluster: Cluster) -> Message:
     """Look every partition up."""
     topics = []
     for topic in call.body.topics:
         partitions = []
         for each in topic.partitions:
-            partition = broker.topics.partition(topic.name, each.partition_index)
+            partition = cluster.topics.partition(topic.name, each.partition_index)
             found = TimestampedOffset()
             epoch = NO_EPOCH
             if partition is None:

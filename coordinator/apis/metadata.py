@@ -14,9 +14,9 @@ from uuid import UUID
 
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, EncodedBody, Message, Service
 from loadwise.coordinator.cluster.topics import Topic, is_topic_name
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api, encode_body
 
@@ -24,57 +24,59 @@ _KEPT = 64
 _Topic = MetadataResponse.MetadataResponseTopic
 
 
-def handle(call: Call, broker: Broker) -> EncodedBody:
+def handle(call: Call, cluster: Cluster) -> EncodedBody:
     """Answer from what is kept, or encode and keep."""
     body = call.body
     wanted = None
     if body.topics is not None and not (call.version == 0 and not body.topics):
         # Java writes an empty name beside an id.
         wanted = tuple((None if topic.topic_id else topic.name, topic.topic_id) for topic in body.topics)
-        if broker.settings.auto_create_topics and (call.version < 4 or body.allow_auto_topic_creation):
+        if cluster.settings.auto_create_topics and (call.version < 4 or body.allow_auto_topic_creation):
             for name, _ in wanted:
-                _create_missing(broker, name)
-    key = (call.version, wanted, broker.topics.version)
-    encoded = broker.encoded.get(key)
+                _create_missing(cluster, name)
+    key = (call.version, wanted, cluster.topics.version)
+    encoded = cluster.encoded.get(key)
     if encoded is None:
-        if len(broker.encoded) >= _KEPT:
-            broker.encoded.clear()
-        response = _response(call, broker, wanted)
+        if len(cluster.encoded) >= _KEPT:
+            cluster.encoded.clear()
+        response = _response(call, cluster, wanted)
         flexible = MetadataResponse.flexible_version_q(call.version)
-        encoded = broker.encoded[key] = EncodedBody(encode_body(response), flexible)
+        encoded = cluster.encoded[key] = EncodedBody(encode_body(response), flexible)
     return encoded
 
 
-def _create_missing(broker: Broker, name: str | None) -> None:
-    if name is not None and broker.topics.get(name) is None:
-        partitions = broker.settings.default_partitions
-        if broker.topics.refusal(name, partitions) is None:
-            broker.topics.create(name, partitions)
+def _create_missing(cluster: Cluster, name: str | None) -> None:
+    if name is not None and cluster.topics.get(name) is None:
+        partitions = cluster.settings.default_partitions
+        if cluster.topics.refusal(name, partitions) is None:
+            cluster.topics.create(name, partitions)
 
 
-def _response(call: Call, broker: Broker, wanted: tuple[tuple[str | None, UUID | None], ...] | None) -> Message:
+def _response(call: Call, cluster: Cluster, wanted: tuple[tuple[str | None, UUID | None], ...] | None) -> Message:
     if wanted is None:
-        topics = [_described(topic) for topic in broker.topics]
+        topics = [_described(topic) for topic in cluster.topics]
     else:
-        topics = [_looked_up(broker, name, topic_id) for name, topic_id in wanted]
+        topics = [_looked_up(cluster, name, topic_id) for name, topic_id in wanted]
     row = MetadataResponse.MetadataResponseBroker
     return call.response(
         throttle_time_ms=0,
-        brokers=[row(node_id=node.id, host=node.host, port=node.port, rack=node.rack) for node in broker.cluster.nodes],
-        cluster_id=broker.cluster_id,
-        controller_id=broker.cluster.controller.id,
+        brokers=[
+            row(node_id=node.id, host=node.host, port=node.port, rack=node.rack) for node in cluster.brokers.nodes
+        ],
+        cluster_id=cluster.cluster_id,
+        controller_id=cluster.brokers.controller.id,
         topics=topics,
         authorized_operations=None,
         error_code=ErrorCode.NONE,
     )
 
 
-def _looked_up(broker: Broker, name: str | None, topic_id: UUID | None) -> Message:
+def _looked_up(cluster: Cluster, name: str | None, topic_id: UUID | None) -> Message:
     if name is None:
-        topic = broker.topics.get_by_id(topic_id)
+        topic = cluster.topics.get_by_id(topic_id)
         missing = ErrorCode.UNKNOWN_TOPIC_ID
     else:
-        topic = broker.topics.get(name)
+        topic = cluster.topics.get(name)
         missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_topic_name(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
     if topic is not None:
         return _described(topic)

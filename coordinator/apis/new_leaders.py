@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Message
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
+from loadwise.coordinator.kafka_cluster import Cluster
 
 
 def current_leader(row: Message, partition: ReplicatedPartition) -> Message:
@@ -14,8 +14,8 @@ def current_leader(row: Message, partition: ReplicatedPartition) -> Message:
     return row(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
 
 
-def node_endpoints(row: Message, broker: Broker, partitions: Iterable[ReplicatedPartition]) -> list[Message]:
+def node_endpoints(row: Message, cluster: Cluster, partitions: Iterable[ReplicatedPartition]) -> list[Message]:
     """The brokers that lead these partitions, as ``NodeEndpoint`` rows of the response, each once."""
     leaders = sorted({partition.leader for partition in partitions})
-    nodes = [node for node in map(broker.cluster.node, leaders) if node is not None]
+    nodes = [node for node in map(cluster.brokers.node, leaders) if node is not None]
     return [row(node_id=node.id, host=node.host, port=node.port, rack=node.rack) for node in nodes]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetCommitResponse
 
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.groups.offsets import MAX_METADATA_BYTES, CommittedOffset, Partition
 from loadwise.coordinator.groups.service.groups import Committer
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
@@ -20,18 +20,18 @@ _BY_ID = 10
 _Topic = OffsetCommitResponse.OffsetCommitResponseTopic
 
 
-def handle(call: Call, broker: Broker) -> Message:
+def handle(call: Call, cluster: Cluster) -> Message:
     """Check each partition, then let the group check who commits; what passes both is kept."""
     body = call.body
     offsets: dict[Partition, CommittedOffset] = {}
     errors: list[list[ErrorCode]] = []
-    names = [_name(call, broker, topic) for topic in body.topics]
+    names = [_name(call, cluster, topic) for topic in body.topics]
     for topic, name in zip(body.topics, names, strict=True):
         row = []
         for each in topic.partitions:
             if name is None:
                 error = ErrorCode.UNKNOWN_TOPIC_ID
-            elif broker.topics.log(name, each.partition_index) is None:
+            elif cluster.topics.log(name, each.partition_index) is None:
                 error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             elif len((each.committed_metadata or "").encode()) > MAX_METADATA_BYTES:
                 error = ErrorCode.OFFSET_METADATA_TOO_LARGE
@@ -46,8 +46,8 @@ def handle(call: Call, broker: Broker) -> Message:
         member_id=body.member_id, instance_id=body.group_instance_id, generation=body.generation_id_or_member_epoch
     )
     names_missing_groups = call.version >= _NAMES_MISSING_GROUPS
-    if broker.coordinates(call, body.group_id):
-        refused = broker.groups.commit(body.group_id, who, offsets, names_missing_groups=names_missing_groups)
+    if cluster.coordinates(call, body.group_id):
+        refused = cluster.groups.commit(body.group_id, who, offsets, names_missing_groups=names_missing_groups)
     else:
         refused = dict.fromkeys(offsets, ErrorCode.NOT_COORDINATOR)
     topics = []
@@ -63,11 +63,11 @@ def handle(call: Call, broker: Broker) -> Message:
     return call.response(throttle_time_ms=0, topics=topics)
 
 
-def _name(call: Call, broker: Broker, topic: Message) -> str | None:
+def _name(call: Call, cluster: Cluster, topic: Message) -> str | None:
     if call.version < _BY_ID:
         name: str = topic.name
         return name
-    found = broker.topics.get_by_id(topic.topic_id)
+    found = cluster.topics.get_by_id(topic.topic_id)
     return None if found is None else found.name
 
 

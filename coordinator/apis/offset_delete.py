@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from kafka.protocol.consumer import OffsetDeleteRequest, OffsetDeleteResponse
 
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.groups.classic.group import ClassicGroup
 from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.offsets import Partition
 from loadwise.coordinator.groups.service.groups import Group
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.consumer import PROTOCOL_TYPE, Subscription
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError
@@ -18,12 +18,12 @@ from loadwise.protocol.messages import Api
 _Topic = OffsetDeleteResponse.OffsetDeleteResponseTopic
 
 
-def handle(call: Call, broker: Broker) -> Message:
+def handle(call: Call, cluster: Cluster) -> Message:
     """Delete per partition; a topic that a member subscribes to keeps its offsets."""
     group_id = call.body.group_id
-    if group_id and not broker.coordinates(call, group_id):
+    if group_id and not cluster.coordinates(call, group_id):
         return _refused(call, ErrorCode.NOT_COORDINATOR)
-    group = broker.groups.get(group_id)
+    group = cluster.groups.get(group_id)
     if group is None:
         return _refused(call, ErrorCode.GROUP_ID_NOT_FOUND if group_id else ErrorCode.INVALID_GROUP_ID)
     if isinstance(group, ClassicGroup) and group.members and group.protocol_type != PROTOCOL_TYPE:
@@ -34,10 +34,10 @@ def handle(call: Call, broker: Broker) -> Message:
         partitions = []
         for each in topic.partitions:
             outcome = error
-            if broker.topics.log(topic.name, each.partition_index) is None:
+            if cluster.topics.log(topic.name, each.partition_index) is None:
                 outcome = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             elif error is ErrorCode.NONE:
-                broker.groups.forget_offsets(group_id, [Partition(topic.name, each.partition_index)])
+                cluster.groups.forget_offsets(group_id, [Partition(topic.name, each.partition_index)])
             row = _Topic.OffsetDeleteResponsePartition
             partitions.append(row(partition_index=each.partition_index, error_code=outcome))
         topics.append(_Topic(name=topic.name, partitions=partitions))

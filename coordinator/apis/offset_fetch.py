@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 
 from kafka.protocol.consumer import OffsetFetchRequest, OffsetFetchResponse
 
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.groups.offsets import CommittedOffset, Partition
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
@@ -26,24 +26,24 @@ _Group = OffsetFetchResponse.OffsetFetchResponseGroup
 _GroupTopic = _Group.OffsetFetchResponseTopics
 
 
-def handle(call: Call, broker: Broker) -> Message:
+def handle(call: Call, cluster: Cluster) -> Message:
     """Look every group's partitions up; one without a commit has offset -1. A group that is not there has none."""
     body = call.body
     if call.version < _MANY_GROUPS:
-        if not broker.coordinates(call, body.group_id):
+        if not cluster.coordinates(call, body.group_id):
             return _refused(call)
-        topics = _of_one_group(broker, body)
+        topics = _of_one_group(cluster, body)
         return call.response(throttle_time_ms=0, topics=topics, error_code=ErrorCode.NONE)
-    return call.response(throttle_time_ms=0, groups=[_answered(call, broker, group) for group in body.groups])
+    return call.response(throttle_time_ms=0, groups=[_answered(call, cluster, group) for group in body.groups])
 
 
-def _answered(call: Call, broker: Broker, group: Message) -> Message:
+def _answered(call: Call, cluster: Cluster, group: Message) -> Message:
     error = ErrorCode.NONE
-    if not broker.coordinates(call, group.group_id):
+    if not cluster.coordinates(call, group.group_id):
         error = ErrorCode.NOT_COORDINATOR
     elif call.version >= _MEMBERS:
-        error = broker.groups.fetch_error(group.group_id, group.member_id, group.member_epoch)
-    topics = _of_group(call, broker, group) if error is ErrorCode.NONE else []
+        error = cluster.groups.fetch_error(group.group_id, group.member_id, group.member_epoch)
+    topics = _of_group(call, cluster, group) if error is ErrorCode.NONE else []
     return _Group(group_id=group.group_id, topics=topics, error_code=error)
 
 
@@ -62,8 +62,8 @@ def _refused(call: Call) -> Message:
     return call.response(throttle_time_ms=0, topics=topics, error_code=ErrorCode.NOT_COORDINATOR)
 
 
-def _of_one_group(broker: Broker, body: Message) -> list[Message]:
-    committed = broker.groups.offsets.of(body.group_id)
+def _of_one_group(cluster: Cluster, body: Message) -> list[Message]:
+    committed = cluster.groups.offsets.of(body.group_id)
     row = _Topic.OffsetFetchResponsePartition
     if body.topics is None:
         wanted = list(_by_topic(committed).items())
@@ -72,13 +72,13 @@ def _of_one_group(broker: Broker, body: Message) -> list[Message]:
     return [_Topic(name=name, partitions=_partitions(row, committed, name, numbers)) for name, numbers in wanted]
 
 
-def _of_group(call: Call, broker: Broker, group: Message) -> list[Message]:
-    committed = broker.groups.offsets.of(group.group_id)
+def _of_group(call: Call, cluster: Cluster, group: Message) -> list[Message]:
+    committed = cluster.groups.offsets.of(group.group_id)
     row = _GroupTopic.OffsetFetchResponsePartitions
     topics = []
     if group.topics is None:
         for name, numbers in _by_topic(committed).items():
-            found = broker.topics.get(name)
+            found = cluster.topics.get(name)
             if found is not None:
                 partitions = _partitions(row, committed, name, numbers)
                 topics.append(_GroupTopic(name=name, topic_id=found.id, partitions=partitions))
@@ -87,7 +87,7 @@ def _of_group(call: Call, broker: Broker, group: Message) -> list[Message]:
         error = ErrorCode.NONE
         name = topic.name
         if call.version >= _BY_ID:
-            found = broker.topics.get_by_id(topic.topic_id)
+            found = cluster.topics.get_by_id(topic.topic_id)
             error = ErrorCode.UNKNOWN_TOPIC_ID if found is None else ErrorCode.NONE
             name = "" if found is None else found.name
         partitions = _partitions(row, committed, name, topic.partition_indexes, error)

@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.cluster.leader_epochs import EpochEnd
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
 _Topic = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
 
 
-def handle(call: Call, broker: Broker) -> Message:
+def handle(call: Call, cluster: Cluster) -> Message:
     """Look every partition up."""
     topics = []
     for topic in call.body.topics:
         partitions = []
         for each in topic.partitions:
-            partition = broker.topics.partition(topic.topic, each.partition)
+            partition = cluster.topics.partition(topic.topic, each.partition)
             end = EpochEnd()
             if partition is None:
                 error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

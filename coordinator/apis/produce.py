@@ -10,10 +10,10 @@ from __future__ import annotations
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
 from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, HangUp, Message, NoAnswer, Service
 from loadwise.coordinator.cluster.log import NO_OFFSET, Appended
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
@@ -23,7 +23,7 @@ _NEW_LEADERS = 10
 _BY_ID = 13
 
 
-def handle(call: Call, broker: Broker) -> Message | NoAnswer | HangUp:
+def handle(call: Call, cluster: Cluster) -> Message | NoAnswer | HangUp:
     """Append every batch by itself; one that is refused does not touch the others."""
     body = call.body
     failures = 0
@@ -31,7 +31,7 @@ def handle(call: Call, broker: Broker) -> Message | NoAnswer | HangUp:
     moved: list[ReplicatedPartition] = []
     for topic_data in body.topic_data:
         by_id = call.version >= _BY_ID
-        found = broker.topics.get_by_id(topic_data.topic_id) if by_id else broker.topics.get(topic_data.name)
+        found = cluster.topics.get_by_id(topic_data.topic_id) if by_id else cluster.topics.get(topic_data.name)
         missing = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         there = [] if found is None else found.partitions
         partitions = []
@@ -48,7 +48,7 @@ def handle(call: Call, broker: Broker) -> Message | NoAnswer | HangUp:
             elif data.records is None:
                 appended = Appended(ErrorCode.INVALID_RECORD, message="there is no record batch")
             else:
-                appended = _append(broker, there[data.index], data.records)
+                appended = _append(cluster, there[data.index], data.records)
             row = _answer(data.index, appended)
             if appended.error is ErrorCode.NOT_LEADER_OR_FOLLOWER and call.version >= _NEW_LEADERS:
                 row.current_leader = current_leader(_Partition.LeaderIdAndEpoch, moved[-1])
@@ -57,19 +57,19 @@ def handle(call: Call, broker: Broker) -> Message | NoAnswer | HangUp:
         responses.append(_Topic(name=topic_data.name, topic_id=topic_data.topic_id, partition_responses=partitions))
     if body.acks == 0:
         return HangUp(f"{failures} partitions of a Produce with acks=0 failed") if failures else NoAnswer()
-    endpoints = node_endpoints(ProduceResponse.NodeEndpoint, broker, moved) if call.version >= _NEW_LEADERS else []
+    endpoints = node_endpoints(ProduceResponse.NodeEndpoint, cluster, moved) if call.version >= _NEW_LEADERS else []
     return call.response(responses=responses, throttle_time_ms=0, node_endpoints=endpoints)
 
 
-def _append(broker: Broker, partition: ReplicatedPartition, records: bytes) -> Appended:
-    limit = broker.settings.max_kept_bytes
-    if broker.topics.kept_bytes + len(records) > limit:
+def _append(cluster: Cluster, partition: ReplicatedPartition, records: bytes) -> Appended:
+    limit = cluster.settings.max_kept_bytes
+    if cluster.topics.kept_bytes + len(records) > limit:
         message = f"the coordinator keeps at most {limit:,} bytes of records (max_kept_bytes); delete topics"
         return Appended(ErrorCode.POLICY_VIOLATION, message=message)
     appended = partition.log.append(records)
     if appended.size_bytes:
-        broker.topics.kept_bytes += appended.size_bytes
-        broker.fetches.grown(partition.log, appended.size_bytes)
+        cluster.topics.kept_bytes += appended.size_bytes
+        cluster.fetches.grown(partition.log, appended.size_bytes)
     return appended
 
 

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from kafka.protocol.consumer import SyncGroupRequest, SyncGroupResponse
 
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.groups.effects import SyncReply
 from loadwise.coordinator.groups.events import Sync
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
 _PROTOCOL_REQUIRED = 5
 
 
-def handle(call: Call, broker: Broker) -> Message | None:
+def handle(call: Call, cluster: Cluster) -> Message | None:
     """Pass it on to the group; the answer comes with the leader's assignment."""
     body = call.body
     if call.version >= _PROTOCOL_REQUIRED and (body.protocol_type is None or body.protocol_name is None):
@@ -32,7 +32,7 @@ def handle(call: Call, broker: Broker) -> Message | None:
         protocol_name=body.protocol_name,
         assignments=[(each.member_id, each.assignment) for each in body.assignments],
     )
-    broker.tell_group(call, body.group_id, event, _respond)
+    cluster.tell_group(call, body.group_id, event, _respond)
     return None
 
 

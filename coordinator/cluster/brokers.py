@@ -35,7 +35,7 @@ class Node:
     port: int = 0
 
 
-class Cluster:
+class Brokers:
     """The brokers, and which of them coordinates which groups.
 
     ``racks`` are dealt out to the brokers in a circle; none means that the brokers are in no rack. Raises

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loadwise.coordinator.cluster.brokers import Cluster
+from loadwise.coordinator.cluster.brokers import Brokers
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -44,12 +44,12 @@ class ReplicatedPartition:
         answers = node_id == self.leader if leader_only else node_id in self.replicas
         return ErrorCode.NONE if answers else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
-    def preferred_replica(self, cluster: Cluster, node_id: int, rack: str | None) -> int:
+    def preferred_replica(self, brokers: Brokers, node_id: int, rack: str | None) -> int:
         """The broker in the client's rack that it should read from instead; `NO_NODE` if it should read here.
 
         Only the leader sends clients elsewhere (KIP-392).
         """
         if node_id != self.leader or not rack:
             return NO_NODE
-        near = [each for each in self.replicas if (node := cluster.node(each)) is not None and node.rack == rack]
+        near = [each for each in self.replicas if (node := brokers.node(each)) is not None and node.rack == rack]
         return NO_NODE if not near or self.leader in near else near[0]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from loadwise.coordinator.cluster.brokers import Cluster
+from loadwise.coordinator.cluster.brokers import Brokers
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
 from loadwise.coordinator.errors import BadClusterError
@@ -62,12 +62,12 @@ class Topics:
     def __init__(
         self,
         *,
-        cluster: Cluster,
+        brokers: Brokers,
         new_log: Callable[[int | None], PartitionLog],
         new_id: Callable[[], UUID],
         max_partitions: int = 100_000,
     ) -> None:
-        self._cluster = cluster
+        self._brokers = brokers
         self._new_log = new_log
         self._new_id = new_id
         self._max_partitions = max_partitions
@@ -104,7 +104,7 @@ class Topics:
         topic = self._by_name.get(name)
         if topic is None:
             return None
-        nodes = [[self._cluster.node(each) for each in partition.replicas] for partition in topic.partitions]
+        nodes = [[self._brokers.node(each) for each in partition.replicas] for partition in topic.partitions]
         racks = [[node.rack for node in row if node is not None and node.rack is not None] for row in nodes]
         return racks if any(racks) else None
 
@@ -141,7 +141,7 @@ class Topics:
         ``replicas`` says of each partition which brokers hold it; without it they are spread over the brokers.
         """
         if replicas is None:
-            factor = replication_factor or self._cluster.default_replication_factor
+            factor = replication_factor or self._brokers.default_replication_factor
             replicas = self._spread(partitions, factor)
         topic = Topic(name, self._new_id(), [], dict(configs or {}))
         topic.partitions.extend(self._new_partition(topic, each) for each in replicas)
@@ -200,7 +200,7 @@ class Topics:
 
     def _spread(self, partitions: int, factor: int) -> list[tuple[int, ...]]:
         # Each topic begins at another broker, so that topics of one partition do not all have the same leader.
-        spread = self._cluster.spread(partitions, factor, start=self._next_leader)
+        spread = self._brokers.spread(partitions, factor, start=self._next_leader)
         self._next_leader += partitions
         return spread
 

@@ -20,7 +20,6 @@ from topics import WAIT_S
 
 from loadwise.coordinator import Coordinator
 from loadwise.coordinator.apis import fetch
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Service
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
 
@@ -36,25 +35,25 @@ class Cluster:
         self.bootstrap_servers = coordinator.bootstrap_servers
         self.fetches: Counter[int] = Counter()
         """Fetches answered with records, by broker."""
-        served, parked = coordinator.broker.services, coordinator.broker.fetches
-        park = parked.park
+        served, delayed = coordinator.cluster.services, coordinator.cluster.fetches
+        delay = delayed.delay
 
         def counted(call: Call, answer: Any) -> Any:
             if answer is not None and any(p.records for topic in answer.responses for p in topic.partitions):
                 self.fetches[call.node_id] += 1
             return answer
 
-        def handle(call: Call, broker: Broker) -> Any:
-            return counted(call, fetch.SERVICE.handle(call, broker))
+        def handle(call: Call, cluster: Any) -> Any:
+            return counted(call, fetch.SERVICE.handle(call, cluster))
 
-        def park_and_count(call: Call, respond: Callable[[], Any], **until: Any) -> None:
-            park(call, lambda: counted(call, respond()), **until)
+        def delay_and_count(call: Call, respond: Callable[[], Any], **until: Any) -> None:
+            delay(call, lambda: counted(call, respond()), **until)
 
-        coordinator.broker.services = {**served, 1: Service(fetch.SERVICE.api, handle)}
-        parked.park = park_and_count  # type: ignore[method-assign]  # those that wait for records are answered later
+        coordinator.cluster.services = {**served, 1: Service(fetch.SERVICE.api, handle)}
+        delayed.delay = delay_and_count  # type: ignore[method-assign]  # those that wait for records are answered later
 
     def partitions(self) -> list[ReplicatedPartition]:
-        topic = self.coordinator.broker.topics.get("numbers")
+        topic = self.coordinator.cluster.topics.get("numbers")
         assert topic is not None
         return topic.partitions
 
@@ -149,14 +148,14 @@ async def test_a_group_reads_on_while_leaders_and_its_coordinator_move(cluster: 
         assert len(cluster.fetches) == 3, "each broker gave what it leads"
         for step in (1, 2):
             cluster.move_all_leaders()
-            before = cluster.coordinator.broker.cluster.coordinator_of("readers")
+            before = cluster.coordinator.cluster.brokers.coordinator_of("readers")
             cluster.coordinator.move_coordinator("readers")
-            assert cluster.coordinator.broker.cluster.coordinator_of("readers") is not before
+            assert cluster.coordinator.cluster.brokers.coordinator_of("readers") is not before
             await asyncio.to_thread(WRITERS[client], servers, range(step * 60, step * 60 + 60))
             await until(lambda expected=60 + step * 60: len(values) == expected)  # type: ignore[misc]
     assert sorted(values) == list(range(180)), "nothing is lost, nothing comes twice"
     assert {partition.leader_epoch for partition in cluster.partitions()} == {2}
-    committed = cluster.coordinator.broker.groups.offsets.of("readers")
+    committed = cluster.coordinator.cluster.groups.offsets.of("readers")
     assert sum(each.offset for each in committed.values()) == 180
 
 
@@ -167,7 +166,7 @@ async def test_a_consumer_reads_from_the_broker_in_its_rack(cluster: Cluster, cl
     async with reading(client, servers, rack="b") as values:
         await until(lambda: len(values) == 60)
     (node_id,) = cluster.fetches
-    node = cluster.coordinator.broker.cluster.node(node_id)
+    node = cluster.coordinator.cluster.brokers.node(node_id)
     assert node is not None
     assert node.rack == "b"
 
@@ -200,7 +199,7 @@ async def test_aiokafka_follows_leaders_and_coordinators(cluster: Cluster) -> No
 async def test_administrators_see_the_brokers_and_find_every_group(cluster: Cluster) -> None:
     servers = cluster.bootstrap_servers
     groups = {f"group-{number}" for number in range(9)}
-    assert len({cluster.coordinator.broker.cluster.coordinator_of(group).id for group in groups}) == 3
+    assert len({cluster.coordinator.cluster.brokers.coordinator_of(group).id for group in groups}) == 3
 
     def administrate() -> None:
         admin = AdminClient({"bootstrap.servers": servers})

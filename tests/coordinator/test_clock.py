@@ -57,10 +57,10 @@ async def frozen() -> AsyncIterator[Coordinator]:
 async def test_a_blocked_long_poll_ends_by_the_stepped_clock_and_by_no_other(frozen: Coordinator) -> None:
     peer, other = await Peer.connect(frozen), await Peer.connect(frozen)
     peer.send(fetch(max_wait_ms=10))
-    while frozen.broker.fetches.next_deadline_ms is None:
+    while frozen.cluster.fetches.next_deadline_ms is None:
         assert await answers(other)
     frozen.clock.step(9)
-    assert frozen.broker.fetches.next_deadline_ms is not None
+    assert frozen.cluster.fetches.next_deadline_ms is not None
     frozen.clock.step(1)
     assert not (await peer.read(FetchResponse, 11)).responses[0].partitions[0].records
     await peer.close()
@@ -84,7 +84,7 @@ async def test_sessions_end_by_the_stepped_clock_each_at_its_own_time(frozen: Co
 async def test_a_clock_that_is_resumed_lets_time_pass_again(frozen: Coordinator) -> None:
     peer, other = await Peer.connect(frozen), await Peer.connect(frozen)
     peer.send(fetch(max_wait_ms=1))
-    while frozen.broker.fetches.next_deadline_ms is None:
+    while frozen.cluster.fetches.next_deadline_ms is None:
         assert await answers(other)
     frozen.clock.resume()
     assert not (await peer.read(FetchResponse, 11)).responses[0].partitions[0].records
@@ -96,7 +96,7 @@ async def test_a_running_clock_can_be_set_forward_too() -> None:
     async with Coordinator(topics={"t": 1}) as running:
         peer, other = await Peer.connect(running), await Peer.connect(running)
         peer.send(fetch(max_wait_ms=3_600_000))
-        while running.broker.fetches.next_deadline_ms is None:
+        while running.cluster.fetches.next_deadline_ms is None:
             assert await answers(other)
         running.clock.step(3_600_000)
         assert (await peer.read(FetchResponse, 11)).error_code == 0

@@ -14,12 +14,12 @@ from record_batches import batch
 
 from loadwise.coordinator import BadClusterError
 from loadwise.coordinator.apis import SERVICES
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Answer, Call, HangUp
-from loadwise.coordinator.cluster.brokers import Cluster, coordinator_partition
+from loadwise.coordinator.cluster.brokers import Brokers, coordinator_partition
 from loadwise.coordinator.cluster.leader_epochs import LeaderEpochs
 from loadwise.coordinator.groups.offsets import CommittedOffset, Partition
 from loadwise.coordinator.groups.service.groups import Committer
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import decode_request, encode_response, served
 
@@ -39,7 +39,7 @@ TOKENS = count(1)
 def test_leaders_and_replicas_are_spread_over_brokers_and_racks(
     brokers: int, racks: list[str], partitions: int, start: int, data: st.DataObject
 ) -> None:
-    cluster = Cluster(brokers, racks[:brokers])
+    cluster = Brokers(brokers, racks[:brokers])
     factor = data.draw(st.integers(1, brokers))
     spread = cluster.spread(partitions, factor, start=start)
     assert all(len(set(replicas)) == len(replicas) == factor for replicas in spread)
@@ -52,7 +52,7 @@ def test_leaders_and_replicas_are_spread_over_brokers_and_racks(
 
 
 def test_leaders_go_round_the_racks() -> None:
-    cluster = Cluster(4, ["a", "a", "b", "b"])
+    cluster = Brokers(4, ["a", "a", "b", "b"])
     rack = {node.id: node.rack for node in cluster.nodes}
     leaders = [rack[replicas[0]] for replicas in cluster.spread(4, 1)]
     assert leaders in (["a", "b", "a", "b"], ["b", "a", "b", "a"])
@@ -61,7 +61,7 @@ def test_leaders_go_round_the_racks() -> None:
 @pytest.mark.parametrize(("brokers", "racks"), [(0, []), (-1, []), (2, ["a", "b", "c"])])
 def test_a_cluster_that_cannot_be_is_refused(brokers: int, racks: list[str]) -> None:
     with pytest.raises(BadClusterError):
-        Cluster(brokers, racks)
+        Brokers(brokers, racks)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_group_is_in_the_partition_that_javas_hash_says(group_id: str, java_ha
 
 
 def test_groups_are_spread_over_the_brokers_and_move_with_their_partition() -> None:
-    cluster = Cluster(3)
+    cluster = Brokers(3)
     groups = [f"group-{number}" for number in range(300)]
     assert len({cluster.coordinator_of(group).id for group in groups}) == 3
     assert cluster.coordinator_of("Aa") is cluster.coordinator_of("BB")
@@ -116,24 +116,24 @@ class Wire:
     """Three brokers, topic ``t`` with three partitions on all of them, group ``g`` with an offset; asked by bytes."""
 
     def __init__(self) -> None:
-        self.broker = Broker(SERVICES, cluster=Cluster(3, ["a", "b", "c"]))
-        for node in self.broker.cluster.nodes:
+        self.cluster = Cluster(SERVICES, brokers=Brokers(3, ["a", "b", "c"]))
+        for node in self.cluster.brokers.nodes:
             node.host, node.port = "127.0.0.1", 9000 + node.id
-        self.topic_id = self.broker.topics.create("t", 3).id
-        self.broker.groups.commit(
+        self.topic_id = self.cluster.topics.create("t", 3).id
+        self.cluster.groups.commit(
             "g", Committer(), {Partition("t", 0): CommittedOffset(2, 0, "")}, names_missing_groups=True
         )
-        self.coordinator = self.broker.cluster.coordinator_of("g").id
+        self.coordinator = self.cluster.brokers.coordinator_of("g").id
 
     def leader(self, partition: int) -> int:
-        found = self.broker.topics.partition("t", partition)
+        found = self.cluster.topics.partition("t", partition)
         assert found is not None
         return found.leader
 
     def send(self, request: Any, node_id: int) -> list[Answer]:
         request.with_header(7, "client")
         call = Call(next(TOKENS), decode_request(bytes(request.encode(header=True)), APIS), "/127.0.0.1", node_id)
-        return self.broker.receive(call, 1000)
+        return self.cluster.receive(call, 1000)
 
     def ask(self, request: Any, node_id: int) -> Any:
         version = request.API_VERSION
@@ -184,7 +184,7 @@ def test_metadata_and_describe_cluster_tell_brokers_racks_leaders_and_replicas()
     assert all(sorted(each.replica_nodes) == sorted(each.isr_nodes) == [1, 2, 3] for each in partitions)
     described = wire.ask(admin.DescribeClusterRequest(version=2), 3)
     assert [(each.broker_id, each.port, each.rack) for each in described.brokers] == brokers
-    wire.broker.move_leader("t", 0)
+    wire.cluster.move_leader("t", 0)
     moved = only(wire.metadata().topics).partitions[0]
     assert (moved.leader_id, moved.leader_epoch) == (wire.leader(0), 1)
     assert moved.leader_id != partitions[0].leader_id
@@ -215,8 +215,8 @@ def test_a_broker_that_does_not_lead_a_partition_says_so_and_who_does() -> None:
 
 def test_a_broker_that_does_not_hold_a_partition_lets_nobody_read_it() -> None:
     wire = Wire()
-    wire.broker.topics.delete(next(iter(wire.broker.topics)))
-    wire.topic_id = wire.broker.topics.create("t", 1, replicas=[(2, 3)]).id
+    wire.cluster.topics.delete(next(iter(wire.cluster.topics)))
+    wire.topic_id = wire.cluster.topics.create("t", 1, replicas=[(2, 3)]).id
     answer = wire.ask(wire.fetch(), 1)
     found = only(only(answer.responses).partitions)
     assert found.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -229,7 +229,7 @@ def test_a_consumer_is_sent_to_the_replica_in_its_rack() -> None:
     wire = Wire()
     leader = wire.leader(0)
     wire.produce(leader)
-    racks = {node.id: node.rack or "" for node in wire.broker.cluster.nodes}
+    racks = {node.id: node.rack or "" for node in wire.cluster.brokers.nodes}
     for node_id in others(leader):
         sent = only(only(wire.ask(wire.fetch(rack=racks[node_id]), leader).responses).partitions)
         assert (sent.error_code, sent.preferred_read_replica, bytes(sent.records or b"")) == (0, node_id, b"")
@@ -244,7 +244,7 @@ def test_a_consumer_is_sent_to_the_replica_in_its_rack() -> None:
 def test_an_old_leader_epoch_is_fenced_and_a_future_one_unknown() -> None:
     wire = Wire()
     wire.produce(wire.leader(0))
-    wire.broker.move_leader("t", 0)
+    wire.cluster.move_leader("t", 0)
     leader = wire.leader(0)
     wire.produce(leader)
     errors = {}
@@ -269,15 +269,15 @@ def test_a_fetch_that_waits_hears_that_the_leader_moved() -> None:
     leader = wire.leader(0)
     wire.produce(leader)
     assert wire.send(wire.fetch(offset=1, version=10), leader) == []
-    wire.broker.move_leader("t", 0)
-    (answer,) = wire.broker.expire(1001)
+    wire.cluster.move_leader("t", 0)
+    (answer,) = wire.cluster.expire(1001)
     assert only(only(answer.response.responses).partitions).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 @pytest.mark.parametrize(("partition", "to"), [(7, None), (0, 9)])
 def test_a_leader_cannot_move_to_where_no_replica_is(partition: int, to: int | None) -> None:
     with pytest.raises(BadClusterError, match=str(partition)):
-        Wire().broker.move_leader("t", partition, to)
+        Wire().cluster.move_leader("t", partition, to)
 
 
 def group_requests() -> dict[str, Any]:
@@ -351,7 +351,7 @@ def test_each_broker_lists_and_finds_its_own_groups() -> None:
     for node_id in (1, 2, 3):
         request = metadata.FindCoordinatorRequest(version=4, key_type=0, coordinator_keys=["g", "hello"])
         found = wire.ask(request, node_id).coordinators
-        assert [each.node_id for each in found] == [wire.coordinator, wire.broker.cluster.coordinator_of("hello").id]
+        assert [each.node_id for each in found] == [wire.coordinator, wire.cluster.brokers.coordinator_of("hello").id]
         request = admin.ListGroupsRequest(version=4, states_filter=[])
 
 
@@ -372,10 +372,10 @@ def test_who_waits_in_a_group_hears_that_its_coordinator_moved_and_members_stay(
     second.member_id = wire.ask(group_requests()["join"], wire.coordinator).member_id
     assert wire.send(second, wire.coordinator) == [], "it waits for the first to come again"
 
-    wire.broker.move_coordinator("g")
-    (answer,) = wire.broker.expire(1001)
+    wire.cluster.move_coordinator("g")
+    (answer,) = wire.cluster.expire(1001)
     assert answer.response.error_code == ErrorCode.NOT_COORDINATOR
-    now = wire.broker.cluster.coordinator_of("g").id
+    now = wire.cluster.brokers.coordinator_of("g").id
     assert now != wire.coordinator
     beat = group_requests()["heartbeat"]
     beat.member_id = first
@@ -415,7 +415,7 @@ def test_topics_are_where_their_creator_says() -> None:
     wire = Wire()
     made = create(wire, brokers=[[3, 1], [2, 3]])
     assert (made.error_code, made.num_partitions, made.replication_factor) == (0, 2, 2)
-    topic = wire.broker.topics.get("new")
+    topic = wire.cluster.topics.get("new")
     assert topic is not None
     assert [(each.leader, each.replicas) for each in topic.partitions] == [(3, (3, 1)), (2, (2, 3))]
     row = admin.CreatePartitionsRequest.CreatePartitionsTopic

@@ -37,7 +37,7 @@ async def test_it_can_be_started_again_and_keeps_what_it_had() -> None:
     coordinator = Coordinator(topics={"t": 2})
     for _ in range(2):
         async with coordinator:
-            topic = coordinator.broker.topics.get("t")
+            topic = coordinator.cluster.topics.get("t")
             assert topic is not None
 
 

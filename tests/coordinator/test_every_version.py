@@ -17,10 +17,10 @@ from kafka.protocol import admin, consumer, metadata, producer
 from record_batches import batch
 
 from loadwise.coordinator.apis import SERVICES
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp, NoAnswer
 from loadwise.coordinator.groups.offsets import CommittedOffset, Partition
 from loadwise.coordinator.groups.service.groups import Committer
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol import consumer_group
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api, decode_request, encode_response, frame_body, served
@@ -33,19 +33,19 @@ class Wire:
     """A broker with topic ``t`` (2 partitions, 3 records in partition 0) and group ``g`` (offset 2), by bytes."""
 
     def __init__(self) -> None:
-        self.broker = Broker(SERVICES)
-        (node,) = self.broker.cluster.nodes
+        self.cluster = Cluster(SERVICES)
+        (node,) = self.cluster.brokers.nodes
         node.host, node.port = "127.0.0.1", 9092
-        self.topic_id: UUID = self.broker.topics.create("t", 2).id
-        log = self.broker.topics.log("t", 0)
+        self.topic_id: UUID = self.cluster.topics.create("t", 2).id
+        log = self.cluster.topics.log("t", 0)
         assert log is not None
         log.append(batch([b"a", b"b", b"c"]))
         offsets = {Partition("t", 0): CommittedOffset(2, 0, "note")}
-        self.broker.groups.commit("g", Committer(), offsets, names_missing_groups=True)
+        self.cluster.groups.commit("g", Committer(), offsets, names_missing_groups=True)
 
     def send(self, frame: bytes) -> list[Answer]:
         call = Call(next(TOKENS), decode_request(frame, APIS), "/127.0.0.1")
-        return self.broker.receive(call, 1000)
+        return self.cluster.receive(call, 1000)
 
     def ask(self, request: Any, version: int) -> Any:
         """Send a request, and read the one answer that comes, as the client would."""
@@ -117,7 +117,7 @@ def fetch(wire: Wire, version: int) -> None:
     answer = wire.ask(request, version)
     found = only(only(answer.responses).partitions)
     assert (answer.session_id, found.error_code, found.high_watermark) == (0, 0, 3)
-    log = wire.broker.topics.log("t", 0)
+    log = wire.cluster.topics.log("t", 0)
     assert log is not None
     assert found.records == log.read(0, 1000, at_least_one=True)
 
@@ -234,7 +234,7 @@ def offset_commit(wire: Wire, version: int) -> None:
     )
     answer = only(only(wire.ask(request, version).topics).partitions)
     assert (answer.partition_index, answer.error_code) == (1, 0)
-    assert wire.broker.groups.offsets.of("g")[Partition("t", 1)] == CommittedOffset(9, -1, "")
+    assert wire.cluster.groups.offsets.of("g")[Partition("t", 1)] == CommittedOffset(9, -1, "")
 
 
 def offset_fetch(wire: Wire, version: int) -> None:
@@ -261,7 +261,7 @@ def offset_delete(wire: Wire, version: int) -> None:
         version=version, group_id="g", topics=[topic(name="t", partitions=partitions)]
     )
     assert only(only(wire.ask(request, version).topics).partitions).error_code == 0
-    assert not wire.broker.groups.offsets.of("g")
+    assert not wire.cluster.groups.offsets.of("g")
 
 
 def offset_for_leader_epoch(wire: Wire, version: int) -> None:
@@ -322,12 +322,12 @@ def create_topics(wire: Wire, version: int) -> None:
         ErrorCode.INVALID_REPLICATION_FACTOR,
         ErrorCode.NONE,
     ]
-    topic = wire.broker.topics.get("n")
+    topic = wire.cluster.topics.get("n")
     assert topic is not None
     assert len(topic.partitions) == 4
     dry = admin.CreateTopicsRequest(version=version, topics=[new("v", 1, 1)], timeout_ms=1, validate_only=True)
     assert only(wire.ask(dry, version).topics).error_code == 0
-    assert wire.broker.topics.get("v") is None
+    assert wire.cluster.topics.get("v") is None
 
 
 def create_partitions(wire: Wire, version: int) -> None:
@@ -336,7 +336,7 @@ def create_partitions(wire: Wire, version: int) -> None:
     request = admin.CreatePartitionsRequest(version=version, topics=wanted, timeout_ms=1, validate_only=False)
     answer = wire.ask(request, version)
     assert [each.error_code for each in answer.results] == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
-    assert only(wire.broker.topics).partitions[2].log.end_offset == 0
+    assert only(wire.cluster.topics).partitions[2].log.end_offset == 0
     again = wire.ask(request, version)
     assert again.results[0].error_code == ErrorCode.INVALID_PARTITIONS
 
@@ -347,8 +347,8 @@ def delete_topics(wire: Wire, version: int) -> None:
     request = admin.DeleteTopicsRequest(version=version, topics=wanted, topic_names=["t", "x"], timeout_ms=1)
     answer = wire.ask(request, version)
     assert [each.error_code for each in answer.responses] == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
-    assert list(wire.broker.topics) == []
-    assert not wire.broker.groups.offsets.of("g"), "what groups committed for the topic goes with it"
+    assert list(wire.cluster.topics) == []
+    assert not wire.cluster.groups.offsets.of("g"), "what groups committed for the topic goes with it"
 
 
 def describe_configs(wire: Wire, version: int) -> None:
@@ -424,11 +424,11 @@ def test_kept_metadata_follow_every_change_of_the_topics() -> None:
         return {topic.name: len(topic.partitions) for topic in answer.topics}
 
     assert seen() == {"t": 2}
-    new = wire.broker.topics.create("new", 3)
+    new = wire.cluster.topics.create("new", 3)
     assert seen() == {"t": 2, "new": 3}
-    wire.broker.topics.grow(new, 5)
+    wire.cluster.topics.grow(new, 5)
     assert seen() == {"t": 2, "new": 5}
-    wire.broker.topics.delete(new)
+    wire.cluster.topics.delete(new)
     assert seen() == {"t": 2}
 
 
@@ -529,9 +529,9 @@ def test_a_topic_may_say_how_large_its_batches_can_be() -> None:
         return int(only(wire.ask(request, 7).topics).error_code)
 
     assert [create("a", "x"), create("b", "-1"), create("small", "100")] == [40, 40, 0]
-    small = wire.broker.topics.get("small")
+    small = wire.cluster.topics.get("small")
     assert small is not None
-    wire.broker.topics.grow(small, 2)
+    wire.cluster.topics.grow(small, 2)
     for partition in small.partitions:
         assert partition.log.append(batch([b"x"])).error is ErrorCode.NONE
         assert partition.log.append(batch([b"x" * 100])).error is ErrorCode.MESSAGE_TOO_LARGE

@@ -12,13 +12,13 @@ from kafka.protocol import consumer, metadata
 
 from loadwise.coordinator import BadFaultError, Faults
 from loadwise.coordinator.apis import SERVICES
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Answer, Call, HangUp
-from loadwise.coordinator.faults.interference import Interference
+from loadwise.coordinator.faults.injector import FaultInjector
 from loadwise.coordinator.faults.rules import Fault, Subject
 from loadwise.coordinator.faults.subjects import subject_of
 from loadwise.coordinator.groups.offsets import Partition
 from loadwise.coordinator.groups.service.groups import Committer
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import decode_request, served
 
@@ -136,13 +136,13 @@ def test_the_same_requests_always_meet_the_same_faults(rules: Any, requests: lis
 
 
 class Wire:
-    """A broker with topic ``t`` behind interference, and a clock."""
+    """A broker with topic ``t`` behind a fault injector, and a clock."""
 
     def __init__(self) -> None:
-        self.broker = Broker(SERVICES)
-        self.topic_id = self.broker.topics.create("t", 1).id
+        self.cluster = Cluster(SERVICES)
+        self.topic_id = self.cluster.topics.create("t", 1).id
         self.faults = faults()
-        self.gate = Interference(self.broker, self.faults)
+        self.gate = FaultInjector(self.cluster, self.faults)
         self.now_ms = 1000
         self._tokens = count(1)
 
@@ -183,7 +183,7 @@ def beat() -> Any:
 
 
 def committed(wire: Wire) -> int | None:
-    found = wire.broker.groups.offsets.of("g").get(Partition("t", 0))
+    found = wire.cluster.groups.offsets.of("g").get(Partition("t", 0))
     return None if found is None else found.offset
 
 
@@ -269,7 +269,7 @@ def test_a_client_that_is_gone_is_forgotten_by_every_fault() -> None:
 
 def test_time_that_the_broker_waits_for_still_comes() -> None:
     wire = Wire()
-    wire.broker.groups.commit("g", Committer(), {}, names_missing_groups=True)
+    wire.cluster.groups.commit("g", Committer(), {}, names_missing_groups=True)
     wire.faults.delay("Heartbeat", 10_000)
     wire.send(beat())
     assert wire.gate.next_deadline_ms == 11_000

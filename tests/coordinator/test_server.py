@@ -22,8 +22,8 @@ from topics import WAIT_S
 
 from loadwise.coordinator import Coordinator
 from loadwise.coordinator.apis import heartbeat, metadata
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Call, Service
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.server import ServerLimits
 
 
@@ -151,7 +151,7 @@ async def test_a_failure_of_ours_closes_one_connection(
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    coordinator.broker.services = {**coordinator.broker.services, 12: Service(heartbeat.SERVICE.api, fail)}
+    coordinator.cluster.services = {**coordinator.cluster.services, 12: Service(heartbeat.SERVICE.api, fail)}
     peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
     peer.send(beat())
     assert await peer.is_hung_up_on()
@@ -165,7 +165,7 @@ async def test_an_answer_to_a_connection_that_is_gone_is_dropped() -> None:
     async with Coordinator(topics={"t": 1}) as coordinator:
         stays, waits = await Peer.connect(coordinator), await Peer.connect(coordinator)
         first = await stays.ask(join("g"), JoinGroupResponse)
-        group = coordinator.broker.groups.get("g")
+        group = coordinator.cluster.groups.get("g")
         assert group is not None
         waits.send(join("g"))  # answered once the first has joined again
         while len(group.members) < 2:
@@ -180,10 +180,10 @@ async def test_an_answer_to_a_connection_that_is_gone_is_dropped() -> None:
 async def test_a_fetch_of_a_connection_that_is_gone_is_forgotten(coordinator: Coordinator) -> None:
     peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
     peer.send(fetch(max_wait_ms=600_000))
-    while coordinator.broker.fetches.next_deadline_ms is None:
+    while coordinator.cluster.fetches.next_deadline_ms is None:
         assert await answers(other)
     await peer.close()
-    while coordinator.broker.fetches.next_deadline_ms is not None:
+    while coordinator.cluster.fetches.next_deadline_ms is not None:
         assert await answers(other)
     await other.close()
 
@@ -202,12 +202,12 @@ async def test_a_peer_that_does_not_read_is_not_answered_on_and_on(coordinator: 
     coordinator.create_topic("large", 2000)
     handled = 0
 
-    def handle(call: Call, broker: Broker) -> object:
+    def handle(call: Call, cluster: Cluster) -> object:
         nonlocal handled
         handled += 1
-        return metadata.SERVICE.handle(call, broker)
+        return metadata.SERVICE.handle(call, cluster)
 
-    coordinator.broker.services = {**coordinator.broker.services, 3: Service(metadata.SERVICE.api, handle)}
+    coordinator.cluster.services = {**coordinator.cluster.services, 3: Service(metadata.SERVICE.api, handle)}
     peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
     for number in range(2000):  # each is answered with 50 kB
         peer.send(MetadataRequest(version=4, topics=None), number)

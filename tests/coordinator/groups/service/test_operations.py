@@ -105,12 +105,12 @@ async def test_who_is_not_there_is_named_with_those_who_are(member: Member) -> N
 
 
 async def test_the_view_shows_members_lag_and_how_the_group_came_there(member: Member) -> None:
-    broker = member.coordinator.broker
-    log = broker.topics.log("t", 0)
+    cluster = member.coordinator.cluster
+    log = cluster.topics.log("t", 0)
     assert log is not None
     log.append(batch([b"a", b"b", b"c"]))
     who = Committer(member_id=member.member_id, generation=1)
-    broker.groups.commit("g", who, {Partition("t", 0): CommittedOffset(1, 0, "")}, names_missing_groups=True)
+    cluster.groups.commit("g", who, {Partition("t", 0): CommittedOffset(1, 0, "")}, names_missing_groups=True)
     (group,) = member.coordinator.groups.all()
     assert (group.group_id, group.type, group.state, group.generation, group.protocol, group.leader, group.lag) == (
         "g", "classic", "Stable", 1, "range", member.member_id, 2,

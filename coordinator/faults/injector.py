@@ -1,6 +1,6 @@
-"""Stands between the server and the broker, and does to requests and answers what the faults say.
+"""Stands between the server and the cluster, and does to requests and answers what the faults say.
 
-It looks like a broker to the server: a call and the time go in, answers come out, now or at a deadline. Without faults
+It looks like a cluster to the server: a call and the time go in, answers come out, now or at a deadline. Without faults
 everything passes as it is.
 """
 
@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
-from loadwise.coordinator.broker import Broker
 from loadwise.coordinator.calls import Answer, Call, HangUp
 from loadwise.coordinator.faults.refusals import refusal
 from loadwise.coordinator.faults.rules import Action, AnswerError, Delay, Disconnect, Drop, Faults
@@ -19,6 +18,7 @@ from loadwise.coordinator.groups.deadlines import Deadlines
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.service.groups import Groups
+from loadwise.coordinator.kafka_cluster import Cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,11 @@ class _Late:
     """None: the call is not handled yet."""
 
 
-class Interference:
-    """A broker that things go wrong with when they are told to."""
+class FaultInjector:
+    """A cluster in which things go wrong when they are told to."""
 
-    def __init__(self, broker: Broker, faults: Faults) -> None:
-        self.broker = broker
+    def __init__(self, cluster: Cluster, faults: Faults) -> None:
+        self.cluster = cluster
         self.faults = faults
         self._late: dict[Token, _Late] = {}
         self._deadlines: Deadlines[Token] = Deadlines()
@@ -41,40 +41,40 @@ class Interference:
     @property
     def next_deadline_ms(self) -> int | None:
         """When `expire` is due at the latest; None while nothing can happen by time alone."""
-        deadlines = (self.broker.next_deadline_ms, self._deadlines.next_ms)
+        deadlines = (self.cluster.next_deadline_ms, self._deadlines.next_ms)
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def receive(self, call: Call, now_ms: int) -> list[Answer]:
         """Handle a call, unless a fault has other plans."""
         fault = self.faults.take(subject_of(call, self._topic_name)) if self.faults.pending else None
         if fault is None:
-            return self._passed(self.broker.receive(call, now_ms), now_ms)
+            return self._passed(self.cluster.receive(call, now_ms), now_ms)
         if fault.after_handling:
             self._spoiled[call.token] = fault.action
-            return self._passed(self.broker.receive(call, now_ms), now_ms)
+            return self._passed(self.cluster.receive(call, now_ms), now_ms)
         return self._spoil(call, None, fault.action, now_ms)
 
     def expire(self, now_ms: int) -> list[Answer]:
         """Let everything that is due take effect."""
-        answers = self._passed(self.broker.expire(now_ms), now_ms)
+        answers = self._passed(self.cluster.expire(now_ms), now_ms)
         for token in self._deadlines.due(now_ms):
             late = self._late.pop(token)
             if late.answer is None:
-                answers += self._passed(self.broker.receive(late.call, now_ms), now_ms)
+                answers += self._passed(self.cluster.receive(late.call, now_ms), now_ms)
             else:
                 answers.append(late.answer)
         return answers
 
     def operate(self, operation: Callable[[Groups, int], Iterable[Reply]], now_ms: int) -> list[Answer]:
         """Let something that no client asked for happen to the groups."""
-        return self._passed(self.broker.operate(operation, now_ms), now_ms)
+        return self._passed(self.cluster.operate(operation, now_ms), now_ms)
 
     def forget(self, token: Token) -> None:
         """The client that waited is gone."""
         self._spoiled.pop(token, None)
         if self._late.pop(token, None) is not None:
             self._deadlines.set(token, None)
-        self.broker.forget(token)
+        self.cluster.forget(token)
 
     def _passed(self, answers: Iterable[Answer], now_ms: int) -> list[Answer]:
         if not self._spoiled:
@@ -99,5 +99,5 @@ class Interference:
                 return [Answer(call, HangUp(f"a fault was asked for at its {call.request.api.name}"))]
 
     def _topic_name(self, topic_id: UUID) -> str | None:
-        topic = self.broker.topics.get_by_id(topic_id)
+        topic = self.cluster.topics.get_by_id(topic_id)
         return None if topic is None else topic.name

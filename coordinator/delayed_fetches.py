@@ -19,21 +19,21 @@ class _Waiting:
     missing_bytes: int
 
 
-class ParkedFetches:
+class DelayedFetches:
     """Fetches that found too little, each until enough has come or its time is up."""
 
     def __init__(self) -> None:
         self._waiting: dict[Token, _Waiting] = {}
         self._watchers: dict[PartitionLog, set[Token]] = {}
         self._deadlines: Deadlines[Token] = Deadlines()
-        self._ripe: list[Token] = []
+        self._completed: list[Token] = []
 
     @property
     def next_deadline_ms(self) -> int | None:
         """When a fetch has to be answered with what there is; None if none waits."""
         return self._deadlines.next_ms
 
-    def park(
+    def delay(
         self,
         call: Call,
         respond: Callable[[], Message],
@@ -55,7 +55,7 @@ class ParkedFetches:
             if waiting.missing_bytes > 0:
                 waiting.missing_bytes -= size_bytes
                 if waiting.missing_bytes <= 0:
-                    self._ripe.append(token)
+                    self._completed.append(token)
 
     def gone(self, log: PartitionLog) -> None:
         """Note that a log was deleted: who waits for it is to be told."""
@@ -63,11 +63,11 @@ class ParkedFetches:
             waiting = self._waiting[token]
             if waiting.missing_bytes > 0:
                 waiting.missing_bytes = 0
-                self._ripe.append(token)
+                self._completed.append(token)
 
-    def take_ripe(self, now_ms: int) -> list[Answer]:
+    def take_completed(self, now_ms: int) -> list[Answer]:
         """Take out the fetches that are to be answered now, with their answers."""
-        tokens, self._ripe = self._ripe, []
+        tokens, self._completed = self._completed, []
         tokens += self._deadlines.due(now_ms)
         answers = []
         for token in tokens:

@@ -1,4 +1,4 @@
-"""The whole cluster apart from sockets and clock: topics, groups, parked fetches, and who waits for which answer.
+"""The whole cluster apart from sockets and clock: topics, groups, delayed fetches, and who waits for which answer.
 
 A `Call` goes in with the time, `Answer` objects come out: for that call, or for others that waited. A test can drive it
 without a network, under a clock of its own.
@@ -7,44 +7,22 @@ without a network, under a clock of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 from uuid import UUID, uuid4
 
 from loadwise.coordinator.calls import Answer, Call, EncodedBody, Message, Service
-from loadwise.coordinator.cluster.brokers import Cluster, coordinator_partition
+from loadwise.coordinator.cluster.brokers import Brokers, coordinator_partition
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.topics import Topics
-from loadwise.coordinator.fetches import ParkedFetches
-from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
+from loadwise.coordinator.delayed_fetches import DelayedFetches
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import Event, Token
-from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.service.groups import Groups
+from loadwise.coordinator.settings import BrokerSettings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerSettings:
-    """How the broker behaves; the names in brackets are Kafka's, and so are the values unless said otherwise."""
-
-    auto_create_topics: bool = True
-    """Whether asking for a topic makes it (auto.create.topics.enable)."""
-    default_partitions: int = 1
-    """Partitions of a topic whose creator does not say (num.partitions)."""
-    max_batch_bytes: int = 1_048_588
-    """Largest record batch that is accepted (message.max.bytes)."""
-    max_partitions: int = 100_000
-    """Most partitions of all topics together; Kafka has no such limit."""
-    max_kept_bytes: int = 1024 * 1024 * 1024
-    """Most bytes of records of all partitions together; Kafka deletes the oldest instead (log.retention.bytes)."""
-    groups: GroupLimits = field(default_factory=GroupLimits)
-    """What holds for all groups of the classic protocol."""
-    consumer_groups: ConsumerGroupLimits = field(default_factory=ConsumerGroupLimits)
-    """What holds for all groups of the consumer protocol (KIP-848)."""
-
-
-class Broker:
+class Cluster:
     """All brokers of a cluster behind one state: each call says which of them was asked."""
 
     def __init__(
@@ -52,22 +30,22 @@ class Broker:
         services: Mapping[int, Service],
         settings: BrokerSettings | None = None,
         *,
-        cluster: Cluster | None = None,
+        brokers: Brokers | None = None,
         new_uuid: Callable[[], UUID] = uuid4,
     ) -> None:
         self.settings = settings or BrokerSettings()
         self.services = services
         self.new_uuid = new_uuid
         self.cluster_id = "loadwise"
-        self.cluster = cluster or Cluster()
+        self.brokers = brokers or Brokers()
         self.topics = Topics(
-            cluster=self.cluster,
+            brokers=self.brokers,
             new_log=self._new_log,
             new_id=new_uuid,
             max_partitions=self.settings.max_partitions,
         )
         self.groups = Groups(self.settings.groups, self.settings.consumer_groups, self.topics, self.topics)
-        self.fetches = ParkedFetches()
+        self.fetches = DelayedFetches()
         self.producer_ids = count(1000)
         self.encoded: dict[Any, EncodedBody] = {}
         """Metadata responses, kept while the topics do not change; see ``apis/metadata.py``."""
@@ -103,7 +81,7 @@ class Broker:
         return self._take_answers()
 
     def forget(self, token: Token) -> None:
-        """The client that waited is gone. A parked join stays, as in Kafka: only its session ends a member."""
+        """The client that waited is gone. A join that waits stays, as in Kafka: only its session ends a member."""
         self.fetches.forget(token)
 
     def tell_group(self, call: Call, group_id: str, event: Event, respond: Callable[[Call, Any], Message]) -> None:
@@ -114,7 +92,7 @@ class Broker:
 
     def coordinates(self, call: Call, group_id: str) -> bool:
         """Whether the broker that was asked is the one that coordinates a group; NOT_COORDINATOR if it is not."""
-        return self.cluster.coordinator_of(group_id).id == call.node_id
+        return self.brokers.coordinator_of(group_id).id == call.node_id
 
     def move_leader(self, topic: str, partition: int, to: int | None = None) -> None:
         """Let another replica lead a partition, in a new leader epoch; ``to`` None is the next one.
@@ -132,7 +110,7 @@ class Broker:
         was under way begins again. Who waits in one hears NOT_COORDINATOR by the next `receive` or `expire`. ``to``
         None is the next broker. Raises `BadClusterError` if there is no such broker.
         """
-        moved = self.cluster.move_coordinator(group_id, to)
+        moved = self.brokers.move_coordinator(group_id, to)
         for each in list(self.groups.all()):
             if coordinator_partition(each) == moved:
                 self._pass_on(self.groups.reload(each, self.now_ms))
@@ -143,7 +121,7 @@ class Broker:
             self._answers.append(Answer(call, respond(call, reply.body)))
 
     def _take_answers(self) -> list[Answer]:
-        self._answers += self.fetches.take_ripe(self.now_ms)
+        self._answers += self.fetches.take_completed(self.now_ms)
         answers, self._answers = self._answers, []
         return answers
 
