@@ -4,6 +4,7 @@
 
     AssignorError                 anything this package refuses
     ├── BadGroupError             the group as described cannot be: duplicate member, bad capacity, bad load
+    ├── BadAnswerError            an algorithm's answer is none that a client can take
     ├── GroupTooLargeError        the algorithm is for small groups only (names its ceiling)
     ├── BadCaseError              a case in JSON cannot be read (names the place in it)
     ├── UnknownStrategyError      no assignor has that name
@@ -23,6 +24,10 @@ class AssignorError(Exception):
 
 class BadGroupError(AssignorError, ValueError):
     """The group as described cannot be; the message names the member or topic and what is wrong with it."""
+
+
+class BadAnswerError(AssignorError):
+    """An algorithm has answered what no client can take; the message names the partition and the member."""
 
 
 class GroupTooLargeError(AssignorError, ValueError):

@@ -3,28 +3,49 @@
 Every client's adapter is a thin layer over a `Participant`, so that the same group gets the same answer, to the byte,
 whichever client happens to lead it. Kafka's counterpart is ``ConsumerPartitionAssignor`` with the state that
 ``AbstractStickyAssignor`` keeps between rebalances.
+
+Whatever a load source or an algorithm raises stays in here. A leader that raised would never send its SyncGroup, and no
+member of the group would get a partition.
 """
 
 from __future__ import annotations
 
 import logging
+import numbers
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from dataclasses import replace
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
+from loadwise.assignor import rows
 from loadwise.assignor.algorithms import algorithm
+from loadwise.assignor.algorithms.sticky import Sticky
 from loadwise.assignor.answer import encode
-from loadwise.assignor.errors import BadGroupError
+from loadwise.assignor.errors import BadAnswerError, BadGroupError, UnknownStrategyError
+from loadwise.assignor.impute import presume
 from loadwise.assignor.load.source import LoadSnapshot, LoadSource
-from loadwise.assignor.model import LARGEST, NO_GENERATION, SMALLEST_CAPACITY, Assignor, GroupSnapshot, Member
+from loadwise.assignor.model import (
+    LARGEST,
+    NO_GENERATION,
+    NOBODY,
+    SMALLEST_CAPACITY,
+    Assignment,
+    Assignor,
+    GroupSnapshot,
+)
 from loadwise.assignor.staging import stage
+from loadwise.assignor.strategy import Strategy
 from loadwise.assignor.strategy import strategy as strategy_named
 from loadwise.assignor.subscription import JoinedMember, read_members, write_subscription
 
 log = logging.getLogger(__name__)
 
 _LOAD_AWARE = frozenset({"weighted"})
+_SOURCE = "The load source"
+
+AssignorChoice: TypeAlias = "str | Assignor | Sequence[str | Assignor]"
+"""A strategy's name, an algorithm with parameters of its own, or several of these in order of preference."""
 
 
 class Cluster(Protocol):
@@ -42,105 +63,211 @@ class Cluster(Protocol):
 class Participant:
     """The state and the decisions of one member. Not thread-safe: its client calls it from one thread.
 
-    ``assignor`` is a name on the wire, or one of our algorithms with parameters of its own; ``cooperative`` asks for
-    its cooperative form, which ``"cooperative-weighted"`` is of ``"weighted"``. ``capacity`` and ``load`` matter to the
-    ``weighted`` ones. Raises `UnknownStrategyError`, and `BadGroupError` for a capacity that is not above 0.
+    ``assignor`` is a name on the wire, one of our algorithms with parameters of its own, or a list of these. The
+    members of a group use the first name that all of them have. ``cooperative`` asks for the cooperative form, which
+    ``"cooperative-weighted"`` is of ``"weighted"``. ``capacity`` and ``load`` matter to the ``weighted`` ones.
+
+    Raises `UnknownStrategyError`, `BadGroupError` for a capacity that is not above 0, and `TypeError` for an argument
+    of the wrong type.
     """
+
+    _capacity: float
 
     def __init__(
         self,
-        assignor: str | Assignor,
+        assignor: AssignorChoice,
         *,
         cooperative: bool = False,
         capacity: float = 1.0,
         rack: str | None = None,
         load: LoadSource | None = None,
     ) -> None:
-        name = assignor if isinstance(assignor, str) else assignor.name
-        self.strategy = strategy_named(f"cooperative-{name.removeprefix('cooperative-')}" if cooperative else name)
-        if not SMALLEST_CAPACITY <= capacity <= LARGEST:
-            raise BadGroupError(
-                f"the capacity of a member must be a finite number above 0, not {capacity}"
-                f" ({SMALLEST_CAPACITY:g} to {LARGEST:g})"
-            )
+        self._algorithms = _algorithms(assignor, cooperative=cooperative)
+        self._elected: Strategy | None = None
         self.capacity = capacity
         self.rack = rack or None
         self.load = load
         self.led = 0
         """How many rebalances this member has led."""
         self.fallbacks = 0
-        """How many of these had to do without the load: it was missing, stale or impossible."""
-        self._algorithm = algorithm(self.strategy.algorithm) if isinstance(assignor, str) else assignor
-        self._owned: Mapping[str, Sequence[int]] | None = None
+        """How many of these had to do without the load: it was missing, stale or impossible, or its source failed."""
+        self.failures = 0
+        """How many exceptions the load source and the algorithm have raised while this member led."""
         self.generation = NO_GENERATION
         """The generation of the newest assignment; `NO_GENERATION` before the first, or where the client tells none."""
+        self._owned: Mapping[str, Sequence[int]] | None = None
         self._warned = False
+        self._traced: set[str] = set()
+
+    @property
+    def strategies(self) -> tuple[Strategy, ...]:
+        """The strategies that this member offers its group, the preferred one first."""
+        return tuple(self._algorithms)
+
+    @property
+    def strategy(self) -> Strategy:
+        """The strategy that the group uses; the preferred one until this member has led or been told."""
+        return self.strategies[0] if self._elected is None else self._elected
+
+    @property
+    def cooperative(self) -> bool:
+        """Whether this member keeps what it owns while it joins. One eager name in its list makes it eager (KIP-429).
+
+        The group may elect that name, and then others may be given what this member holds.
+        """
+        return all(strategy.cooperative for strategy in self.strategies)
 
     @property
     def load_aware(self) -> bool:
-        """Whether the strategy has a use for loads."""
-        return self.strategy.algorithm in _LOAD_AWARE
+        """Whether one of the strategies has a use for loads."""
+        return any(_takes_load(strategy) for strategy in self.strategies)
 
-    def subscription(self, topics: Iterable[str], *, owned: Mapping[str, Sequence[int]] | None = None) -> bytes:
-        """The bytes to join with. ``owned`` is what the client still holds, None where it cannot tell."""
+    @property
+    def capacity(self) -> float:
+        """What this member can process relative to the others. It may be changed, and counts from the next join on.
+
+        Setting it raises `TypeError` for what is no number, `BadGroupError` for one that is not finite and above 0.
+        """
+        return self._capacity
+
+    @capacity.setter
+    def capacity(self, capacity: float) -> None:
+        if not isinstance(capacity, numbers.Real) or isinstance(capacity, bool):
+            raise TypeError(f"capacity is {capacity!r}; it must be a number above 0")
+        if not SMALLEST_CAPACITY <= capacity <= LARGEST:
+            raise BadGroupError(
+                f"capacity is {capacity}; the capacity of a member must be a finite number above 0"
+                f" ({SMALLEST_CAPACITY:g} to {LARGEST:g})"
+            )
+        self._capacity = float(capacity)
+
+    def subscription(
+        self, topics: Iterable[str], *, owned: Mapping[str, Sequence[int]] | None = None, protocol: str | None = None
+    ) -> bytes:
+        """The bytes to join with under one of the strategies, the preferred one where ``protocol`` names none.
+
+        ``owned`` is what the client still holds, None where it cannot tell.
+        """
         joining = write_subscription(
-            self.strategy,
+            self._strategy(protocol),
             frozenset(topics),
             owned=self._owned if owned is None else owned,
             generation=self.generation,
             capacity=self.capacity,
             rack=self.rack,
+            holds=self.cooperative,
         )
         return joining.encode()
 
-    def assigned(self, partitions: Mapping[str, Sequence[int]], generation: int) -> None:
+    def assigned(self, partitions: Mapping[str, Sequence[int]], generation: int, protocol: str | None = None) -> None:
         """Remember what the leader gave, and when; ``generation`` is `NO_GENERATION` where the client does not tell."""
+        self._elected = self._strategy(protocol)
         self._owned = {topic: list(numbers) for topic, numbers in partitions.items()}
         self.generation = generation
 
-    def assign(self, joined: Iterable[JoinedMember], cluster: Cluster) -> dict[str, bytes]:
-        """Answer, as the leader, every member's assignment bytes. Topics without metadata are left for later."""
-        members = read_members(self.strategy, joined)
+    def assign(
+        self, joined: Iterable[JoinedMember], cluster: Cluster, *, protocol: str | None = None
+    ) -> dict[str, bytes]:
+        """Answer, as the leader, every member's assignment bytes. Topics without metadata are left for later.
+
+        ``protocol`` is the strategy that the group has elected, the preferred one where it is None.
+        """
+        strategy = self._elected = self._strategy(protocol)
+        members = read_members(strategy, joined)
         topics = set().union(*{id(member.topics): member.topics for member in members}.values())
         counts = {topic: count for topic in topics if (count := cluster.partition_count(topic)) is not None}
         racks = None
         if any(member.rack is not None for member in members):
             racks = {topic: replicas for topic in counts if (replicas := cluster.replica_racks(topic))}
-        target = self._algorithm.assign(self._snapshot(members, counts, racks))
-        answer = encode(stage(target) if self.strategy.cooperative else target)
+        target = self._target(strategy, GroupSnapshot.of(members, counts, racks=racks))
+        answer = encode(stage(target) if strategy.cooperative else target)
         self.led += 1
         return answer
 
-    def _snapshot(
-        self,
-        members: Sequence[Member],
-        counts: Mapping[str, int],
-        racks: Mapping[str, Sequence[Sequence[str]]] | None,
-    ) -> GroupSnapshot:
-        """The group, with its load where there is one that can be used."""
-        if not (self.load_aware and counts):
-            return GroupSnapshot.of(members, counts, racks=racks)
-        seen: LoadSnapshot | None = None
+    def _strategy(self, protocol: str | None) -> Strategy:
+        return self.strategies[0] if protocol is None else _offered(self.strategies, protocol)
+
+    def _target(self, strategy: Strategy, group: GroupSnapshot) -> Assignment:
+        """The algorithm's answer; where it fails, that of `Sticky`, which has no parameters and needs no load."""
+        loaded = self._with_load(group) if _takes_load(strategy) and group.size else group
         try:
-            seen = None if self.load is None else self.load.snapshot(counts.keys())
+            target = _checked(self._algorithms[strategy].assign(loaded), loaded)
+        except Exception as error:  # noqa: BLE001 (an algorithm may be anybody's, and the group waits for an answer)
+            self._note_failure(f"The assignor {strategy.name}", error)
+            return Sticky().assign(group)
+        self._traced.discard(f"The assignor {strategy.name}")
+        return target
+
+    def _with_load(self, group: GroupSnapshot) -> GroupSnapshot:
+        """The group with its load; where there is none that can be used, with one that keeps partitions where they are.
+
+        See `loadwise.assignor.impute.presume`.
+        """
+        try:
+            seen = None if self.load is None else self.load.snapshot(group.topics)
             reason = _unusable(seen)
+            if seen is not None and reason is None:
+                load = rows.loads(seen.load, group.topics, group.topic_start)
+                self._traced.discard(_SOURCE)
+                if not np.isnan(load).all():
+                    self._warned = False
+                    return replace(group, load=load, load_unit=seen.unit)
+                reason = "none of these partitions was read yet"
         except BadGroupError as error:
             reason = str(error)
-        if seen is not None and reason is None:
-            try:
-                group = GroupSnapshot.of(members, counts, load=seen.load, load_unit=seen.unit, racks=racks)
-            except BadGroupError as error:
-                reason = str(error)
-            else:
-                if group.load is None or not np.isnan(group.load).all():
-                    self._warned = False
-                    return group
-                reason = "none of these partitions was read yet"
+        except Exception as error:  # noqa: BLE001 (a source may be anybody's, and the group waits for an answer)
+            self._note_failure(_SOURCE, error)
+            reason = f"its source raised {error!r}"
         self.fallbacks += 1
         if not self._warned:
             self._warned = True
-            log.warning("No load to assign by (%s): partitions are balanced by number, and kept where they are", reason)
-        return GroupSnapshot.of(members, counts, racks=racks)
+            log.warning(
+                "No load to assign by (%s): members keep what they own, and only what is free, and what members without"
+                " any partition need, is shared out by number",
+                reason,
+            )
+        return replace(group, load=presume(group))
+
+    def _note_failure(self, culprit: str, error: Exception) -> None:
+        """Count an exception, and log its traceback unless that culprit's last one was logged and it failed since."""
+        self.failures += 1
+        if culprit not in self._traced:
+            self._traced.add(culprit)
+            log.error("%s raised; this rebalance goes on without it", culprit, exc_info=error)
+
+
+def _algorithms(assignor: AssignorChoice, *, cooperative: bool) -> dict[Strategy, Assignor]:
+    """The strategies that were chosen, in order, each with its algorithm."""
+    chosen = [assignor] if isinstance(assignor, str) or not isinstance(assignor, Sequence) else list(assignor)
+    if not chosen:
+        raise UnknownStrategyError("assignor is an empty list; name at least one strategy, such as 'weighted'")
+    algorithms: dict[Strategy, Assignor] = {}
+    for each in chosen:
+        name = each if isinstance(each, str) else getattr(each, "name", None)
+        if not isinstance(name, str):
+            raise TypeError(
+                f"assignor is {assignor!r}; it must be the name of a strategy, an algorithm such as Weighted(), or a"
+                " list of these"
+            )
+        strategy = strategy_named(f"cooperative-{name.removeprefix('cooperative-')}" if cooperative else name)
+        if strategy in algorithms:
+            raise UnknownStrategyError(f"assignor names {strategy.name!r} twice; name each strategy once")
+        algorithms[strategy] = algorithm(strategy.algorithm) if isinstance(each, str) else each
+    return algorithms
+
+
+def _offered(strategies: Sequence[Strategy], protocol: str) -> Strategy:
+    for strategy in strategies:
+        if strategy.name == protocol:
+            return strategy
+    names = ", ".join(strategy.name for strategy in strategies)
+    raise UnknownStrategyError(
+        f"the group has elected {protocol!r}, which this member does not offer; it offers {names}"
+    )
+
+
+def _takes_load(strategy: Strategy) -> bool:
+    return strategy.algorithm in _LOAD_AWARE
 
 
 def _unusable(seen: LoadSnapshot | None) -> str | None:
@@ -149,3 +276,32 @@ def _unusable(seen: LoadSnapshot | None) -> str | None:
     if seen.stale:
         return f"the newest is {seen.age_s:.0f} s old, {seen.max_age_s:.0f} s at most"
     return None
+
+
+def _checked(answer: Assignment, group: GroupSnapshot) -> Assignment:
+    """Refuse an answer that clients cannot take: a partition for a member that does not subscribe to its topic. O(P).
+
+    kafka-python's consumers rejoin for ever when they are given one. Raises `BadAnswerError`.
+    """
+    if not isinstance(answer, Assignment):
+        raise BadAnswerError(f"the answer is {answer!r}; it must be an Assignment")
+    owner = answer.owner
+    if owner.shape != (group.size,):
+        raise BadAnswerError(f"the answer has owners of shape {owner.shape}; it must have one for each of {group.size}")
+    held = np.flatnonzero(owner != NOBODY)
+    if len(held):
+        strange = (owner[held] < 0) | (owner[held] >= len(group.members))
+        if strange.any():
+            name = _name(group, int(held[strange][0]))
+            raise BadAnswerError(f"partition {name} is given to a member that there is not")
+        stranger = ~group.subscribed[group.subscription[owner[held]], group.topic_of[held]]
+        if stranger.any():
+            row = int(held[stranger][0])
+            raise BadAnswerError(
+                f"partition {_name(group, row)} is given to {group.members[owner[row]]}, which does not subscribe to it"
+            )
+    return answer
+
+
+def _name(group: GroupSnapshot, row: int) -> str:
+    return "{}-{}".format(*group.name_of(row))

@@ -19,6 +19,7 @@ together (``message.max.bytes``, about 1 MB).
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -56,8 +57,12 @@ def write_subscription(
     generation: int,
     capacity: float,
     rack: str | None,
+    holds: bool = True,
 ) -> Subscription:
     """Answer the subscription that a member joins with. ``owned`` is None before its first assignment.
+
+    ``holds`` tells a member of a cooperative group whether it keeps what it owns while it joins. It does not where one
+    name in its list is eager, as in the middle of an upgrade; then it must not write that it holds anything.
 
     Partitions of topics that it no longer subscribes to are left out. The member has given them up, and a leader that
     took them for owned would keep them from everybody else.
@@ -72,7 +77,7 @@ def write_subscription(
     return Subscription(
         topics=list(topics),
         user_data=user_data,
-        owned=held if strategy.cooperative else {},
+        owned=held if strategy.cooperative and holds else {},
         generation=generation,
         rack=rack,
     )
@@ -139,8 +144,18 @@ def _read_member(strategy: Strategy, joined: JoinedMember, names: Names) -> Memb
         generation=generation,
         instance_id=joined.instance_id,
         rack=subscription.rack,
-        capacity=1.0 if terms is None else min(max(terms.capacity, SMALLEST_CAPACITY), LARGEST),
+        capacity=1.0 if terms is None else _capacity(joined.id, terms.capacity),
     )
+
+
+def _capacity(member_id: str, sent: float) -> float:
+    """The capacity that a member has sent, or 1 where it is none: its partitions are to be believed all the same."""
+    if not (sent > 0 and math.isfinite(sent)):
+        log.warning(
+            "Member %r has sent %s as its capacity, which must be finite and above 0: 1 is used", member_id, sent
+        )
+        return 1.0
+    return min(max(sent, SMALLEST_CAPACITY), LARGEST)
 
 
 def read_user_data(

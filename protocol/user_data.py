@@ -14,7 +14,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -32,7 +31,7 @@ class MemberTerms:
     """What a member of a ``weighted`` group says of itself beyond its partitions."""
 
     capacity: float = 1.0
-    """What the member can process relative to the others, or in the unit of the load. Finite, above 0."""
+    """What the member can process relative to the others, or in the unit of the load. Any float64 can be read."""
 
     def encode(self) -> bytes:
         """Write v0."""
@@ -46,10 +45,7 @@ class MemberTerms:
         version = reader.int16("version of the member's terms")
         if version < 0:
             raise MalformedBytesError(f"the member's terms have version {version}; there is none below 0")
-        capacity = reader.float64("capacity")
-        if not (capacity > 0 and math.isfinite(capacity)):
-            raise MalformedBytesError(f"the member's capacity is {capacity}; it must be a finite number above 0")
-        return cls(capacity=capacity)
+        return cls(capacity=reader.float64("capacity"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

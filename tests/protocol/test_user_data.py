@@ -2,13 +2,12 @@
 
 import contextlib
 
-import pytest
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyAssignorUserDataV1
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.coordinator.assignors.sticky.user_data import StickyAssignorUserData
 
-from loadwise.protocol.errors import MalformedBytesError, ProtocolError
+from loadwise.protocol.errors import ProtocolError
 from loadwise.protocol.user_data import CooperativeStickyUserData, MemberTerms, StickyUserData
 
 # subscriptionUserData() of kafka-clients 4.3.1: StickyAssignor after t-0, t-1 at generation 1, and t-2 as v0 (the
@@ -62,12 +61,6 @@ def test_the_terms_have_a_version_and_room_to_grow():
     newer = JAVA_STICKY + bytes.fromhex("0005 4000000000000000") + b"more"
     assert StickyUserData.decode_with_terms(newer).terms == MemberTerms(capacity=2.0)
     assert StickyUserData.decode_with_terms(JAVA_STICKY).terms is None
-
-
-@pytest.mark.parametrize("capacity", ["0000000000000000", "bff0000000000000", "7ff8000000000000", "7ff0000000000000"])
-def test_a_capacity_that_cannot_be_is_refused(capacity):
-    with pytest.raises(MalformedBytesError, match="capacity is"):
-        StickyUserData.decode_with_terms(JAVA_STICKY + bytes.fromhex("0000" + capacity))
 
 
 def test_trailing_bytes_are_ignored_as_java_does():

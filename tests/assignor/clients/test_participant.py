@@ -3,6 +3,7 @@
 import logging
 from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from loadwise.assignor.algorithms.weighted import Weighted
 from loadwise.assignor.errors import BadGroupError, UnknownStrategyError
 from loadwise.assignor.load.source import FixedLoad, LoadSnapshot
+from loadwise.assignor.model import Assignment as Owners
 from loadwise.assignor.participant import Participant
 from loadwise.assignor.strategy import STRATEGIES
 from loadwise.assignor.subscription import JoinedMember
@@ -205,6 +207,174 @@ def test_an_impossible_capacity_is_refused_at_once(capacity):
         Participant("weighted", capacity=capacity)
 
 
+@pytest.mark.parametrize("capacity", [0, -1.0, float("nan"), float("inf")])
+def test_a_capacity_that_is_changed_is_checked_at_once_and_counts_from_the_next_join_on(capacity):
+    member = Participant("weighted")
+    member.assigned({"t": [0]}, 3)
+    with pytest.raises(BadGroupError, match=f"capacity is {capacity}"):
+        member.capacity = capacity
+    with pytest.raises(TypeError, match="capacity is '2'; it must be a number"):
+        member.capacity = "2"
+    member.capacity = np.float64(2.0)
+    leader = Participant("weighted", load=FixedLoad(load={"t": [1] * 6}))
+    owned = rebalance(leader, {"a": leader, "b": member}, T, 4)
+    assert (len(owned["a"]), len(owned["b"])) == (2, 4)
+
+
 def test_an_unknown_strategy_is_refused_at_once():
     with pytest.raises(UnknownStrategyError, match="'wieghted'; there are range"):
         Participant("wieghted")
+    with pytest.raises(UnknownStrategyError, match="assignor is an empty list"):
+        Participant([])
+    with pytest.raises(UnknownStrategyError, match="assignor names 'weighted' twice"):
+        Participant(["weighted", Weighted(epsilon=0.01)])
+    for wrong in (5, ["weighted", None], {"weighted": 1.0}):
+        with pytest.raises(TypeError, match=r"assignor is .*; it must be the name of a strategy"):
+            Participant(wrong)
+
+
+class Raises:
+    """A source and an algorithm of somebody's that fails."""
+
+    name = "weighted"
+
+    def __init__(self, error=None):
+        self.error = error or RuntimeError("the database is gone")
+
+    def snapshot(self, topics):  # noqa: ARG002
+        raise self.error
+
+    def assign(self, group):  # noqa: ARG002
+        raise self.error
+
+
+class AnswersText:
+    def snapshot(self, topics):  # noqa: ARG002
+        return "5 records"
+
+
+class Broken:
+    """An algorithm with a bug: it answers what ``broken`` makes of the group."""
+
+    name = "weighted"
+
+    def __init__(self, broken):
+        self.broken = broken
+
+    def assign(self, group):
+        return self.broken(group)
+
+
+FAILING = {
+    "a source raises": {"load": Raises()},
+    "a source answers text": {"load": AnswersText()},
+    "a source answers loads of text": {"load": FixedLoad(load={"t": ["many"]})},
+    "an algorithm raises": {"assignor": Raises()},
+    "an algorithm is too large for the group": {"assignor": "optimal"},
+    "a library is not installed": {"assignor": Raises(ImportError("No module named 'networkx'"))},
+    "an algorithm answers nothing": {"assignor": Broken(lambda _: None)},
+    "an algorithm answers too few owners": {"assignor": Broken(lambda group: Owners(group, np.zeros(1, np.int32)))},
+    "an algorithm answers a member that there is not": {
+        "assignor": Broken(lambda group: Owners(group, np.full(group.size, 7, np.int32)))
+    },
+}
+
+
+@pytest.mark.parametrize("how", FAILING)
+def test_whatever_fails_on_the_leader_the_group_gets_the_balanced_sticky_answer(how, caplog):
+    """Else SyncGroup is never sent, and nobody in the group ever gets a partition."""
+    cluster = FakeCluster({"t": 60_000 if how == "an algorithm is too large for the group" else 6})
+    share = cluster.counts["t"] // 2
+    given_to = {"assignor": "weighted"} | FAILING[how]
+    leader, second = Participant(**given_to), Participant(leader_name(given_to))
+    first = rebalance(leader, {"a": leader}, cluster, 1)
+    owned = rebalance(leader, {"a": leader, "b": second}, cluster, 2)
+    again = rebalance(leader, {"a": leader, "b": second}, cluster, 3)
+    assert [len(owned["a"]), len(owned["b"])] == [share, share]
+    assert owned["a"] < first["a"]
+    assert again == owned
+    tracebacks = [record for record in caplog.records if record.exc_info]
+    assert len(tracebacks) == 1, "the traceback is logged once, not once a rebalance"
+    assert leader.failures == 3
+
+
+def leader_name(given_to):
+    return given_to["assignor"] if isinstance(given_to["assignor"], str) else given_to["assignor"].name
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit()])
+def test_what_is_no_exception_passes(error):
+    leader = Participant(Raises(error))
+    with pytest.raises(type(error)):
+        rebalance(leader, {"a": leader}, T, 1)
+
+
+def test_a_partition_for_somebody_who_does_not_read_its_topic_is_never_handed_out(caplog):
+    """kafka-python's consumers rejoin for ever when they are given one."""
+    leader = Participant(Broken(lambda group: Owners(group, np.zeros(group.size, np.int32))))
+    joined = [
+        JoinedMember(id=id_, subscription=Subscription.decode(leader.subscription([topic])))
+        for id_, topic in (("a", "s"), ("b", "t"))
+    ]
+    answer = leader.assign(joined, FakeCluster({"s": 1, "t": 1}))
+    assert {id_: Assignment.decode(data).partitions for id_, data in answer.items()} == {
+        "a": {"s": [0]},
+        "b": {"t": [0]},
+    }
+    assert "partition t-0 is given to a, which does not subscribe to it" in caplog.text
+
+
+def test_without_load_nothing_moves_between_owners_and_the_log_tells_so(caplog):
+    """A group balanced by load has unequal counts. Making them equal would undo what is best known."""
+    heavy = LoadSnapshot(load={"t": [1.0] * 35 + [20.0]}, unit="records")
+    load = FakeLoad(heavy)
+    cluster = FakeCluster({"t": 36})
+    leader, *others = (Participant("weighted", load=load) for _ in range(3))
+    members = dict(zip("abc", [leader, *others], strict=True))
+    by_load = rebalance(leader, members, cluster, 1)
+    assert len(set(map(len, by_load.values()))) > 1, "the counts differ, so that there is something to undo"
+    load.answer = None
+    assert rebalance(leader, members, cluster, 2) == by_load
+    assert "members keep what they own" in caplog.text
+
+    grown = rebalance(leader, members | {"d": Participant("weighted")}, cluster, 3)
+    assert all(grown[id_] <= by_load[id_] for id_ in "abc"), "only the newcomer gets anything"
+    assert 6 <= len(grown["d"]) <= 12
+
+    del members["c"]
+    left = rebalance(leader, members | {"d": Participant("weighted")}, cluster, 4)
+    assert all(left[id_] >= grown[id_] for id_ in "ab")
+    assert set().union(*left.values()) == {("t", number) for number in range(36)}
+
+
+def test_a_list_of_strategies_is_eager_as_soon_as_one_of_them_is():
+    assert Participant(["cooperative-weighted", "cooperative-sticky"]).cooperative
+    assert Participant(["weighted"], cooperative=True).cooperative
+    upgrading = Participant(["cooperative-weighted", "range"])
+    assert not upgrading.cooperative
+    upgrading.assigned({"t": [0, 1]}, 5, "range")
+    assert upgrading.strategy is STRATEGIES["range"]
+    joined = Subscription.decode(upgrading.subscription(["t"], protocol="cooperative-weighted"))
+    assert joined.owned == {}, "it has revoked everything before it joins"
+    with pytest.raises(UnknownStrategyError, match=r"elected 'sticky'.*offers cooperative-weighted, range"):
+        upgrading.assign([], T, protocol="sticky")
+
+
+def test_what_range_gave_is_kept_by_weighted_when_the_group_elects_it():
+    """The partitions are remembered for all names of the list, so that an upgrade moves little."""
+    flat = FixedLoad(load={"t": [1] * 6})
+    leader, second = (Participant(["weighted", "range"], load=flat) for _ in range(2))
+    members = {"a": leader, "b": second}
+
+    def elected(name, generation):
+        joined = [
+            JoinedMember(id=id_, subscription=Subscription.decode(each.subscription(["t"], protocol=name)))
+            for id_, each in members.items()
+        ]
+        answer = leader.assign(joined, T, protocol=name)
+        given_to = {id_: Assignment.decode(answer[id_]).partitions for id_ in members}
+        for id_, each in members.items():
+            each.assigned(given_to[id_], generation, name)
+        return given_to
+
+    assert elected("range", 1) == elected("weighted", 2) == {"a": {"t": [0, 1, 2]}, "b": {"t": [3, 4, 5]}}

@@ -17,7 +17,7 @@ from group_strategies import Group, groups
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.cluster import ClusterMetadata as KafkaPythonMetadata
-from kafka.coordinator.groups.consumer import ConsumerCoordinator
+from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.protocol.metadata import MetadataResponse
 
 from loadwise.assignor.clients import aiokafka, kafka_python

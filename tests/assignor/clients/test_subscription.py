@@ -120,3 +120,18 @@ def test_no_capacity_that_a_member_says_can_stop_the_group(capacity):
     said = subscription("weighted", **{**FIRST, "capacity": capacity})
     read = read_member(strategy("weighted"), JoinedMember(id="m", subscription=said))
     assert GroupSnapshot.of([read], {"t": 1}).members == ("m",)
+
+
+@pytest.mark.parametrize("capacity", [0.0, -1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("name", ["weighted", "cooperative-weighted"])
+def test_a_capacity_that_cannot_be_does_not_cost_a_member_its_partitions(name, capacity, caplog):
+    said = subscription(name, **{**LATER, "capacity": capacity})
+    read = read_member(strategy(name), JoinedMember(id="m7", subscription=said))
+    assert (read.owned, read.generation, read.capacity) == ({"t": [0, 1]}, 1, 1.0)
+    assert "'m7' has sent" in caplog.text
+
+
+def test_an_eager_member_writes_no_partitions_as_held_under_a_cooperative_name():
+    """In the middle of an upgrade its list has an eager name: it has revoked everything before it joins."""
+    said = subscription("cooperative-weighted", **LATER, holds=False)
+    assert (said.owned, said.generation) == ({}, 1)
