@@ -24,6 +24,10 @@ OPTIONAL = {
 PARTS = {
     "kafka-python": ("loadwise.assignor.clients.kafka_python", {"kafka", "crc32c"}),
     "aiokafka": ("loadwise.assignor.clients.aiokafka", {"aiokafka"}),
+    "confluent-kafka": (
+        "loadwise.assignor.clients.confluent_kafka",
+        {"confluent_kafka", "kafka", "crc32c"},
+    ),
     "coordinator": ("loadwise.coordinator", {"kafka", "crc32c", "h11"}),
     "spark": ("pyspark_loadwise", {"pyspark", "pyarrow", "confluent_kafka", "aiokafka", "crc32c", "pandas"}),
 }

@@ -1,0 +1,500 @@
+"""confluent-kafka: consumers whose group is assigned by one of our strategies, though librdkafka has no hook for that.
+
+::
+
+    from loadwise.assignor.clients.confluent_kafka import confluent_consumer
+
+    consumer = confluent_consumer({"bootstrap.servers": "localhost:9092", "group.id": "g"}, assignor="weighted")
+    consumer.subscribe(["flights"], on_assign=..., on_revoke=..., on_lost=...)
+
+A `Membership` joins the group and fetches nothing; librdkafka reads what it is assigned, and joins nothing. Everything
+that a ``Consumer`` has is there, and does what it does there. Three things go another way inside: commits carry the
+member's id and generation, which librdkafka does not know; callbacks of a rebalance are called by `ConfluentConsumer`
+in the user's ``poll``; and ``consumer_group_metadata`` is the member's. docs/confluent-kafka.md has the differences
+that can be seen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from time import monotonic
+from typing import Any
+
+from loadwise.assignor.errors import MissingClientError
+from loadwise.installation import pip_install
+
+try:
+    from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, TopicPartition
+    from kafka.errors import (
+        BrokerResponseError,
+        CommitFailedError,
+        FencedInstanceIdError,
+        IllegalStateError,
+        KafkaConnectionError,
+        KafkaTimeoutError,
+    )
+    from kafka.errors import KafkaError as MemberError
+    from kafka.structs import OffsetAndMetadata
+    from kafka.structs import TopicPartition as Partition
+except ImportError as error:
+    raise MissingClientError(
+        f"confluent-kafka or kafka-python is not installed; get them with: {pip_install('confluent-kafka')}"
+    ) from error
+
+from loadwise.assignor.clients.librdkafka_config import OF_THE_MEMBER, member_settings
+from loadwise.assignor.clients.membership import GroupMetadata, Membership
+from loadwise.assignor.clients.membership_commits import CommitOutcome, Offsets
+from loadwise.assignor.load.lag import LoadOfLag
+from loadwise.assignor.load.source import LoadSource
+from loadwise.assignor.model import Assignor
+
+__all__ = ["ConfluentConsumer", "confluent_consumer"]
+
+log = logging.getLogger(__name__)
+
+TURN_S = 0.05
+"""How often the member gets its turn while records are read, and how long librdkafka waits for records at a time."""
+JOINING_TURN_S = 0.01
+"""The same while a join is under way."""
+COMMIT_TIMEOUT_S = 60.0
+"""How long a synchronous commit waits; librdkafka's ``socket.timeout.ms`` by default."""
+
+_METADATA = b"CGMDv2:"
+"""How librdkafka writes group metadata down: this, the generation, and texts that end in a zero byte."""
+
+
+def confluent_consumer(
+    config: Mapping[str, Any],
+    *,
+    assignor: str | Assignor = "weighted",
+    cooperative: bool = False,
+    capacity: float = 1.0,
+    load: LoadSource | LoadOfLag | None = None,
+    lag_interval_s: float = 5.0,
+    **options: Any,
+) -> ConfluentConsumer:
+    """Make a confluent-kafka ``Consumer`` whose group is assigned by one of our strategies.
+
+    ``config`` is what ``Consumer`` takes, callbacks included, without ``partition.assignment.strategy`` and
+    ``group.protocol``. ``assignor``, ``cooperative``, ``capacity``, ``load`` and ``lag_interval_s`` are those of
+    `loadwise.assignor.clients.kafka_python.kafka_consumer`, and so is any further one.
+
+    Raises what that and ``Consumer`` raise, and `UnsupportedByClientError` for a setting that the member cannot honour.
+    """
+    strategy = {
+        "assignor": assignor,
+        "cooperative": cooperative,
+        "capacity": capacity,
+        "load": load,
+        "lag_interval_s": lag_interval_s,
+    }
+    return ConfluentConsumer(config, **strategy, **options)
+
+
+class ConfluentConsumer(Consumer):
+    """A ``Consumer`` that reads what a `Membership` is assigned. Make it with `confluent_consumer`."""
+
+    def __init__(self, config: Mapping[str, Any], **options: Any) -> None:
+        config = {**config.get("default.topic.config", {}), **config}
+        config.pop("default.topic.config", None)
+        if not config.get("group.id"):
+            raise ValueError("group.id is missing: an assignor is of a group")
+        member = member_settings(config, config.get("oauth_cb"))
+        own = {name: value for name, value in config.items() if name not in OF_THE_MEMBER}
+        self._auto_commit_s = _auto_commit_s(own)
+        self._stores = _is_true(own.get("enable.auto.offset.store", True))
+        self._on_commit = own.pop("on_commit", None)
+        super().__init__(own | {"enable.auto.commit": False})
+        self._member = Membership(self, **member, **options)
+        self._callbacks: dict[str, Callable[[Consumer, list[TopicPartition]], None] | None] = {}
+        self._calling = ""  # the callback of a rebalance that is being called
+        self._left_to_us = False  # that callback has not assigned or unassigned by itself
+        self._stored: dict[Partition, OffsetAndMetadata] = {}  # by `store_offsets`
+        self._sent: dict[Partition, int] = {}  # committed last, or on the way
+        self._auto_commit_at = monotonic() + self._auto_commit_s
+        self._turn_at = 0.0
+        self._read = super().poll
+        self._read_batch = super().consume
+
+    @property
+    def assignor(self) -> Any:
+        """The assignor of the member, with ``participant``: what it says and decides."""
+        return self._member.assignor
+
+    # Membership
+
+    def subscribe(
+        self,
+        topics: list[str],
+        on_assign: Callable[[Consumer, list[TopicPartition]], None] | None = None,
+        on_revoke: Callable[[Consumer, list[TopicPartition]], None] | None = None,
+        on_lost: Callable[[Consumer, list[TopicPartition]], None] | None = None,
+    ) -> None:
+        """Subscribe to topics, and to those that match where a name begins with ^; the next ``poll`` joins."""
+        self._callbacks = {"on_assign": on_assign, "on_revoke": on_revoke, "on_lost": on_lost or on_revoke}
+        if any(topic.startswith("^") for topic in topics):
+            patterns = (topic if topic.startswith("^") else f"{re.escape(topic)}$" for topic in topics)
+            with _as_confluent():
+                self._member.subscribe(pattern="|".join(f"(?:{pattern})" for pattern in patterns))
+        else:
+            with _as_confluent():
+                self._member.subscribe(topics)
+        self._turn_at = 0.0
+
+    def unsubscribe(self) -> None:
+        """Give everything up, by ``on_revoke``, and leave the group."""
+        with _as_confluent():
+            self._member.unsubscribe()
+        super().unassign()
+
+    def poll(self, timeout: float | None = -1) -> Message | None:
+        """Answer a message, or None when the timeout (in seconds; without an end where below 0) is over.
+
+        Takes part in rebalances, and calls their callbacks and those of commits. What they raise leaves ``poll``, and
+        so does a ``KafkaException`` where the group refuses the member.
+        """
+        if monotonic() < self._turn_at:
+            message = self._read(0)
+            if message is not None:
+                return message
+        ends = None if timeout is None or timeout < 0 else monotonic() + timeout
+        while True:
+            message = self._read(self._take_turn(ends))
+            if message is not None or (ends is not None and monotonic() >= ends):
+                return message
+
+    def consume(self, num_messages: int = 1, timeout: float | None = -1) -> list[Message]:
+        """Answer up to so many messages, fewer when the timeout is over or a rebalance waits for them."""
+        messages: list[Message] = []
+        ends = None if timeout is None or timeout < 0 else monotonic() + timeout
+        while True:
+            if messages and self._member.joining:
+                return messages  # they may be of partitions that the next turn gives up
+            messages += self._read_batch(num_messages - len(messages), self._take_turn(ends))
+            if len(messages) >= num_messages or (ends is not None and monotonic() >= ends):
+                return messages
+
+    def close(self) -> None:
+        """Give everything up, by ``on_revoke``, leave the group, and close."""
+        try:
+            with _as_confluent():
+                self._member.close()
+        finally:
+            super().close()
+
+    def __enter__(self) -> ConfluentConsumer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def consumer_group_metadata(self) -> bytes:
+        """What a transaction is fenced by: the member's id and generation (KIP-447).
+
+        Raises ``KafkaException`` while the member is of no generation: librdkafka's own, without one, would let a
+        member that was put out commit.
+        """
+        with _as_confluent():
+            return _written(self._member.metadata(), super().consumer_group_metadata())
+
+    def memberid(self) -> str:
+        """The member's id in its group; empty while it has none."""
+        try:
+            return self._member.metadata().member_id
+        except IllegalStateError:
+            return ""
+
+    # Offsets
+
+    def commit(
+        self,
+        message: Message | None = None,
+        offsets: list[TopicPartition] | None = None,
+        asynchronous: bool = True,
+        **kwargs: Any,
+    ) -> list[TopicPartition] | None:
+        """Commit a message's offset, these offsets, or what is stored, with the member's id and generation.
+
+        Raises ``KafkaException`` where a synchronous commit is refused, and where it names a partition that is not
+        owned now, which is left out. An asynchronous one tells ``on_commit`` that.
+        """
+        if kwargs.pop("async", asynchronous) is not asynchronous:  # the name before Python 3.7
+            asynchronous = not asynchronous
+        if kwargs:
+            raise TypeError(f"commit() has no argument {next(iter(kwargs))!r}")
+        if message is not None and offsets is not None:
+            raise ValueError("message and offsets are two ways to name what to commit; give one of them")
+        if message is not None:
+            if message.error() is not None:
+                raise KafkaException(message.error())
+            wanted = _offsets([_after(message)])
+        elif offsets is not None:
+            wanted = _offsets(offsets)
+        else:
+            wanted = self._to_commit()
+        if asynchronous:
+            self._commit_later(wanted)
+            if not wanted and self._on_commit is not None:
+                self._on_commit(KafkaError(KafkaError._NO_OFFSET), [])
+            return None
+        return self._commit_now(wanted)
+
+    def store_offsets(self, message: Message | None = None, offsets: list[TopicPartition] | None = None) -> None:
+        """Remember what the next commit without arguments, or the next automatic one, commits."""
+        if message is not None:
+            super().store_offsets(message=message)
+            self._stored |= _offsets([_after(message)])
+        else:
+            super().store_offsets(offsets=offsets)
+            self._stored |= _offsets(offsets or ())
+
+    # Assignments: by the member, and by callbacks of its rebalances.
+
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        """In ``on_assign``: read these, from these offsets. Elsewhere what is read follows the group."""
+        self._let_callback_do("on_assign")
+        super().assign(partitions)
+
+    def incremental_assign(self, partitions: list[TopicPartition]) -> None:
+        """In ``on_assign``: read these too, from these offsets. Elsewhere what is read follows the group."""
+        self._let_callback_do("on_assign")
+        super().incremental_assign(partitions)
+
+    def unassign(self) -> None:
+        """In ``on_revoke`` and ``on_lost``: stop reading. Elsewhere what is read follows the group."""
+        self._let_callback_do("on_revoke", "on_lost")
+        self._commit_what_goes(super().assignment())
+        super().unassign()
+
+    def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
+        """In ``on_revoke`` and ``on_lost``: stop reading these. Elsewhere what is read follows the group."""
+        self._let_callback_do("on_revoke", "on_lost")
+        self._commit_what_goes(partitions)
+        super().incremental_unassign(partitions)
+
+    # What the member tells: a `loadwise.assignor.clients.membership.RebalanceListener`.
+
+    def assigned(self, partitions: Iterable[Partition]) -> None:
+        """Read these as well."""
+        added = _named(partitions)
+        try:
+            self._call_back("on_assign", added)
+        finally:
+            if self._left_to_us and added:
+                super().incremental_assign(added)
+            self._auto_commit_at = monotonic() + self._auto_commit_s
+
+    def revoked(self, partitions: Iterable[Partition]) -> None:
+        """Commit these, and read them no more."""
+        going = _named(partitions)
+        try:
+            self._call_back("on_revoke", going)
+        finally:
+            if self._left_to_us:
+                self._commit_what_goes(going)
+            self._forget(going)
+
+    def lost(self, partitions: Iterable[Partition]) -> None:
+        """Read these no more: they are others' already."""
+        going = _named(partitions)
+        try:
+            self._call_back("on_lost", going)
+        finally:
+            self._forget(going)
+
+    def _call_back(self, name: str, partitions: list[TopicPartition]) -> None:
+        self._left_to_us = True
+        callback = self._callbacks.get(name)
+        if callback is None:
+            return
+        self._calling = name
+        try:
+            callback(self, partitions)
+        finally:
+            self._calling = ""
+
+    def _let_callback_do(self, *names: str) -> None:
+        if self._calling not in names:
+            raise KafkaException(
+                KafkaError(
+                    KafkaError._STATE,
+                    "a consumer with an assignor reads what its group gives it: call this in"
+                    f" {' or '.join(names)} only, or use a stock Consumer to assign by hand",
+                )
+            )
+        self._left_to_us = False
+
+    def _forget(self, partitions: list[TopicPartition]) -> None:
+        still = {(each.topic, each.partition) for each in super().assignment()}
+        left = [each for each in partitions if (each.topic, each.partition) in still]
+        if left:
+            super().incremental_unassign(left)
+        for key in _keys(partitions):
+            self._stored.pop(key, None)
+            self._sent.pop(key, None)
+
+    # Turns of the member
+
+    def _take_turn(self, ends: float | None) -> float:
+        """Let the member have its turn where it is due; how long to wait for records afterwards."""
+        now = monotonic()
+        left = TURN_S if ends is None else max(0.0, ends - now)
+        member = self._member
+        if now < self._turn_at and not member.attention.is_set():
+            return min(left, self._turn_at - now)
+        joining = member.joining
+        with _as_confluent():
+            # Nobody reads while all partitions are given up: then the join may be waited for here.
+            member.poll(min(left, TURN_S) if joining and not member.owned else 0.0)
+        if self._auto_commit_at <= now:
+            self._auto_commit_at = now + self._auto_commit_s
+            self._commit_later(self._to_commit())
+        turn = JOINING_TURN_S if member.joining else TURN_S
+        self._turn_at = monotonic() + turn
+        return min(left, turn)
+
+    # Commits
+
+    def _to_commit(self) -> dict[Partition, OffsetAndMetadata]:
+        """What is stored and was not committed yet: what was read, or what `store_offsets` was given."""
+        stored = self._stored
+        if self._stores:
+            stored = _offsets(each for each in super().position(super().assignment()) if each.offset >= 0)
+        return {key: offset for key, offset in stored.items() if self._sent.get(key) != offset.offset}
+
+    def _commit_what_goes(self, partitions: Iterable[TopicPartition]) -> None:
+        """Commit what is stored of partitions that are about to go, where commits are automatic."""
+        if self._auto_commit_s == float("inf") or self._calling == "on_lost":
+            return
+        going = _keys(partitions)
+        wanted = {key: offset for key, offset in self._to_commit().items() if key in going}
+        if wanted:
+            self._commit_later(wanted)  # the member waits for the answer before it joins
+
+    def _commit_later(self, wanted: Offsets) -> None:
+        self._sent |= {key: offset.offset for key, offset in wanted.items()}
+        if wanted:
+            self._member.commit_async(wanted, self._committed)
+
+    def _committed(self, outcome: CommitOutcome) -> None:
+        for key, offset in (*outcome.refused.items(), *outcome.dropped.items()):
+            if self._sent.get(key) == offset.offset:
+                del self._sent[key]
+        if outcome.dropped:
+            log.warning("Offsets of partitions that are not owned any more were not committed: %s", outcome.dropped)
+        if outcome.error is not None:
+            log.warning("A commit was refused: %s", outcome.error)
+        if self._on_commit is None:
+            return
+        if outcome.dropped:
+            self._on_commit(_not_owned(outcome.dropped), _listed(outcome.dropped))
+        reached = dict(outcome.committed) | dict(outcome.refused)
+        if reached:
+            self._on_commit(None if outcome.error is None else _confluent_error(outcome.error), _listed(reached))
+
+    def _commit_now(self, wanted: Offsets) -> list[TopicPartition]:
+        if not wanted:
+            raise KafkaException(KafkaError(KafkaError._NO_OFFSET))
+        with _as_confluent():
+            outcome = self._member.commit(wanted, COMMIT_TIMEOUT_S)
+        self._sent |= {key: offset.offset for key, offset in outcome.committed.items()}
+        if outcome.dropped:
+            raise KafkaException(_not_owned(outcome.dropped))
+        return _listed(outcome.committed)
+
+
+def _is_true(value: Any) -> bool:
+    return str(value).lower() in ("true", "t", "1")
+
+
+def _auto_commit_s(config: Mapping[str, Any]) -> float:
+    """How often to commit what is stored; infinite where nothing is committed unasked."""
+    every_ms = int(config.get("auto.commit.interval.ms", 5000))
+    return every_ms / 1000 if _is_true(config.get("enable.auto.commit", True)) and every_ms else float("inf")
+
+
+def _named(partitions: Iterable[Partition]) -> list[TopicPartition]:
+    return [TopicPartition(key.topic, key.partition) for key in sorted(partitions)]
+
+
+def _keys(partitions: Iterable[TopicPartition]) -> set[Partition]:
+    return {Partition(each.topic, each.partition) for each in partitions}
+
+
+def _after(message: Message) -> TopicPartition:
+    """The offset to commit when a message was processed."""
+    after = message.offset() + 1
+    return TopicPartition(message.topic(), message.partition(), after, leader_epoch=message.leader_epoch())
+
+
+def _offsets(partitions: Iterable[TopicPartition]) -> dict[Partition, OffsetAndMetadata]:
+    return {
+        Partition(each.topic, each.partition): OffsetAndMetadata(
+            each.offset, each.metadata or "", -1 if each.leader_epoch is None else each.leader_epoch
+        )
+        for each in partitions
+        if each.offset != OFFSET_INVALID
+    }
+
+
+def _listed(offsets: Offsets) -> list[TopicPartition]:
+    return [TopicPartition(key.topic, key.partition, offset.offset) for key, offset in sorted(offsets.items())]
+
+
+def _written(member: GroupMetadata, stock: bytes) -> bytes:
+    """Group metadata as ``rd_kafka_consumer_group_metadata_read`` of librdkafka reads it."""
+    if not stock.startswith(_METADATA):
+        raise KafkaException(
+            KafkaError(
+                KafkaError._NOT_IMPLEMENTED,
+                f"this librdkafka writes group metadata in a form that is not known here ({stock[:7]!r}, not"
+                f" {_METADATA!r}), so a transaction could not be fenced",
+            )
+        )
+    texts = [member.group_id, member.member_id]
+    if member.instance_id is not None:
+        texts.append(member.instance_id)
+    group_id, *others = (text.encode() + b"\0" for text in texts)
+    is_dynamic = bytes([member.instance_id is None])
+    member_id, *instance_id = others
+    return b"".join([_METADATA, struct.pack("=i", member.generation), group_id, member_id, is_dynamic, *instance_id])
+
+
+def _not_owned(dropped: Offsets) -> KafkaError:
+    names = ", ".join(f"{key.topic} [{key.partition}] @ {offset.offset}" for key, offset in sorted(dropped.items()))
+    return KafkaError(
+        KafkaError._ASSIGNMENT_LOST,
+        f"not committed, because this member does not own them any more: {names}",
+    )
+
+
+def _confluent_error(error: Exception) -> KafkaError:
+    """What a member's error is to users of confluent-kafka."""
+    cause = error.args[0] if isinstance(error, CommitFailedError) and error.args else error
+    match cause:
+        case FencedInstanceIdError():
+            return KafkaError(KafkaError.FENCED_INSTANCE_ID, str(error), fatal=True)
+        case BrokerResponseError(errno=int(code)):
+            return KafkaError(code, str(error), retriable=bool(cause.retriable))
+        case str():
+            return KafkaError(KafkaError.UNKNOWN_MEMBER_ID, str(error))
+        case IllegalStateError():
+            return KafkaError(KafkaError._STATE, str(error))
+        case KafkaTimeoutError():
+            return KafkaError(KafkaError._TIMED_OUT, str(error), retriable=True)
+        case KafkaConnectionError():
+            return KafkaError(KafkaError._TRANSPORT, str(error), retriable=True)
+        case _:
+            return KafkaError(KafkaError._FAIL, str(error) or repr(error))
+
+
+@contextlib.contextmanager
+def _as_confluent() -> Iterator[None]:
+    try:
+        yield
+    except MemberError as error:
+        raise KafkaException(_confluent_error(error)) from error

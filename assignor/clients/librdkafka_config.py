@@ -1,0 +1,178 @@
+"""From librdkafka's configuration to kafka-python's: what a group's member needs of what a consumer was given.
+
+The user gives his settings once, by librdkafka's names; records are read with them by librdkafka, and the group is
+joined with what they mean to kafka-python. What concerns the connection or the group and has no counterpart is refused
+by name. Nothing is connected; certificates are read where they are files.
+"""
+
+from __future__ import annotations
+
+import ssl
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from kafka.net.sasl.oauth import AbstractTokenProvider
+
+from loadwise.assignor.errors import UnsupportedByClientError
+
+ALIASES = {
+    "metadata.broker.list": "bootstrap.servers",
+    "sasl.mechanisms": "sasl.mechanism",
+    "topic.metadata.refresh.interval.ms": "metadata.max.age.ms",
+}
+"""Second names in librdkafka; the last is Kafka's name for nearly the same."""
+
+TEXT = {
+    "auto.offset.reset": "auto_offset_reset",  # what the lag of a partition without a commit counts from
+    "client.id": "client_id",
+    "client.rack": "client_rack",
+    "group.id": "group_id",
+    "group.instance.id": "group_instance_id",
+    "isolation.level": "isolation_level",
+    "sasl.kerberos.service.name": "sasl_kerberos_service_name",
+    "sasl.password": "sasl_plain_password",
+    "sasl.username": "sasl_plain_username",
+}
+MILLISECONDS = {
+    "connections.max.idle.ms": "connections_max_idle_ms",
+    "heartbeat.interval.ms": "heartbeat_interval_ms",
+    "max.poll.interval.ms": "max_poll_interval_ms",
+    "metadata.max.age.ms": "metadata_max_age_ms",
+    "reconnect.backoff.max.ms": "reconnect_backoff_max_ms",
+    "reconnect.backoff.ms": "reconnect_backoff_ms",
+    "retry.backoff.ms": "retry_backoff_ms",
+    "session.timeout.ms": "session_timeout_ms",
+}
+
+DEFAULTS: Mapping[str, Any] = {
+    "allow_auto_create_topics": False,
+    "auto_offset_reset": "latest",
+    "client_id": "rdkafka",
+    "isolation_level": "read_committed",
+    "max_poll_interval_ms": 300_000,
+    "metrics_enabled": False,
+    "session_timeout_ms": 45_000,
+}
+"""librdkafka's defaults where kafka-python's differ, or where brokers have said otherwise over time."""
+
+OF_THE_MEMBER = frozenset({"group.instance.id"})
+"""What librdkafka must not be given: it joins no group, and would fence itself with it."""
+
+REFUSED = {
+    "group.protocol": "the member is of a classic group; leave it out, or use the stock Consumer for KIP-848",
+    "group.remote.assignor": "it is for KIP-848; `assignor` stands for it",
+    "partition.assignment.strategy": "`assignor` stands for it",
+    "sasl.kerberos.keytab": "kafka-python takes tickets from the cache: run kinit, and leave it out",
+    "sasl.oauthbearer.method": "give oauth_cb, which serves both the member and librdkafka",
+    "ssl.engine.location": "use files or PEM texts",
+    "ssl.keystore.location": "use ssl.certificate.location and ssl.key.location; openssl pkcs12 converts",
+    "ssl.providers": "use files or PEM texts",
+}
+"""What would be given to librdkafka only, so that the member could not connect, or be another; and what to do."""
+
+OFFSET_RESETS = {
+    "beginning": "earliest",
+    "end": "latest",
+    "error": "latest",
+    "largest": "latest",
+    "smallest": "earliest",
+}
+"""librdkafka's words for `earliest` and `latest`; to fail where there is no offset is librdkafka's part."""
+
+CERTIFICATE_SETTINGS = (
+    "enable.ssl.certificate.verification",
+    "ssl.ca.location",
+    "ssl.ca.pem",
+    "ssl.certificate.location",
+    "ssl.certificate.pem",
+    "ssl.cipher.suites",
+    "ssl.crl.location",
+    "ssl.endpoint.identification.algorithm",
+    "ssl.key.location",
+    "ssl.key.password",
+    "ssl.key.pem",
+)
+
+
+def member_settings(librdkafka: Mapping[str, Any], oauth_cb: Callable[[str], Any] | None = None) -> dict[str, Any]:
+    """What kafka-python's consumer is given, of what a confluent-kafka ``Consumer`` is.
+
+    Raises `UnsupportedByClientError` for a setting of `REFUSED`, and what reading certificates raises.
+    """
+    settings = {ALIASES.get(name, name): value for name, value in librdkafka.items()}
+    for name, remedy in REFUSED.items():
+        if name in settings:
+            raise UnsupportedByClientError(f"{name} is not for a consumer with one of our assignors: {remedy}")
+    answer = dict(DEFAULTS)
+    answer |= {TEXT[name]: str(value) for name, value in settings.items() if name in TEXT}
+    answer |= {MILLISECONDS[name]: int(value) for name, value in settings.items() if name in MILLISECONDS}
+    answer["auto_offset_reset"] = OFFSET_RESETS.get(answer["auto_offset_reset"], answer["auto_offset_reset"])
+    servers = str(settings.get("bootstrap.servers", "localhost:9092"))
+    answer["bootstrap_servers"] = [server.rpartition("://")[2].strip() for server in servers.split(",")]
+    if "heartbeat_interval_ms" not in answer:
+        answer["heartbeat_interval_ms"] = min(3_000, answer["session_timeout_ms"] // 3)
+    protocol = str(settings.get("security.protocol", "plaintext")).upper()
+    answer["security_protocol"] = protocol
+    if protocol.startswith("SASL_"):
+        answer["sasl_mechanism"] = str(settings.get("sasl.mechanism", "GSSAPI")).upper()
+        if oauth_cb is not None:
+            config = str(settings.get("sasl.oauthbearer.config", ""))
+            answer["sasl_oauth_token_provider"] = TokenProvider(oauth_cb, config)
+    if protocol.endswith("SSL"):
+        answer["ssl_context"] = _context({name: settings[name] for name in CERTIFICATE_SETTINGS if name in settings})
+    return answer
+
+
+class TokenProvider(AbstractTokenProvider):
+    """kafka-python's ``AbstractTokenProvider`` over librdkafka's ``oauth_cb``."""
+
+    def __init__(self, oauth_cb: Callable[[str], Any], config: str) -> None:
+        self._oauth_cb = oauth_cb
+        self._config = config
+
+    def token(self) -> str:
+        """A token for the connection that is being made; called on kafka-python's thread."""
+        return str(self._oauth_cb(self._config)[0])
+
+    def extensions(self) -> dict[str, str]:
+        """SASL extensions: none."""
+        return {}
+
+
+def _context(settings: Mapping[str, Any]) -> ssl.SSLContext:
+    location = settings.get("ssl.ca.location")
+    if location == "probe":
+        location = None
+    folder = location is not None and Path(location).is_dir()
+    context = ssl.create_default_context(
+        cafile=None if folder else location,
+        capath=location if folder else None,
+        cadata=settings.get("ssl.ca.pem"),
+    )
+    if "ssl.crl.location" in settings:
+        context.load_verify_locations(settings["ssl.crl.location"])
+        context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
+    if "ssl.cipher.suites" in settings:
+        context.set_ciphers(settings["ssl.cipher.suites"])
+    if str(settings.get("ssl.endpoint.identification.algorithm", "https")).lower() == "none":
+        context.check_hostname = False
+    if str(settings.get("enable.ssl.certificate.verification", "true")).lower() == "false":
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    _load_certificate(context, settings)
+    return context
+
+
+def _load_certificate(context: ssl.SSLContext, settings: Mapping[str, Any]) -> None:
+    password = settings.get("ssl.key.password")
+    certificate, key = settings.get("ssl.certificate.location"), settings.get("ssl.key.location")
+    if certificate is not None:
+        context.load_cert_chain(certificate, key, password)
+    elif "ssl.certificate.pem" in settings:
+        # Python reads certificates from files only; this one is gone before anybody else can look for it.
+        with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+            file.write(settings.get("ssl.key.pem", "") + "\n" + settings["ssl.certificate.pem"])
+            file.flush()
+            context.load_cert_chain(file.name, password=password)

@@ -1,0 +1,268 @@
+"""A member of a group that fetches nothing: for readers that have no group of their own, or one without assignors.
+
+It joins, answers as the leader, sends heartbeats and commits; somebody else reads the records. The confluent-kafka
+adapter is one such reader. Another is used like this::
+
+    class Reader:                                        # a `RebalanceListener`
+        def assigned(self, partitions): ...              # begin to read them
+        def revoked(self, partitions): ...               # commit, and stop reading them
+        def lost(self, partitions): ...                  # stop reading them: others own them already
+
+    member = Membership(Reader(), group_id="billing", bootstrap_servers="localhost:9092", assignor="weighted")
+    member.subscribe(["flights"])
+    while reading:
+        member.poll(0.1)                                 # calls the listener, on this thread
+        ...
+        member.commit({TopicPartition("flights", 0): OffsetAndMetadata(42, "", -1)}, timeout_s=10.0)
+    member.close()
+
+What it promises, beside what any member does:
+
+- `Membership.poll` alone feeds the deadline of ``max_poll_interval_ms``. The other thread, kafka-python's, sends
+  heartbeats and takes a join that was begun to its end, but begins none.
+- The listener is called in `Membership.poll` and nowhere else, and no join begins before it has returned and the
+  commits that it queued are answered. The group waits for that until the deadline, as for any member.
+- A commit carries the member's id and generation, so that the broker refuses one of a member that it has put out. A
+  commit of a partition that is not owned when it would be sent is dropped and reported: the broker of a classic group
+  does not check who owns what.
+
+The member is a ``KafkaConsumer`` that is never polled for records, so it has what `kafka_consumer` has: every strategy,
+the group's lag, and what watches the load. docs/confluent-kafka.md compares that with protocol code of our own.
+Everything but `Membership.poll` may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from loadwise.assignor.clients.kafka_python import kafka_consumer
+from loadwise.assignor.clients.membership_commits import CommitOutcome, Commits, Done
+from loadwise.assignor.clients.membership_joins import watch_joins
+from loadwise.assignor.errors import MissingClientError
+from loadwise.installation import pip_install
+
+try:
+    from kafka.errors import FencedInstanceIdError, IllegalStateError
+    from kafka.structs import OffsetAndMetadata, TopicPartition
+except ImportError as error:
+    raise MissingClientError(f"kafka-python is not installed; get it with: {pip_install('kafka-python')}") from error
+
+log = logging.getLogger(__name__)
+
+CLOSING_TIMEOUT_S = 10.0
+"""How long leaving the group may take: an unreachable coordinator must not keep a process from ending."""
+
+
+class RebalanceListener(Protocol):
+    """Who reads the records. An exception leaves `Membership.poll` once the member's own state is in order."""
+
+    def assigned(self, partitions: frozenset[TopicPartition]) -> None:
+        """These are owned from now on, beside what is owned already. Called after every join, also with none."""
+        ...
+
+    def revoked(self, partitions: frozenset[TopicPartition]) -> None:
+        """These go to others once this returns: commit them and stop reading them."""
+        ...
+
+    def lost(self, partitions: frozenset[TopicPartition]) -> None:
+        """The member was put out of its group, so others may own these already: they cannot be committed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMetadata:
+    """What a transaction is fenced by (KIP-447)."""
+
+    group_id: str
+    generation: int
+    member_id: str
+    instance_id: str | None
+    """Group instance id of a static member."""
+
+
+class Membership:
+    """One member of a classic group; see the module for what it promises.
+
+    ``options`` are those of `loadwise.assignor.clients.kafka_python.kafka_consumer`, without topics: the group, the
+    assignor, and kafka-python's own settings, of which those about fetching have no effect. Raises what it raises.
+    """
+
+    def __init__(self, listener: RebalanceListener, **options: Any) -> None:
+        self._listener = listener
+        self._consumer = kafka_consumer(**options, enable_auto_commit=False)
+        self._coordinator = self._consumer._coordinator
+        self._cluster = self._coordinator._cluster
+        self._owned: frozenset[TopicPartition] = frozenset()
+        self._prepared = False  # the listener has given up what the next join may take away
+        self._joined = False  # a join has ended whose assignment the listener has not heard of
+        self._lost = False  # the generation is gone, and the listener has not heard of it
+        self._closed = False
+        self.attention = threading.Event()
+        """Set when `poll` has something to do that cannot wait for its next turn."""
+        self._fenced = False
+        self._commits = Commits(self._coordinator)
+        watch_joins(
+            self._coordinator,
+            joined=self._on_joined,
+            lost=self._on_lost,
+            fenced=self._on_fenced,
+            due=self.attention.set,
+        )
+
+    @property
+    def assignor(self) -> Any:
+        """The assignor of kafka-python's consumer, which is what watches the load and explains itself."""
+        return self._consumer.assignor
+
+    @property
+    def owned(self) -> frozenset[TopicPartition]:
+        """The partitions that the listener was given and has not given back."""
+        return self._owned
+
+    @property
+    def joining(self) -> bool:
+        """Whether a join is under way, or due at the next `poll`."""
+        return bool(self._lost or self._prepared or self._joined or self._coordinator.need_rejoin())
+
+    def subscribe(self, topics: Collection[str] = (), *, pattern: str | re.Pattern[str] | None = None) -> None:
+        """Say which topics to own partitions of; the next `poll` joins. ``pattern`` matches from a name's beginning."""
+        try:
+            self._consumer.subscribe(topics=list(topics), pattern=pattern)
+        except IllegalStateError:  # from names to a pattern or back: kafka-python wants an end of the former first
+            self.unsubscribe()
+            self._consumer.subscribe(topics=list(topics), pattern=pattern)
+        self.attention.set()
+
+    def unsubscribe(self) -> None:
+        """Give everything up, by the listener, and leave the group."""
+        self._give_up()
+        self._consumer.unsubscribe()
+        self._prepared = self._joined = False
+
+    def poll(self, timeout_s: float = 0.0) -> None:
+        """Stay in the group and take part in its rebalances; waits so long for a join that is under way.
+
+        Raises kafka-python's errors where the group refuses the member, and what the listener raises.
+        """
+        self._coordinator.poll_heartbeat()
+        self.attention.clear()
+        self._commits.call_back()
+        if self._lost:
+            self._lose()
+        if self._commits.fenced or self._fenced:
+            raise FencedInstanceIdError(
+                f"another member has taken the group instance id {self._coordinator.group_instance_id!r}"
+            )
+        if not self._coordinator._subscription.partitions_auto_assigned():
+            return
+        if self._coordinator.need_rejoin():
+            if not self._prepared:
+                self._prepare(timeout_s)
+            self._coordinator.ensure_active_group(timeout_ms=timeout_s * 1000)
+        if self._joined:
+            self._take()
+
+    def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_s: float) -> CommitOutcome:
+        """Commit, after whatever was queued before, and wait for the answer.
+
+        Raises kafka-python's error where the coordinator refuses, ``KafkaTimeoutError`` where it does not answer.
+        """
+        return self._commits.commit(offsets, timeout_s)
+
+    def commit_async(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], done: Done | None = None) -> None:
+        """Queue a commit; ``done(outcome)`` is called in a later `poll`, or in `close`."""
+        self._commits.put(offsets, done)
+
+    def metadata(self) -> GroupMetadata:
+        """What the group knows the member by. Raises ``IllegalStateError`` while it is of no generation."""
+        generation = self._coordinator.generation_if_stable()
+        if generation is None or self._lost:
+            raise IllegalStateError("the member is of no generation of its group now: it is joining, or was put out")
+        return GroupMetadata(
+            group_id=self._coordinator.group_id,
+            generation=generation.generation_id,
+            member_id=generation.member_id,
+            instance_id=self._coordinator.group_instance_id,
+        )
+
+    def close(self) -> None:
+        """Give everything up, by the listener, and leave the group; a static member stays until its session ends."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self._give_up()
+        finally:
+            self._consumer.close(autocommit=False, timeout_ms=CLOSING_TIMEOUT_S * 1000)
+            self._commits.call_back()
+
+    def _on_joined(self) -> None:
+        self._joined = True
+
+    def _on_lost(self) -> None:
+        self._lost = True
+
+    def _on_fenced(self) -> None:
+        self._fenced = True
+        self.attention.set()
+
+    def _prepare(self, timeout_s: float) -> None:
+        """Give up what this join may take away, before it begins."""
+        if self._coordinator._subscription.subscribed_pattern:
+            # As kafka-python's own poll does: the leader must not assign by topics that were there long ago.
+            update = self._cluster.request_update()
+            deadline = time.monotonic() + max(timeout_s, 1.0)
+            while not update.is_done and time.monotonic() < deadline:
+                time.sleep(0.001)  # between two looks
+        topics = self._coordinator._subscription.subscription or ()
+        eager = not self._consumer.assignor.participant.strategy.cooperative
+        going = frozenset(each for each in self._owned if eager or each.topic not in topics)
+        self._prepared = True
+        if going:
+            self._revoke(going)
+
+    def _take(self) -> None:
+        """Tell the listener what came of a join."""
+        self._joined = self._prepared = False
+        given = frozenset(self._consumer.assignment())
+        if self._lost:  # what was given is gone again
+            self._lose()
+            return
+        revoked, added = self._owned - given, given - self._owned
+        try:
+            if revoked:
+                self._revoke(revoked)
+        finally:
+            self._own(self._owned | added)
+            self._listener.assigned(added)
+
+    def _revoke(self, partitions: frozenset[TopicPartition]) -> None:
+        try:
+            self._listener.revoked(partitions)
+        finally:
+            self._commits.flush(self._coordinator.config["max_poll_interval_ms"] / 1000)
+            self._own(self._owned - partitions)
+
+    def _lose(self) -> None:
+        self._lost = False
+        partitions = self._owned
+        self._own(frozenset())
+        if partitions:
+            log.warning("The group %s has put this member out: it has lost %s", self._coordinator.group_id, partitions)
+            self._listener.lost(partitions)
+
+    def _give_up(self) -> None:
+        if self._lost:
+            self._lose()
+        elif self._owned:
+            self._revoke(self._owned)
+
+    def _own(self, partitions: frozenset[TopicPartition]) -> None:
+        self._owned = partitions
+        self._commits.own(partitions)

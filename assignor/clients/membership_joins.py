@@ -1,0 +1,101 @@
+"""kafka-python's coordinator, when its consumer's ``poll`` is not what drives it: joins that go on by themselves.
+
+`loadwise.assignor.clients.membership` begins joins and takes their results. In between, user code may run for long, and
+a member must stay one: kafka-python sends no heartbeats from JoinGroup until ``poll`` has taken the assignment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kafka.coordinator.base import Generation
+from kafka.errors import FencedInstanceIdError
+from kafka.structs import MemberState
+
+
+def watch_joins(
+    coordinator: Any,
+    *,
+    joined: Callable[[], None],
+    lost: Callable[[], None],
+    fenced: Callable[[], None],
+    due: Callable[[], None],
+) -> None:
+    """Let a ``ConsumerCoordinator`` tell, on its own thread, what happens to the member, and stay a member meanwhile.
+
+    ``joined``: an assignment was taken; ``lost``: the member is of no generation any more; ``fenced``: another one has
+    its group instance id; ``due``: a join should begin, or was answered.
+    """
+    _keep_the_poll_deadline(coordinator.heartbeat)
+    join_and_sync = coordinator._do_join_and_sync_async
+    on_join_complete = coordinator._on_join_complete_async
+    reset_generation = coordinator.reset_generation
+    request_rejoin = coordinator.request_rejoin
+    send_heartbeat = coordinator._send_heartbeat_request
+    generation_if_stable = coordinator.generation_if_stable
+    leaving: Generation | None = None  # the generation that a JoinGroup without an answer is to end
+
+    async def join_and_sync_and_stay() -> bytes:
+        nonlocal leaving
+        leaving = coordinator._generation
+        assignment: bytes = await join_and_sync()
+        with coordinator._lock:
+            coordinator.state = MemberState.STABLE
+            coordinator._enable_heartbeat()
+        due()
+        return assignment
+
+    async def on_join_complete_and_tell(*args: Any) -> None:
+        await on_join_complete(*args)
+        joined()
+
+    def reset_generation_and_tell(*args: Any, **kwargs: Any) -> None:
+        was_member = coordinator._generation.generation_id != Generation.NO_GENERATION.generation_id
+        reset_generation(*args, **kwargs)
+        if not was_member:
+            return
+        lost()
+        if coordinator._subscription.partitions_auto_assigned():
+            coordinator._subscription.assign_from_subscribed([])  # nothing is claimed that others may own
+        task = coordinator._join_task
+        if task is not None and task.is_done:
+            coordinator._join_task = None  # an assignment of the generation that was lost
+        due()
+
+    def request_rejoin_and_tell() -> None:
+        request_rejoin()
+        due()
+
+    async def send_heartbeat_and_tell() -> Any:
+        try:
+            return await send_heartbeat()
+        except FencedInstanceIdError:
+            fenced()
+            raise
+
+    def generation_while_waiting() -> Any:
+        # The broker takes commits of the old generation until all members have joined; nobody who reads on meanwhile
+        # (KIP-429) should have to wait for that.
+        if coordinator.state is MemberState.REBALANCING and coordinator._generation is leaving:
+            return None if leaving.is_lost() else leaving
+        return generation_if_stable()
+
+    coordinator._do_join_and_sync_async = join_and_sync_and_stay
+    coordinator._on_join_complete_async = on_join_complete_and_tell
+    coordinator.reset_generation = reset_generation_and_tell
+    coordinator.request_rejoin = request_rejoin_and_tell
+    coordinator._send_heartbeat_request = send_heartbeat_and_tell
+    coordinator.generation_if_stable = generation_while_waiting
+
+
+def _keep_the_poll_deadline(heartbeat: Any) -> None:
+    """Let nothing but ``heartbeat.poll`` feed the deadline of ``max_poll_interval_ms``; the end of a join did."""
+    reset_timeouts = heartbeat.reset_timeouts
+
+    def reset_all_but_the_poll() -> None:
+        polled = heartbeat.last_poll
+        reset_timeouts()
+        heartbeat.last_poll = polled
+
+    heartbeat.reset_timeouts = reset_all_but_the_poll
