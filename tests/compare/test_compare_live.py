@@ -8,12 +8,12 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer
 from kafka import KafkaConsumer, TopicPartition
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.structs import OffsetAndMetadata
@@ -24,8 +24,11 @@ from typer.testing import CliRunner
 from loadwise.assignor.clients.kafka_python import kafka_consumer
 from loadwise.cli.app import app
 from loadwise.compare.errors import LiveGroupError
-from loadwise.compare.live import members_of, racks_of, read_group
-from loadwise.compare.situation import Uncommitted
+from loadwise.compare.live import read_situation
+from loadwise.compare.situation import LiveLoad, Uncommitted
+from loadwise.running_group.admin import connected
+from loadwise.running_group.members import RunningGroup
+from loadwise.running_group.reading import read_group
 
 RECORDS = (40, 30, 20, 10, 0, 0)
 
@@ -56,6 +59,11 @@ def join() -> Iterator[Callable[..., Polled]]:
         yield lambda *args, **kwargs: stack.enter_context(polled(*args, **kwargs))
 
 
+def described(broker: str, group_id: str) -> RunningGroup:
+    with connected(broker, client_id="test") as admin:
+        return read_group(admin, group_id)
+
+
 def test_a_group_of_stock_consumers(broker: str, topic: str, join: Callable[..., Polled], tmp_path: Path) -> None:
     settings = config(broker, f"group-{topic}")
     members = [
@@ -66,10 +74,10 @@ def test_a_group_of_stock_consumers(broker: str, topic: str, join: Callable[...,
     # 15 of the 40 records in partition 0 are done; nothing is committed of 1 to 3, and 4 and 5 are empty.
     committing.call(lambda consumer: consumer.commit({TopicPartition(topic, 0): OffsetAndMetadata(15, "", -1)}))
 
-    situation = read_group(broker, settings["group_id"])
+    situation = read_situation(broker, settings["group_id"])
     assert situation.load == {topic: [25, 30, 20, 10, 0, 0]}
     assert "3 of its partitions have no commit: all of their records counted" in situation.about
-    from_the_end = read_group(broker, settings["group_id"], uncommitted=Uncommitted.LATEST)
+    from_the_end = read_situation(broker, settings["group_id"], uncommitted=Uncommitted.LATEST)
     assert from_the_end.load == {topic: [25, 0, 0, 0, 0, 0]}
     assert "no records counted (--uncommitted latest)" in from_the_end.about
     assert sorted(sorted(member.owned[topic]) for member in situation.members) == [[0, 1, 2], [3, 4, 5]]
@@ -96,9 +104,24 @@ def test_members_of_ours_say_their_capacity_rack_and_instance_id(
     fast = join(kafka_consumer, topic, **settings, capacity=3.25, group_instance_id="fast", client_rack="r1")
     slow = join(kafka_consumer, topic, **settings)
     settle([fast, slow], len(RECORDS))
-    read = {member.instance_id: member for member in read_group(broker, settings["group_id"]).members}
+    read = {member.instance_id: member for member in read_situation(broker, settings["group_id"]).members}
     assert (read["fast"].capacity, read["fast"].rack) == (3.25, "r1")
     assert (read[None].capacity, read[None].rack) == (1.0, None)
+
+
+def test_a_group_that_rebalances(broker: str, topic: str, join: Callable[..., Polled]) -> None:
+    """A consumer that is not polled does not join again: the rebalance for the second member waits for it."""
+    settings = config(broker, f"group-{topic}")
+    with closing(KafkaConsumer(topic, **settings, partition_assignment_strategy=[RangePartitionAssignor])) as first:
+        deadline = time.monotonic() + WAIT_S
+        while not first.assignment():
+            first.poll(timeout_ms=100)
+            assert time.monotonic() < deadline
+        join(KafkaConsumer, topic, **settings, partition_assignment_strategy=[RangePartitionAssignor])
+        while len(joining := described(broker, settings["group_id"]).members) < 2:
+            assert time.monotonic() < deadline, joining
+        with pytest.raises(LiveGroupError, match=r"is rebalancing \(its state is PreparingRebalance\); try again"):
+            read_situation(broker, settings["group_id"])
 
 
 def test_nobody_there(broker: str, topic: str) -> None:
@@ -107,61 +130,42 @@ def test_nobody_there(broker: str, topic: str) -> None:
     assert "nobody is in the group nobody-" in result.stderr
 
 
-@pytest.mark.kafka
-def test_a_group_under_the_new_protocol(apache_kafka: str) -> None:
-    from confluent_kafka import Consumer
-
-    topic = f"compare-{uuid.uuid4().hex[:12]}"
-    make_topic(apache_kafka, topic, 2)
-    consumer = Consumer({"bootstrap.servers": apache_kafka, "group.id": topic, "group.protocol": "consumer"})
-    with closing(consumer):
-        consumer.subscribe([topic])
+def test_a_group_under_the_new_protocol(broker: str, topic: str) -> None:
+    """KIP-848: the broker assigns, and tells who has what by another request."""
+    settings = {"bootstrap.servers": broker, "group.id": topic, "group.protocol": "consumer"}
+    with ExitStack() as stack:
+        consumers = [Consumer({**settings, "client.id": name}) for name in ("one", "two")]
+        for consumer in consumers:
+            stack.enter_context(closing(consumer)).subscribe(["^" + topic])
         deadline = time.monotonic() + WAIT_S
-        while not consumer.assignment():
-            consumer.poll(0.1)
+        while [len(consumer.assignment()) for consumer in consumers] != [3, 3]:
+            for consumer in consumers:
+                consumer.poll(0.05)
             assert time.monotonic() < deadline
-        with pytest.raises(LiveGroupError, match="KIP-848"):
-            read_group(apache_kafka, topic)
+        # The members have what they shall have, and the broker hears of it by their next heartbeats.
+        while True:
+            with suppress(LiveGroupError):
+                situation = read_situation(broker, topic)
+                break
+            for consumer in consumers:
+                consumer.poll(0.05)
+            assert time.monotonic() < deadline
+    assert sorted(len(member.owned[topic]) for member in situation.members) == [3, 3]
+    assert {tuple(member.topics) for member in situation.members} == {(topic,)}
+    assert set(situation.labels.values()) == {"one", "two"}
+    assert "KIP-848" in situation.about
 
 
-def described(**changes: Any) -> Any:
-    """A description as DescribeGroups has it."""
-    given = {
-        "error_code": 0,
-        "error_message": None,
-        "group_id": "g",
-        "group_state": "Stable",
-        "protocol_type": "consumer",
-        "protocol_data": "range",
-        "members": [SimpleNamespace(member_id="m", member_metadata=b"", member_assignment=b"")],
-    }
-    return SimpleNamespace(**given | changes)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"error_code": 30}, "does not describe the group g: error 30"),
-        ({"protocol_type": "connect"}, "no group of consumers: its protocol type is 'connect'"),
-        ({"group_state": "Empty", "members": []}, "nobody is in the group g"),
-        ({"group_state": "PreparingRebalance"}, "rebalancing .its state is PreparingRebalance.; try again"),
-        ({"error_code": 69, "group_state": "Dead", "members": []}, "nobody is in the group g; check the name"),
-        (
-            {"members": [SimpleNamespace(member_id="m", member_metadata=b"", member_assignment=b"\x00")]},
-            "the assignment of member m cannot be read",
-        ),
-    ],
-)
-def test_groups_that_cannot_be_compared(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(LiveGroupError, match=message):
-        members_of(described(**changes))
-
-
-def test_racks_of_replicas() -> None:
-    brokers = [{"broker_id": 1, "rack": "a"}, {"broker_id": 2, "rack": "b"}, {"broker_id": 3, "rack": None}]
-    partitions = [{"partition_index": 1, "replica_nodes": [3, 9]}, {"partition_index": 0, "replica_nodes": [2, 1, 3]}]
-    nowhere = [{"partition_index": 0, "replica_nodes": [3]}]
-    assert racks_of(brokers, {"t": partitions, "u": nowhere}) == {"t": [["a", "b"], []]}
+def test_what_arrived_in_the_last_minute(broker: str, topic: str, join: Callable[..., Polled]) -> None:
+    """All records were produced a moment ago: those of the last minute are all of them."""
+    settings = config(broker, f"group-{topic}") | {"assignor": "range"}
+    member = join(kafka_consumer, topic, **settings)
+    settle([member], len(RECORDS))
+    rate = read_situation(broker, settings["group_id"], load=LiveLoad.RATE)
+    assert rate.load == {topic: [count / 60 for count in RECORDS]}
+    demand = read_situation(broker, settings["group_id"], load=LiveLoad.DEMAND, horizon_s=30.0)
+    assert demand.load is not None
+    assert list(demand.load[topic]) == pytest.approx([count / 60 + count / 30 for count in RECORDS])
 
 
 def test_a_certificate_that_is_not_there(tmp_path: Path) -> None:
@@ -176,7 +180,7 @@ def test_a_certificate_that_is_not_there(tmp_path: Path) -> None:
 
 
 # In a process of its own: kafka-python forgets to close the sockets of connections that were refused.
-IMPATIENT = "from loadwise.compare import live; live._TIMEOUT_MS = 500; from loadwise.cli import main; main()"
+IMPATIENT = "from loadwise.running_group import admin; admin._TIMEOUT_MS = 500; from loadwise.cli import main; main()"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import html.parser
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +24,7 @@ LOADS = st.one_of(st.just(0.0), st.floats(1e-3, 1e12))
 def test_bars_stay_in_the_picture_and_are_as_high_as_their_loads(loads: list[float], room: float) -> None:
     mean = sum(loads) / len(loads)
     names = [f"<{index}>&\u2026" for index in range(len(loads))]
-    root = ET.fromstring(bars("range", "a & b", names, loads, mean=mean, top=max(loads) * room))
+    root = ET.fromstring(bars("range", "a & b", names, loads, mean=mean, top=max(loads) * room, bound=mean))
     drawn = [(float(bar.attrib["height"]), float(bar.attrib["y"])) for bar in root.findall("rect")]
     assert len(drawn) == len(loads)
     assert all(height >= 0 and 0 <= y <= HEIGHT for height, y in drawn)
@@ -32,14 +33,22 @@ def test_bars_stay_in_the_picture_and_are_as_high_as_their_loads(loads: list[flo
         assert abs(height - drawn[loads.index(max(loads))][0] * (load / max(loads) if load else 0)) < 0.2
     titles = [bar.findtext("title") or "" for bar in root.findall("rect")]
     assert all(title.startswith(name) for title, name in zip(titles, names, strict=True))
-    marked = [bar for bar in root.findall("rect") if "most" in bar.attrib["class"]]
-    assert bool(marked) == (max(loads) > mean)
+    marked = [index for index, bar in enumerate(root.findall("rect")) if "high" in bar.attrib["class"]]
+    assert marked == [index for index, load in enumerate(loads) if load > 1.1 * mean]
 
 
-def test_long_names_keep_their_ends() -> None:
-    picture = bars("range", "", [f"kafka-python-3.0.12-{n}abc{n}" for n in range(12)], [1.0] * 12, mean=1, top=1)
-    labels = [text.text for text in ET.fromstring(picture).findall("text")]
-    assert {"\u2026abc0", "\u2026bc11"} <= set(labels)
+@pytest.mark.parametrize(
+    ("names", "labels"),
+    [
+        ([f"orders-{n}" for n in range(12)], [f"\u2026{n}" for n in range(12)]),
+        ([f"billing-{n}-of-a-long-name" for n in range(12)], ["\u20260-o\u2026"]),
+        ([f"c{n}" for n in range(12)], ["c0", "c11"]),
+    ],
+)
+def test_labels_keep_what_tells_members_apart(names: list[str], labels: list[str]) -> None:
+    picture = bars("range", "", names, [1.0] * 12, mean=1, top=1, bound=1)
+    drawn = [text.text for text in ET.fromstring(picture).findall("text")]
+    assert set(labels) <= set(drawn)
 
 
 class Tags(html.parser.HTMLParser):

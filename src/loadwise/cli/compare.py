@@ -15,14 +15,15 @@ import loadwise
 from loadwise.assignor.algorithms import ALGORITHMS
 from loadwise.assignor.errors import GroupTooLargeError, MissingClientError, UnknownStrategyError
 from loadwise.compare.columns import COLUMNS, best
-from loadwise.compare.command_config import client_settings
 from loadwise.compare.comparison import Comparison, assignor_named
 from loadwise.compare.comparison import compare as compare_assignors
 from loadwise.compare.errors import BadInputError, CompareError
 from loadwise.compare.files import from_case, from_loads
 from loadwise.compare.page import render
 from loadwise.compare.scenarios import SCENARIOS, scenario
-from loadwise.compare.situation import Situation, Uncommitted
+from loadwise.compare.situation import LiveLoad, Situation, Uncommitted
+from loadwise.running_group.command_config import client_settings
+from loadwise.running_group.errors import BadConnectionError, RunningGroupError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -52,7 +53,23 @@ def compare(
     ] = None,
     group: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="A running group: its members, what they own, its lag as the load. Only read."),
+        typer.Option(
+            metavar="ID",
+            help="A running group of either protocol: its members, what they own, and their load. It is only read.",
+        ),
+    ] = None,
+    load: Annotated[
+        LiveLoad | None,
+        typer.Option(
+            help="With --group: what is balanced. `lag`: the records that wait (the default). `rate`: the records that"
+            " arrived in each second of the last minute. `demand`: that rate, and the lag drained within --horizon."
+        ),
+    ] = None,
+    horizon_s: Annotated[
+        float | None,
+        typer.Option(
+            "--horizon", min=1.0, metavar="SECONDS", help="With --load demand: the time to drain the lag in; 60."
+        ),
     ] = None,
     uncommitted: Annotated[
         Uncommitted,
@@ -101,15 +118,17 @@ def compare(
             members=members,
             bootstrap_servers=bootstrap_servers,
             group=group,
+            load=load,
+            horizon_s=horizon_s,
             uncommitted=uncommitted,
             command_config=command_config,
             scenario_name=scenario_name,
         )
         comparison = compare_assignors(situation, names, time.perf_counter)
-    except BadInputError as error:
+    except (BadInputError, BadConnectionError) as error:
         typer.echo(f"loadwise compare: {error}", err=True)
         raise typer.Exit(2) from error
-    except (CompareError, MissingClientError, GroupTooLargeError) as error:
+    except (CompareError, RunningGroupError, MissingClientError, GroupTooLargeError) as error:
         typer.echo(f"loadwise compare: {error}", err=True)
         raise typer.Exit(1) from error
     if html is not None:
@@ -139,6 +158,8 @@ def _situation(
     members: int | None,
     bootstrap_servers: str | None,
     group: str | None,
+    load: LiveLoad | None,
+    horizon_s: float | None,
     uncommitted: Uncommitted,
     command_config: Path | None,
     scenario_name: str | None,
@@ -149,6 +170,10 @@ def _situation(
         raise BadInputError("--bootstrap-servers HOST:PORT and --group ID go together")
     if command_config is not None and group is None:
         raise BadInputError("--command-config FILE says how to connect; it needs --bootstrap-servers and --group")
+    if load is not None and group is None:
+        raise BadInputError(f"--load {load} is of a running group; it needs --bootstrap-servers and --group")
+    if horizon_s is not None and load is not LiveLoad.DEMAND:
+        raise BadInputError("--horizon is the time to drain the lag in; it needs --load demand")
     given = [source for source in (case, loads, bootstrap_servers, scenario_name) if source is not None]
     if len(given) != 1:
         raise BadInputError(f"{len(given) or 'no'} group{'s' * (len(given) > 1)} given; {_SOURCES}")
@@ -157,10 +182,17 @@ def _situation(
     if loads is not None and members is not None:
         return from_loads(_read(loads), str(loads), members)
     if bootstrap_servers is not None and group is not None:
-        from loadwise.compare.live import read_group
+        from loadwise.compare.live import read_situation
 
         settings = {} if command_config is None else client_settings(_read(command_config), str(command_config))
-        return read_group(bootstrap_servers, group, uncommitted=uncommitted, settings=settings)
+        return read_situation(
+            bootstrap_servers,
+            group,
+            load=load or LiveLoad.LAG,
+            horizon_s=horizon_s or 60.0,
+            uncommitted=uncommitted,
+            settings=settings,
+        )
     assert scenario_name is not None
     return scenario(scenario_name)
 

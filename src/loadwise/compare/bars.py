@@ -12,21 +12,26 @@ WIDTH, HEIGHT = 560, 280
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72, 14, 32, 30
 _CHARACTER = 7.0
 """About the width of one, of text as small as labels are."""
+_TOO_HIGH = 1.1
+"""A bar so many times as high as the best possible highest one is drawn in the colour of trouble."""
 _LEAST_LABEL = 3
 """Shorter than this a member's name says nothing, and is left out."""
 
 STYLE = """
 svg .bar { fill: var(--bar); }
-svg .bar.most { fill: var(--bad); }
+svg .bar.high { fill: var(--bad); }
 svg .mean { stroke: var(--ink); stroke-width: 1.5; stroke-dasharray: 5 4; }
 svg text.mean { stroke: none; fill: var(--ink); }
 """
 
 
-def bars(title: str, summary: str, names: Sequence[str], loads: Sequence[float], *, mean: float, top: float) -> str:
-    """One chart as an SVG element: a bar a member, the highest in another colour, and a line at the mean.
+def bars(
+    title: str, summary: str, names: Sequence[str], loads: Sequence[float], *, mean: float, top: float, bound: float
+) -> str:
+    """One chart as an SVG element: a bar a member, those that are too high in another colour, and a line at the mean.
 
-    ``top`` is the highest value of all charts that are to be compared by eye; ``summary`` says in words what is shown.
+    ``top`` is the highest value of all charts that are to be compared by eye. ``summary`` tells in words what is shown.
+    No assignment gives a highest load below ``bound``; a bar is too high when it is clearly above that.
     """
     scale = ticks(top)
     bottom, right = HEIGHT - _BOTTOM, WIDTH - _RIGHT
@@ -39,18 +44,17 @@ def bars(title: str, summary: str, names: Sequence[str], loads: Sequence[float],
     for value in scale:
         parts.append(f'<line class="grid" x1="{_LEFT}" y1="{y(value):.1f}" x2="{right}" y2="{y(value):.1f}"/>')
         parts.append(f'<text x="{_LEFT - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{amount(value)}</text>')
-    most = max(loads)
     room = int(slot / _CHARACTER)
+    labels = _shortened(names, room)
     for index, (name, load) in enumerate(zip(names, loads, strict=True)):
-        left, style = _LEFT + slot * index, "bar most" if load == most > mean else "bar"
+        left, style = _LEFT + slot * index, "bar high" if load > bound * _TOO_HIGH else "bar"
         parts.append(
             f'<rect class="{style}" x="{left + slot * 0.14:.2f}" y="{y(load):.1f}" width="{slot * 0.72:.2f}"'
             f' height="{bottom - y(load):.1f}"><title>{escape(name)}: {amount(load)}</title></rect>'
         )
         if room >= _LEAST_LABEL:
             parts.append(
-                f'<text x="{left + slot / 2:.1f}" y="{bottom + 17}" text-anchor="middle">'
-                f"{escape(_shortened(name, room))}</text>"
+                f'<text x="{left + slot / 2:.1f}" y="{bottom + 17}" text-anchor="middle">{escape(labels[index])}</text>'
             )
     parts.append(f'<line class="axis" x1="{_LEFT}" y1="{bottom}" x2="{right}" y2="{bottom}"/>')
     parts.append(f'<line class="mean" x1="{_LEFT}" y1="{y(mean):.1f}" x2="{right}" y2="{y(mean):.1f}"/>')
@@ -60,6 +64,12 @@ def bars(title: str, summary: str, names: Sequence[str], loads: Sequence[float],
     return "\n".join(parts)
 
 
-def _shortened(name: str, room: int) -> str:
-    """The end of a name that is too long: member ids begin with the client's name and end in what tells them apart."""
-    return name if len(name) <= room else "\u2026" + name[len(name) - room + 1 :]
+def _shortened(names: Sequence[str], room: int) -> list[str]:
+    """Names that fit, without the beginning that all of them share: what tells members apart stays."""
+    if all(len(name) <= room for name in names):
+        return list(names)
+    # The first and the last in order share what all of them share.
+    first, last = min(names), max(names)
+    shared = next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), 0)
+    ends = [f"\u2026{name[shared:]}" if shared else name for name in names]
+    return [end if len(end) <= room else f"{end[: room - 1]}\u2026" for end in ends]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,8 @@ class Comparison:
     about: str
     rows: Sequence[Row]
     """In the order asked for; at least one."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """A short name to show for a member id; a member without one is shown by its id."""
 
     @property
     def group(self) -> GroupSnapshot:
@@ -71,6 +73,7 @@ class Comparison:
             "load_unit": group.load_unit,
             "partitions": group.size,
             "capacity": dict(zip(group.members, group.capacity.tolist(), strict=True)),
+            "labels": dict(self.labels),
             "assignors": [_row_as_json(row) for row in self.rows],
         }
 
@@ -90,7 +93,7 @@ def compare(situation: Situation, names: Sequence[str], clock: Callable[[], floa
         rows.append(
             Row(assignor=name, assignment=assignment, measured=measure(assignment), elapsed_ms=elapsed_s * 1000)
         )
-    return Comparison(about=situation.about, rows=rows)
+    return Comparison(about=situation.about, rows=rows, labels=situation.labels)
 
 
 def assignor_named(name: str) -> Assignor:

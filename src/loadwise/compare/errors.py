@@ -4,7 +4,7 @@
 
     CompareError              there is nothing to compare
     ├── BadInputError         what was given cannot be read or makes no group (names file, line, column or field)
-    └── LiveGroupError        a running group cannot be read: no broker, no such group, nobody in it
+    └── LiveGroupError        a running group cannot be compared now, because it rebalances
 """
 
 from __future__ import annotations
@@ -19,4 +19,4 @@ class BadInputError(CompareError, ValueError):
 
 
 class LiveGroupError(CompareError):
-    """A running group cannot be read; the message says what stands in the way and what to do about it."""
+    """A running group cannot be compared now; the message tells what stands in the way and what to do about it."""

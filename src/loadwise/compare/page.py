@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 
 from loadwise.compare.bars import STYLE, bars
@@ -21,10 +22,11 @@ def render(comparison: Comparison, footer: str) -> str:
         "<h2>In numbers</h2>",
         _table(comparison),
         f"<h2>Load of every member{escape(f', in {unit}') if unit else ''}</h2>",
-        "<p>All pictures have the same scale: the nearer the bars are to the dashed line, the better. Where capacities"
-        " differ, a bar is the load for each unit of capacity.</p>",
+        "<p>All pictures have the same scale: the nearer the bars are to the dashed line, the better. Red bars are more"
+        " than 10 % above the best that any assignment can reach. Where capacities differ, a bar is the load for each"
+        " unit of capacity.</p>",
         '<div class="panels">',
-        *(_figure(row, top) for row in comparison.rows),
+        *(_figure(row, top, comparison.labels) for row in comparison.rows),
         "</div>",
         "<h2>What the numbers mean</h2>",
         definitions([(column.name, column.meaning) for column in COLUMNS]),
@@ -44,11 +46,19 @@ def _table(comparison: Comparison) -> str:
     return table(["assignor", *(column.name for column in COLUMNS)], [f"<tr>{''.join(row)}</tr>" for row in cells])
 
 
-def _figure(row: Row, top: float) -> str:
+def _figure(row: Row, top: float, labels: Mapping[str, str]) -> str:
     group, measured = row.assignment.group, row.measured
     summary = f"max/mean {measured.max_over_mean:.2f}, {measured.moved:,} of {group.size:,} partitions moved"
     loads = (measured.load / group.capacity).tolist()
-    picture = bars(row.assignor, summary, group.members, loads, mean=measured.mean, top=top)
+    picture = bars(
+        row.assignor,
+        summary,
+        [labels.get(member, member) for member in group.members],
+        loads,
+        mean=measured.mean,
+        top=top,
+        bound=measured.bound,
+    )
     return (
         f"<figure><figcaption><b>{escape(row.assignor)}</b><span>{escape(summary)}</span></figcaption>\n"
         f"{picture}</figure>"

@@ -19,6 +19,17 @@ class Uncommitted(StrEnum):
     LATEST = "latest"
 
 
+class LiveLoad(StrEnum):
+    """What is balanced in a running group."""
+
+    LAG = "lag"
+    """Records that wait."""
+    RATE = "rate"
+    """Records that arrive in a second."""
+    DEMAND = "demand"
+    """Both: the rate, and the lag over the time to drain it in."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
     """A group by names: a case file, a table of loads, a running group and a scenario all come to this."""
@@ -35,6 +46,8 @@ class Situation:
     """What the loads count, as ``records``; empty where nobody said."""
     racks: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
     """Racks of the replicas of each partition."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """A short name to show for a member id, such as its client id; a member without one is shown by its id."""
     tuned: Assignor | None = None
     """An algorithm with parameters of its own, to be used in place of the one of its name."""
     earlier: Situation | None = None

@@ -16,6 +16,7 @@ from loadwise.assignor.algorithms.optimal import MOST_CELLS, Optimal
 from loadwise.assignor.errors import GroupTooLargeError
 from loadwise.assignor.model import NOBODY, Assignment, GroupSnapshot, Member
 from loadwise.cli.assign import answer
+from loadwise.installation import pip_install
 
 
 @settings(max_examples=60, deadline=None)
@@ -50,7 +51,8 @@ import sys
 sys.modules["networkx"] = None
 from loadwise.assignor.algorithms import algorithm
 from loadwise.assignor.model import GroupSnapshot, Member
+from loadwise.installation import pip_install
 algorithm("optimal").assign(GroupSnapshot.of([Member(id="a", topics=["t"])], {"t": 1}))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "pip install 'loadwise[optimal]'" in done.stderr.splitlines()[-1]
+    assert pip_install("optimal") in done.stderr.splitlines()[-1]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from kafka import KafkaAdminClient
 
-from loadwise.compare import command_config
-from loadwise.compare.command_config import client_settings
-from loadwise.compare.errors import BadInputError
+from loadwise.running_group import command_config
+from loadwise.running_group.command_config import client_settings
+from loadwise.running_group.errors import BadConnectionError
 
 SASL = "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n"
 FILE = r"""
@@ -82,6 +82,6 @@ def test_kafka_python_knows_every_setting() -> None:
     ],
 )
 def test_what_is_refused(text: str, message: str) -> None:
-    with pytest.raises(BadInputError, match=message) as refused:
+    with pytest.raises(BadConnectionError, match=message) as refused:
         client_settings(text, "f")
     assert "secret" not in str(refused.value)

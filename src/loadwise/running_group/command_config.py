@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from loadwise.compare.errors import BadInputError
+from loadwise.running_group.errors import BadConnectionError
 
 _SAME: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "client.dns.lookup": ("client_dns_lookup", str),
@@ -49,7 +49,7 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 def client_settings(text: str, name: str) -> dict[str, Any]:
     """The keyword arguments for a client of kafka-python. ``name`` is the file's, for errors, which show no secrets.
 
-    Raises `BadInputError` for a setting that there is not, or whose value cannot be translated.
+    Raises `BadConnectionError` for a setting that there is not, or whose value cannot be translated.
     """
     java = _properties(text, name)
     settings: dict[str, Any] = {}
@@ -59,20 +59,20 @@ def client_settings(text: str, name: str) -> dict[str, Any]:
             try:
                 settings[ours] = kind(value)
             except ValueError:
-                raise BadInputError(f"{name}: {key} is {value!r}; expected a whole number") from None
+                raise BadConnectionError(f"{name}: {key} is {value!r}; expected a whole number") from None
         elif key not in _SPECIAL:
             near = get_close_matches(key, (*_SAME, *_SPECIAL), n=1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted((*_SAME, *_SPECIAL)))}"
-            raise BadInputError(f"{name}: {key} is no setting that is used here; {hint}")
+            raise BadConnectionError(f"{name}: {key} is no setting that is used here; {hint}")
     for key, (ours, choices) in _CHOICES.items():
         if key in java:
             if java[key] not in choices:
-                raise BadInputError(f"{name}: {key} is {java[key]!r}; there are {', '.join(choices)}")
+                raise BadConnectionError(f"{name}: {key} is {java[key]!r}; there are {', '.join(choices)}")
             settings[ours] = java[key]
     for store in _STORES:
         kind_key = store.replace("location", "type")
         if store in java and java.get(kind_key, "JKS").upper() != "PEM":
-            raise BadInputError(
+            raise BadConnectionError(
                 f"{name}: {store} is of type {java.get(kind_key, 'JKS')}, which takes Java to read; convert it, and set"
                 f" {kind_key}=PEM"
             )
@@ -85,7 +85,7 @@ def client_settings(text: str, name: str) -> dict[str, Any]:
     if java.get("security.protocol", "").startswith("SASL_"):
         for key in ("sasl.mechanism", "sasl.jaas.config"):
             if key not in java:
-                raise BadInputError(f"{name}: security.protocol={java['security.protocol']} needs {key}")
+                raise BadConnectionError(f"{name}: security.protocol={java['security.protocol']} needs {key}")
         settings |= _credentials(java["sasl.jaas.config"], name)
     return settings
 
@@ -104,7 +104,7 @@ def _properties(text: str, name: str) -> dict[str, str]:
             continue
         pair = re.fullmatch(r"((?:\\.|[^\s=:\\])+)\s*[\s=:]?\s*(.*)", whole, re.DOTALL)
         if pair is None:
-            raise BadInputError(f"{name}, line {number}: there is no key; write key=value")
+            raise BadConnectionError(f"{name}, line {number}: there is no key; write key=value")
         properties[_unescaped(pair[1])] = _unescaped(pair[2]).strip()
         whole = ""
     return properties
@@ -125,9 +125,9 @@ def _credentials(jaas: str, name: str) -> dict[str, str]:
         given = dict(option.split("=", 1) for option in options)
         settings = {"sasl_plain_username": given["username"], "sasl_plain_password": given["password"]}
     except (ValueError, KeyError):
-        raise BadInputError(
+        raise BadConnectionError(
             f'{name}: sasl.jaas.config must read: <login module> required username="…" password="…";'
         ) from None
     if module.rpartition(".")[2] not in _LOGIN_MODULES:
-        raise BadInputError(f"{name}: sasl.jaas.config names {module}; there are {', '.join(_LOGIN_MODULES)}")
+        raise BadConnectionError(f"{name}: sasl.jaas.config names {module}; there are {', '.join(_LOGIN_MODULES)}")
     return settings

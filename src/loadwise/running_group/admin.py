@@ -1,0 +1,93 @@
+"""The connection to the Kafka of a running group: kafka-python's admin client, and what it tells when it fails."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from loadwise.assignor.clients.kafka_python_lag import Admin
+from loadwise.protocol.consumer_group import ConsumerGroupDescribeRequest
+from loadwise.running_group.errors import BadConnectionError, UnreadableGroupError
+
+# kafka-python is there: importing its lag reader tells which extra brings it, where it is not.
+from kafka.errors import IncompatibleBrokerVersion, KafkaError, KafkaTimeoutError  # isort: skip
+
+_TIMEOUT_MS = 10_000
+
+
+class GroupAdmin(Admin):
+    """kafka-python's admin client, which gives back the descriptions of groups as they come."""
+
+    def describe_classic(self, group_id: str) -> Any:
+        """The group as DescribeGroups has it. Raises `KafkaError`."""
+        return self.describe_groups([group_id])[group_id]
+
+    def describe_consumer_group(self, group_id: str) -> Any | None:
+        """The group as ConsumerGroupDescribe has it (KIP-848); None from a broker that has no such request.
+
+        Raises `KafkaError`.
+        """
+        try:
+            response = self._manager.run(self._ask_coordinator, group_id)
+        except IncompatibleBrokerVersion:
+            return None
+        return response.groups[0]
+
+    async def _ask_coordinator(self, group_id: str) -> Any:
+        request = ConsumerGroupDescribeRequest(group_ids=[group_id], include_authorized_operations=False)
+        return await self._manager.send(request, node_id=await self._find_coordinator_id(group_id))
+
+    def _describe_groups_process_response(self, response: Any) -> dict[str, Any]:
+        # The client's own processing turns what members send (user data, which are bytes) into text, irreversibly.
+        return {group.group_id: group for group in response.groups}
+
+
+@contextlib.contextmanager
+def connected(
+    bootstrap_servers: str, settings: Mapping[str, Any] | None = None, *, client_id: str
+) -> Iterator[GroupAdmin]:
+    """Connect for the length of a with block. ``settings`` are keyword arguments of kafka-python's clients.
+
+    Raises `BadConnectionError` and `UnreadableGroupError`.
+    """
+    for path in map(Path, {(settings or {}).get(name, "/") for name in ("ssl_cafile", "ssl_certfile")}):
+        if not path.exists():  # kafka-python would try until it gives up, and not tell why
+            raise BadConnectionError(f"there is no file {path}; see --command-config")
+    failures = _Failures()
+    log = logging.getLogger("kafka.net")
+    log.addHandler(failures)
+    timeouts = {"request_timeout_ms": _TIMEOUT_MS, "bootstrap_timeout_ms": _TIMEOUT_MS}
+    try:
+        admin = GroupAdmin(
+            bootstrap_servers=bootstrap_servers, **{"client_id": client_id, **timeouts, **(settings or {})}
+        )
+    except KafkaError as error:
+        raise UnreadableGroupError(
+            f"no Kafka answers at {bootstrap_servers} ({str(failures) or error}); see --bootstrap-servers, and"
+            " security.protocol, sasl.* and ssl.* in --command-config"
+        ) from error
+    except ValueError as error:
+        raise BadConnectionError(f"{bootstrap_servers!r} is no HOST:PORT ({error}); see --bootstrap-servers") from error
+    finally:
+        log.removeHandler(failures)
+    with contextlib.closing(admin):
+        yield admin
+
+
+class _Failures(logging.Handler):
+    """Why connections failed: kafka-python logs the reason, and tells its user only that time is over."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._reasons: dict[str, None] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        for error in record.args if isinstance(record.args, tuple) else ():
+            if isinstance(error, Exception) and not isinstance(error, KafkaTimeoutError):
+                self._reasons[str(error)] = None
+
+    def __str__(self) -> str:
+        return "; ".join(self._reasons)

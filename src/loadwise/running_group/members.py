@@ -1,0 +1,188 @@
+"""Who is in a running group and owns what: the answers of DescribeGroups and ConsumerGroupDescribe as members.
+
+Pure: the answers come in as kafka-python's message objects.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from loadwise.assignor.model import Member
+from loadwise.assignor.strategy import STRATEGIES, strategy
+from loadwise.assignor.subscription import JoinedMember, read_member, read_subscription
+from loadwise.protocol.consumer import PROTOCOL_TYPE, Assignment
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.errors import ProtocolError
+from loadwise.running_group.errors import UnreadableGroupError
+
+_STABLE = "Stable"
+_GENERATION = 1
+"""DescribeGroups does not tell the generation. All members of a stable group are of one, so any number will do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningMember:
+    """One member, with what tells a person which program it is."""
+
+    member: Member
+    """What it subscribes to and owns. Its capacity is 1.0 unless it tells one by our protocols."""
+    client_id: str
+    """The ``client.id`` of its consumer."""
+    client_host: str
+    """The address that it connects from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningGroup:
+    """A group at one moment."""
+
+    group_id: str
+    protocol: str
+    """The name of its assignor: the clients' in a classic group, the broker's in a consumer group (KIP-848)."""
+    is_classic: bool
+    state: str
+    """As the broker calls it: Stable, PreparingRebalance, Reconciling, …"""
+    members: Sequence[RunningMember]
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """A short name for each member id: the client id, or the instance id of a static member.
+
+        Where several members have the same one, they are numbered in the order of their member ids.
+        """
+        names = {each.member.id: each.member.instance_id or each.client_id or each.member.id for each in self.members}
+        shared = {name for name, count in Counter(names.values()).items() if count > 1}
+        seen: Counter[str] = Counter()
+        labels: dict[str, str] = {}
+        for member_id in sorted(names):
+            name = names[member_id]
+            seen[name] += 1
+            labels[member_id] = f"{name} #{seen[name]}" if name in shared else name
+        return labels
+
+
+def classic_group(described: Any) -> RunningGroup | None:
+    """The group as DescribeGroups answers it (KIP-345's instance ids included).
+
+    None where the broker has a group of the consumer protocol under this id, or none at all. Raises
+    `UnreadableGroupError` for a group of something else than consumers.
+    """
+    group_id = described.group_id
+    if described.error_code not in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
+        raise UnreadableGroupError(f"the broker does not describe the group {group_id}: error {described.error_code}")
+    if described.protocol_type not in ("", PROTOCOL_TYPE):
+        raise UnreadableGroupError(
+            f"the group {group_id} is no group of consumers: its protocol type is {described.protocol_type!r}"
+        )
+    if not described.members:
+        return None
+    is_stable = described.group_state == _STABLE
+    return RunningGroup(
+        group_id=group_id,
+        protocol=described.protocol_data,
+        is_classic=True,
+        state=described.group_state,
+        members=[
+            RunningMember(
+                member=_classic_member(member, described.protocol_data, is_stable=is_stable),
+                client_id=member.client_id,
+                client_host=member.client_host,
+            )
+            for member in described.members
+        ],
+    )
+
+
+def consumer_group(described: Any, topics: Collection[str]) -> RunningGroup | None:
+    """The group as ConsumerGroupDescribe answers it (KIP-848); None if there is none of that protocol with members.
+
+    ``topics`` are the topics of the cluster, for members that subscribe by a regular expression. Raises
+    `UnreadableGroupError`.
+    """
+    if described.error_code == ErrorCode.GROUP_ID_NOT_FOUND or not (described.error_code or described.members):
+        return None
+    if described.error_code != ErrorCode.NONE:
+        reason = described.error_message or f"error {described.error_code}"
+        raise UnreadableGroupError(f"the broker does not describe the group {described.group_id}: {reason}")
+    return RunningGroup(
+        group_id=described.group_id,
+        protocol=described.assignor_name,
+        is_classic=False,
+        state=described.group_state,
+        members=[
+            RunningMember(
+                member=Member(
+                    id=member.member_id,
+                    topics=_subscribed(member, topics),
+                    owned={each.topic_name: list(each.partitions) for each in member.assignment.topic_partitions},
+                    generation=_GENERATION,
+                    instance_id=member.instance_id,
+                    rack=member.rack_id or None,
+                ),
+                client_id=member.client_id,
+                client_host=member.client_host,
+            )
+            for member in described.members
+        ],
+    )
+
+
+def _subscribed(member: Any, topics: Collection[str]) -> list[str]:
+    """The topics of a member. Brokers match with RE2, whose expressions Python reads alike but for rare ones."""
+    names = set(member.subscribed_topic_names or ())
+    if member.subscribed_topic_regex:
+        try:
+            matches = re.compile(member.subscribed_topic_regex).fullmatch
+        except re.error as error:
+            raise UnreadableGroupError(
+                f"member {member.member_id} subscribes by the expression {member.subscribed_topic_regex!r}, which"
+                f" Python cannot read ({error}); only the broker knows the topics that it means"
+            ) from error
+        names.update(filter(matches, topics))
+    return sorted(names)
+
+
+def _classic_member(member: Any, protocol: str, *, is_stable: bool) -> Member:
+    """What it subscribes to and owns; where the protocol is ours, with the capacity that it tells."""
+    if not is_stable:  # the protocol is not chosen yet, and the bytes are not there
+        return Member(id=member.member_id, topics=[], instance_id=getattr(member, "group_instance_id", None))
+    subscription = read_subscription(member.member_id, bytes(member.member_metadata or b""))
+    try:
+        owned = Assignment.decode(bytes(member.member_assignment or b"")).partitions
+    except ProtocolError as error:
+        raise UnreadableGroupError(f"the assignment of member {member.member_id} cannot be read: {error}") from error
+    joined = JoinedMember(
+        id=member.member_id, subscription=subscription, instance_id=getattr(member, "group_instance_id", None)
+    )
+    read = read_member(strategy(protocol if protocol in STRATEGIES else "range"), joined)
+    return Member(
+        id=read.id,
+        topics=read.topics,
+        owned=owned,
+        generation=_GENERATION,
+        instance_id=read.instance_id,
+        rack=read.rack,
+        capacity=read.capacity,
+    )
+
+
+def racks_of(
+    brokers: Sequence[Mapping[str, Any]], metadata: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> dict[str, list[list[str]]]:
+    """The racks that hold each partition's replicas, for the topics of which any is known.
+
+    ``brokers`` and ``metadata`` (topic to its partitions) are as kafka-python's admin client describes them.
+    """
+    rack_of = {broker["broker_id"]: broker["rack"] for broker in brokers}
+    racks: dict[str, list[list[str]]] = {}
+    for topic, partitions in metadata.items():
+        in_order = sorted(partitions, key=lambda partition: int(partition["partition_index"]))
+        racks[topic] = [
+            sorted({rack for node in partition["replica_nodes"] if (rack := rack_of.get(node))})
+            for partition in in_order
+        ]
+    return {topic: replicas for topic, replicas in racks.items() if any(replicas)}

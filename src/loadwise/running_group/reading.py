@@ -1,0 +1,93 @@
+"""One look at a running group: its members, and for each partition where it begins, ends and is committed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kafka import TopicPartition
+
+from loadwise.assignor.clients.kafka_python_lag import read_offsets
+from loadwise.assignor.load.lag import PartitionOffsets
+from loadwise.running_group.admin import GroupAdmin
+from loadwise.running_group.errors import UnreadableGroupError
+from loadwise.running_group.members import RunningGroup, classic_group, consumer_group, racks_of
+
+from kafka.errors import KafkaError  # isort: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What brokers told at one moment."""
+
+    at_s: float
+    """When, by a monotonic clock, in seconds."""
+    group: RunningGroup
+    partitions: Mapping[str, int]
+    """Number of partitions of each subscribed topic that exists."""
+    offsets: Mapping[tuple[str, int], PartitionOffsets]
+    """By (topic, partition), of the partitions that have a leader."""
+    racks: Mapping[str, Sequence[Sequence[str]]]
+    """Racks of the replicas of each partition; empty where no member names a rack."""
+
+
+def read_group(admin: GroupAdmin, group_id: str) -> RunningGroup:
+    """Who is in the group. Raises `UnreadableGroupError` where nobody is, and `KafkaError`."""
+    group = classic_group(admin.describe_classic(group_id))
+    if group is None:
+        described = admin.describe_consumer_group(group_id)
+        if described is not None:
+            by_regex = any(member.subscribed_topic_regex for member in described.members)
+            group = consumer_group(described, admin.list_topics() if by_regex else ())
+    if group is None:
+        raise UnreadableGroupError(
+            f"nobody is in the group {group_id}; check the name, and look while its consumers are running"
+        )
+    return group
+
+
+def read(admin: GroupAdmin, group_id: str) -> Reading:
+    """Look at the group once. Raises `UnreadableGroupError`."""
+    try:
+        group = read_group(admin, group_id)
+        topics = sorted({topic for each in group.members for topic in each.member.topics})
+        metadata = _partitions(admin, topics)
+        at_s = time.monotonic()
+        offsets = read_offsets(admin, group_id, sorted(metadata)) if metadata else {}
+        knows_racks = any(each.member.rack for each in group.members)
+        return Reading(
+            at_s=at_s,
+            group=group,
+            partitions={topic: len(partitions) for topic, partitions in metadata.items()},
+            offsets=offsets,
+            racks=racks_of(admin.describe_cluster()["brokers"], metadata) if knows_racks else {},
+        )
+    except KafkaError as error:
+        raise UnreadableGroupError(f"the group {group_id} cannot be read: {error}") from error
+
+
+def read_rates(admin: GroupAdmin, reading: Reading, *, now_ms: int, over_s: float) -> dict[tuple[str, int], float]:
+    """Records that arrived in each second of the last ``over_s`` seconds, by the timestamps of the log.
+
+    A partition without a record of that time has a rate of 0. ``now_ms`` is the time of day, since records carry it.
+    Raises `UnreadableGroupError`.
+    """
+    begin_ms = now_ms - round(over_s * 1000)
+    asked = {TopicPartition(*partition): begin_ms for partition in reading.offsets}
+    try:
+        found = admin.list_partition_offsets(asked) if asked else {}
+    except KafkaError as error:
+        raise UnreadableGroupError(f"the arrival rates of {reading.group.group_id} cannot be read: {error}") from error
+    rates: dict[tuple[str, int], float] = {}
+    for partition, at in reading.offsets.items():
+        first = found[TopicPartition(*partition)].offset
+        rates[partition] = max(at.end - first, 0) / over_s if first >= 0 else 0.0
+    return rates
+
+
+def _partitions(admin: GroupAdmin, topics: Sequence[str]) -> dict[str, Sequence[Mapping[str, Any]]]:
+    if not topics:
+        return {}
+    return {topic["name"]: topic["partitions"] for topic in admin.describe_topics(topics) if topic["partitions"]}
