@@ -1,24 +1,24 @@
-"""One request on its way through the broker: the call, the service that handles it, the answer."""
+"""One request on its way through the coordinator: the call, the API that handles it, what it wants, the answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from loadwise.coordinator.cluster.brokers import FIRST_NODE_ID
-from loadwise.coordinator.groups.events import Token
+from loadwise.coordinator.cluster.log import PartitionLog
+from loadwise.coordinator.groups.events import Event, Token
 from loadwise.protocol.messages import Api, Request
 
 if TYPE_CHECKING:
     from loadwise.coordinator.kafka_cluster import Cluster
 
 Message: TypeAlias = Any
-"""One of kafka-python's message objects; they have no types."""
+"""A request or response by its fields; messages are made from Kafka's schemas and have no types of Python's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One request, and the token under which its answer is waited for."""
 
     token: Token
@@ -62,16 +62,40 @@ class HangUp:
     reason: str
 
 
-Outcome: TypeAlias = Message | EncodedBody | NoAnswer | HangUp | None
-"""A response, or None where it comes later."""
+Response: TypeAlias = Message | EncodedBody | NoAnswer | HangUp
+"""What becomes of a request in the end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The response for whoever waits under this token."""
+class GroupRequest(NamedTuple):
+    """What an API wants of a group. The answer follows when the group has replied, at once or later."""
+
+    group_id: str
+    event: Event
+    """It carries the call's token."""
+    respond: Callable[[Call, Any], Response]
+    """Makes the response from the body of the group's reply."""
+
+
+class DelayedFetch(NamedTuple):
+    """A fetch that found too little: its answer follows when enough bytes have come, or its time is up."""
+
+    respond: Callable[[], Response]
+    logs: Sequence[PartitionLog]
+    """The logs that it reads."""
+    missing_bytes: int
+    """How many more bytes these logs need together."""
+    max_wait_ms: int
+
+
+Outcome: TypeAlias = Response | GroupRequest | DelayedFetch
+"""What an API makes of a request: the response, or what has to happen before there is one."""
+
+
+class Answer(NamedTuple):
+    """The response to a call."""
 
     call: Call
-    response: Message | EncodedBody | NoAnswer | HangUp
+    response: Response
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from loadwise.coordinator.calls import Answer, Call, Message
+from loadwise.coordinator.calls import Answer, Call, DelayedFetch
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.groups.deadlines import Deadlines
 from loadwise.coordinator.groups.events import Token
@@ -14,8 +13,7 @@ from loadwise.coordinator.groups.events import Token
 @dataclass(slots=True)
 class _Waiting:
     call: Call
-    respond: Callable[[], Message]
-    logs: tuple[PartitionLog, ...]
+    fetch: DelayedFetch
     missing_bytes: int
 
 
@@ -33,20 +31,12 @@ class DelayedFetches:
         """When a fetch has to be answered with what there is; None if none waits."""
         return self._deadlines.next_ms
 
-    def delay(
-        self,
-        call: Call,
-        respond: Callable[[], Message],
-        *,
-        logs: Iterable[PartitionLog],
-        missing_bytes: int,
-        deadline_ms: int,
-    ) -> None:
-        """Let a fetch wait until ``missing_bytes`` more are in these logs, or the deadline; then ``respond``."""
-        waiting = self._waiting[call.token] = _Waiting(call, respond, tuple(logs), missing_bytes)
-        for log in waiting.logs:
+    def delay(self, call: Call, fetch: DelayedFetch, now_ms: int) -> None:
+        """Let a fetch wait until enough bytes have come, or its time is up."""
+        self._waiting[call.token] = _Waiting(call, fetch, fetch.missing_bytes)
+        for log in fetch.logs:
             self._watchers.setdefault(log, set()).add(call.token)
-        self._deadlines.set(call.token, deadline_ms)
+        self._deadlines.set(call.token, now_ms + fetch.max_wait_ms)
 
     def grown(self, log: PartitionLog, size_bytes: int) -> None:
         """Note that a log grew."""
@@ -74,7 +64,7 @@ class DelayedFetches:
             waiting = self._waiting.get(token)
             if waiting is not None:
                 self.forget(token)
-                answers.append(Answer(waiting.call, waiting.respond()))
+                answers.append(Answer(waiting.call, waiting.fetch.respond()))
         return answers
 
     def forget(self, token: Token) -> None:
@@ -83,7 +73,7 @@ class DelayedFetches:
         if waiting is None:
             return
         self._deadlines.set(token, None)
-        for log in waiting.logs:
+        for log in waiting.fetch.logs:
             watchers = self._watchers[log]
             watchers.discard(token)
             if not watchers:

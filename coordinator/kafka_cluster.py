@@ -11,13 +11,13 @@ from itertools import count
 from typing import Any
 from uuid import UUID, uuid4
 
-from loadwise.coordinator.calls import Answer, Call, EncodedBody, Message, Service
+from loadwise.coordinator.calls import Answer, Call, DelayedFetch, EncodedBody, GroupRequest, Response, Service
 from loadwise.coordinator.cluster.brokers import Brokers, coordinator_partition
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.topics import Topics
 from loadwise.coordinator.delayed_fetches import DelayedFetches
 from loadwise.coordinator.groups.effects import Reply
-from loadwise.coordinator.groups.events import Event, Token
+from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.settings import BrokerSettings
 
@@ -47,11 +47,13 @@ class Cluster:
         self.groups = Groups(self.settings.groups, self.settings.consumer_groups, self.topics, self.topics)
         self.fetches = DelayedFetches()
         self.producer_ids = count(1000)
+        self.tokens = count(1)
+        """Names for waits; never used twice, so that nobody gets what another client waited for before a restart."""
         self.encoded: dict[Any, EncodedBody] = {}
         """Metadata responses, kept while the topics do not change; see ``apis/metadata.py``."""
         self.now_ms = 0
         """The time of the call that is being handled."""
-        self._waiting: dict[Token, tuple[Call, Callable[[Call, Any], Message]]] = {}
+        self._waiting: dict[Token, tuple[Call, Callable[[Call, Any], Response]]] = {}
         self._answers: list[Answer] = []
 
     @property
@@ -64,7 +66,13 @@ class Cluster:
         """Handle a call. Its answer is among those returned, or among those of a later `receive` or `expire`."""
         self.now_ms = now_ms
         outcome = self.services[call.request.api.key].handle(call, self)
-        if outcome is not None:
+        if isinstance(outcome, GroupRequest):
+            self._waiting[call.token] = (call, outcome.respond)
+            is_here = self.coordinates(call, outcome.group_id)
+            self._pass_on(self.groups.handle(outcome.group_id, outcome.event, now_ms, is_here=is_here))
+        elif isinstance(outcome, DelayedFetch):
+            self.fetches.delay(call, outcome, now_ms)
+        else:
             self._answers.append(Answer(call, outcome))
         return self._take_answers()
 
@@ -83,12 +91,6 @@ class Cluster:
     def forget(self, token: Token) -> None:
         """The client that waited is gone. A join that waits stays, as in Kafka: only its session ends a member."""
         self.fetches.forget(token)
-
-    def tell_group(self, call: Call, group_id: str, event: Event, respond: Callable[[Call, Any], Message]) -> None:
-        """Let an event that carries the call's token take effect; ``respond`` makes the answer of the reply."""
-        self._waiting[call.token] = (call, respond)
-        is_here = self.coordinates(call, group_id)
-        self._pass_on(self.groups.handle(group_id, event, self.now_ms, is_here=is_here))
 
     def coordinates(self, call: Call, group_id: str) -> bool:
         """Whether the broker that was asked is the one that coordinates a group; NOT_COORDINATOR if it is not."""

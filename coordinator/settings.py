@@ -28,6 +28,10 @@ class BrokerSettings:
     """Partitions of a topic whose creator does not say (num.partitions)."""
     max_batch_bytes: int = 1_048_588
     """Largest record batch that is accepted (message.max.bytes)."""
+    max_request_bytes: int = 100 * 1024 * 1024
+    """A larger request closes its connection (socket.request.max.bytes)."""
+    connections_max_idle_ms: int = 600_000
+    """How long a connection may be silent before it is closed (connections.max.idle.ms)."""
     max_partitions: int = 100_000
     """Most partitions of all topics together; Kafka has no such limit."""
     max_kept_bytes: int = 1024 * 1024 * 1024
@@ -100,6 +104,7 @@ def _policy(text: str) -> MigrationPolicy:
 
 SETTINGS: Mapping[str, Setting] = {
     "auto.create.topics.enable": Setting(None, "auto_create_topics", ConfigType.BOOLEAN, _boolean),
+    "connections.max.idle.ms": _whole(None, "connections_max_idle_ms", 1),
     "group.consumer.assignment.interval.ms": _whole("consumer_groups", "assignment_interval_ms", 0),
     "group.consumer.assignors": Setting("consumer_groups", "assignors", ConfigType.LIST, _names),
     "group.consumer.heartbeat.interval.ms": _whole("consumer_groups", "heartbeat_interval_ms", 1),
@@ -112,6 +117,7 @@ SETTINGS: Mapping[str, Setting] = {
     "group.min.session.timeout.ms": _whole("groups", "min_session_timeout_ms", 1),
     "message.max.bytes": _whole(None, "max_batch_bytes", 0),
     "num.partitions": _whole(None, "default_partitions", 1),
+    "socket.request.max.bytes": _whole(None, "max_request_bytes", 1),
 }
 """Every setting of Kafka's that means something here, by its name."""
 

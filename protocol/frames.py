@@ -11,12 +11,8 @@ from struct import Struct
 
 from loadwise.protocol.errors import FrameError
 
-MAX_FRAME_BYTES = 16 * 1024 * 1024
-"""The largest frame that is accepted unless told otherwise.
-
-Kafka's default of ``socket.request.max.bytes`` is 100 MiB; no client sends more than a few MiB unless told to, and
-reading a request keeps everybody else waiting here.
-"""
+MAX_FRAME_BYTES = 100 * 1024 * 1024
+"""The largest frame that is accepted unless told otherwise: Kafka's default of ``socket.request.max.bytes``."""
 
 _SIZE = Struct(">i")
 

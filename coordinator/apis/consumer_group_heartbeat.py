@@ -5,7 +5,7 @@ v1 regular expressions; member ids that consumers make themselves (KIP-1082).
 
 from __future__ import annotations
 
-from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.calls import Call, GroupRequest, Message, Service
 from loadwise.coordinator.groups.effects import ConsumerHeartbeatReply
 from loadwise.coordinator.groups.events import ConsumerHeartbeat
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -18,8 +18,8 @@ _Assignment = ConsumerGroupHeartbeatResponse.Assignment
 _JOIN, _LEAVE, _LEAVE_FOR_NOW = 0, -1, -2
 
 
-def handle(call: Call, cluster: Cluster) -> Message | None:
-    """Check what does not depend on the group, then pass it on to the group."""
+def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
+    """Check what does not depend on the group, then ask the group."""
     body = call.body
     problem = _problem(call)
     if problem is not None:
@@ -43,8 +43,7 @@ def handle(call: Call, cluster: Cluster) -> Message | None:
         client_id=call.request.client_id or "",
         client_host=call.client_host,
     )
-    cluster.tell_group(call, body.group_id, event, _response)
-    return None
+    return GroupRequest(body.group_id, event, _response)
 
 
 def _problem(call: Call) -> str | None:

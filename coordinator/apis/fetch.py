@@ -15,7 +15,7 @@ from typing import NamedTuple
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 
 from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
-from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.calls import Call, DelayedFetch, Message, Service
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.replication import NO_EPOCH, NO_NODE, ReplicatedPartition
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -56,7 +56,7 @@ class _Wanted(NamedTuple):
         return self.partition.log
 
 
-def handle(call: Call, cluster: Cluster) -> Message | None:
+def handle(call: Call, cluster: Cluster) -> Message | DelayedFetch:
     """Answer at once if there is enough, or something else to tell; delay the fetch otherwise."""
     body = call.body
     if call.version >= _SESSIONS and body.session_epoch not in _WITHOUT_SESSION:
@@ -77,15 +77,13 @@ def handle(call: Call, cluster: Cluster) -> Message | None:
         missing_bytes -= log.available_bytes(each.offset, min(missing_bytes, each.max_bytes))
     if missing_bytes <= 0 or None in logs or body.max_wait_ms <= 0 or not logs:
         return _response(call, cluster, wanted)
-    cluster.fetches.delay(
-        call,
+    return DelayedFetch(
         # Looked up anew: a topic may be gone by then, or led by another broker.
-        lambda: _response(call, cluster, [_resolve(call, cluster, topic) for topic in body.topics]),
+        respond=lambda: _response(call, cluster, [_resolve(call, cluster, topic) for topic in body.topics]),
         logs=[log for log in logs if log is not None],
         missing_bytes=missing_bytes,
-        deadline_ms=cluster.now_ms + body.max_wait_ms,
+        max_wait_ms=body.max_wait_ms,
     )
-    return None
 
 
 def _resolve(call: Call, cluster: Cluster, topic: Message) -> list[_Wanted]:

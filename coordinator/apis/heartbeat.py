@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from kafka.protocol.consumer import HeartbeatRequest, HeartbeatResponse
 
-from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.calls import Call, GroupRequest, Message, Service
 from loadwise.coordinator.groups.effects import HeartbeatReply
 from loadwise.coordinator.groups.events import Heartbeat
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.messages import Api
 
 
-def handle(call: Call, cluster: Cluster) -> None:
-    """Pass it on to the group."""
+def handle(call: Call, cluster: Cluster) -> GroupRequest:
+    """Ask the group."""
     body = call.body
     event = Heartbeat(
         token=call.token,
@@ -23,7 +23,7 @@ def handle(call: Call, cluster: Cluster) -> None:
         instance_id=body.group_instance_id,
         generation=body.generation_id,
     )
-    cluster.tell_group(call, body.group_id, event, _respond)
+    return GroupRequest(body.group_id, event, _respond)
 
 
 def _respond(call: Call, reply: HeartbeatReply) -> Message:

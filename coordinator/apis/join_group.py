@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kafka.protocol.consumer import JoinGroupRequest, JoinGroupResponse
 
-from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.calls import Call, GroupRequest, Message, Service
 from loadwise.coordinator.groups.effects import JoinReply
 from loadwise.coordinator.groups.events import Join, Protocol
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -20,8 +20,8 @@ _NULLABLE_PROTOCOL = 7
 _SKIP_ASSIGNMENT = 9
 
 
-def handle(call: Call, cluster: Cluster) -> None:
-    """Pass it on to the group; the answer comes when the rebalance is through."""
+def handle(call: Call, cluster: Cluster) -> GroupRequest:
+    """Ask the group; the answer comes when the rebalance is through."""
     body = call.body
     prefix = body.group_instance_id or call.request.client_id or ""
     has_timeout = call.version >= _REBALANCE_TIMEOUT
@@ -39,7 +39,7 @@ def handle(call: Call, cluster: Cluster) -> None:
         requires_member_id=call.version >= _MEMBER_ID_REQUIRED,
         can_skip_assignment=call.version >= _SKIP_ASSIGNMENT,
     )
-    cluster.tell_group(call, body.group_id, event, _respond)
+    return GroupRequest(body.group_id, event, _respond)
 
 
 def _respond(call: Call, reply: JoinReply) -> Message:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kafka.protocol.consumer import LeaveGroupRequest, LeaveGroupResponse
 
-from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.calls import Call, GroupRequest, Message, Service
 from loadwise.coordinator.groups.effects import LeaveReply
 from loadwise.coordinator.groups.events import Leave, Leaver
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -16,14 +16,14 @@ from loadwise.protocol.messages import Api
 _MANY = 3
 
 
-def handle(call: Call, cluster: Cluster) -> None:
-    """Pass it on to the group."""
+def handle(call: Call, cluster: Cluster) -> GroupRequest:
+    """Ask the group."""
     body = call.body
     if call.version >= _MANY:
         leavers = [Leaver(each.member_id, each.group_instance_id) for each in body.members]
     else:
         leavers = [Leaver(body.member_id, None)]
-    cluster.tell_group(call, body.group_id, Leave(token=call.token, leavers=leavers), _respond)
+    return GroupRequest(body.group_id, Leave(token=call.token, leavers=leavers), _respond)
 
 
 def _respond(call: Call, reply: LeaveReply) -> Message:

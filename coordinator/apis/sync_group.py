@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kafka.protocol.consumer import SyncGroupRequest, SyncGroupResponse
 
-from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.calls import Call, GroupRequest, Message, Service
 from loadwise.coordinator.groups.effects import SyncReply
 from loadwise.coordinator.groups.events import Sync
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -17,8 +17,8 @@ from loadwise.protocol.messages import Api
 _PROTOCOL_REQUIRED = 5
 
 
-def handle(call: Call, cluster: Cluster) -> Message | None:
-    """Pass it on to the group; the answer comes with the leader's assignment."""
+def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
+    """Ask the group; the answer comes with the leader's assignment."""
     body = call.body
     if call.version >= _PROTOCOL_REQUIRED and (body.protocol_type is None or body.protocol_name is None):
         # Kafka: a client of this version has to say what it joined under.
@@ -32,8 +32,7 @@ def handle(call: Call, cluster: Cluster) -> Message | None:
         protocol_name=body.protocol_name,
         assignments=[(each.member_id, each.assignment) for each in body.assignments],
     )
-    cluster.tell_group(call, body.group_id, event, _respond)
-    return None
+    return GroupRequest(body.group_id, event, _respond)
 
 
 def _respond(call: Call, reply: SyncReply) -> Message:

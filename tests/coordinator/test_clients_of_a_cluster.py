@@ -20,7 +20,7 @@ from topics import WAIT_S
 
 from loadwise.coordinator import Coordinator
 from loadwise.coordinator.apis import fetch
-from loadwise.coordinator.calls import Call, Service
+from loadwise.coordinator.calls import Call, DelayedFetch, Service
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
 
 RACKS = ["a", "b", "c"]
@@ -35,22 +35,20 @@ class Cluster:
         self.bootstrap_servers = coordinator.bootstrap_servers
         self.fetches: Counter[int] = Counter()
         """Fetches answered with records, by broker."""
-        served, delayed = coordinator.cluster.services, coordinator.cluster.fetches
-        delay = delayed.delay
+        served = coordinator.cluster.services
 
-        def counted(call: Call, answer: Any) -> Any:
-            if answer is not None and any(p.records for topic in answer.responses for p in topic.partitions):
+        def counted(call: Call, response: Any) -> Any:
+            if any(each.records for topic in response.responses for each in topic.partitions):
                 self.fetches[call.node_id] += 1
-            return answer
+            return response
 
         def handle(call: Call, cluster: Any) -> Any:
-            return counted(call, fetch.SERVICE.handle(call, cluster))
-
-        def delay_and_count(call: Call, respond: Callable[[], Any], **until: Any) -> None:
-            delay(call, lambda: counted(call, respond()), **until)
+            outcome = fetch.SERVICE.handle(call, cluster)
+            if isinstance(outcome, DelayedFetch):
+                return outcome._replace(respond=lambda: counted(call, outcome.respond()))
+            return counted(call, outcome)
 
         coordinator.cluster.services = {**served, 1: Service(fetch.SERVICE.api, handle)}
-        delayed.delay = delay_and_count  # type: ignore[method-assign]  # those that wait for records are answered later
 
     def partitions(self) -> list[ReplicatedPartition]:
         topic = self.coordinator.cluster.topics.get("numbers")

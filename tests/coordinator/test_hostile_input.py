@@ -26,7 +26,7 @@ from kafka.protocol.producer import ProduceResponse
 from peers import Peer, answers, beat, join, produce
 from topics import WAIT_S
 
-from loadwise.coordinator import Coordinator
+from loadwise.coordinator import BrokerSettings, Coordinator
 from loadwise.coordinator.server import ServerLimits
 
 MIB = 1024 * 1024
@@ -181,8 +181,8 @@ def test_huge_counts_take_no_memory(program: Program) -> None:
 
 @pytest.fixture
 async def coordinator() -> AsyncIterator[Coordinator]:
-    limits = ServerLimits(max_frame_bytes=100_000, max_buffered_bytes=250_000)
-    async with Coordinator(topics={"t": 1}, limits=limits) as running:
+    settings, limits = BrokerSettings(max_request_bytes=100_000), ServerLimits(max_buffered_bytes=250_000)
+    async with Coordinator(topics={"t": 1}, settings=settings, limits=limits) as running:
         yield running
 
 

@@ -20,7 +20,7 @@ from peers import Peer, answers, beat, fetch, join, produce
 from record_batches import batch
 from topics import WAIT_S
 
-from loadwise.coordinator import Coordinator
+from loadwise.coordinator import BrokerSettings, Coordinator
 from loadwise.coordinator.apis import heartbeat, metadata
 from loadwise.coordinator.calls import Call, Service
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -29,7 +29,7 @@ from loadwise.coordinator.server import ServerLimits
 
 @pytest.fixture
 async def coordinator() -> AsyncIterator[Coordinator]:
-    async with Coordinator(topics={"t": 1}, limits=ServerLimits(max_frame_bytes=100_000)) as running:
+    async with Coordinator(topics={"t": 1}, settings=BrokerSettings(max_request_bytes=100_000)) as running:
         yield running
 
 

@@ -1,0 +1,190 @@
+"""One connection of a client: bytes in, requests out to the server; answers in, bytes out.
+
+A request is handled when the one before it is answered (Kafka mutes the channel meanwhile), so answers leave in the
+order of the requests. All requests that one read brought, and that are answered at once, leave in one write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Protocol
+
+from loadwise.coordinator.groups.events import Token
+from loadwise.protocol.errors import MalformedBytesError
+from loadwise.protocol.frames import FrameSplitter
+
+log = logging.getLogger("loadwise.coordinator")
+
+_READ_AHEAD_BYTES = 1024 * 1024
+_WRITE_AT_BYTES = 64 * 1024
+"""Answers are collected up to so many bytes before they are written."""
+
+
+class Receiver(Protocol):
+    """What a connection calls; `loadwise.coordinator.server.Server` is one."""
+
+    def opened(self, connection: Connection) -> None:
+        """A peer connected."""
+
+    def closed(self, connection: Connection) -> None:
+        """A peer is gone, whoever closed."""
+
+    def received(self, connection: Connection, frame: bytes) -> None:
+        """A request came, and the connection is free: it has no other that waits for an answer."""
+
+    def count_unread(self, connection: Connection, more_bytes: int) -> None:
+        """A connection holds so many more bytes that no request has been made of yet, or fewer."""
+
+    def wrote(self, connection: Connection) -> None:
+        """A connection was given more to send than the peer takes at once."""
+
+
+class Connection(asyncio.Protocol):
+    """One connection. The server sets ``waits_for`` while a request of it has no answer yet."""
+
+    def __init__(self, receiver: Receiver, node_id: int, max_request_bytes: int) -> None:
+        self.node_id = node_id
+        """The broker that the peer connected to."""
+        self.waits_for: Token | None = None
+        """The request that is being handled; None while the connection is free."""
+        self.client_host = ""
+        """The peer's address in Java's form, as ``/127.0.0.1``."""
+        self.active_at_s = 0.0
+        """When bytes came last, by the loop's clock."""
+        self._peer = "?"
+        self._receiver = receiver
+        self._loop = asyncio.get_running_loop()
+        self._splitter = FrameSplitter(max_request_bytes)
+        self._transport: asyncio.Transport | None = None
+        self._answers: list[bytes | bytearray] = []
+        self._answers_bytes = 0
+        self._is_handling = False
+        self._can_write = True
+        self._is_reading = True
+        self._counted_bytes = 0
+
+    # ---- asyncio's side ----
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """asyncio: the peer is there."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        host, port = (transport.get_extra_info("peername") or ("?", 0))[:2]
+        self.client_host, self._peer = f"/{host}", f"{host}:{port}"
+        self.active_at_s = self._loop.time()
+        self._receiver.opened(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (asyncio's signature)
+        """asyncio: the peer is gone."""
+        self._transport = None
+        self._splitter.clear()
+        self._count_unread()
+        self._receiver.closed(self)
+
+    def data_received(self, data: bytes) -> None:
+        """asyncio: bytes have come."""
+        self.active_at_s = self._loop.time()
+        self._splitter.feed(data)
+        self._handle_requests()
+
+    def pause_writing(self) -> None:
+        """asyncio: the peer reads too slowly; nothing more is handled for it until it has caught up."""
+        self._can_write = False
+
+    def resume_writing(self) -> None:
+        """asyncio: the peer has caught up."""
+        self._can_write = True
+        self._handle_requests()
+
+    # ---- the server's side ----
+
+    def answer(self, data: bytes | bytearray) -> None:
+        """Send an answer; the connection is free again. Nothing happens if the peer is gone."""
+        self.free()
+        self._answers.append(data)
+        self._answers_bytes += len(data)
+        if not self._is_handling or self._answers_bytes >= _WRITE_AT_BYTES:
+            self._write_answers()
+
+    def free(self) -> None:
+        """The request that waited is over; the next is handled, if it is there already."""
+        self.waits_for = None
+        if not self._is_handling and self._splitter.buffered_bytes:
+            # Not at once: this is somebody else's turn.
+            self._loop.call_soon(self._handle_requests)
+
+    def close(self, reason: str) -> None:
+        """Hang up when everything is sent, with the reason in the log."""
+        if self._transport is not None:
+            log.warning("%s: closed: %s", self._peer, reason)
+            self._write_answers()
+            self._transport.close()
+
+    def abort(self, reason: str | None = None) -> None:
+        """Hang up at once, with the reason in the log if there is one."""
+        if self._transport is not None:
+            if reason is not None:
+                log.warning("%s: closed: %s", self._peer, reason)
+            self._transport.abort()
+
+    @property
+    def unsent_bytes(self) -> int:
+        """How many bytes of answers the peer has not taken yet."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    @property
+    def descriptor(self) -> int:
+        """The file descriptor of the socket; -1 if it is closed."""
+        socket = None if self._transport is None else self._transport.get_extra_info("socket")
+        return -1 if socket is None else int(socket.fileno())
+
+    # ---- inside ----
+
+    def _handle_requests(self) -> None:
+        """Handle the requests that have come, up to one whose answer comes later."""
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        self._is_handling = True
+        try:
+            while self.waits_for is None and self._can_write and not transport.is_closing():
+                frame = self._splitter.next_frame()
+                if frame is None:
+                    break
+                self._receiver.received(self, frame)
+        except MalformedBytesError as problem:
+            self.close(str(problem))
+        except Exception:
+            log.exception("%s: closed: the coordinator failed at its request", self._peer)
+            self.abort()
+        finally:
+            self._is_handling = False
+        self._write_answers()
+        self._count_unread()
+        if not transport.is_closing():
+            self._regulate_reading(transport)
+
+    def _write_answers(self) -> None:
+        answers, self._answers, self._answers_bytes = self._answers, [], 0
+        if answers and self._transport is not None:
+            self._transport.write(answers[0] if len(answers) == 1 else b"".join(answers))
+            if not self._can_write:
+                self._receiver.wrote(self)
+
+    def _count_unread(self) -> None:
+        more_bytes = self._splitter.buffered_bytes - self._counted_bytes
+        if more_bytes:
+            self._counted_bytes += more_bytes
+            self._receiver.count_unread(self, more_bytes)
+
+    def _regulate_reading(self, transport: asyncio.Transport) -> None:
+        """Read no further while a busy connection has much waiting already."""
+        is_busy = self.waits_for is not None or not self._can_write
+        wants_reading = not (is_busy and self._splitter.buffered_bytes > _READ_AHEAD_BYTES)
+        if wants_reading != self._is_reading:
+            self._is_reading = wants_reading
+            if wants_reading:
+                transport.resume_reading()
+            else:
+                transport.pause_reading()
