@@ -28,7 +28,7 @@ from pyspark.sql.types import StructType
 
 from loadwise.assignor.model import TopicPartition
 from loadwise.spark_source.errors import DataLossError, OptionError, SparkSourceError
-from loadwise.spark_source.options.query import EARLIEST, LATEST, Everywhere, SourceOptions, Specific
+from loadwise.spark_source.options.query import EARLIEST, LATEST, Everywhere, SourceOptions, Specific, named_topics
 from loadwise.spark_source.planning.progress import (
     Positions,
     available,
@@ -72,6 +72,8 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._initial: dict[TopicPartition, int] | None = None
         self._initial_is_news = False
         """Whether Spark was told the initial offset, and has not yet asked where the first micro-batch ends."""
+        self._replayed_end: JsonOffset | None = None
+        """The end of the first micro-batch, where this process has planned it and did not hear of it before."""
         self._latest: dict[TopicPartition, int] = {}
         self._first_of_new: dict[TopicPartition, int] = {}
         self._target: dict[TopicPartition, int] | None = None
@@ -129,7 +131,10 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         # Nobody asked for its end: the first micro-batch, planned by a process that is no more. Spark takes what
         # `initialOffset` says now as its start; but one of ours was empty, wherever that was.
-        replay, self._initial_is_news = self._initial_is_news, False
+        # A query that uses the stream twice, as in a union with itself, has each micro-batch planned twice.
+        if self._initial_is_news:
+            self._initial_is_news, self._replayed_end = False, end
+        replay = end == self._replayed_end
         ours = replay and end.keys() >= BEGUN_HERE.keys()
         if start == end:
             return []
@@ -193,7 +198,9 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._target:
             return self._target
         options = self._options
-        topics = {place.topic for place in begun}
+        # What a query has read from before may be gone. With failOnDataLoss=false every topic may be: once one is gone,
+        # the offset that Spark gives back no longer has it.
+        topics = {place.topic for place in begun} if options.fail_on_data_loss else named_topics(options.topics)
         for attempt in range(options.offset_retries + 1):
             if attempt:
                 sleep(options.offset_retry_interval_ms / 1000)

@@ -16,6 +16,7 @@ from loadwise.spark_source.options.client_config import ClientConfig, java_name
 
 try:
     import confluent_kafka
+    from confluent_kafka.admin import AdminClient
 except ImportError as error:
     raise MissingDependencyError(
         f"reading Kafka from Spark needs confluent-kafka, which is not installed: {pip_install('spark')}"
@@ -42,6 +43,7 @@ class Client:
     """A consumer, and the last thing that it complained about outside any answer (brokers down, a failed login)."""
 
     consumer: Any
+    config: ClientConfig
     complaint: str = ""
     remedy: str = ""
     """What to change, where that complaint was of a login or a certificate."""
@@ -49,8 +51,23 @@ class Client:
     doubtful: bool = False
     """Whether a complaint since the flag was last cleared said that a topic or partition is not there."""
 
+    heard: bool = False
+    """Whether any question was answered: then the addresses are right, and brokers that are down will come back."""
+
+    all_down: bool = False
+    """Whether no connection to any broker could be made, or all were lost."""
+
     commits: list[str] = field(default_factory=list)
     """The answer to each commit that was answered: what went wrong, empty where nothing did."""
+
+    _admin: Any = None
+
+    @property
+    def admin(self) -> Any:
+        """An admin client with the same settings, connected at the first question to it."""
+        if self._admin is None:
+            self._admin = admin_client(self.config)
+        return self._admin
 
     def committed(self, error: Any, places: Any) -> None:
         """Keep the answer to a commit."""
@@ -62,6 +79,7 @@ class Client:
         text = _DURATION.sub("", error.str())
         self.doubtful |= error.code() in UNKNOWN
         # "All brokers down" follows each failed connection, which is lost after each refusal, and both say less.
+        self.all_down |= error.code() == _Error._ALL_BROKERS_DOWN
         if error.code() == _Error._ALL_BROKERS_DOWN and self.complaint:
             return
         if error.code() == _Error._TRANSPORT and self.remedy:
@@ -101,9 +119,14 @@ def connect(config: ClientConfig, *, group_id_prefix: str) -> Client:
         consumer = confluent_kafka.Consumer(settings)
     except confluent_kafka.KafkaException as error:
         raise _refused(error.args[0].str().strip()) from None
-    client = Client(consumer)
+    client = Client(consumer, config)
     holder.append(client)
     return client
+
+
+def admin_client(config: ClientConfig) -> AdminClient:
+    """An admin client, which needs no closing. To librdkafka it is a producer, and warns of consumers' settings."""
+    return AdminClient({**config.settings, "logger": logger, "log_level": 2})
 
 
 def _refused(problem: str) -> OptionError:

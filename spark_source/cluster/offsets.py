@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from time import monotonic
-from typing import Any
+from time import monotonic, sleep
+from typing import Any, TypeVar
 
 import confluent_kafka
 
@@ -32,15 +33,40 @@ from loadwise.spark_source.options.query import (
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 """Kafka's own topics (``Topic.isInternal``): a pattern never matches them, as with the Java client."""
 
 PATIENCE_S = 5.0
 """How long a login or a certificate that is not accepted is tried with: it may be a broker that is just starting."""
+UNREACHABLE_S = 10.0
+"""How long brokers are looked for where no address has ever answered and none accepts a connection."""
+UNKNOWN_S = 10.0
+"""How long a partition that Kafka's metadata has may seem unknown to its leader, which learns of it later."""
+ASK_AGAIN_S = 0.2
+"""The time between two questions, where the answer was an error that passes."""
 
 _Error = confluent_kafka.KafkaError
-_NO_ANSWER = frozenset((_Error._TRANSPORT, _Error._TIMED_OUT, _Error._ALL_BROKERS_DOWN))
+_NO_ANSWER = frozenset((_Error._TRANSPORT, _Error._TIMED_OUT, _Error._ALL_BROKERS_DOWN, _Error._RESOLVE))
 """Errors that say: nobody has answered so far."""
+_PASSING = _NO_ANSWER | frozenset(
+    (
+        _Error._WAIT_CACHE,
+        _Error.BROKER_NOT_AVAILABLE,
+        _Error.FENCED_LEADER_EPOCH,
+        _Error.KAFKA_STORAGE_ERROR,
+        _Error.LEADER_NOT_AVAILABLE,
+        _Error.LISTENER_NOT_FOUND,
+        _Error.NETWORK_EXCEPTION,
+        _Error.NOT_LEADER_FOR_PARTITION,
+        _Error.OFFSET_NOT_AVAILABLE,
+        _Error.REPLICA_NOT_AVAILABLE,
+        _Error.REQUEST_TIMED_OUT,
+        _Error.UNKNOWN_LEADER_EPOCH,
+    )
+)
+"""Errors of a leader that moves or a broker that is down: the same question is answered a moment later."""
 
 _REMEDY = (
     "check the name, kafka.bootstrap.servers, kafka.security.protocol and the rights of this user, or raise"
@@ -49,6 +75,10 @@ _REMEDY = (
 _REMEDIES = {
     _Error.TOPIC_AUTHORIZATION_FAILED: "give this user (kafka.sasl.*, kafka.ssl.*) DESCRIBE and READ on the topic"
 }
+
+
+class _RefusedError(Exception):
+    """What was asked, and Kafka's error for just that part of a question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +96,12 @@ class Cluster:
         """
         match options.topics:
             case Subscribe(topics):
-                found = {topic: self._count(topic, known) for topic in topics}
+                found = self._counts_of(topics, known)
             case SubscribePattern(pattern):
                 counts = self._counts()
                 found = {topic: n for topic, n in counts.items() if re.search(pattern, topic)}
             case Assign(assigned):
-                found = {topic: self._count(topic, known) for topic in {place.topic for place in assigned}}
+                found = self._counts_of({place.topic for place in assigned}, known)
                 for topic, partition in assigned:
                     if partition >= found[topic] and topic not in known:
                         problem = f"{topic}-{partition} is not there: the topic has {found[topic]} partitions"
@@ -89,13 +119,16 @@ class Cluster:
             return {}
         # librdkafka takes the moment in the offset's place and passes Kafka's -1 and -2 on as they are.
         asked = [confluent_kafka.TopicPartition(*place, moment) for place, moment in when.items()]
-        try:
-            answer = self.client.consumer.offsets_for_times(asked, timeout=self.timeout_ms / 1000)
-        except confluent_kafka.KafkaException as error:
-            raise self._unanswered("the offsets of " + _some(when), error.args[0]) from None
-        for item in answer:
-            if item.error is not None:
-                raise self._unanswered(f"the offsets of {item.topic}-{item.partition}", item.error)
+
+        def ask(wait_s: float) -> Any:
+            answer = self.client.consumer.offsets_for_times(asked, timeout=wait_s)
+            failed = next((item for item in answer if item.error is not None), None)
+            if failed is not None:
+                self._look_for_leaders(failed.topic, wait_s)
+                raise _RefusedError(f"the offsets of {failed.topic}-{failed.partition}", failed.error)
+            return answer
+
+        answer = self._answer("the offsets of " + _some(when), ask, unknown_passes=True)
         return {TopicPartition(item.topic, item.partition): item.offset for item in answer}
 
     def asked(self, bound: Bound, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
@@ -127,45 +160,80 @@ class Cluster:
 
     def has(self, place: TopicPartition) -> bool:
         """Whether a partition is there."""
-        described = self._metadata(place.topic).topics[place.topic]
-        if described.error is None:
-            return place.partition in described.partitions
-        if described.error.code() in UNKNOWN:
-            return False
-        raise self._unanswered(f"topic {place.topic}", described.error)
+        return place.partition < self._counts_of([place.topic], known=[place.topic])[place.topic]
 
-    def _count(self, topic: str, known: Collection[str]) -> int:
-        described = self._metadata(topic).topics[topic]
-        if described.error is not None and topic in known and described.error.code() in UNKNOWN:
-            return 0
-        if described.error is not None:
-            raise self._unanswered(f"topic {topic}", described.error)
-        return len(described.partitions)
+    def _counts_of(self, topics: Collection[str], known: Collection[str]) -> dict[str, int]:
+        """How many partitions each topic has, of all topics in one question; 0 for a known one that is not there."""
+
+        def ask(wait_s: float) -> dict[str, int]:
+            counts: dict[str, int] = {}
+            for topic, count, error in self._described(topics, wait_s):
+                if error is not None and (topic not in known or error.code() not in UNKNOWN):
+                    raise _RefusedError(f"topic {topic}", error)
+                counts[topic] = count
+            return counts
+
+        return self._answer(f"topic{'s' if len(topics) > 1 else ''} {', '.join(sorted(topics))}", ask)
+
+    def _described(self, topics: Collection[str], wait_s: float) -> Iterator[tuple[str, int, Any]]:
+        """Each topic with the number of its partitions, and Kafka's error for it or None."""
+        if len(topics) == 1:  # needs no connection of an admin client
+            for topic, described in self.client.consumer.list_topics(*topics, timeout=wait_s).topics.items():
+                yield topic, len(described.partitions), described.error
+            return
+        asked = confluent_kafka.TopicCollection(list(topics))
+        for topic, answer in self.client.admin.describe_topics(asked, request_timeout=wait_s).items():
+            try:
+                yield topic, len(answer.result(wait_s + 1).partitions), None
+            except confluent_kafka.KafkaException as error:
+                yield topic, 0, error.args[0]
+            except TimeoutError:
+                yield topic, 0, _Error(_Error._TIMED_OUT)
 
     def _counts(self) -> dict[str, int]:
-        found = self._metadata(None).topics.items()
+        found = self._answer("the topics", lambda wait_s: self.client.consumer.list_topics(timeout=wait_s))
         return {
             name: len(described.partitions)
-            for name, described in found
+            for name, described in found.topics.items()
             if name not in INTERNAL_TOPICS and described.error is None
         }
 
-    def _metadata(self, topic: str | None) -> Any:
-        """Kafka's answer, which takes a moment. A refused login is asked about no longer than `PATIENCE_S`."""
-        asked = {} if topic is None else {"topic": topic}
+    def _look_for_leaders(self, topic: str, wait_s: float) -> None:
+        """Let the client learn who leads a topic's partitions now: it asks by itself only when it reads."""
+        with suppress(confluent_kafka.KafkaException):  # the question that failed is the one to be asked again
+            self.client.consumer.list_topics(topic, timeout=wait_s)
+
+    def _answer(self, what: str, ask: Callable[[float], T], *, unknown_passes: bool = False) -> T:
+        """Kafka's answer to a question, which is asked again while the error is one that passes.
+
+        ``ask`` is given how many seconds it may take. A login that is refused is asked about no longer than
+        `PATIENCE_S`, and addresses that have never answered no longer than `UNREACHABLE_S`.
+        """
         start = now = monotonic()
         deadline = start + self.timeout_ms / 1000
         while True:
             # A question is given up after as long as all before it took, so that a slow answer has its time.
             wait_s = min(max(PATIENCE_S, now - start), deadline - now)
             try:
-                return self.client.consumer.list_topics(**asked, timeout=wait_s)
-            except confluent_kafka.KafkaException as error:
-                problem = self._unanswered("the topics" if topic is None else f"topic {topic}", error.args[0])
+                answer = ask(wait_s)
+            except (confluent_kafka.KafkaException, _RefusedError) as refused:
+                what, error = refused.args if isinstance(refused, _RefusedError) else (what, refused.args[0])
+                problem, code = self._unanswered(what, error), error.code()
                 now = monotonic()
-                refused = self.client.remedy and now - start >= PATIENCE_S
-                if refused or now >= deadline or error.args[0].code() not in _NO_ANSWER:
+                passes = code in _PASSING or (unknown_passes and code in UNKNOWN and now - start < UNKNOWN_S)
+                if not passes or now >= deadline or self._is_in_vain(now - start):
                     raise problem from None
+                sleep(min(ASK_AGAIN_S, deadline - now))
+                now = monotonic()
+            else:
+                self.client.heard, self.client.all_down = True, False
+                return answer
+
+    def _is_in_vain(self, tried_s: float) -> bool:
+        """Whether trying on would hardly help: the login is refused, or no broker is at the addresses given."""
+        if self.client.remedy:
+            return tried_s >= PATIENCE_S
+        return self.client.all_down and not self.client.heard and tried_s >= UNREACHABLE_S
 
     def _unanswered(self, what: str, error: Any) -> OffsetsUnavailableError:
         why = self.client.why()  # which may bring the newest complaint, and with it the remedy

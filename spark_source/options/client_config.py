@@ -117,6 +117,17 @@ SAID_OTHERWISE = {
 }
 """Values that librdkafka has another word for: its setting and Java's value, to its own value."""
 
+FLAGS = ("allow.auto.create.topics", "check.crcs")
+"""Settings that are true or false."""
+
+SAME_NUMBERS = frozenset(
+    (
+        *(name for name in SAME_NAME if name.endswith((".ms", ".bytes"))),
+        *(theirs for ours, theirs in OTHER_NAME.items() if ours.endswith((".ms", ".bytes"))),
+    )
+)
+"""Settings that are whole numbers, by librdkafka's names."""
+
 ALIASES = {
     "fetch.message.max.bytes": "max.partition.fetch.bytes",
     "metadata.broker.list": "bootstrap.servers",
@@ -221,7 +232,7 @@ def translate(java: Mapping[str, str]) -> ClientConfig:
             raise UnknownOptionError(f"kafka.{name}", _unknown(name))
     if not settings.get("bootstrap.servers", "").strip():
         raise OptionError("kafka.bootstrap.servers", "must be given: the host:port of one or more brokers")
-    settings = {name: SAID_OTHERWISE.get((name, value), value) for name, value in settings.items()}
+    settings = {name: _written_one_way(name, value) for name, value in settings.items()}
     if not settings.get("group.id", "any"):  # librdkafka ends the process at an empty one
         del settings["group.id"]
     settings.update(_small_fetches(settings.get("fetch.max.bytes", "")))
@@ -243,6 +254,33 @@ def translate(java: Mapping[str, str]) -> ClientConfig:
 def java_name(name: str) -> str:
     """The option that sets one of librdkafka's settings, for messages about it."""
     return "kafka." + ({ours: java for java, ours in OTHER_NAME.items()} | ALIASES).get(name, name)
+
+
+def _written_one_way(name: str, value: str) -> str:
+    """A value as both readers take it in the same way. Each client alone accepts more: other cases, octal numbers.
+
+    Raises `OptionError` for what Java would refuse.
+    """
+    if name in SAME_NUMBERS:
+        if not re.fullmatch(r"[+-]?\d+", value, re.ASCII):
+            raise OptionError(java_name(name), f"must be a whole number, not {value!r}")
+        value = str(int(value))
+    elif name in FLAGS or name == "isolation.level":
+        known = ("true", "false") if name in FLAGS else ("read_uncommitted", "read_committed")
+        if value.lower() not in known:
+            raise OptionError(java_name(name), f"must be {' or '.join(known)}, not {value!r}")
+        value = value.lower()
+    elif name == "bootstrap.servers":
+        value = ",".join(_server(server.strip()) for server in value.split(",") if server.strip())
+    return SAID_OTHERWISE.get((name, value), value)
+
+
+def _server(given: str) -> str:
+    """``host:port``, without a protocol in front, which Java allows (``ClientUtils.parseAndValidateAddresses``)."""
+    address = re.fullmatch(r"(?:[a-zA-Z0-9_+]+://)?(\[[0-9a-fA-F:.%]+\]|[^\[\]:/\s]+)(?::(\d{1,5}))?", given, re.ASCII)
+    if address is None or int(address[2] or 1) not in range(1, 1 << 16):
+        raise OptionError("kafka.bootstrap.servers", f"must be host:port of one or more brokers; {given!r} is not")
+    return given.rpartition("//")[2]
 
 
 def _unknown(name: str) -> str:

@@ -49,6 +49,17 @@ class Assign:
 Topics: TypeAlias = Subscribe | SubscribePattern | Assign
 
 
+def named_topics(topics: Topics) -> set[str]:
+    """The topics that are given by name; none for a pattern."""
+    match topics:
+        case Subscribe(names):
+            return set(names)
+        case Assign(partitions):
+            return {place.topic for place in partitions}
+        case SubscribePattern():
+            return set()
+
+
 @dataclass(frozen=True, slots=True)
 class Everywhere:
     """The same end of every partition."""

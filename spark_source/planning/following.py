@@ -8,8 +8,7 @@ what each member sees. What a replayed micro-batch reads is the same; who reads 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from time import monotonic, sleep
 from typing import Any
@@ -18,6 +17,7 @@ import confluent_kafka
 from confluent_kafka.admin import AdminClient
 
 from loadwise.assignor.model import TopicPartition, utf16_order
+from loadwise.spark_source.cluster.client import admin_client
 from loadwise.spark_source.errors import GroupUnavailableError, PlanError
 from loadwise.spark_source.options.client_config import ClientConfig
 from loadwise.spark_source.planning.plan import Plan
@@ -71,40 +71,34 @@ def _task(member: str, ranges: tuple[OffsetRange, ...]) -> Task:
 
 
 def owners_of(config: ClientConfig, group: str) -> list[Owner]:
-    """Who is in the group now and owns what, once it is stable.
+    """Who is in the group now and owns what, once it is stable and has members: a restart empties it for a moment.
 
-    Raises `GroupUnavailableError` if nobody is in it, if it is not stable for ``kafka.default.api.timeout.ms``, or if
-    Kafka does not say.
+    Raises `GroupUnavailableError` if it has no members or is not stable for ``kafka.default.api.timeout.ms``, or if
+    Kafka does not answer.
     """
     deadline = monotonic() + config.api_timeout_ms / 1000
-    with _admin(config) as admin:
-        while True:
-            described = _described(admin, group, config)
-            if described.state == confluent_kafka.ConsumerGroupState.STABLE:
-                return [_owner(member) for member in described.members]
-            if not described.members:
-                raise GroupUnavailableError(
-                    f"option assignment.group: group {group} has no members to follow; start them, or leave out"
-                    " assignment.mode=follow"
-                )
-            if monotonic() > deadline:
-                raise GroupUnavailableError(
-                    f"option assignment.group: group {group} has been rebalancing for {config.api_timeout_ms} ms;"
-                    " raise kafka.default.api.timeout.ms"
-                )
-            sleep(ASK_AGAIN_S)
+    admin = admin_client(config)
+    while True:
+        described = _described(admin, group, config)
+        if described.state == confluent_kafka.ConsumerGroupState.STABLE and described.members:
+            return [_owner(member) for member in described.members]
+        if monotonic() > deadline:
+            problem = (
+                f"has been rebalancing for {config.api_timeout_ms} ms"
+                if described.members
+                else f"has had no members to follow for {config.api_timeout_ms} ms; start them,"
+                " leave out assignment.mode=follow"
+            )
+            raise GroupUnavailableError(
+                f"option assignment.group: group {group} {problem}, or raise kafka.default.api.timeout.ms"
+            )
+        sleep(ASK_AGAIN_S)
 
 
 def _owner(member: Any) -> Owner:
     places = member.assignment.topic_partitions if member.assignment else ()
     partitions = frozenset(TopicPartition(place.topic, place.partition) for place in places)
     return Owner(member.member_id, member.group_instance_id or None, partitions)
-
-
-@contextmanager
-def _admin(config: ClientConfig) -> Iterator[AdminClient]:
-    # An admin client is a producer to librdkafka, which warns of settings of consumers: not to the user's terminal.
-    yield AdminClient({**config.settings, "logger": logger, "log_level": 2})
 
 
 def _described(admin: AdminClient, group: str, config: ClientConfig) -> Any:

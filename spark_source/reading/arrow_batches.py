@@ -47,6 +47,10 @@ def full_schema(*, include_headers: bool) -> StructType:
 
 def check_schema(asked: StructType, *, include_headers: bool) -> None:
     """Raise `SchemaError` unless every column is one of ours, of our type. Order and nullability are the user's."""
+    names = [column.name for column in asked]
+    doubled = next((name for name in names if names.count(name) > 1), None)
+    if doubled is not None:
+        raise SchemaError(f"schema: column {doubled} is there twice; select it again with DataFrame operations")
     ours = {column.name: column.dataType for column in full_schema(include_headers=include_headers)}
     for column in asked:
         if column.name == "headers" and not include_headers:

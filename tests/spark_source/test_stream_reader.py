@@ -13,8 +13,9 @@ pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brin
 
 from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable
-from topics import WAIT_S
+from topics import WAIT_S, fill
 
+from loadwise.coordinator import Coordinator
 from loadwise.spark_source.errors import DataLossError, OptionError
 from loadwise.spark_source.reading.arrow_batches import full_schema
 from loadwise.spark_source.stream import BEGUN_HERE, OURS_TO_LIMIT, LoadwiseStreamReader
@@ -210,6 +211,66 @@ def test_a_topic_that_is_gone_is_a_loss_that_names_partition_and_offset(topic, s
     with pytest.raises(DataLossError, match=f"^{topic.name}-0 is gone, with what it held from offset 5 on; set failOn"):
         reader.partitions(start, end)
     assert stream(topic, failOnDataLoss="false").partitions(start, end) == []
+
+
+@pytest.mark.parametrize("by", ["subscribe", "assign"])
+def test_a_topic_that_is_gone_stays_away_for_as_long_as_it_likes(topic, stream, by):
+    """From the second micro-batch on, no offset has it any more."""
+    topic = topic([9])
+    tolerant = stream(topic, failOnDataLoss="false")
+    if by == "assign":
+        given = {**topic.options(failOnDataLoss="false"), "assign": json.dumps({topic.name: [0]})}
+        del given["subscribe"]
+        tolerant = LoadwiseStreamReader(given | NO_WAIT, full_schema(include_headers=False))
+    topic.delete()
+    end = tolerant.latestOffset(at(topic, 9), OURS_TO_LIMIT)
+    assert end == {}
+    assert tolerant.latestOffset(end, OURS_TO_LIMIT) == {}
+    topic.create(1)
+    topic.write([4])
+    assert tolerant.latestOffset(end, OURS_TO_LIMIT) == at(topic, 4)
+    assert sum(task.value.records for task in tolerant.partitions(end, at(topic, 4))) == 4
+    tolerant.stop()
+
+
+def test_a_topic_that_is_gone_fails_the_query_again_after_a_restart_unless_losses_are_allowed(topic, stream):
+    topic = topic([9])
+    topic.delete()
+    for _ in range(2):
+        reader = stream(topic)
+        with pytest.raises(DataLossError):
+            reader.partitions(at(topic, 9), reader.latestOffset(at(topic, 9), OURS_TO_LIMIT))
+
+
+def test_a_first_micro_batch_is_replayed_as_often_as_the_query_uses_the_stream(topic, stream):
+    """``df.union(df)`` has one reader, which is asked for the tasks of each micro-batch twice."""
+    topic = topic([3])
+    end = begin(stream(topic, startingOffsets="latest"))
+    topic.write([4])
+    restarted = stream(topic, startingOffsets="latest")
+    start = restarted.initialOffset()
+    assert [restarted.partitions(start, end) for _ in range(2)] == [[], []]
+    assert planned(restarted, end, restarted.latestOffset(end, OURS_TO_LIMIT)) == [[(0, 3, 5)], [(0, 5, 7)]]
+
+
+PASSING = ("NOT_LEADER_OR_FOLLOWER", "LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PARTITION", "FENCED_LEADER_EPOCH")
+
+
+@pytest.mark.parametrize("error", [*PASSING, None])
+def test_a_leader_that_moves_or_a_connection_that_breaks_is_waited_out_in_planning(error):
+    with Coordinator({"t": 2}, brokers=2).in_thread() as cluster:
+        fill(cluster.bootstrap_servers, "t", [5, 2])
+        given = {"kafka.bootstrap.servers": cluster.bootstrap_servers, "subscribe": "t", "startingOffsets": "earliest"}
+        reader = LoadwiseStreamReader(given, full_schema(include_headers=False))
+        start = begin(reader)
+        if error is None:
+            cluster.faults.disconnect("ListOffsets", times=2)
+        else:
+            cluster.faults.answer("ListOffsets", error=error, times=3)
+        cluster.move_leader("t", 0)
+        assert reader.latestOffset(start, OURS_TO_LIMIT) == {"t": {"0": 5, "1": 2}}
+        assert not cluster.faults.pending
+        reader.stop()
 
 
 def test_refusals_come_with_the_first_question_and_not_before(topic):

@@ -39,15 +39,16 @@ def _wait_until_led(admin: AdminClient, name: str, partitions: int) -> None:
         time.sleep(0.02)  # between two looks
 
 
-def fill(bootstrap_servers: str, topic: str, records: Sequence[int]) -> None:
-    """Produce so many records into each partition; all are there when this returns."""
+def fill(bootstrap_servers: str, topic: str, records: Sequence[int], *, batch_records: int = 10_000) -> None:
+    """Produce so many records into each partition, no more than so many in a batch; all are there when this returns."""
     failures: list[KafkaError] = []
 
     def delivered(error: KafkaError | None, _: Message) -> None:
         if error is not None:
             failures.append(error)
 
-    producer = Producer({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    settings = {"bootstrap.servers": bootstrap_servers, "log_level": 0, "batch.num.messages": batch_records}
+    producer = Producer(settings)
     for partition, count in enumerate(records):
         for _ in range(count):
             producer.produce(topic, b"x", partition=partition, on_delivery=delivered)

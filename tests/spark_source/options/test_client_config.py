@@ -161,9 +161,7 @@ def test_stores():
         translate({**BROKERS, "ssl.truststore.location": "/bks", "ssl.truststore.type": "bks"})
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("fetch.max.wait.ms", "soon"), ("max.partition.fetch.bytes", "0"), ("check.crcs", "no")]
-)
+@pytest.mark.parametrize(("name", "value"), [("max.partition.fetch.bytes", "0"), ("security.protocol", "TLS")])
 def test_a_value_that_librdkafka_refuses_is_named_as_the_user_wrote_it(name: str, value: str):
     config = translate({**BROKERS, name: value})
     with (
@@ -171,6 +169,45 @@ def test_a_value_that_librdkafka_refuses_is_named_as_the_user_wrote_it(name: str
         connected(config, group_id_prefix="g"),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("check.crcs", "1"),
+        ("check.crcs", "no"),
+        ("fetch.max.wait.ms", "0x10"),
+        ("fetch.max.wait.ms", "1e3"),
+        ("fetch.max.wait.ms", "soon"),
+        ("isolation.level", "read committed"),
+        ("bootstrap.servers", "broker:port"),
+        ("bootstrap.servers", "broker:70000"),
+        ("bootstrap.servers", "//broker:9092"),
+    ],
+)
+def test_a_value_that_one_reader_would_take_otherwise_than_the_other_is_refused(name: str, value: str):
+    with pytest.raises(OptionError, match=f"^option kafka.{name}: must be "):
+        translate({**BROKERS, name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "meant"),
+    [
+        ("isolation.level", "READ_COMMITTED", "read_committed"),
+        ("check.crcs", "False", "false"),
+        ("fetch.max.wait.ms", "0100", "100"),
+        ("bootstrap.servers", "PLAINTEXT://a:1, b:2,SASL_SSL://[::1]:3", "a:1,b:2,[::1]:3"),
+    ],
+)
+def test_what_librdkafka_takes_in_several_ways_both_readers_take_in_one(name: str, value: str, meant: str):
+    settings = translate({**BROKERS, name: value}).settings
+    assert meant in settings.values()
+    with connected(translate({**BROKERS, name: value}), group_id_prefix="g"):
+        config = connection_config(settings)
+    assert config.bootstrap_servers == settings["bootstrap.servers"]
+    assert config.read_committed == (meant == "read_committed")
+    assert config.check_crcs == (meant != "false")
+    assert config.max_wait_ms == (100 if meant == "100" else 1)
 
 
 def test_the_guide_has_every_setting():

@@ -19,6 +19,7 @@ from topics import WAIT_S, fill, make_topic
 
 from loadwise.assignor.model import TopicPartition
 from loadwise.spark_source.errors import GroupUnavailableError, PlanError
+from loadwise.spark_source.planning import following
 from loadwise.spark_source.planning.following import UNASSIGNED, Owner, follow
 from loadwise.spark_source.planning.query import planned
 from loadwise.spark_source.task import OffsetRange
@@ -128,6 +129,25 @@ def test_groups_of_both_protocols_of_apache_kafka(apache_kafka, protocol):
 
 def test_a_group_without_members_is_named(topic, group_id):
     topic = topic([3])
-    options = {"assignment.mode": "follow", "assignment.group": group_id}
+    options = {"assignment.mode": "follow", "assignment.group": group_id, "kafka.default.api.timeout.ms": "700"}
     with pytest.raises(GroupUnavailableError, match=f"^option assignment.group: .*group {group_id}.*"):
         planned(topic.options() | options)
+
+
+def test_a_group_that_is_empty_for_a_moment_is_waited_for(topic, group_id, monkeypatch):
+    """As between the last member that leaves and the first that is started again."""
+    topic = topic([3, 2])
+    consumer = Consumer({"bootstrap.servers": topic.bootstrap_servers, "group.id": group_id})
+    asked = []
+
+    def join_after_two_questions(seconds):
+        asked.append(seconds)
+        if len(asked) == 2:
+            consumer.subscribe([topic.name])
+        consumer.poll(0.2)
+
+    monkeypatch.setattr(following, "sleep", join_after_two_questions)
+    found = planned(topic.options() | {"assignment.mode": "follow", "assignment.group": group_id})
+    consumer.close()
+    assert len(asked) >= 2
+    assert [task.records for task in found.tasks] == [5]

@@ -10,6 +10,7 @@ from confluent_kafka import Producer
 from topics import WAIT_S
 
 from loadwise.coordinator import Coordinator
+from loadwise.spark_source.cluster import offsets as cluster_offsets
 from loadwise.spark_source.errors import DataLossError, OffsetsUnavailableError, OptionError
 from loadwise.spark_source.options.parse import parse
 from loadwise.spark_source.planning.ranges import resolve
@@ -96,6 +97,26 @@ def test_a_topic_that_is_not_there_is_named_and_not_made(coordinator, topic_name
             OffsetsUnavailableError, match=f"^Kafka does not tell topic {topic_name}: .*[Uu]nknown topic"
         ):
             resolve(options)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "there-is-no-such-host.invalid:9092"])
+def test_an_address_without_a_broker_is_not_tried_for_the_whole_minute(topic_name, monkeypatch, address):
+    """And what is there at times, is: see the tests of streams."""
+    monkeypatch.setattr(cluster_offsets, "PATIENCE_S", 0.3)
+    monkeypatch.setattr(cluster_offsets, "UNREACHABLE_S", 0.5)
+    options = {"kafka.bootstrap.servers": address, "kafka.default.api.timeout.ms": "600000", "subscribe": topic_name}
+    with pytest.raises(OffsetsUnavailableError, match=f"{address}.*kafka.bootstrap.servers"):
+        resolve(parse(options))
+
+
+def test_topics_are_asked_for_in_one_question_and_the_missing_one_is_named(coordinator, topic_name):
+    names = [f"{topic_name}-{number}" for number in range(5)]
+    for count, name in enumerate(names, 1):
+        coordinator.create_topic(name, count)
+    options = {"kafka.bootstrap.servers": coordinator.bootstrap_servers}
+    assert len(resolve(parse(options | {"subscribe": ",".join(names)}))) == 15
+    with pytest.raises(OffsetsUnavailableError, match=f"^Kafka does not tell topic {topic_name}: .*[Uu]nknown topic"):
+        resolve(parse(options | {"subscribe": ",".join([*names, topic_name])}))
 
 
 def test_brokers_that_do_not_answer_are_named(topic_name):

@@ -37,7 +37,8 @@ def which(request, monkeypatch):
 def cluster():
     """Two brokers of its own: what is done to them must not be felt by other tests."""
     with Coordinator({"t": 1}, brokers=2).in_thread() as running:
-        fill(running.bootstrap_servers, "t", [SIZE])
+        # In small batches: a fetch brings at least a whole one, and no reader may have read all of it ahead.
+        fill(running.bootstrap_servers, "t", [SIZE], batch_records=50)
         yield running
 
 
