@@ -28,9 +28,9 @@ def handle(call: Call, cluster: Cluster) -> Message:
 
 
 def _describe(call: Call, cluster: Cluster, group_id: str) -> Message:
-    group = cluster.groups.get(group_id)
+    group = cluster.groups.consumer(group_id)
     fields = {"group_id": group_id, "authorized_operations": _NOT_ASKED}
-    if isinstance(group, ConsumerGroup) and cluster.coordinates(call, group_id):
+    if group is not None and cluster.coordinates(call, group_id):
         kept = group.kept
         return _Group(
             error_code=ErrorCode.NONE,
@@ -46,7 +46,7 @@ def _describe(call: Call, cluster: Cluster, group_id: str) -> Message:
         error, message = ErrorCode.INVALID_GROUP_ID, None
     elif not cluster.coordinates(call, group_id):
         error, message = ErrorCode.NOT_COORDINATOR, None
-    elif group is None:
+    elif cluster.groups.get(group_id) is None:
         error, message = ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found."
     else:
         error, message = ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group."

@@ -10,8 +10,7 @@ from __future__ import annotations
 from kafka.protocol.admin import DescribeGroupsRequest, DescribeGroupsResponse
 
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.groups.classic.group import ClassicGroup, GroupState
-from loadwise.coordinator.groups.service.groups import Group
+from loadwise.coordinator.groups.classic.states import GroupState
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
@@ -38,12 +37,12 @@ def _describe(call: Call, cluster: Cluster, group_id: str) -> Message:
             members=[],
             authorized_operations=None,
         )
-    group = cluster.groups.get(group_id)
-    if not isinstance(group, ClassicGroup):
+    group = cluster.groups.classic(group_id)
+    if group is None:
         is_named = call.version >= _NAMES_MISSING_GROUPS
         return _Group(
             error_code=ErrorCode.GROUP_ID_NOT_FOUND if is_named else ErrorCode.NONE,
-            error_message=_missing(group_id, group) if is_named else None,
+            error_message=_missing(cluster, group_id) if is_named else None,
             group_id=group_id,
             group_state=GroupState.DEAD.value,
             protocol_type="",
@@ -76,8 +75,9 @@ def _describe(call: Call, cluster: Cluster, group_id: str) -> Message:
     )
 
 
-def _missing(group_id: str, group: Group | None) -> str:
-    return f"Group {group_id} not found." if group is None else f"Group {group_id} is not a classic group."
+def _missing(cluster: Cluster, group_id: str) -> str:
+    is_there = cluster.groups.get(group_id) is not None
+    return f"Group {group_id} not found." if not is_there else f"Group {group_id} is not a classic group."
 
 
 SERVICE = Service(Api.of(DescribeGroupsRequest, DescribeGroupsResponse), handle)

@@ -22,12 +22,12 @@ def handle(call: Call, cluster: Cluster) -> Message:
             group_id=group_id,
             protocol_type=group.protocol_type or "",
             group_state=group.state.value,
-            group_type=group.TYPE,
+            group_type=group.type,
         )
         for group_id, group in cluster.groups.all().items()
         if cluster.coordinates(call, group_id)
         and (not states or group.state.value.lower() in states)
-        and (not types or group.TYPE in types)
+        and (not types or group.type in types)
     ]
     return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, groups=groups)
 

@@ -6,56 +6,67 @@ flexible; v9 GROUP_ID_NOT_FOUND, KIP-848; v10 topics by id (KIP-516).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetCommitResponse
 
-from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.groups.offsets import MAX_METADATA_BYTES, CommittedOffset, Partition
-from loadwise.coordinator.groups.service.groups import Committer
+from loadwise.coordinator.calls import Call, GroupRequest, Message, Service
+from loadwise.coordinator.groups.effects import CommitReply
+from loadwise.coordinator.groups.events import CommitOffsets, Committer
+from loadwise.coordinator.groups.offsets import MAX_METADATA_BYTES
+from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
-_NAMES_MISSING_GROUPS = 9
+_EPOCHS = 9
 _BY_ID = 10
 _Topic = OffsetCommitResponse.OffsetCommitResponseTopic
 
 
-def handle(call: Call, cluster: Cluster) -> Message:
+def handle(call: Call, cluster: Cluster) -> GroupRequest:
     """Check each partition, then let the group check who commits; what passes both is kept."""
     body = call.body
     offsets: dict[Partition, CommittedOffset] = {}
-    errors: list[list[ErrorCode]] = []
     names = [_name(call, cluster, topic) for topic in body.topics]
-    for topic, name in zip(body.topics, names, strict=True):
-        row = []
-        for each in topic.partitions:
-            if name is None:
-                error = ErrorCode.UNKNOWN_TOPIC_ID
-            elif cluster.topics.log(name, each.partition_index) is None:
-                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif len((each.committed_metadata or "").encode()) > MAX_METADATA_BYTES:
-                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            else:
-                error = ErrorCode.NONE
-                offsets[Partition(name, each.partition_index)] = CommittedOffset(
-                    each.committed_offset, each.committed_leader_epoch, each.committed_metadata or ""
-                )
-            row.append(error)
-        errors.append(row)
+    errors = [
+        [_error(cluster, name, each, offsets) for each in topic.partitions]
+        for topic, name in zip(body.topics, names, strict=True)
+    ]
     who = Committer(
-        member_id=body.member_id, instance_id=body.group_instance_id, generation=body.generation_id_or_member_epoch
+        member_id=body.member_id,
+        instance_id=body.group_instance_id,
+        generation=body.generation_id_or_member_epoch,
+        knows_epochs=call.version >= _EPOCHS,
     )
-    names_missing_groups = call.version >= _NAMES_MISSING_GROUPS
-    if cluster.coordinates(call, body.group_id):
-        refused = cluster.groups.commit(body.group_id, who, offsets, names_missing_groups=names_missing_groups)
-    else:
-        refused = dict.fromkeys(offsets, ErrorCode.NOT_COORDINATOR)
+    event = CommitOffsets(token=call.token, who=who, offsets=offsets)
+    return GroupRequest(body.group_id, event, partial(_respond, names=names, errors=errors))
+
+
+def _error(cluster: Cluster, topic: str | None, asked: Message, offsets: dict[Partition, CommittedOffset]) -> ErrorCode:
+    """What is wrong with one partition; one with nothing wrong is put among the offsets."""
+    if topic is None:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    if cluster.topics.log(topic, asked.partition_index) is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    metadata = asked.committed_metadata or ""
+    if len(metadata.encode()) > MAX_METADATA_BYTES:
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE
+    committed = CommittedOffset(asked.committed_offset, asked.committed_leader_epoch, metadata)
+    offsets[Partition(topic, asked.partition_index)] = committed
+    return ErrorCode.NONE
+
+
+def _respond(
+    call: Call, reply: CommitReply, *, names: Sequence[str | None], errors: Sequence[Sequence[ErrorCode]]
+) -> Message:
     topics = []
-    for topic, name, row in zip(body.topics, names, errors, strict=True):
+    for topic, name, row in zip(call.body.topics, names, errors, strict=True):
         partitions = [
             _Topic.OffsetCommitResponsePartition(
                 partition_index=each.partition_index,
-                error_code=error or refused.get(Partition(name or "", each.partition_index), ErrorCode.NONE),
+                error_code=error or reply.refused.get(Partition(name or "", each.partition_index), ErrorCode.NONE),
             )
             for each, error in zip(topic.partitions, row, strict=True)
         ]

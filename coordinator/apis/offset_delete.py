@@ -5,14 +5,9 @@ from __future__ import annotations
 from kafka.protocol.consumer import OffsetDeleteRequest, OffsetDeleteResponse
 
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.groups.classic.group import ClassicGroup
-from loadwise.coordinator.groups.consumer.group import ConsumerGroup
-from loadwise.coordinator.groups.offsets import Partition
-from loadwise.coordinator.groups.service.groups import Group
+from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.protocol.consumer import PROTOCOL_TYPE, Subscription
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.errors import MalformedBytesError
 from loadwise.protocol.messages import Api
 
 _Topic = OffsetDeleteResponse.OffsetDeleteResponseTopic
@@ -26,11 +21,12 @@ def handle(call: Call, cluster: Cluster) -> Message:
     group = cluster.groups.get(group_id)
     if group is None:
         return _refused(call, ErrorCode.GROUP_ID_NOT_FOUND if group_id else ErrorCode.INVALID_GROUP_ID)
-    if isinstance(group, ClassicGroup) and group.members and group.protocol_type != PROTOCOL_TYPE:
-        return _refused(call, ErrorCode.NON_EMPTY_GROUP)
+    refusal = group.validate_offset_delete()
+    if refusal is not ErrorCode.NONE:
+        return _refused(call, refusal)
     topics = []
     for topic in call.body.topics:
-        error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if _subscribes(group, topic.name) else ErrorCode.NONE
+        error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.is_subscribed_to_topic(topic.name) else ErrorCode.NONE
         partitions = []
         for each in topic.partitions:
             outcome = error
@@ -46,21 +42,6 @@ def handle(call: Call, cluster: Cluster) -> Message:
 
 def _refused(call: Call, error: ErrorCode) -> Message:
     return call.response(error_code=error, throttle_time_ms=0, topics=[])
-
-
-def _subscribes(group: Group, topic: str) -> bool:
-    """Whether a member reads the topic; a member whose subscription cannot be read counts as reading all."""
-    if isinstance(group, ConsumerGroup):
-        return any(topic in group.kept.wanted(member.subscription) for member in group.kept.members.values())
-    if group.protocol_name is None:
-        return bool(group.members)  # they have joined, but not agreed on anything yet
-    for member in group.members.values():
-        try:
-            if topic in Subscription.decode(member.metadata(group.protocol_name)).topics:
-                return True
-        except (MalformedBytesError, KeyError):
-            return True
-    return False
 
 
 SERVICE = Service(Api.of(OffsetDeleteRequest, OffsetDeleteResponse), handle)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from kafka.protocol.consumer import OffsetFetchRequest, OffsetFetchResponse
 
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.groups.offsets import CommittedOffset, Partition
+from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api

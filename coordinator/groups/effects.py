@@ -1,16 +1,17 @@
-"""What a group wants done: the output of `ClassicGroup` and `ConsumerGroup`, to be carried out in order.
+"""What a group wants done: the output of ``Group.handle``, to be carried out in order.
 
 A reply that stands behind an append must not be sent before the record is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from loadwise.coordinator.groups.consumer_records import Epochs
 from loadwise.coordinator.groups.events import NO_GENERATION, Token
+from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.groups.records import Record
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -97,7 +98,17 @@ class ConsumerHeartbeatReply:
     """What it may read, by topic id; None: as it was."""
 
 
-ReplyBody: TypeAlias = JoinReply | SyncReply | HeartbeatReply | LeaveReply | DeleteReply | ConsumerHeartbeatReply
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitReply:
+    """The answer to a CommitOffsets."""
+
+    refused: Mapping[Partition, ErrorCode]
+    """The partitions whose offsets were not committed."""
+
+
+ReplyBody: TypeAlias = (
+    JoinReply | SyncReply | HeartbeatReply | LeaveReply | DeleteReply | CommitReply | ConsumerHeartbeatReply
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +152,4 @@ class Downgrade:
     """Whether its members have to join again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadLoads:
-    """The group wants to know the load of its partitions: a `LoadsRead` is to follow."""
-
-    topics: Collection[str]
-    """Names of the topics that its members subscribe to."""
-
-
-Effect: TypeAlias = Reply | Append | Transition | Downgrade | ReadLoads
+Effect: TypeAlias = Reply | Append | Transition | Downgrade

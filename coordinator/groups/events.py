@@ -1,4 +1,4 @@
-"""What can happen to a group: the input of `ClassicGroup` and `ConsumerGroup`.
+"""What can happen to a group: the input of ``Group.handle``.
 
 An event that a client waits on carries a token, which is the caller's name for that wait: the machine answers every
 token exactly once, at once or later, with a `Reply`. Time is not in the events but an argument beside them.
@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
+
+from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 
 Token: TypeAlias = int
 """The caller's name for one wait for an answer."""
@@ -104,6 +106,27 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Committer:
+    """Who commits offsets, as the request describes it."""
+
+    member_id: str = NO_MEMBER_ID
+    instance_id: str | None = None
+    generation: int = NO_GENERATION
+    """The member's generation, or its epoch under KIP-848; negative for a client that is no member."""
+    knows_epochs: bool = True
+    """Whether the request is of a version that KIP-848 may use: OffsetCommit v9, TxnOffsetCommit v5."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitOffsets:
+    """OffsetCommit: the group is to remember how far it has read."""
+
+    token: Token
+    who: Committer
+    offsets: Mapping[Partition, CommittedOffset]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
     """Nothing happened but time: whatever is due takes effect."""
 
@@ -143,19 +166,8 @@ class ConsumerHeartbeat:
     client_host: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadsRead:
-    """The load of a consumer group's partitions was read."""
+Request: TypeAlias = Join | Sync | Heartbeat | Leave | Delete | CommitOffsets | ConsumerHeartbeat
+"""What a client asks for, and waits for."""
 
-    loads: Mapping[str, Sequence[float | None]]
-    """Topic name to one load a partition in records/s, None where unknown."""
-
-
-ClassicEvent: TypeAlias = Join | Sync | Heartbeat | Leave | Delete | Tick | ExpireSession | ForceRebalance
-"""What can happen to a classic group."""
-
-Event: TypeAlias = ClassicEvent | ConsumerHeartbeat
-"""What clients, tests and time can do to any group."""
-
-ConsumerEvent: TypeAlias = Event | LoadsRead
-"""What can happen to a consumer group."""
+Event: TypeAlias = Request | Tick | ExpireSession | ForceRebalance
+"""What clients, tests and time can do to a group."""

@@ -3,30 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
+from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.records import OffsetRecord, OffsetTombstone
 
 MAX_METADATA_BYTES = 4096
 """Longest text that may go with an offset (offset.metadata.max.bytes)."""
-
-
-class Partition(NamedTuple):
-    """A partition by name."""
-
-    topic: str
-    number: int
-
-
-class CommittedOffset(NamedTuple):
-    """Where a group stands in a partition."""
-
-    offset: int
-    """The next offset to read."""
-    leader_epoch: int
-    """Leader epoch of the last record read; -1 if unknown."""
-    metadata: str
-    """Free text of the client."""
 
 
 _OVERHEAD_BYTES = 100

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeAlias
 from uuid import UUID
 
@@ -43,6 +43,13 @@ class TopicView(Protocol):
 
     def __iter__(self) -> Iterator[TopicInfo]:
         """All topics."""
+
+
+class LoadView(Protocol):
+    """How much there is to do in each partition; `loadwise.coordinator.groups.service.loads.LoadMeter` is one."""
+
+    def read(self, group_id: str, names: Iterable[str], now_ms: int, /) -> Loads:
+        """The loads of these topics in records/s, for a group that has its own lag in them."""
 
 
 class _NoTopics:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -13,6 +13,7 @@ from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
 from loadwise.coordinator.groups.effects import Append, ConsumerHeartbeatReply, Reply, Transition
 from loadwise.coordinator.groups.events import ConsumerHeartbeat, Event, Tick
 from loadwise.coordinator.groups.records import Record
+from loadwise.coordinator.groups.topic_view import Loads
 
 
 @dataclass
@@ -108,12 +109,23 @@ class Client:
         return sum(map(len, self.owned.values()))
 
 
+class FakeLoads:
+    """Loads by topic that tests set; nothing is known of the others."""
+
+    def __init__(self) -> None:
+        self.loads: Loads = {}
+
+    def read(self, _group_id: str, names: Iterable[str], _now_ms: int, /) -> Loads:
+        return {name: self.loads[name] for name in names if name in self.loads}
+
+
 class Driver:
     """A group, its topics, a clock, and what came out."""
 
     def __init__(self, topics: FakeTopics | None = None, **limits: Any) -> None:
         self.topics = topics or FakeTopics(t=6)
-        self.group = ConsumerGroup("g", self.topics, ConsumerGroupLimits(**limits))
+        self.loads = FakeLoads()
+        self.group = ConsumerGroup("g", self.topics, ConsumerGroupLimits(**limits), loads=self.loads)
         self.now_ms = 1000
         self.records: list[Record] = []
         self.transitions: list[Transition] = []

@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+from commits import commit
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol import admin, consumer, metadata, producer
@@ -17,8 +18,8 @@ from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.calls import Answer, Call, HangUp
 from loadwise.coordinator.cluster.brokers import Brokers, coordinator_partition
 from loadwise.coordinator.cluster.leader_epochs import LeaderEpochs
-from loadwise.coordinator.groups.offsets import CommittedOffset, Partition
-from loadwise.coordinator.groups.service.groups import Committer
+from loadwise.coordinator.groups.events import Committer
+from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import decode_request, encode_response, served
@@ -120,9 +121,7 @@ class Wire:
         for node in self.cluster.brokers.nodes:
             node.host, node.port = "127.0.0.1", 9000 + node.id
         self.topic_id = self.cluster.topics.create("t", 3).id
-        self.cluster.groups.commit(
-            "g", Committer(), {Partition("t", 0): CommittedOffset(2, 0, "")}, names_missing_groups=True
-        )
+        commit(self.cluster.groups, "g", Committer(), {Partition("t", 0): CommittedOffset(2, 0, "")})
         self.coordinator = self.cluster.brokers.coordinator_of("g").id
 
     def leader(self, partition: int) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from commits import commit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.protocol import admin, consumer, metadata, producer
@@ -18,8 +19,8 @@ from record_batches import batch
 
 from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp, NoAnswer
-from loadwise.coordinator.groups.offsets import CommittedOffset, Partition
-from loadwise.coordinator.groups.service.groups import Committer
+from loadwise.coordinator.groups.events import Committer
+from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol import consumer_group
 from loadwise.protocol.error_codes import ErrorCode
@@ -41,7 +42,7 @@ class Wire:
         assert log is not None
         log.append(batch([b"a", b"b", b"c"]))
         offsets = {Partition("t", 0): CommittedOffset(2, 0, "note")}
-        self.cluster.groups.commit("g", Committer(), offsets, names_missing_groups=True)
+        commit(self.cluster.groups, "g", Committer(), offsets)
 
     def send(self, frame: bytes) -> list[Answer]:
         call = Call(next(TOKENS), decode_request(frame, APIS), "/127.0.0.1")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
+import commits
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,8 +17,8 @@ from loadwise.coordinator.calls import Answer, Call, HangUp
 from loadwise.coordinator.faults.injector import FaultInjector
 from loadwise.coordinator.faults.rules import Fault, Subject
 from loadwise.coordinator.faults.subjects import subject_of
-from loadwise.coordinator.groups.offsets import Partition
-from loadwise.coordinator.groups.service.groups import Committer
+from loadwise.coordinator.groups.events import Committer
+from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import decode_request, served
@@ -269,7 +270,7 @@ def test_a_client_that_is_gone_is_forgotten_by_every_fault() -> None:
 
 def test_time_that_the_broker_waits_for_still_comes() -> None:
     wire = Wire()
-    wire.cluster.groups.commit("g", Committer(), {}, names_missing_groups=True)
+    commits.commit(wire.cluster.groups, "g", Committer(), {})
     wire.faults.delay("Heartbeat", 10_000)
     wire.send(beat())
     assert wire.gate.next_deadline_ms == 11_000

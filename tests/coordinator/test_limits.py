@@ -12,13 +12,14 @@ from typing import Any
 import confluent_kafka
 import confluent_kafka.admin
 import pytest
+from commits import commit
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.errors import PolicyViolationError
 
 from loadwise.coordinator import BrokerSettings, Coordinator, GroupLimits
-from loadwise.coordinator.groups.events import ConsumerHeartbeat, Join, Leave, Leaver, Protocol, Sync
-from loadwise.coordinator.groups.offsets import CommittedOffset, Partition
-from loadwise.coordinator.groups.service.groups import Committer, Groups
+from loadwise.coordinator.groups.events import Committer, ConsumerHeartbeat, Join, Leave, Leaver, Protocol, Sync
+from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
+from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.http.server import HttpLimits
 from loadwise.coordinator.server import ServerLimits
 from loadwise.protocol.error_codes import ErrorCode
@@ -84,7 +85,7 @@ class Asked:
 
     def commit(self, group_id: str, metadata: str = "", number: int = 0) -> list[ErrorCode]:
         offsets = {Partition("t", number): CommittedOffset(1, -1, metadata)}
-        return list(self.groups.commit(group_id, Committer(), offsets, names_missing_groups=True).values())
+        return list(commit(self.groups, group_id, Committer(), offsets).values())
 
 
 def test_there_are_no_more_groups_than_allowed() -> None:

@@ -2,8 +2,9 @@
 
 Mirrors Kafka 4.3's ``ClassicGroup`` and the ``classicGroup…`` methods of ``GroupMetadataManager``, with KIP-62, 134
 (initial rebalance delay), 345 (static members), 394 (member id required), 559 (protocol in SyncGroup), 814 (skip
-assignment). No I/O, no clock, no chance: `ClassicGroup.handle` takes an event and the time, and gives effects. All that
-moves a group is in this one file, so that a question about a state has one place to look::
+assignment). It does no I/O, reads no clock and draws no random numbers: `ClassicGroup.handle` takes an event and the
+time, and gives effects. `TRANSITIONS` in ``states.py`` is the table to read first. All that moves a group is in this
+file::
 
     Empty ──join──► PreparingRebalance ──all joined, or time is up──► CompletingRebalance ──leader's sync──► Stable
       ▲                │        ▲                                            │                                 │
@@ -13,20 +14,32 @@ moves a group is in this one file, so that a question about a state has one plac
 
 It differs from Kafka where Kafka leaves a client without an answer. A wait that a newer request of the same member
 replaces is answered REBALANCE_IN_PROGRESS; a sync that waits when its member is removed is answered UNKNOWN_MEMBER_ID.
-Votes that are equal go to the protocol that was voted for first, where Kafka's choice hangs on a hash map.
+Votes that are equal go to the protocol that was voted for first, where Kafka's choice depends on a hash map.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from enum import Enum
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, assert_never
 
 from loadwise.coordinator.groups.classic.member import ClassicMember
+from loadwise.coordinator.groups.classic.states import (
+    TRANSITIONS,
+    Cause,
+    Completing,
+    Dead,
+    Empty,
+    GroupState,
+    InitialDelay,
+    Phase,
+    Preparing,
+    Stable,
+)
 from loadwise.coordinator.groups.deadlines import Deadlines
 from loadwise.coordinator.groups.effects import (
     Append,
+    ConsumerHeartbeatReply,
     DeleteReply,
     Effect,
     HeartbeatReply,
@@ -40,8 +53,11 @@ from loadwise.coordinator.groups.effects import (
 )
 from loadwise.coordinator.groups.events import (
     NO_MEMBER_ID,
-    ClassicEvent,
+    CommitOffsets,
+    Committer,
+    ConsumerHeartbeat,
     Delete,
+    Event,
     ExpireSession,
     ForceRebalance,
     Heartbeat,
@@ -53,45 +69,32 @@ from loadwise.coordinator.groups.events import (
     Token,
 )
 from loadwise.coordinator.groups.limits import GroupLimits
+from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.groups.records import GroupRecord, GroupTombstone
-from loadwise.protocol.consumer import PROTOCOL_TYPE
+from loadwise.protocol.consumer import PROTOCOL_TYPE, Assignment, Subscription
 from loadwise.protocol.error_codes import ErrorCode
-
-
-class GroupState(Enum):
-    """The state of a classic group, by the names that DescribeGroups and ListGroups give."""
-
-    EMPTY = "Empty"
-    PREPARING_REBALANCE = "PreparingRebalance"
-    COMPLETING_REBALANCE = "CompletingRebalance"
-    STABLE = "Stable"
-    DEAD = "Dead"
+from loadwise.protocol.errors import MalformedBytesError
 
 
 class ClassicGroup:
     """One group of the classic protocol. `handle` is the only way to change it."""
 
-    TYPE: Final = "classic"
+    type: Final = "classic"
     """What ListGroups calls it."""
 
     def __init__(self, group_id: str, limits: GroupLimits | None = None) -> None:
         self.group_id = group_id
         self.limits = limits or GroupLimits()
-        self.state = GroupState.EMPTY
         self.generation = 0
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
         self.leader: str | None = None
         self.members: dict[str, ClassicMember] = {}
-        self._static_ids: dict[str, str] = {}
         self.sessions: Deadlines[str] = Deadlines()
         """When members count as dead; one that waits for an answer may have none."""
+        self._phase: Phase = Empty()
+        self._static_ids: dict[str, str] = {}
         self._pending_joins: Deadlines[str] = Deadlines()  # ids given out under KIP-394, and when they lapse
-        self._pending_syncs: set[str] = set()
-        self._join_deadline_ms: int | None = None
-        self._sync_deadline_ms: int | None = None
-        self._initial_remaining_ms: int | None = None  # None: this is not the first rebalance of an empty group
-        self._joined_since_delay = False
         self._now_ms = 0
         self._effects: list[Effect] = []
 
@@ -109,7 +112,7 @@ class ClassicGroup:
             group.members[member.member_id] = member
             if member.instance_id is not None:
                 group._static_ids[member.instance_id] = member.member_id
-        group.state = GroupState.STABLE if group.members else GroupState.EMPTY
+        group._phase = Stable() if group.members else Empty()
         return group
 
     @classmethod
@@ -126,7 +129,7 @@ class ClassicGroup:
         }
         group.leader = members[0].member_id
         group.protocol_name = group._elected_protocol()
-        group.state = GroupState.STABLE
+        group._phase = Stable()
         group._now_ms = now_ms
         for member in members:
             group._restart_session(member)
@@ -135,15 +138,62 @@ class ClassicGroup:
     # ---- what others may ask ----
 
     @property
+    def state(self) -> GroupState:
+        """The state by Kafka's name."""
+        return self._phase.name
+
+    @property
     def next_deadline_ms(self) -> int | None:
         """When a `Tick` is due at the latest; None while nothing can happen by time alone."""
-        deadlines = (self.sessions.next_ms, self._join_deadline_ms, self._sync_deadline_ms, self._pending_joins.next_ms)
+        of_phase = None if isinstance(self._phase, Empty | Dead) else self._phase.deadline_ms
+        deadlines = (self.sessions.next_ms, of_phase, self._pending_joins.next_ms)
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     @property
-    def expected(self) -> int:
-        """How many ids were given out whose clients have not come back with them yet (KIP-394)."""
-        return len(self._pending_joins)
+    def num_members(self) -> int:
+        """How many members there are, and ids that were given out and not used yet (KIP-394)."""
+        return len(self.members) + len(self._pending_joins)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of its members' subscriptions and assignments."""
+        return sum(member.size_bytes for member in self.members.values())
+
+    @property
+    def waiting(self) -> Mapping[str, Token]:
+        """Member id to the join or sync that waits for an answer."""
+        match self._phase:
+            case Preparing(joins=waiting) | Completing(syncs=waiting):
+                return waiting
+            case _:
+                return {}
+
+    def assignment(self, member_id: str) -> Mapping[str, Sequence[int]] | None:
+        """What a member may read, by topic name; None where its bytes are no assignment of Kafka's consumers."""
+        if self.protocol_type != PROTOCOL_TYPE:
+            return None
+        try:
+            return Assignment.decode(self.members[member_id].assignment).partitions
+        except MalformedBytesError:
+            return None  # bytes of an assignor of somebody's own: they cannot be shown
+
+    def is_subscribed_to_topic(self, topic: str) -> bool:
+        """Whether a member reads a topic; a consumer whose subscription cannot be read counts as reading all."""
+        if self.protocol_type != PROTOCOL_TYPE or not self.members:
+            return False
+        if self.protocol_name is None:
+            return True  # they have joined, but not agreed on anything yet
+        for member in self.members.values():
+            try:
+                if topic in Subscription.decode(member.metadata(self.protocol_name)).topics:
+                    return True
+            except (MalformedBytesError, KeyError):
+                return True
+        return False
+
+    def records(self) -> Sequence[GroupRecord]:
+        """The record that rebuilds it."""
+        return [self.record()]
 
     def record(self) -> GroupRecord:
         """The group as it is remembered; meaningful while it is empty, completing or stable."""
@@ -156,24 +206,42 @@ class ClassicGroup:
             members=tuple(member.record(self.protocol_name or "") for member in self.members.values()),
         )
 
-    def commit_error(self, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-        """Whether this client may commit offsets now. Mirrors ``ClassicGroup.validateOffsetCommit``."""
+    def validate_offset_commit(
+        self, who: Committer, partitions: Collection[Partition]
+    ) -> Mapping[Partition, ErrorCode]:
+        """All partitions or none: whether this client may commit now. Mirrors ``ClassicGroup.validateOffsetCommit``."""
+        error = self._commit_error(who)
+        return {} if error is ErrorCode.NONE else dict.fromkeys(partitions, error)
+
+    def _commit_error(self, who: Committer) -> ErrorCode:
         if self.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        if generation < 0 and self.state is GroupState.EMPTY:
+        if who.generation < 0 and self.state is GroupState.EMPTY:
             return ErrorCode.NONE  # an administrator, or a consumer that assigns itself
-        if generation < 0 and member_id == NO_MEMBER_ID and instance_id is None:
+        if who.generation < 0 and who.member_id == NO_MEMBER_ID and who.instance_id is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        error = self._membership_error(member_id, instance_id)
-        if error is ErrorCode.NONE and generation != self.generation:
+        error = self._membership_error(who.member_id, who.instance_id)
+        if error is ErrorCode.NONE and who.generation != self.generation:
             error = ErrorCode.ILLEGAL_GENERATION
         if error is ErrorCode.NONE and self.state is GroupState.COMPLETING_REBALANCE:
             error = ErrorCode.REBALANCE_IN_PROGRESS
         return error
 
+    def validate_offset_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:  # noqa: ARG002
+        """Anybody may read what a classic group committed."""
+        return ErrorCode.NONE
+
+    def validate_offset_delete(self) -> ErrorCode:
+        """Offsets of a group whose members are not consumers stay: nobody knows which topics those read."""
+        if self.state is GroupState.DEAD:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        if self.members and self.protocol_type != PROTOCOL_TYPE:
+            return ErrorCode.NON_EMPTY_GROUP
+        return ErrorCode.NONE
+
     # ---- what changes it ----
 
-    def handle(self, event: ClassicEvent, now_ms: int) -> list[Effect]:
+    def handle(self, event: Event, now_ms: int) -> list[Effect]:
         """Let an event take effect, then whatever is due at ``now_ms``; time never runs backwards.
 
         Every token that came with an event is answered by exactly one `Reply`, now or after a later event. A heartbeat
@@ -190,6 +258,9 @@ class ClassicGroup:
                 self._reply(event.token, HeartbeatReply(error=self._on_heartbeat(event)))
             case Leave():
                 self._on_leave(event)
+            case ConsumerHeartbeat():
+                message = f"there is a classic group {self.group_id!r}"
+                self._reply(event.token, ConsumerHeartbeatReply(error=ErrorCode.GROUP_ID_NOT_FOUND, message=message))
             case Delete():
                 self._on_delete(event)
             case ExpireSession():
@@ -198,7 +269,7 @@ class ClassicGroup:
             case ForceRebalance():
                 if self.members:
                     self._rebalance("it was asked for")
-            case Tick():
+            case CommitOffsets() | Tick():
                 pass
             case _:
                 assert_never(event)
@@ -207,11 +278,10 @@ class ClassicGroup:
         return effects
 
     def unload(self, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> list[Effect]:
-        """Answer everybody who waits that it is elsewhere that it goes on; the group is of no use after that."""
+        """Answer every client that waits with an error. The group must not be used after that."""
         self._effects = []
-        for member in self.members.values():
-            self._answer_join(member, JoinReply(error=error, member_id=member.member_id))
-            self._answer_sync(member, SyncReply(error=error))
+        for member_id in list(self.waiting):
+            self._answer(member_id, error)
         effects, self._effects = self._effects, []
         return effects
 
@@ -267,12 +337,11 @@ class ClassicGroup:
                 self._refuse_join(event, ErrorCode.UNKNOWN_MEMBER_ID)
             case _:
                 # A leader that joins a stable group asks for a rebalance, as when a topic has more partitions now.
-                self._update_member(member, event)
-                self._rebalance(f"{member.member_id} joined again{'' if unchanged else ' with another subscription'}")
+                member.update(event)
+                news = "" if unchanged else " with another subscription"
+                self._wait_for_all(member, event.token, f"{member.member_id} joined again{news}")
 
     def _add_member(self, event: Join, member_id: str) -> None:
-        if self._initial_remaining_ms is not None:
-            self._joined_since_delay = True
         if not self.members:
             self.protocol_type = event.protocol_type
         member = ClassicMember.joining(event, member_id)
@@ -283,25 +352,31 @@ class ClassicGroup:
         if self.leader is None:
             self.leader = member_id
         self._pending_joins.set(member_id, None)
-        self._rebalance(f"{member_id} joined")
+        self._wait_for_all(member, event.token, f"{member_id} joined", is_new=True)
 
-    def _update_member(self, member: ClassicMember, event: Join) -> None:
-        self._answer_join(member, JoinReply(error=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id))
-        member.protocols = tuple(event.protocols)
-        member.rebalance_timeout_ms = event.rebalance_timeout_ms
-        member.session_timeout_ms = event.session_timeout_ms
-        member.join_token = event.token
+    def _wait_for_all(self, member: ClassicMember, token: Token, reason: str, *, is_new: bool = False) -> None:
+        """Let a member's join wait for the next generation, which begins to be prepared if it was not yet."""
+        initial = self._phase.initial if isinstance(self._phase, Preparing) else None
+        phase = self._prepare(reason)
+        if is_new:
+            phase.newcomers.add(member.member_id)
+            if initial is not None:
+                initial.joined_since = True  # not the one that the delay began with
+        self._answer(member.member_id, ErrorCode.REBALANCE_IN_PROGRESS)
+        phase.joins[member.member_id] = token
+        self._complete_join_if_all_joined()
 
     def _replace_static_member(self, event: Join, replaced: str) -> None:
         """A static member came back without its id: it takes its old place under a new one (KIP-345)."""
         old_leader = self.leader
         member = self._fence(replaced, event.fresh_member_id)
-        self._update_member(member, event)
+        member.update(event)
         self._restart_session(member)
-        match self.state:
-            case GroupState.STABLE if self._elected_protocol() == self.protocol_name:
+        came_back = f"static member {member.instance_id} came back as {member.member_id}"
+        match self._phase:
+            case Stable() if self._elected_protocol() == self.protocol_name:
                 self._append_record()
-                self._enter(GroupState.STABLE, f"static member {member.instance_id} came back as {member.member_id}")
+                self._enter(Cause.REPLACED, self._phase, came_back)
                 # Before v9 the answer names the old leader, even if that is whom the member replaces: the restarted
                 # leader then takes itself for a follower and leaves the assignment alone.
                 is_leader = self.leader == member.member_id
@@ -309,39 +384,34 @@ class ClassicGroup:
                     reply = self._joined(member, with_members=is_leader, skip_assignment=is_leader)
                 else:
                     reply = self._joined(member, with_members=False, leader=old_leader)
-                self._answer_join(member, reply)
-            case GroupState.STABLE:
-                self._rebalance(f"static member {member.instance_id} came back with other protocols")
-            case GroupState.COMPLETING_REBALANCE:
-                # The leader may have assigned to the old id already, so the new one would get nothing.
-                self._prepare_rebalance(f"static member {member.instance_id} came back as {member.member_id}")
+                self._reply(event.token, reply)
+            case Stable():
+                other = f"static member {member.instance_id} came back with other protocols"
+                self._wait_for_all(member, event.token, other)
             case _:
-                self._complete_join_if_all_joined()
+                # In CompletingRebalance the leader may have assigned to the old id already, so that the new one would
+                # get nothing.
+                self._wait_for_all(member, event.token, came_back)
 
     def _fence(self, replaced: str, member_id: str) -> ClassicMember:
+        self._answer(replaced, ErrorCode.FENCED_INSTANCE_ID)
+        self._forget(replaced)
         member = self.members.pop(replaced)
-        self.sessions.set(replaced, None)
-        self._answer_join(member, JoinReply(error=ErrorCode.FENCED_INSTANCE_ID, member_id=replaced))
-        self._answer_sync(member, SyncReply(error=ErrorCode.FENCED_INSTANCE_ID))
         member.member_id = member_id
-        member.is_new = False
         self.members[member_id] = member
         assert member.instance_id is not None
         self._static_ids[member.instance_id] = member_id
-        self._pending_syncs.discard(replaced)
         if self.leader == replaced:
             self.leader = member_id
         return member
 
     def _accepts(self, member_id: str) -> bool:
-        match self.state:
-            case GroupState.EMPTY | GroupState.DEAD:
+        match self._phase:
+            case Empty() | Dead():
                 return True
-            case GroupState.PREPARING_REBALANCE:
+            case Preparing(joins=joins):
                 # Counting those who wait, not the members, puts out the last ones to rejoin if the limit was lowered.
-                member = self.members.get(member_id)
-                waiting = sum(1 for other in self.members.values() if other.join_token is not None)
-                return (member is not None and member.join_token is not None) or waiting < self.limits.max_size
+                return member_id in joins or len(joins) < self.limits.max_size
             case _:
                 return member_id in self.members or len(self.members) < self.limits.max_size
 
@@ -357,12 +427,14 @@ class ClassicGroup:
 
     # ---- rebalancing ----
 
-    def _enter(self, state: GroupState, reason: str) -> None:
-        before, self.state = self.state, state
+    def _enter(self, cause: Cause, phase: Phase, reason: str) -> None:
+        before = self.state
+        assert TRANSITIONS[before][cause] is phase.name, f"{cause} does not lead from {before} to {phase.name}"
+        self._phase = phase
         self._effects.append(
             Transition(
                 before=before.value,
-                after=state.value,
+                after=phase.name.value,
                 generation=self.generation,
                 members=len(self.members),
                 reason=reason,
@@ -370,84 +442,81 @@ class ClassicGroup:
         )
 
     def _rebalance(self, reason: str) -> None:
-        if self.state is GroupState.PREPARING_REBALANCE:
-            self._complete_join_if_all_joined()
-        else:
-            self._prepare_rebalance(reason)
+        """Let all members join again; those who are left may all have joined already."""
+        self._prepare(reason)
+        self._complete_join_if_all_joined()
 
-    def _prepare_rebalance(self, reason: str) -> None:
-        for member in self.members.values():
-            if self.state is GroupState.COMPLETING_REBALANCE:
+    def _prepare(self, reason: str) -> Preparing:
+        """Wait for members to join, if that was not so already; members that wait in a sync are sent to join again."""
+        if isinstance(self._phase, Preparing):
+            return self._phase
+        if isinstance(self._phase, Completing):
+            for member in self.members.values():
                 member.assignment = b""
-            if self._answer_sync(member, SyncReply(error=ErrorCode.REBALANCE_IN_PROGRESS)):
-                self._restart_session(member)
-        self._pending_syncs.clear()
-        self._sync_deadline_ms = None
-        if self.state is GroupState.EMPTY:
-            delay = self.limits.initial_rebalance_delay_ms
-            self._initial_remaining_ms = max(self._rebalance_timeout_ms() - delay, 0)
-            self._joined_since_delay = False
-            self._join_deadline_ms = self._now_ms + delay
-            self._enter(GroupState.PREPARING_REBALANCE, reason)
+            for member_id in list(self._phase.syncs):
+                self._answer(member_id, ErrorCode.REBALANCE_IN_PROGRESS)
+                self._restart_session(self.members[member_id])
+        timeout_ms = self._rebalance_timeout_ms()
+        if isinstance(self._phase, Empty):
+            delay_ms = self.limits.initial_rebalance_delay_ms
+            initial = InitialDelay(remaining_ms=max(timeout_ms - delay_ms, 0))
+            phase = Preparing(deadline_ms=self._now_ms + delay_ms, initial=initial)
         else:
-            self._enter(GroupState.PREPARING_REBALANCE, reason)
-            if self._all_joined():
-                self._complete_join()
-            else:
-                self._join_deadline_ms = self._now_ms + self._rebalance_timeout_ms()
+            phase = Preparing(deadline_ms=self._now_ms + timeout_ms)
+        self._enter(Cause.MEMBERS_CHANGED, phase, reason)
+        return phase
 
     def _complete_join_if_all_joined(self) -> None:
         """Go on as soon as nobody is missing; the first rebalance of an empty group waits for its delay instead."""
-        preparing = self.state is GroupState.PREPARING_REBALANCE and self._initial_remaining_ms is None
-        if preparing and self._all_joined():
-            self._complete_join()
+        phase = self._phase
+        if isinstance(phase, Preparing) and phase.initial is None and self._all_joined(phase):
+            self._complete_join(phase)
 
-    def _on_join_deadline(self) -> None:
-        remaining = self._initial_remaining_ms
-        if remaining and self._joined_since_delay:
-            delay = self.limits.initial_rebalance_delay_ms
-            self._joined_since_delay = False
-            self._join_deadline_ms = self._now_ms + min(delay, remaining)
-            self._initial_remaining_ms = max(remaining - delay, 0)
+    def _complete_join_without_the_expired(self) -> None:
+        # Unlike a leave, an expiry ends even the delay of an empty group's first rebalance, as in Kafka.
+        if isinstance(self._phase, Preparing) and self._all_joined(self._phase):
+            self._complete_join(self._phase)
+
+    def _on_join_deadline(self, phase: Preparing) -> None:
+        initial = phase.initial
+        if initial is not None and initial.remaining_ms and initial.joined_since:
+            delay_ms = self.limits.initial_rebalance_delay_ms
+            phase.deadline_ms = self._now_ms + min(delay_ms, initial.remaining_ms)
+            phase.initial = InitialDelay(remaining_ms=max(initial.remaining_ms - delay_ms, 0))
         else:
-            self._complete_join()
+            self._complete_join(phase)
 
-    def _complete_join(self) -> None:
-        self._join_deadline_ms = None
-        self._initial_remaining_ms = None
-        late = [each for each in self.members.values() if each.join_token is None and each.instance_id is None]
-        for member in late:
-            self._remove(member.member_id)
-        if self.members and not self._elect_leader_who_joined():
-            # Only static members are left and none has come: wait on, until one does or their sessions end.
-            self._join_deadline_ms = self._now_ms + self._rebalance_timeout_ms()
-            return
-        self.generation += 1
-        self._pending_syncs.clear()
+    def _complete_join(self, phase: Preparing) -> None:
+        phase.initial = None
+        late = [
+            each.member_id
+            for each in self.members.values()
+            if each.member_id not in phase.joins and each.instance_id is None
+        ]
+        for member_id in late:
+            self._remove(member_id)
         if not self.members:
+            self.generation += 1
             self.protocol_name = None
-            self._enter(GroupState.EMPTY, "no member is left")
+            self._enter(Cause.ALL_GONE, Empty(self._now_ms), "no member is left")
             self._append_record()
             return
+        if not phase.joins:
+            # Only static members are left and none has come: wait on, until one does or their sessions end.
+            phase.deadline_ms = self._now_ms + self._rebalance_timeout_ms()
+            return
+        if self.leader not in phase.joins:
+            self.leader = next(member_id for member_id in self.members if member_id in phase.joins)
+        self.generation += 1
         self.protocol_name = self._elected_protocol()
-        missed = f", without {', '.join(member.member_id for member in late)}" if late else ""
-        self._enter(GroupState.COMPLETING_REBALANCE, f"all joined, {self.protocol_name} was chosen{missed}")
+        missed = f", without {', '.join(late)}" if late else ""
+        completing = Completing(pending=set(self.members), deadline_ms=self._now_ms + self._rebalance_timeout_ms())
+        self._enter(Cause.ALL_JOINED, completing, f"all joined, {self.protocol_name} was chosen{missed}")
         for member in self.members.values():
-            self._answer_join(member, self._joined(member, with_members=member.member_id == self.leader))
+            token = phase.joins.get(member.member_id)
+            if token is not None:
+                self._reply(token, self._joined(member, with_members=member.member_id == self.leader))
             self._restart_session(member)
-            member.is_new = False
-            self._pending_syncs.add(member.member_id)
-        self._sync_deadline_ms = self._now_ms + self._rebalance_timeout_ms()
-
-    def _elect_leader_who_joined(self) -> bool:
-        assert self.leader is not None
-        if self.members[self.leader].join_token is None:
-            joined = (member.member_id for member in self.members.values() if member.join_token is not None)
-            elected = next(joined, None)
-            if elected is None:
-                return False
-            self.leader = elected
-        return True
 
     def _elected_protocol(self) -> str:
         candidates = self._common_protocols()
@@ -458,8 +527,8 @@ class ClassicGroup:
         offers = ({name for name, _ in member.protocols} for member in self.members.values())
         return set.intersection(*offers)
 
-    def _all_joined(self) -> bool:
-        return not self._pending_joins and all(member.join_token is not None for member in self.members.values())
+    def _all_joined(self, phase: Preparing) -> bool:
+        return not self._pending_joins and phase.joins.keys() == self.members.keys()
 
     def _rebalance_timeout_ms(self) -> int:
         if not self.members:
@@ -475,23 +544,36 @@ class ClassicGroup:
             self._reply(event.token, SyncReply(error=error))
             return
         member = self.members[event.member_id]
-        self._pending_syncs.discard(member.member_id)
-        if not self._pending_syncs:
-            self._sync_deadline_ms = None
-        if self.state is GroupState.STABLE:
-            self._reply(event.token, self._synced(member))
-            return
-        self._answer_sync(member, SyncReply(error=ErrorCode.REBALANCE_IN_PROGRESS))
-        member.sync_token = event.token
-        if member.member_id == self.leader:
-            assignments = dict(event.assignments)
-            for each in self.members.values():
-                each.assignment = assignments.get(each.member_id, b"")
-            self._enter(GroupState.STABLE, f"{self.leader} brought the assignment")
-            self._append_record()
-            for each in self.members.values():
-                if self._answer_sync(each, self._synced(each)):
-                    self._restart_session(each)
+        match self._phase:
+            case Stable():
+                self._synced_by(member.member_id, self._phase)
+                self._reply(event.token, self._synced(member))
+            case Completing():
+                self._synced_by(member.member_id, self._phase)
+                self._answer(member.member_id, ErrorCode.REBALANCE_IN_PROGRESS)
+                self._phase.syncs[member.member_id] = event.token
+                if member.member_id == self.leader:
+                    self._assign(dict(event.assignments), self._phase)
+            case _:
+                raise AssertionError(f"a sync came through in state {self.state}")
+
+    @staticmethod
+    def _synced_by(member_id: str, phase: Completing | Stable) -> None:
+        phase.pending.discard(member_id)
+        if not phase.pending:
+            phase.deadline_ms = None
+
+    def _assign(self, assignments: Mapping[str, bytes], phase: Completing) -> None:
+        for member in self.members.values():
+            member.assignment = assignments.get(member.member_id, b"")
+        stable = Stable(pending=phase.pending, deadline_ms=phase.deadline_ms)
+        self._enter(Cause.ASSIGNED, stable, f"{self.leader} brought the assignment")
+        self._append_record()
+        for member in self.members.values():
+            token = phase.syncs.get(member.member_id)
+            if token is not None:
+                self._reply(token, self._synced(member))
+                self._restart_session(member)
 
     def _generation_error(self, event: Sync | Heartbeat) -> ErrorCode:
         """What is wrong with the group, the member or its generation, in Kafka's order."""
@@ -555,7 +637,7 @@ class ClassicGroup:
             error = ErrorCode.NON_EMPTY_GROUP
         else:
             error = ErrorCode.NONE
-            self._enter(GroupState.DEAD, "it was deleted")
+            self._enter(Cause.DELETED, Dead(), "it was deleted")
             self._pending_joins = Deadlines()
             self._effects.append(Append(GroupTombstone(group_id=self.group_id)))
         self._reply(event.token, DeleteReply(error=error))
@@ -567,32 +649,32 @@ class ClassicGroup:
         for _ in self._pending_joins.due(now):
             self._complete_join_without_the_expired()
         for member_id in self.sessions.due(now):
-            member = self.members.get(member_id)
-            # An earlier one's end may have put it out as well, or have started its session again. While it waits for an
-            # answer, nothing is due: the answer starts its session again.
-            if member is not None and member_id not in self.sessions and not member.waits:
+            # The end of an earlier one may have removed this one as well, or may have started its session again. While
+            # it waits for an answer nothing is due: the answer starts its session again.
+            if member_id in self.members and member_id not in self.sessions and not self._is_waiting(member_id):
                 self._end_session(member_id)
-        if self._sync_deadline_ms is not None and self._sync_deadline_ms <= now:
-            self._sync_deadline_ms = None
-            if self._pending_syncs:
-                late = sorted(self._pending_syncs)
-                for member_id in late:
-                    self._remove(member_id)
-                self._prepare_rebalance(f"{', '.join(late)} did not sync in time")
-        if self._join_deadline_ms is not None and self._join_deadline_ms <= now:
-            self._on_join_deadline()
+        phase = self._phase
+        if isinstance(phase, Completing | Stable) and phase.deadline_ms is not None and phase.deadline_ms <= now:
+            phase.deadline_ms = None
+            late = sorted(phase.pending)
+            for member_id in late:
+                self._remove(member_id)
+            if late:
+                self._rebalance(f"{', '.join(late)} did not sync in time")
+        if isinstance(self._phase, Preparing) and self._phase.deadline_ms <= now:
+            self._on_join_deadline(self._phase)
+
+    def _is_waiting(self, member_id: str) -> bool:
+        """Whether it waits for an answer, which then stands for its heartbeats. A new member's join does not."""
+        is_new = isinstance(self._phase, Preparing) and member_id in self._phase.newcomers
+        return member_id in self.waiting and not is_new
 
     def _end_session(self, member_id: str) -> None:
         self._remove(member_id)
-        if self.state is GroupState.PREPARING_REBALANCE:
+        if isinstance(self._phase, Preparing):
             self._complete_join_without_the_expired()
         else:
-            self._prepare_rebalance(f"the session of {member_id} expired")
-
-    def _complete_join_without_the_expired(self) -> None:
-        # Unlike a leave, an expiry ends even the delay of an empty group's first rebalance, as in Kafka.
-        if self.state is GroupState.PREPARING_REBALANCE and self._all_joined():
-            self._complete_join()
+            self._rebalance(f"the session of {member_id} expired")
 
     def _restart_session(self, member: ClassicMember) -> None:
         self.sessions.set(member.member_id, self._now_ms + member.session_timeout_ms)
@@ -611,17 +693,24 @@ class ClassicGroup:
 
     def _remove(self, member_id: str) -> None:
         self._pending_joins.set(member_id, None)
-        self._pending_syncs.discard(member_id)
-        self.sessions.set(member_id, None)
-        member = self.members.pop(member_id, None)
-        if member is None:
+        if member_id not in self.members:
             return
+        self._answer(member_id, ErrorCode.UNKNOWN_MEMBER_ID)
+        self._forget(member_id)
+        member = self.members.pop(member_id)
         if member.instance_id is not None:
             del self._static_ids[member.instance_id]
         if self.leader == member_id:
             self.leader = next(iter(self.members), None)
-        self._answer_join(member, JoinReply(error=ErrorCode.UNKNOWN_MEMBER_ID, member_id=NO_MEMBER_ID))
-        self._answer_sync(member, SyncReply(error=ErrorCode.UNKNOWN_MEMBER_ID))
+
+    def _forget(self, member_id: str) -> None:
+        """Drop what the state knows of a member."""
+        self.sessions.set(member_id, None)
+        match self._phase:
+            case Preparing(newcomers=marked) | Completing(pending=marked) | Stable(pending=marked):
+                marked.discard(member_id)
+            case _:
+                pass
 
     def _joined(
         self, member: ClassicMember, *, with_members: bool, skip_assignment: bool = False, leader: str | None = None
@@ -645,19 +734,16 @@ class ClassicGroup:
     def _refuse_join(self, event: Join, error: ErrorCode, member_id: str | None = None) -> None:
         self._reply(event.token, JoinReply(error=error, member_id=event.member_id if member_id is None else member_id))
 
-    def _answer_join(self, member: ClassicMember, body: JoinReply) -> bool:
-        token, member.join_token = member.join_token, None
-        return self._answer(token, body)
-
-    def _answer_sync(self, member: ClassicMember, body: SyncReply) -> bool:
-        token, member.sync_token = member.sync_token, None
-        return self._answer(token, body)
-
-    def _answer(self, token: Token | None, body: ReplyBody) -> bool:
-        if token is None:
-            return False
-        self._reply(token, body)
-        return True
+    def _answer(self, member_id: str, error: ErrorCode) -> None:
+        """Answer the join or sync of a member that waits, if one does, with an error."""
+        match self._phase:
+            case Preparing(joins=joins) if member_id in joins:
+                told = NO_MEMBER_ID if error is ErrorCode.UNKNOWN_MEMBER_ID else member_id
+                self._reply(joins.pop(member_id), JoinReply(error=error, member_id=told))
+            case Completing(syncs=syncs) if member_id in syncs:
+                self._reply(syncs.pop(member_id), SyncReply(error=error))
+            case _:
+                pass
 
     def _reply(self, token: Token, body: ReplyBody) -> None:
         self._effects.append(Reply(token, body))

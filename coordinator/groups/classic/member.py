@@ -1,4 +1,4 @@
-"""A member of a classic group, and what it waits for. Mirrors Kafka's ``ClassicGroupMember``."""
+"""A member of a classic group: what it offers, and what it was assigned. Mirrors Kafka's ``ClassicGroupMember``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from loadwise.coordinator.groups.effects import JoinedMember
-from loadwise.coordinator.groups.events import Join, Protocol, Token
+from loadwise.coordinator.groups.events import Join, Protocol
 from loadwise.coordinator.groups.records import MemberRecord
 
 
@@ -23,16 +23,10 @@ class ClassicMember:
     protocols: Sequence[Protocol]
     """What it offers, in its order of preference."""
     assignment: bytes = b""
-    is_new: bool = False
-    """Whether its first join is not answered yet: it cannot send heartbeats before that."""
-    join_token: Token | None = None
-    """The join that waits for the next generation."""
-    sync_token: Token | None = None
-    """The sync that waits for the leader's assignment."""
 
     @classmethod
     def joining(cls, event: Join, member_id: str) -> ClassicMember:
-        """A member that has just come; its join waits."""
+        """A member that has just come."""
         return cls(
             member_id=member_id,
             instance_id=event.instance_id,
@@ -41,8 +35,6 @@ class ClassicMember:
             session_timeout_ms=event.session_timeout_ms,
             rebalance_timeout_ms=event.rebalance_timeout_ms,
             protocols=tuple(event.protocols),
-            is_new=True,
-            join_token=event.token,
         )
 
     @classmethod
@@ -60,9 +52,15 @@ class ClassicMember:
         )
 
     @property
-    def waits(self) -> bool:
-        """Whether it waits for an answer, which then stands for its heartbeats. A new member's join does not."""
-        return not self.is_new and (self.join_token is not None or self.sync_token is not None)
+    def size_bytes(self) -> int:
+        """Bytes of its subscriptions, one for each protocol, and of its assignment."""
+        return len(self.assignment) + sum(len(metadata) for _, metadata in self.protocols)
+
+    def update(self, event: Join) -> None:
+        """Take in what a member that joins again brings."""
+        self.protocols = tuple(event.protocols)
+        self.rebalance_timeout_ms = event.rebalance_timeout_ms
+        self.session_timeout_ms = event.session_timeout_ms
 
     def metadata(self, protocol_name: str) -> bytes:
         """Its subscription under a protocol that it offers. Raises KeyError for another."""

@@ -17,7 +17,7 @@ for the first one is taken, where Kafka's choice hangs on a hash map.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, assert_never
 
@@ -43,23 +43,24 @@ from loadwise.coordinator.groups.effects import (
 )
 from loadwise.coordinator.groups.events import (
     NO_MEMBER_ID,
-    ConsumerEvent,
+    CommitOffsets,
+    Committer,
     ConsumerHeartbeat,
     Delete,
+    Event,
     ExpireSession,
     ForceRebalance,
     Heartbeat,
     Join,
     Leave,
     Leaver,
-    LoadsRead,
     Sync,
     Tick,
     Token,
 )
-from loadwise.coordinator.groups.offsets import Partition
+from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.groups.records import GroupTombstone
-from loadwise.coordinator.groups.topic_view import TopicView
+from loadwise.coordinator.groups.topic_view import LoadView, TopicView
 from loadwise.protocol.consumer import PROTOCOL_TYPE
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -67,9 +68,11 @@ from loadwise.protocol.error_codes import ErrorCode
 class ConsumerGroup:
     """One group of the consumer protocol. `handle` is the only way to change it."""
 
-    TYPE: Final = "consumer"
+    type: Final = "consumer"
     """What ListGroups calls it."""
     protocol_type: Final = PROTOCOL_TYPE
+    leader: Final = None
+    """Nobody leads: the coordinator assigns."""
 
     def __init__(
         self,
@@ -78,12 +81,13 @@ class ConsumerGroup:
         limits: ConsumerGroupLimits | None = None,
         *,
         max_classic_size: int = 2**31 - 1,
+        loads: LoadView | None = None,
     ) -> None:
         self.group_id = group_id
         self.limits = limits or ConsumerGroupLimits()
         self.is_dead = False
         self._topics = topics
-        self._rebalancer = Rebalancer(group_id, topics, self.limits, max_classic_size=max_classic_size)
+        self._rebalancer = Rebalancer(group_id, topics, self.limits, max_classic_size=max_classic_size, loads=loads)
         self.kept = self._rebalancer.kept
 
     @classmethod
@@ -96,9 +100,10 @@ class ConsumerGroup:
         limits: ConsumerGroupLimits | None = None,
         *,
         max_classic_size: int = 2**31 - 1,
+        loads: LoadView | None = None,
     ) -> ConsumerGroup:
         """Rebuild a group from its records; all timers start afresh."""
-        group = cls(group_id, topics, limits, max_classic_size=max_classic_size)
+        group = cls(group_id, topics, limits, max_classic_size=max_classic_size, loads=loads)
         for record in records:
             group.kept.apply(record)
         group._rebalancer.now_ms = now_ms
@@ -134,27 +139,59 @@ class ConsumerGroup:
         """The group's state."""
         return ConsumerGroupState.DEAD if self.is_dead else self.kept.name
 
-    def commit_errors(
-        self, member_id: str, epoch: int, partitions: Iterable[Partition], *, speaks_epochs: bool
-    ) -> dict[Partition, ErrorCode]:
+    @property
+    def protocol_name(self) -> str:
+        """The name of its assignor."""
+        return self.assignor.name
+
+    @property
+    def num_members(self) -> int:
+        """How many members there are."""
+        return len(self.kept.members)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of its members' subscriptions, or nearly so."""
+        return self.kept.said_bytes
+
+    def records(self) -> Sequence[ConsumerRecord]:
+        """The records that rebuild it."""
+        return list(self.kept.records())
+
+    def assignment(self, member_id: str) -> Mapping[str, Sequence[int]]:
+        """What a member has and what it has not given up yet, by topic name."""
+        named = {}
+        for topic_id, numbers in self.kept.members[member_id].held().items():
+            topic = self._topics.get_by_id(topic_id)
+            if topic is not None:
+                named[topic.name] = sorted(numbers)
+        return named
+
+    def is_subscribed_to_topic(self, topic: str) -> bool:
+        """Whether a member subscribes to a topic, by its name or by a regular expression."""
+        return topic in self.kept.topics()
+
+    def validate_offset_commit(
+        self, who: Committer, partitions: Collection[Partition]
+    ) -> Mapping[Partition, ErrorCode]:
         """The partitions whose offsets this client may not commit now. Mirrors ``ConsumerGroup.validateOffsetCommit``.
 
         Kafka 4.3 would take an epoch from before the member's last step for partitions that it had then already
         (KIP-1251), but does not keep that epoch in its records yet, so it never does.
         """
-        member = self.kept.members.get(member_id)
-        if epoch < 0 and not self.kept.members:
+        member = self.kept.members.get(who.member_id)
+        if who.generation < 0 and not self.kept.members:
             return {}  # an administrator, or a consumer that assigns itself
         if member is None:
             return dict.fromkeys(partitions, ErrorCode.UNKNOWN_MEMBER_ID)
-        if not member.is_classic and not speaks_epochs:
+        if not member.is_classic and not who.knows_epochs:
             return dict.fromkeys(partitions, ErrorCode.UNSUPPORTED_VERSION)
-        if epoch == member.current.epoch:
+        if who.generation == member.current.epoch:
             return {}
         error = ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
         return dict.fromkeys(partitions, error)
 
-    def fetch_error(self, member_id: str | None, epoch: int) -> ErrorCode:
+    def validate_offset_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
         """Whether this client may read committed offsets now. Mirrors ``ConsumerGroup.validateOffsetFetch``."""
         if member_id is None and epoch < 0:
             return ErrorCode.NONE
@@ -165,9 +202,13 @@ class ConsumerGroup:
             return ErrorCode.NONE
         return ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
 
+    def validate_offset_delete(self) -> ErrorCode:
+        """An administrator may always delete offsets of topics that nobody subscribes to."""
+        return ErrorCode.GROUP_ID_NOT_FOUND if self.is_dead else ErrorCode.NONE
+
     # ---- what changes it ----
 
-    def handle(self, event: ConsumerEvent, now_ms: int) -> list[Effect]:
+    def handle(self, event: Event, now_ms: int) -> list[Effect]:
         """Let an event take effect, then whatever is due at ``now_ms``; time never runs backwards.
 
         A heartbeat costs O(1) while its member has what it should have, O(its partitions) while it moves, and
@@ -195,9 +236,7 @@ class ConsumerGroup:
             case ForceRebalance():
                 if self.kept.members:
                     rebalancer.refresh("it was asked for")
-            case LoadsRead():
-                rebalancer.take_loads(event.loads)
-            case Tick():
+            case CommitOffsets() | Tick():
                 pass
             case _:
                 assert_never(event)
@@ -207,14 +246,14 @@ class ConsumerGroup:
             self._note(before, epoch)
         return rebalancer.take_effects()
 
-    def unload(self) -> list[Effect]:
-        """Nobody waits in a consumer group, so nobody has to hear that the coordinator is elsewhere now."""
+    def unload(self, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> list[Effect]:  # noqa: ARG002
+        """No client waits in a consumer group, so there is nobody to answer."""
         return []
 
     # ---- heartbeats ----
 
     def _on_heartbeat(self, event: ConsumerHeartbeat) -> ConsumerHeartbeatReply:
-        refusal = self._refusal(event) or self._regex_refusal(event)
+        refusal = self.heartbeat_refusal(event)
         if refusal is not None:
             return refusal
         member = self._admit(event)
@@ -234,6 +273,10 @@ class ConsumerGroup:
             heartbeat_interval_ms=self.limits.heartbeat_interval_ms,
             assigned=member.current.assigned if is_new else None,
         )
+
+    def heartbeat_refusal(self, event: ConsumerHeartbeat) -> ConsumerHeartbeatReply | None:
+        """What a heartbeat of a member that stays or comes is refused with; None if it is not refused."""
+        return self._refusal(event) or self._regex_refusal(event)
 
     def _refusal(self, event: ConsumerHeartbeat) -> ConsumerHeartbeatReply | None:
         members = self.kept.members

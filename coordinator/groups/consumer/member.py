@@ -36,6 +36,16 @@ class ConsumerMember:
         return self.subscription.instance_id
 
     @property
+    def client_id(self) -> str:
+        """The name that its client gives itself."""
+        return self.subscription.client_id
+
+    @property
+    def client_host(self) -> str:
+        """The address that it connects from."""
+        return self.subscription.client_host
+
+    @property
     def is_classic(self) -> bool:
         """Whether it speaks the classic protocol."""
         return self.subscription.classic is not None

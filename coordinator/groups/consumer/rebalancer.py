@@ -28,8 +28,8 @@ from loadwise.coordinator.groups.consumer_records import (
     TargetEpoch,
 )
 from loadwise.coordinator.groups.deadlines import Deadlines
-from loadwise.coordinator.groups.effects import Append, Downgrade, Effect, ReadLoads
-from loadwise.coordinator.groups.topic_view import Loads, TopicView
+from loadwise.coordinator.groups.effects import Append, Downgrade, Effect
+from loadwise.coordinator.groups.topic_view import Loads, LoadView, TopicView
 
 
 class Timer(Enum):
@@ -46,7 +46,15 @@ class Timer(Enum):
 class Rebalancer:
     """The state of a consumer group, and what can be done to it."""
 
-    def __init__(self, group_id: str, topics: TopicView, limits: ConsumerGroupLimits, *, max_classic_size: int) -> None:
+    def __init__(
+        self,
+        group_id: str,
+        topics: TopicView,
+        limits: ConsumerGroupLimits,
+        *,
+        max_classic_size: int,
+        loads: LoadView | None,
+    ) -> None:
         self.kept = ConsumerState(group_id)
         self.topics = topics
         self.limits = limits
@@ -60,7 +68,7 @@ class Rebalancer:
         """Whether the group has gone on as a classic one; this one is of no use after that."""
         self._group_id = group_id
         self._topics_version: int | None = None  # the version of the topics that the group epoch accounts for
-        self._loads: Loads = {}
+        self._loads = loads
         self._assigned_at_ms: int | None = None
 
     @property
@@ -119,22 +127,26 @@ class Rebalancer:
             return
         from loadwise.coordinator.groups.consumer.target import snapshot, targets  # noqa: PLC0415  (numpy, for those who need it)
 
-        group = snapshot(self._rows(), self.topics, self.assignor, self._loads)
+        group = snapshot(self._rows(), self.topics, self.assignor, self._read_loads())
         for member_id, partitions in targets(group, self.topics, self.assignor).items():
             if partitions != kept.target(member_id):
                 self.write(MemberTarget(group_id=self._group_id, member_id=member_id, partitions=partitions))
         self.write(TargetEpoch(group_id=self._group_id, epoch=kept.epoch))
         self._assigned_at_ms = self.now_ms
 
-    def take_loads(self, loads: Loads) -> None:
-        """Know the load of partitions, and bump the group epoch if members have got too uneven a share of it."""
-        self._loads = loads
+    def _read_loads(self) -> Loads:
+        if self._loads is None or not self.assignor.uses_load:
+            return {}
+        return self._loads.read(self._group_id, self.kept.topics(), self.now_ms)
+
+    def _look_at_loads(self) -> None:
+        """Bump the group epoch if members have got too uneven a share of the load."""
         kept = self.kept
         if not self.assignor.uses_load or not kept.members or kept.target_epoch < kept.epoch:
             return
         from loadwise.coordinator.groups.consumer.target import is_uneven, snapshot  # noqa: PLC0415  (as above)
 
-        group = snapshot(self._rows(), self.topics, self.assignor, loads)
+        group = snapshot(self._rows(), self.topics, self.assignor, self._read_loads())
         if is_uneven(group, self.limits.load_threshold, self.assignor):
             self.refresh("load has got uneven")
 
@@ -210,7 +222,7 @@ class Rebalancer:
         """Take out the members whose time is over."""
         for timer, member_id in self.deadlines.due(self.now_ms):
             if timer is Timer.LOADS:
-                self.effects.append(ReadLoads(topics=self.kept.topics()))
+                self._look_at_loads()
             elif member_id in self.kept.members and not self.is_downgraded:
                 self.remove([member_id], f"{member_id} {timer.value}")
 

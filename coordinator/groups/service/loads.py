@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
-from loadwise.coordinator.groups.offsets import Offsets, Partition
+from loadwise.coordinator.groups.offsets import Offsets
+from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.groups.topic_view import Loads, TopicView
 
 _WINDOW_MS = 1000
@@ -32,7 +33,7 @@ class Log(Protocol):
 class LogView(Protocol):
     """The logs of the cluster; `loadwise.coordinator.cluster.topics.Topics` has them."""
 
-    def log(self, name: str, partition: int) -> Log | None:
+    def log(self, name: str, partition: int, /) -> Log | None:
         """The log of a partition; None if there is none."""
 
 
@@ -50,20 +51,19 @@ class LoadMeter:
         self._offsets = offsets
         self._horizon_ms = horizon_ms
         self._looks: dict[str, tuple[_Look, _Look]] = {}
-        self._read: dict[str, tuple[int, Loads]] = {}
+        self._read: dict[tuple[str, str], tuple[int, list[float]]] = {}
 
     def read(self, group_id: str, names: Iterable[str], now_ms: int) -> Loads:
         """Topic name to one load a partition, in records/s. O(partitions), but at most once a second for a group."""
-        last = self._read.get(group_id)
-        if last is not None and now_ms < last[0] + _WINDOW_MS:
-            return last[1]
-        loads = {name: self._of_topic(group_id, name, now_ms) for name in names}
-        self._read[group_id] = (now_ms, loads)
+        if any(now_ms >= at_ms + _WINDOW_MS for at_ms, _ in self._read.values()):
+            self._read = {key: each for key, each in self._read.items() if now_ms < each[0] + _WINDOW_MS}
+        loads = {}
+        for name in names:
+            key = (group_id, name)
+            if key not in self._read:
+                self._read[key] = (now_ms, self._of_topic(group_id, name, now_ms))
+            loads[name] = self._read[key][1]
         return loads
-
-    def forget(self, group_id: str) -> None:
-        """The group is gone."""
-        self._read.pop(group_id, None)
 
     def _of_topic(self, group_id: str, name: str, now_ms: int) -> list[float]:
         topic = self._topics.get(name)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from loadwise.coordinator.errors import NoSuchGroupError, NoSuchMemberError
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import ExpireSession, ForceRebalance, Leave, Leaver
-from loadwise.coordinator.groups.service.groups import Group, Groups
+from loadwise.coordinator.groups.group import Group
+from loadwise.coordinator.groups.service.groups import Groups
 
 _OURS = 0
 """The token of our own requests: nobody waits under it, clients' tokens start at 1."""

@@ -6,15 +6,11 @@ Kafka has no such limits. Here groups are in the memory of somebody's test run, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
 
-from loadwise.coordinator.groups.classic.group import ClassicGroup
-from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.events import ConsumerHeartbeat, Event, Join, Sync
+from loadwise.coordinator.groups.group import Group
 from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.protocol.error_codes import ErrorCode
-
-Group: TypeAlias = ClassicGroup | ConsumerGroup
 
 
 class Quota:
@@ -42,7 +38,7 @@ class Quota:
                 return ErrorCode.NONE
         if group is None and len(groups) >= self._limits.max_groups:
             return ErrorCode.GROUP_MAX_SIZE_REACHED
-        if is_new and sum(map(_size, groups.values())) >= self._limits.max_members:
+        if is_new and sum(each.num_members for each in groups.values()) >= self._limits.max_members:
             return ErrorCode.GROUP_MAX_SIZE_REACHED
         if not self._has_room(groups, more_bytes):
             # What Kafka answers to a SyncGroup where a group's record is larger than its log takes.
@@ -52,21 +48,8 @@ class Quota:
     def _has_room(self, groups: Mapping[str, Group], more_bytes: int) -> bool:
         limit = self._limits.max_member_bytes
         if self._at_most_bytes is None or self._at_most_bytes + more_bytes > limit:
-            self._at_most_bytes = sum(map(_kept_bytes, groups.values()))
+            self._at_most_bytes = sum(each.size_bytes for each in groups.values())
         if self._at_most_bytes + more_bytes > limit:
             return False
         self._at_most_bytes += more_bytes
         return True
-
-
-def _size(group: Group) -> int:
-    return len(group.members) + (group.expected if isinstance(group, ClassicGroup) else 0)
-
-
-def _kept_bytes(group: Group) -> int:
-    if isinstance(group, ClassicGroup):
-        return sum(
-            len(member.assignment) + sum(len(metadata) for _, metadata in member.protocols)
-            for member in group.members.values()
-        )
-    return group.kept.said_bytes

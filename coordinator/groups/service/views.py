@@ -5,16 +5,13 @@ One description for every kind of group; plain values only, so that JSON and the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from uuid import UUID
 
 from loadwise.coordinator.cluster.topics import Topics
-from loadwise.coordinator.groups.consumer.group import ConsumerGroup
-from loadwise.coordinator.groups.offsets import Partition
-from loadwise.coordinator.groups.service.groups import Group, Groups
-from loadwise.protocol.consumer import PROTOCOL_TYPE, Assignment
-from loadwise.protocol.errors import MalformedBytesError
+from loadwise.coordinator.groups.group import Group, Member
+from loadwise.coordinator.groups.partitions import Partition
+from loadwise.coordinator.groups.service.groups import Groups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,32 +56,20 @@ class MomentView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupDescription:
-    """What each kind of group says of itself."""
+class GroupView:
+    """All there is to see of a group."""
 
+    group_id: str
     type: str
-    """``classic`` or ``consumer`` (KIP-848), as ListGroups says."""
+    """``classic`` or ``consumer`` (KIP-848), as ListGroups has it."""
     state: str
-    """As ListGroups says."""
+    """As ListGroups has it."""
     generation: int
     """The generation of a classic group, the epoch of a consumer group."""
     protocol: str | None
     """The assignment protocol or the server's assignor; None if none is chosen."""
     leader: str | None
     """The leader's member id; None where there is none."""
-    members: Sequence[MemberView]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupView:
-    """All there is to see of a group."""
-
-    group_id: str
-    type: str
-    state: str
-    generation: int
-    protocol: str | None
-    leader: str | None
     members: Sequence[MemberView]
     partitions: Sequence[PartitionView]
     lag: int
@@ -100,8 +85,9 @@ def view_groups(groups: Groups, topics: Topics) -> list[GroupView]:
 
 def view_group(groups: Groups, topics: Topics, group_id: str) -> GroupView:
     """One group that is there."""
-    description = describe(groups.all()[group_id], topics)
-    partitions = list(_partitions(description.members, groups, topics, group_id))
+    group = groups.all()[group_id]
+    members = [_member(group, member) for member in group.members.values()]
+    partitions = list(_partitions(members, groups, topics, group_id))
     history = [
         MomentView(
             at_ms=moment.at_ms,
@@ -115,74 +101,26 @@ def view_group(groups: Groups, topics: Topics, group_id: str) -> GroupView:
     ]
     return GroupView(
         group_id=group_id,
-        type=description.type,
-        state=description.state,
-        generation=description.generation,
-        protocol=description.protocol,
-        leader=description.leader,
-        members=description.members,
+        type=group.type,
+        state=group.state.value,
+        generation=group.generation,
+        protocol=group.protocol_name,
+        leader=group.leader,
+        members=members,
         partitions=partitions,
         lag=sum(each.lag for each in partitions if each.lag is not None),
         history=history,
     )
 
 
-def describe(group: Group, topics: Topics) -> GroupDescription:
-    """A group of either protocol in the common form."""
-    if isinstance(group, ConsumerGroup):
-        return GroupDescription(
-            type=group.TYPE,
-            state=group.state.value,
-            generation=group.generation,
-            protocol=group.assignor.name,
-            leader=None,
-            members=[
-                MemberView(
-                    member_id=member.member_id,
-                    instance_id=member.instance_id,
-                    client_id=member.subscription.client_id,
-                    client_host=member.subscription.client_host,
-                    assignment=_by_name(member.held(), topics),
-                )
-                for member in group.members.values()
-            ],
-        )
-    return GroupDescription(
-        type=group.TYPE,
-        state=group.state.value,
-        generation=group.generation,
-        protocol=group.protocol_name,
-        leader=group.leader,
-        members=[
-            MemberView(
-                member_id=member.member_id,
-                instance_id=member.instance_id,
-                client_id=member.client_id,
-                client_host=member.client_host,
-                assignment=_assignment(group.protocol_type, member.assignment),
-            )
-            for member in group.members.values()
-        ],
+def _member(group: Group, member: Member) -> MemberView:
+    return MemberView(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        assignment=group.assignment(member.member_id),
     )
-
-
-def _by_name(partitions: Mapping[UUID, Iterable[int]], topics: Topics) -> dict[str, list[int]]:
-    named = {}
-    for topic_id, numbers in partitions.items():
-        topic = topics.get_by_id(topic_id)
-        if topic is not None:
-            named[topic.name] = sorted(numbers)
-    return named
-
-
-def _assignment(protocol_type: str | None, data: bytes) -> Mapping[str, Sequence[int]] | None:
-
-    if protocol_type != PROTOCOL_TYPE:
-        return None
-    try:
-        return Assignment.decode(data).partitions
-    except MalformedBytesError:
-        return None  # other people's bytes: the view says that it cannot read them
 
 
 def _partitions(

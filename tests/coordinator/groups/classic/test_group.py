@@ -7,10 +7,23 @@ from typing import Any
 
 import pytest
 
-from loadwise.coordinator.groups.classic.group import ClassicGroup, GroupState
+from loadwise.coordinator.groups.classic.group import ClassicGroup
+from loadwise.coordinator.groups.classic.states import GroupState
 from loadwise.coordinator.groups.effects import Append, JoinReply, LeaveReply, Reply, SyncReply
-from loadwise.coordinator.groups.events import Delete, Event, Heartbeat, Join, Leave, Leaver, Protocol, Sync, Tick
+from loadwise.coordinator.groups.events import (
+    Committer,
+    Delete,
+    Event,
+    Heartbeat,
+    Join,
+    Leave,
+    Leaver,
+    Protocol,
+    Sync,
+    Tick,
+)
 from loadwise.coordinator.groups.limits import GroupLimits
+from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.groups.records import GroupRecord, GroupTombstone, Record
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -110,7 +123,7 @@ class Driver:
         for instance in instances:
             tokens.append(self.join(instance_id=instance))
             for member in list(self.group.members.values()):
-                if member.join_token is None:
+                if member.member_id not in self.group.waiting:
                     self.join(member.member_id, instance_id=member.instance_id)
         ids = list(self.group.members)
         assert self.group.leader is not None
@@ -465,7 +478,7 @@ def test_the_old_id_of_a_restarted_static_member_is_fenced() -> None:
     assert driver.synced(driver.sync(follower, instance_id="i2")).error is ErrorCode.FENCED_INSTANCE_ID
     assert driver.joined(driver.join(follower, instance_id="i2")).error is ErrorCode.FENCED_INSTANCE_ID
     assert driver.leave((follower, "i2")) == [ErrorCode.FENCED_INSTANCE_ID]
-    assert driver.group.commit_error(follower, "i2", driver.group.generation) is ErrorCode.FENCED_INSTANCE_ID
+    assert commit_error(driver.group, follower, "i2", driver.group.generation) is ErrorCode.FENCED_INSTANCE_ID
     assert driver.beat(follower) is ErrorCode.UNKNOWN_MEMBER_ID
     assert driver.beat("x", instance_id="i9") is ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -525,20 +538,25 @@ def test_a_static_member_that_is_away_keeps_its_place_until_its_session_ends() -
 # ---- commits ----
 
 
+def commit_error(group: ClassicGroup, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
+    who = Committer(member_id=member_id, instance_id=instance_id, generation=generation)
+    return group.validate_offset_commit(who, [Partition("t", 0)]).get(Partition("t", 0), ErrorCode.NONE)
+
+
 def test_who_may_commit() -> None:
     driver = Driver()
     group = driver.group
-    assert group.commit_error("", None, -1) is ErrorCode.NONE, "an empty group takes commits of anybody"
-    assert group.commit_error("m", None, 1) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert commit_error(group, "", None, -1) is ErrorCode.NONE, "an empty group takes commits of anybody"
+    assert commit_error(group, "m", None, 1) is ErrorCode.UNKNOWN_MEMBER_ID
     member = driver.joined(driver.join()).member_id
-    assert group.commit_error(member, None, 1) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert commit_error(group, member, None, 1) is ErrorCode.REBALANCE_IN_PROGRESS
     driver.sync(member)
-    assert group.commit_error(member, None, 1) is ErrorCode.NONE
-    assert group.commit_error(member, None, 2) is ErrorCode.ILLEGAL_GENERATION
-    assert group.commit_error(member, None, -1) is ErrorCode.ILLEGAL_GENERATION
-    assert group.commit_error("", None, -1) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert commit_error(group, member, None, 1) is ErrorCode.NONE
+    assert commit_error(group, member, None, 2) is ErrorCode.ILLEGAL_GENERATION
+    assert commit_error(group, member, None, -1) is ErrorCode.ILLEGAL_GENERATION
+    assert commit_error(group, "", None, -1) is ErrorCode.UNKNOWN_MEMBER_ID
     driver.join()
-    assert group.commit_error(member, None, 1) is ErrorCode.NONE, "a member may commit before it rejoins"
+    assert commit_error(group, member, None, 1) is ErrorCode.NONE, "a member may commit before it rejoins"
 
 
 # ---- deleting, replaying ----
@@ -555,7 +573,7 @@ def test_only_an_empty_group_is_deleted_and_then_it_is_dead() -> None:
     assert driver.joined(driver.join()).error is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert driver.synced(driver.sync(member)).error is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert driver.beat(member) is ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert driver.group.commit_error("", None, -1) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert commit_error(driver.group, "", None, -1) is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 def test_a_group_is_rebuilt_from_its_record_with_fresh_sessions() -> None:

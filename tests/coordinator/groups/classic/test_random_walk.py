@@ -8,7 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from loadwise.coordinator.groups.classic.group import ClassicGroup, GroupState
+from loadwise.coordinator.groups.classic.group import ClassicGroup
+from loadwise.coordinator.groups.classic.states import GroupState
 from loadwise.coordinator.groups.effects import Append, JoinReply, Reply, Transition
 from loadwise.coordinator.groups.events import (
     NO_MEMBER_ID,
@@ -115,7 +116,7 @@ class Walk(RuleBasedStateMachine):
     @rule()
     def everybody_rejoins(self) -> None:
         for member in list(self.group.members.values()):
-            if member.join_token is None:
+            if member.member_id not in self.group.waiting:
                 self._join(member.member_id, member.instance_id, list(member.protocols), 1000, 3000, new=True)
 
     @rule(data=st.data(), lag=st.sampled_from([0, 0, 1]))
@@ -167,9 +168,8 @@ class Walk(RuleBasedStateMachine):
 
     @invariant()
     def whoever_waits_is_known(self) -> None:
-        parked = [member.join_token for member in self.group.members.values()]
-        parked += [member.sync_token for member in self.group.members.values()]
-        assert sorted(token for token in parked if token is not None) == sorted(self.waiting)
+        assert sorted(self.group.waiting.values()) == sorted(self.waiting)
+        assert self.group.waiting.keys() <= self.group.members.keys()
 
     @invariant()
     def a_deadline_lies_ahead(self) -> None:
@@ -181,13 +181,15 @@ class Walk(RuleBasedStateMachine):
     @invariant()
     def the_state_fits_the_members(self) -> None:
         group = self.group
-        joins = [member.join_token is not None for member in group.members.values()]
         match group.state:
             case GroupState.EMPTY | GroupState.DEAD:
                 assert not group.members
-            case GroupState.COMPLETING_REBALANCE | GroupState.STABLE:
+            case GroupState.COMPLETING_REBALANCE:
                 assert group.members
-                assert not any(joins)
+                assert group.leader not in group.waiting
+            case GroupState.STABLE:
+                assert group.members
+                assert not group.waiting
         assert (group.leader in group.members) if group.members else group.leader is None
         instances = [member.instance_id for member in group.members.values() if member.instance_id is not None]
         assert len(set(instances)) == len(instances)

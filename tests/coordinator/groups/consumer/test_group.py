@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -12,8 +13,8 @@ from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
 from loadwise.coordinator.groups.consumer.state import ConsumerGroupState
 from loadwise.coordinator.groups.consumer_records import ConsumerRecord, MemberState
-from loadwise.coordinator.groups.events import Delete, ExpireSession, ForceRebalance, Leave, Leaver
-from loadwise.coordinator.groups.offsets import Partition
+from loadwise.coordinator.groups.events import Committer, Delete, ExpireSession, ForceRebalance, Leave, Leaver
+from loadwise.coordinator.groups.partitions import Partition
 from loadwise.protocol.error_codes import ErrorCode
 
 
@@ -315,8 +316,8 @@ class TestOffsets:
         driver, first, second = pair()
         mine, others = (Partition("t", each.partitions["t"][0]) for each in (first, second))
 
-        def refused(member_id: str, epoch: int, *partitions: Partition) -> dict[Partition, ErrorCode]:
-            return driver.group.commit_errors(member_id, epoch, partitions, speaks_epochs=True)
+        def refused(member_id: str, epoch: int, *partitions: Partition) -> Mapping[Partition, ErrorCode]:
+            return driver.group.validate_offset_commit(Committer(member_id=member_id, generation=epoch), partitions)
 
         assert refused("a", 3, mine, others) == {}, "the group does not check whose they are"
         assert refused("a", 4, mine) == {mine: ErrorCode.STALE_MEMBER_EPOCH}
@@ -324,21 +325,21 @@ class TestOffsets:
         assert refused("a", 1, mine) == {mine: ErrorCode.STALE_MEMBER_EPOCH}
         assert refused("b", 2, others) == {others: ErrorCode.STALE_MEMBER_EPOCH}
         assert refused("", -1, mine) == {mine: ErrorCode.UNKNOWN_MEMBER_ID}
-        old = driver.group.commit_errors("a", 3, [mine], speaks_epochs=False)
+        old = driver.group.validate_offset_commit(Committer(member_id="a", generation=3, knows_epochs=False), [mine])
         assert old == {mine: ErrorCode.UNSUPPORTED_VERSION}
 
     def test_an_administrator_commits_for_an_empty_group(self) -> None:
         driver, _, _ = pair()
         driver.beat("a", -1)
         driver.beat("b", -1)
-        assert driver.group.commit_errors("", -1, [Partition("t", 0)], speaks_epochs=True) == {}
+        assert driver.group.validate_offset_commit(Committer(), [Partition("t", 0)]) == {}
 
     def test_reading_offsets_needs_the_epoch_too(self) -> None:
         driver, _, _ = pair()
-        assert driver.group.fetch_error(None, -1) is ErrorCode.NONE
-        assert driver.group.fetch_error("a", 3) is ErrorCode.NONE
-        assert driver.group.fetch_error("a", 2) is ErrorCode.STALE_MEMBER_EPOCH
-        assert driver.group.fetch_error("x", 2) is ErrorCode.UNKNOWN_MEMBER_ID
+        assert driver.group.validate_offset_fetch(None, -1) is ErrorCode.NONE
+        assert driver.group.validate_offset_fetch("a", 3) is ErrorCode.NONE
+        assert driver.group.validate_offset_fetch("a", 2) is ErrorCode.STALE_MEMBER_EPOCH
+        assert driver.group.validate_offset_fetch("x", 2) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_only_an_empty_group_is_deleted() -> None:

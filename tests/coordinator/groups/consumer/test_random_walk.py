@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.consumer.state import ConsumerGroupState
 from loadwise.coordinator.groups.consumer_records import ConsumerRecord, MemberState
-from loadwise.coordinator.groups.events import ExpireSession, ForceRebalance, Leave, Leaver, LoadsRead
+from loadwise.coordinator.groups.events import ExpireSession, ForceRebalance, Leave, Leaver
 from loadwise.coordinator.groups.service.journal import Journal
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -33,7 +33,11 @@ class Walk(RuleBasedStateMachine):
     @initialize(interval=st.sampled_from([0, 0, 100]), max_size=st.sampled_from([3, 100]))
     def start(self, interval: int, max_size: int) -> None:
         self.driver = Driver(
-            FakeTopics(t=4, u=3), assignment_interval_ms=interval, session_timeout_ms=1000, max_size=max_size
+            FakeTopics(t=4, u=3),
+            assignment_interval_ms=interval,
+            session_timeout_ms=1000,
+            load_interval_ms=200,
+            max_size=max_size,
         )
         self.clients: dict[str, Client] = {}
         self.epochs = (0, 0)
@@ -101,7 +105,7 @@ class Walk(RuleBasedStateMachine):
 
     @rule(loads=LOADS)
     def know_loads(self, loads: dict[str, list[float | None]]) -> None:
-        self.driver.handle(LoadsRead(loads=loads))
+        self.driver.loads.loads = loads
 
     @rule(name=st.sampled_from(TOPICS), more=st.integers(1, 3))
     def a_topic_grows(self, name: str, more: int) -> None:
@@ -124,7 +128,9 @@ class Walk(RuleBasedStateMachine):
             journal.append(record)
         records = [record for record in journal if isinstance(record, ConsumerRecord)]
         group = self.driver.group
-        replayed = ConsumerGroup.replay("g", records, self.driver.topics, self.driver.now_ms, group.limits)
+        replayed = ConsumerGroup.replay(
+            "g", records, self.driver.topics, self.driver.now_ms, group.limits, loads=self.driver.loads
+        )
         before, after = set(map(repr, group.kept.records())), set(map(repr, replayed.kept.records()))
         assert after == before
         assert replayed.state is group.state

@@ -7,16 +7,28 @@ from itertools import count
 from typing import Any
 
 import pytest
+from commits import commit
 from consumer_groups import FakeTopics, by_name
 
-from loadwise.coordinator.groups.classic.group import ClassicGroup, GroupState
+from loadwise.coordinator.groups.classic.group import ClassicGroup
+from loadwise.coordinator.groups.classic.states import GroupState
 from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.effects import ConsumerHeartbeatReply, JoinReply
-from loadwise.coordinator.groups.events import ConsumerHeartbeat, Event, Heartbeat, Join, Leave, Leaver, Protocol, Sync
+from loadwise.coordinator.groups.events import (
+    Committer,
+    ConsumerHeartbeat,
+    Event,
+    Heartbeat,
+    Join,
+    Leave,
+    Leaver,
+    Protocol,
+    Sync,
+)
 from loadwise.coordinator.groups.limits import GroupLimits
-from loadwise.coordinator.groups.offsets import CommittedOffset, Partition
-from loadwise.coordinator.groups.service.groups import Committer, Groups
+from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
+from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.protocol.consumer import Assignment, Subscription
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -123,7 +135,7 @@ def partitions_of(reply: Any) -> list[int]:
 
 def test_an_empty_classic_group_turns_and_keeps_its_offsets() -> None:
     world = World()
-    world.groups.commit("g", Committer(), {P0: CommittedOffset(5, 0, "")}, names_missing_groups=True)
+    commit(world.groups, "g", Committer(), {P0: CommittedOffset(5, 0, "")})
     assert isinstance(world.group, ClassicGroup)
     assert world.consumer("a", 0).epoch == 2
     assert isinstance(world.group, ConsumerGroup)
@@ -329,9 +341,8 @@ class TestClassicMembers:
         assert world.join(protocol_type="connect")[1].error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         assert world.join(protocols=[Protocol("range", b"?")])[1].error is ErrorCode.UNKNOWN_SERVER_ERROR
         assert world.join("x", instance_id="i")[1].error is ErrorCode.UNKNOWN_MEMBER_ID
-        stale = world.groups.commit(
-            "g", Committer(member_id=member, generation=2), {P0: CommittedOffset(1, 0, "")}, names_missing_groups=False
-        )
+        who = Committer(member_id=member, generation=2, knows_epochs=False)
+        stale = commit(world.groups, "g", who, {P0: CommittedOffset(1, 0, "")})
         assert stale == {P0: ErrorCode.ILLEGAL_GENERATION}
 
     def test_it_leaves(self) -> None:
@@ -359,12 +370,7 @@ def test_a_restart_keeps_a_mixed_group() -> None:
     world = World()
     (first,) = world.classic_group(range(6))
     generation = world.group.generation
-    world.groups.commit(
-        "g",
-        Committer(member_id=first, generation=generation),
-        {P0: CommittedOffset(5, 0, "")},
-        names_missing_groups=True,
-    )
+    commit(world.groups, "g", Committer(member_id=first, generation=generation), {P0: CommittedOffset(5, 0, "")})
     world.consumer("a", 0)
     before = world.held()
     world.groups = Groups.replay(world.groups.journal, world.now_ms, world.limits, world.consumer_limits, world.topics)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from commits import commit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadwise.coordinator.groups.classic.group import GroupState
+from loadwise.coordinator.groups.classic.states import GroupState
 from loadwise.coordinator.groups.effects import LeaveReply
-from loadwise.coordinator.groups.events import Event, Heartbeat, Join, Leave, Leaver, Protocol, Sync
+from loadwise.coordinator.groups.events import Committer, Event, Heartbeat, Join, Leave, Leaver, Protocol, Sync
 from loadwise.coordinator.groups.limits import GroupLimits
-from loadwise.coordinator.groups.offsets import CommittedOffset, Partition
-from loadwise.coordinator.groups.service.groups import Committer, Groups
+from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
+from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.protocol.error_codes import ErrorCode
 
 P0 = Partition("t", 0)
@@ -101,11 +103,11 @@ def test_the_session_timeout_has_limits() -> None:
 
 def test_commits_of_members_and_of_those_who_assign_themselves() -> None:
     groups = stable()
-    assert groups.commit("g", Committer(member_id="m1", generation=1), {P0: AT_5}, names_missing_groups=True) == {}
+    assert commit(groups, "g", Committer(member_id="m1", generation=1), {P0: AT_5}) == {}
     assert dict(groups.offsets.of("g")) == {P0: AT_5}
-    refused = groups.commit("g", Committer(member_id="m1", generation=2), {P0: AT_5}, names_missing_groups=True)
+    refused = commit(groups, "g", Committer(member_id="m1", generation=2), {P0: AT_5})
     assert refused == {P0: ErrorCode.ILLEGAL_GENERATION}
-    assert groups.commit("alone", Committer(), {P1: AT_5}, names_missing_groups=True) == {}
+    assert commit(groups, "alone", Committer(), {P1: AT_5}) == {}
     assert dict(groups.offsets.of("alone")) == {P1: AT_5}
     group = groups.get("alone")
     assert group is not None
@@ -115,20 +117,20 @@ def test_commits_of_members_and_of_those_who_assign_themselves() -> None:
 def test_a_commit_to_a_group_that_is_not_there_is_named_by_new_versions_only() -> None:
     groups = Groups()
     who = Committer(member_id="m1", generation=3)
-    assert groups.commit("g", who, {P0: AT_5}, names_missing_groups=True) == {P0: ErrorCode.GROUP_ID_NOT_FOUND}
-    assert groups.commit("g", who, {P0: AT_5}, names_missing_groups=False) == {P0: ErrorCode.ILLEGAL_GENERATION}
+    assert commit(groups, "g", who, {P0: AT_5}) == {P0: ErrorCode.GROUP_ID_NOT_FOUND}
+    assert commit(groups, "g", replace(who, knows_epochs=False), {P0: AT_5}) == {P0: ErrorCode.ILLEGAL_GENERATION}
     assert groups.get("g") is None
 
 
 def test_the_empty_group_id_may_commit() -> None:
     groups = Groups()
-    assert groups.commit("", Committer(), {P0: AT_5}, names_missing_groups=True) == {}
+    assert commit(groups, "", Committer(), {P0: AT_5}) == {}
     assert dict(groups.offsets.of("")) == {P0: AT_5}
 
 
 def test_deleting() -> None:
     groups = stable()
-    groups.commit("alone", Committer(), {P1: AT_5}, names_missing_groups=True)
+    commit(groups, "alone", Committer(), {P1: AT_5})
     assert groups.delete("g", 0) is ErrorCode.NON_EMPTY_GROUP
     assert groups.delete("alone", 0) is ErrorCode.NONE
     assert groups.delete("alone", 0) is ErrorCode.GROUP_ID_NOT_FOUND
@@ -156,7 +158,7 @@ def test_the_next_deadline_is_that_of_the_group_that_is_due_first() -> None:
 
 def test_a_restart_loses_no_group_and_no_offset() -> None:
     groups = stable()
-    groups.commit("g", Committer(member_id="m1", generation=1), {P0: AT_5, P1: AT_5}, names_missing_groups=True)
+    commit(groups, "g", Committer(member_id="m1", generation=1), {P0: AT_5, P1: AT_5})
     groups.forget_offsets("g", [P1])
     after = Groups.replay(groups.journal, now_ms=100)
     assert dict(after.offsets.of("g")) == {P0: AT_5}
@@ -182,7 +184,7 @@ def test_the_journal_always_rebuilds_the_offsets(changes: list[tuple[str, str, P
         match change:
             case "commit":
                 committed = {partition: CommittedOffset(offset, 0, "")}
-                groups.commit(group_id, Committer(), committed, names_missing_groups=True)
+                commit(groups, group_id, Committer(), committed)
             case "forget":
                 groups.forget_offsets(group_id, [partition])
             case "forget topic":

@@ -8,8 +8,6 @@ import pytest
 from consumer_groups import Client, Driver, FakeTopics
 
 from loadwise.coordinator.groups.consumer.state import ConsumerGroupState
-from loadwise.coordinator.groups.effects import ReadLoads
-from loadwise.coordinator.groups.events import LoadsRead, Tick
 from loadwise.coordinator.groups.offsets import Offsets
 from loadwise.coordinator.groups.records import OffsetRecord
 from loadwise.coordinator.groups.service.loads import LoadMeter
@@ -68,7 +66,7 @@ def test_a_topic_that_is_gone_has_no_loads() -> None:
 
 def weighted(*loads: float) -> tuple[Driver, Client, Client]:
     driver = Driver(FakeTopics(t=4), load_interval_ms=1000)
-    driver.handle(LoadsRead(loads={"t": loads}))
+    driver.loads.loads = {"t": loads}
     clients = [driver.client(name, assignor="weighted") for name in "ab"]
     clients[0].beat()
     driver.settle(*clients)
@@ -80,27 +78,34 @@ def test_a_weighted_group_goes_by_load() -> None:
     assert sorted([first.partitions["t"], second.partitions["t"]]) == [[0], [1, 2, 3]]
 
 
+def looked_at(driver: Driver, *loads: float | None) -> None:
+    """The loads are these when the group looks at them the next time."""
+    driver.loads.loads = {"t": loads}
+    driver.wait(1000)
+
+
 def test_load_is_looked_at_again_and_again() -> None:
-    driver, first, second = weighted(1.0, 1.0, 1.0, 1.0)
-    for _ in range(2):
-        driver.now_ms += 999
-        assert driver.group.handle(Tick(), driver.now_ms) == []
-        driver.now_ms += 1
-        assert driver.group.handle(Tick(), driver.now_ms) == [ReadLoads(topics={"t"})]
-        first.beat()
-        second.beat()
+    driver, first, _ = weighted(1.0, 1.0, 1.0, 1.0)
+    heavy = first.partitions["t"]
+    driver.wait(1000)
+    epoch = driver.group.generation
+    driver.loads.loads = {"t": [20.0 if number in heavy else 1.0 for number in range(4)]}
+    driver.wait(999)
+    assert driver.group.generation == epoch
+    driver.wait(1)
+    assert driver.group.generation == epoch + 1
 
 
 def test_skew_that_comes_later_makes_new_targets() -> None:
     driver, first, second = weighted(1.0, 1.0, 1.0, 1.0)
     heavy = first.partitions["t"]
     epoch = driver.group.generation
-    driver.handle(LoadsRead(loads={"t": [20.0 if number in heavy else 1.0 for number in range(4)]}))
+    looked_at(driver, *[20.0 if number in heavy else 1.0 for number in range(4)])
     assert driver.group.generation == epoch + 1
     assert driver.transitions[-1].reason == "load has got uneven"
     driver.settle(first, second)
     assert {number in first.partitions["t"] for number in heavy} == {True, False}, "one heavy partition each"
-    driver.handle(LoadsRead(loads={"t": [20.0 if number in heavy else 1.0 for number in range(4)]}))
+    looked_at(driver, *[20.0 if number in heavy else 1.0 for number in range(4)])
     assert driver.group.generation == epoch + 1
     assert driver.group.state is ConsumerGroupState.STABLE
 
@@ -111,14 +116,14 @@ def test_skew_that_comes_later_makes_new_targets() -> None:
 def test_nothing_moves_without_need(loads: list[float | None]) -> None:
     driver, _, _ = weighted(1.0, 1.0, 1.0, 1.0)
     epoch = driver.group.generation
-    driver.handle(LoadsRead(loads={"t": loads}))
+    looked_at(driver, *loads)
     assert driver.group.generation == epoch
 
 
 def test_one_partition_that_is_too_heavy_for_anybody_moves_nothing() -> None:
     driver, _, _ = weighted(100.0, 1.0, 1.0, 1.0)
     epoch = driver.group.generation
-    driver.handle(LoadsRead(loads={"t": [200.0, 1.0, 1.0, 1.0]}))
+    looked_at(driver, 200.0, 1.0, 1.0, 1.0)
     assert driver.group.generation == epoch
 
 
@@ -127,7 +132,6 @@ def test_other_assignors_do_not_look_at_load() -> None:
     client = driver.client("a")
     client.beat()
     epoch = driver.group.generation
-    driver.handle(LoadsRead(loads={"t": [100.0, 1.0, 1.0, 1.0]}))
+    looked_at(driver, 100.0, 1.0, 1.0, 1.0)
+    driver.wait(5000)
     assert driver.group.generation == epoch
-    driver.now_ms += 5000
-    assert driver.group.handle(Tick(), driver.now_ms) == []

@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncIterator
 
 import pytest
+from commits import commit
 from kafka.protocol.consumer import (
     HeartbeatRequest,
     HeartbeatResponse,
@@ -18,8 +19,8 @@ from record_batches import batch
 
 from loadwise.coordinator import Coordinator, NoSuchGroupError, NoSuchMemberError, NotRunningError
 from loadwise.coordinator.groups.effects import Transition
-from loadwise.coordinator.groups.offsets import CommittedOffset, Partition
-from loadwise.coordinator.groups.service.groups import Committer
+from loadwise.coordinator.groups.events import Committer
+from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.service.history import History
 from loadwise.protocol.consumer import Assignment
 
@@ -110,7 +111,7 @@ async def test_the_view_shows_members_lag_and_how_the_group_came_there(member: M
     assert log is not None
     log.append(batch([b"a", b"b", b"c"]))
     who = Committer(member_id=member.member_id, generation=1)
-    cluster.groups.commit("g", who, {Partition("t", 0): CommittedOffset(1, 0, "")}, names_missing_groups=True)
+    commit(cluster.groups, "g", who, {Partition("t", 0): CommittedOffset(1, 0, "")})
     (group,) = member.coordinator.groups.all()
     assert (group.group_id, group.type, group.state, group.generation, group.protocol, group.leader, group.lag) == (
         "g", "classic", "Stable", 1, "range", member.member_id, 2,

@@ -26,14 +26,57 @@ from loadwise.coordinator.groups.consumer_records import (
     MemberTarget,
     TargetEpoch,
 )
-from loadwise.coordinator.groups.limits import GroupLimits
+from loadwise.coordinator.groups.effects import Downgrade, Transition
+from loadwise.coordinator.groups.group import Group
+from loadwise.coordinator.groups.service.store import GroupStore
 from loadwise.coordinator.groups.topic_view import TopicView
 from loadwise.protocol.consumer import PROTOCOL_TYPE, Assignment, Subscription
 from loadwise.protocol.errors import MalformedBytesError
 
 
-def upgrade_records(group: ClassicGroup, topics: TopicView, limits: ConsumerGroupLimits) -> list[ConsumerRecord]:
-    """The records of a consumer group with a classic group's members. Raises `CannotConvertError`."""
+def consumer_group(store: GroupStore, group_id: str, now_ms: int) -> ConsumerGroup:
+    """The consumer group that takes the place of what there is under this id; it is not among the groups yet.
+
+    It has the members of a classic group. Raises `CannotConvertError` if it cannot have them.
+    """
+    classic = store.classic_group(group_id)
+    records: list[ConsumerRecord] = []
+    if classic is not None and classic.members:
+        records = _upgrade_records(classic, store.topics, store.consumer_limits)
+    return store.new_consumer_group(group_id, records, now_ms)
+
+
+def replace(store: GroupStore, before: Group | None, after: ConsumerGroup) -> None:
+    """Let a consumer group take the place of another group."""
+    if before is not None:
+        store.remove(before)
+    for record in after.records():
+        store.append(record)
+    store.add(after)
+
+
+def classic_group(store: GroupStore, group_id: str, effect: Downgrade, now_ms: int) -> tuple[ClassicGroup, Transition]:
+    """Let a classic group take the place of a consumer group whose members all speak the classic protocol."""
+    before = store.consumer_group(group_id)
+    assert before is not None, "only a consumer group asks to be downgraded"
+    members = [_classic_member(before, member, store.topics) for member in before.members.values()]
+    classic = ClassicGroup.of_members(group_id, before.generation, members, now_ms, store.limits)
+    state = before.state.value
+    store.remove(before)
+    for record in classic.records():
+        store.append(record)
+    store.add(classic)
+    turned = Transition(
+        before=state,
+        after=classic.state.value,
+        generation=classic.generation,
+        members=len(classic.members),
+        reason=f"it speaks the classic protocol now: {effect.reason}",
+    )
+    return classic, turned
+
+
+def _upgrade_records(group: ClassicGroup, topics: TopicView, limits: ConsumerGroupLimits) -> list[ConsumerRecord]:
     group_id = group.group_id
     refusal = None
     if not limits.migration_policy.upgrades:
@@ -55,12 +98,6 @@ def upgrade_records(group: ClassicGroup, topics: TopicView, limits: ConsumerGrou
     records.append(GroupEpoch(group_id=group_id, epoch=group.generation, metadata_hash=fingerprint))
     records.append(TargetEpoch(group_id=group_id, epoch=group.generation))
     return records
-
-
-def downgraded(group: ConsumerGroup, topics: TopicView, limits: GroupLimits, now_ms: int) -> ClassicGroup:
-    """A stable classic group with a consumer group's members, all of which speak the classic protocol."""
-    members = [_classic_member(group, member, topics) for member in group.members.values()]
-    return ClassicGroup.of_members(group.group_id, group.generation, members, now_ms, limits)
 
 
 def _member_records(group: ClassicGroup, member: ClassicMember, topics: TopicView) -> Iterator[ConsumerRecord]:

@@ -1,0 +1,23 @@
+"""A partition by its topic's name, and where a group stands in one."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Partition(NamedTuple):
+    """A partition by name."""
+
+    topic: str
+    number: int
+
+
+class CommittedOffset(NamedTuple):
+    """Where a group stands in a partition."""
+
+    offset: int
+    """The next offset to read."""
+    leader_epoch: int
+    """Leader epoch of the last record read; -1 if unknown."""
+    metadata: str
+    """Free text of the client."""

@@ -1,0 +1,76 @@
+"""What is answered before a group is asked: requests that no group may see, and groups that do not exist.
+
+Mirrors the checks of Kafka's ``GroupCoordinatorService`` and the lookups of ``GroupCoordinatorShard``.
+"""
+
+from __future__ import annotations
+
+from loadwise.coordinator.groups.effects import (
+    CommitReply,
+    ConsumerHeartbeatReply,
+    DeleteReply,
+    HeartbeatReply,
+    JoinReply,
+    LeaveReply,
+    Left,
+    ReplyBody,
+    SyncReply,
+)
+from loadwise.coordinator.groups.events import (
+    NO_MEMBER_ID,
+    CommitOffsets,
+    ConsumerHeartbeat,
+    Delete,
+    Event,
+    Heartbeat,
+    Join,
+    Leave,
+    Request,
+    Sync,
+)
+from loadwise.coordinator.groups.limits import GroupLimits
+from loadwise.protocol.error_codes import ErrorCode
+
+
+def refusal(group_id: str, event: Event, limits: GroupLimits, *, exists: bool, is_here: bool) -> ErrorCode:
+    """What Kafka answers before the group is asked; NONE if the group is to be asked.
+
+    ``exists``: whether there is a group of this id. ``is_here``: whether the broker that was asked coordinates it.
+    """
+    if isinstance(event, CommitOffsets):
+        # The empty group id is one like any other here, as it was before groups had members.
+        return ErrorCode.NONE if is_here else ErrorCode.NOT_COORDINATOR
+    if not group_id and not isinstance(event, Delete):
+        return ErrorCode.INVALID_GROUP_ID
+    if isinstance(event, Join):
+        if not limits.min_session_timeout_ms <= event.session_timeout_ms <= limits.max_session_timeout_ms:
+            return ErrorCode.INVALID_SESSION_TIMEOUT
+        if is_here and not exists and event.member_id != NO_MEMBER_ID:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+    if not is_here:
+        return ErrorCode.NOT_COORDINATOR
+    if not exists and not isinstance(event, Join | ConsumerHeartbeat):
+        return ErrorCode.GROUP_ID_NOT_FOUND if isinstance(event, Delete) else ErrorCode.UNKNOWN_MEMBER_ID
+    return ErrorCode.NONE
+
+
+def refused(event: Request, error: ErrorCode, message: str | None = None) -> ReplyBody:
+    """The answer to a request that its group does not get to see. Only a ConsumerHeartbeat is told the message."""
+    match event:
+        case ConsumerHeartbeat():
+            return ConsumerHeartbeatReply(error=error, message=message)
+        case CommitOffsets():
+            return CommitReply(refused=dict.fromkeys(event.offsets, error))
+        case Join():
+            return JoinReply(error=error, member_id=event.member_id)
+        case Sync():
+            return SyncReply(error=error)
+        case Heartbeat():
+            return HeartbeatReply(error=error)
+        case Delete():
+            return DeleteReply(error=error)
+        case Leave() if error is ErrorCode.UNKNOWN_MEMBER_ID:
+            # Kafka answers this for every member, not for the request.
+            return LeaveReply(leavers=[Left(*leaver, error) for leaver in event.leavers])
+        case Leave():
+            return LeaveReply(error=error)

@@ -1,0 +1,126 @@
+"""The groups by id, with their records, committed offsets, deadlines and history: what the service works on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from loadwise.coordinator.groups.classic.group import ClassicGroup
+from loadwise.coordinator.groups.consumer.group import ConsumerGroup
+from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
+from loadwise.coordinator.groups.consumer_records import ConsumerRecord, ConsumerTombstone
+from loadwise.coordinator.groups.deadlines import Deadlines
+from loadwise.coordinator.groups.group import Group
+from loadwise.coordinator.groups.limits import GroupLimits
+from loadwise.coordinator.groups.offsets import Offsets
+from loadwise.coordinator.groups.records import (
+    ClassicTombstone,
+    GroupRecord,
+    GroupTombstone,
+    OffsetRecord,
+    OffsetTombstone,
+    Record,
+)
+from loadwise.coordinator.groups.service.history import History
+from loadwise.coordinator.groups.service.journal import Journal
+from loadwise.coordinator.groups.service.loads import LoadMeter, LogView
+from loadwise.coordinator.groups.topic_view import TopicView
+
+
+class GroupStore:
+    """All groups of a coordinator. Whoever changes it appends the record that says so."""
+
+    def __init__(
+        self, limits: GroupLimits, consumer_limits: ConsumerGroupLimits, topics: TopicView, logs: LogView | None
+    ) -> None:
+        self.limits = limits
+        self.consumer_limits = consumer_limits
+        self.topics = topics
+        self.groups: dict[str, Group] = {}
+        self.offsets = Offsets()
+        self.journal = Journal()
+        self.history = History()
+        self.deadlines: Deadlines[str] = Deadlines()
+        self._loads = (
+            None if logs is None else LoadMeter(topics, logs, self.offsets, horizon_ms=consumer_limits.drain_horizon_ms)
+        )
+
+    # ---- groups of each protocol: the one place that knows which there are ----
+
+    def classic_group(self, group_id: str) -> ClassicGroup | None:
+        """The classic group of this id; None if there is none, or one of another protocol."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, ClassicGroup) else None
+
+    def consumer_group(self, group_id: str) -> ConsumerGroup | None:
+        """The consumer group of this id; None if there is none, or one of another protocol."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, ConsumerGroup) else None
+
+    def new_classic_group(self, group_id: str) -> ClassicGroup:
+        """A classic group without members; it is not among the groups yet."""
+        return ClassicGroup(group_id, self.limits)
+
+    def new_consumer_group(self, group_id: str, records: Iterable[ConsumerRecord], now_ms: int) -> ConsumerGroup:
+        """A consumer group as its records describe it; it is not among the groups yet."""
+        return ConsumerGroup.replay(
+            group_id,
+            records,
+            self.topics,
+            now_ms,
+            self.consumer_limits,
+            max_classic_size=self.limits.max_size,
+            loads=self._loads,
+        )
+
+    # ---- what changes it ----
+
+    def add(self, group: Group) -> None:
+        """Take a group in, in place of the one of this id."""
+        self.groups[group.group_id] = group
+        self.update_deadline(group.group_id)
+
+    def remove(self, group: Group) -> None:
+        """Drop a group and the records that rebuild it; its committed offsets stay."""
+        for record in list(self.journal.of_group(group.group_id)):
+            if isinstance(record, GroupRecord):
+                self.append(ClassicTombstone(group_id=group.group_id))
+            elif isinstance(record, ConsumerRecord):
+                self.append(ConsumerTombstone(group_id=group.group_id, key=record.key))
+        del self.groups[group.group_id]
+        self.update_deadline(group.group_id)
+
+    def update_deadline(self, group_id: str) -> None:
+        """Have the group ticked when it wants to be."""
+        group = self.groups.get(group_id)
+        self.deadlines.set(group_id, None if group is None else group.next_deadline_ms)
+
+    def append(self, record: Record) -> None:
+        """Keep a record. What a group did to itself it knows already; tombstones and offsets take effect here."""
+        self.journal.append(record)
+        match record:
+            case GroupTombstone():
+                self.groups.pop(record.group_id, None)
+                self.deadlines.set(record.group_id, None)
+                self.offsets.forget(record.group_id)
+            case OffsetRecord() | OffsetTombstone():
+                self.offsets.apply(record)
+            case _:
+                pass
+
+    def replay(self, records: Iterable[Record], now_ms: int) -> None:
+        """Rebuild groups from records in the order in which they were kept; the journal has them already.
+
+        A group of which there are only offsets comes back as a classic group without members.
+        """
+        of_consumer_groups: dict[str, list[ConsumerRecord]] = {}
+        for record in records:
+            if isinstance(record, GroupRecord):
+                self.groups[record.group_id] = ClassicGroup.replay(record, now_ms, self.limits)
+            elif isinstance(record, ConsumerRecord):
+                of_consumer_groups.setdefault(record.group_id, []).append(record)
+            elif isinstance(record, OffsetRecord) and record.group_id not in self.groups:
+                self.groups[record.group_id] = self.new_classic_group(record.group_id)
+        for group_id, of_group in of_consumer_groups.items():
+            self.groups[group_id] = self.new_consumer_group(group_id, of_group, now_ms)
+        for group_id in self.groups:
+            self.update_deadline(group_id)

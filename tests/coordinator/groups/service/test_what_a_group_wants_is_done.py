@@ -1,0 +1,82 @@
+"""Whatever moves a group, what the group wants done is done: replaying the journal gives the live groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from consumer_groups import FakeTopics
+
+from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
+from loadwise.coordinator.groups.events import ConsumerHeartbeat, Join, Protocol
+from loadwise.coordinator.groups.service.groups import Groups
+from loadwise.protocol.consumer import Subscription
+
+
+@dataclass
+class FakeLog:
+    start_offset: int = 0
+    end_offset: int = 10
+
+
+class FakeLogs:
+    def log(self, _name: str, _partition: int, /) -> FakeLog | None:
+        return FakeLog()
+
+
+def heartbeat(member_id: str) -> ConsumerHeartbeat:
+    return ConsumerHeartbeat(
+        token=1,
+        member_id=member_id,
+        epoch=0,
+        topics=["t"],
+        rebalance_timeout_ms=5000,
+        owned={},
+        assignor="weighted",
+    )
+
+
+def classic_join() -> Join:
+    return Join(
+        token=2,
+        member_id="",
+        instance_id=None,
+        fresh_member_id="old",
+        client_id="c",
+        client_host="/h",
+        protocol_type="consumer",
+        protocols=[Protocol("range", Subscription(topics=["t"]).encode())],
+        session_timeout_ms=60_000,
+        rebalance_timeout_ms=5000,
+        requires_member_id=False,
+        can_skip_assignment=False,
+    )
+
+
+def test_a_member_that_ends_in_a_newcomers_heartbeat_does_not_come_back_on_replay() -> None:
+    topics = FakeTopics(t=4)
+    groups = Groups(consumer_limits=ConsumerGroupLimits(session_timeout_ms=1000), topics=topics, logs=FakeLogs())
+    groups.handle("g", heartbeat("a"), 0)
+    groups.handle("g", heartbeat("b"), 500)
+    groups.handle("g", heartbeat("c"), 1000)
+    live = groups.get("g")
+    assert live is not None
+    assert set(live.members) == {"b", "c"}
+    replayed = Groups.replay(groups.journal, 1000, topics=topics).get("g")
+    assert replayed is not None
+    assert set(replayed.members) == {"b", "c"}
+
+
+def test_a_group_whose_last_consumer_ends_in_a_newcomers_heartbeat_is_one_group_and_goes_on() -> None:
+    """The consumer's session ends just when another one joins: only a classic member is left at that moment."""
+    topics = FakeTopics(t=4)
+    groups = Groups(consumer_limits=ConsumerGroupLimits(session_timeout_ms=1000), topics=topics, logs=FakeLogs())
+    groups.handle("g", heartbeat("a"), 0)
+    groups.handle("g", classic_join(), 500)
+    groups.handle("g", heartbeat("c"), 1000)
+    live = groups.get("g")
+    assert live is not None
+    assert set(live.members) == {"old", "c"}
+    replayed = Groups.replay(groups.journal, 1000, topics=topics).get("g")
+    assert replayed is not None
+    assert set(replayed.members) == set(live.members)
+    assert replayed.type == live.type
