@@ -21,7 +21,7 @@ from loadwise.assignor.algorithms.weighted.exchange import exchange_moving
 from loadwise.assignor.algorithms.weighted.placement import place_largest_first
 from loadwise.assignor.algorithms.weighted.subset import lightest_cover
 from loadwise.assignor.algorithms.weighted.transfers import lower_highest, raise_lowest
-from loadwise.assignor.algorithms.weighted.working_assignment import WorkingAssignment
+from loadwise.assignor.algorithms.weighted.working_assignment import WorkingAssignment, scaled
 from loadwise.assignor.bounds import fractional_spread, lower_bound
 from loadwise.assignor.impute import guess
 from loadwise.assignor.model import NOBODY, Assignment, Floats, GroupSnapshot, Owners
@@ -39,6 +39,8 @@ _PASSES = 8
 """How often at most the answer is taken for what members own and improved again, until it stays as it is."""
 _ROUNDS = 4
 """How often at most the answer is replaced by what the second round of a cooperative rebalance would make of it."""
+_LEAST = 2.0**-300
+"""Loads below this part of the largest one count as none: no quotient that is compared is too large or too small."""
 _RACK_SLACK = 0.01
 """How far above the fair level a member may get for the sake of partitions on its rack."""
 
@@ -76,6 +78,8 @@ class Weighted:
         weight = weights(group)
         if weight is None:
             return Sticky().assign(group)
+        weight = scaled(weight)
+        weight = np.where(weight < _LEAST, 0.0, weight)
         working = WorkingAssignment(group, weight, _spread_idle(group, weight))
         fair = fair_level(working)
         answer = self._settled(working, fair)

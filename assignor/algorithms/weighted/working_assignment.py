@@ -10,15 +10,26 @@ import numpy as np
 from loadwise.assignor.model import NOBODY, Bools, Floats, GroupSnapshot, Ints, Owners
 
 
+def scaled(values: Floats) -> Floats:
+    """Divide by a power of two, so that the largest is between 0.5 and 1: the others keep all their digits.
+
+    Quotients of such loads and capacities are numbers, however large or small the unit is that they were measured in.
+    """
+    _, exponent = np.frexp(values.max(initial=0.0))
+    near: Floats = np.ldexp(values, -exponent)
+    return near
+
+
 class WorkingAssignment:
     """An assignment in the making; P partitions, M members, K classes of topics."""
 
     def __init__(self, group: GroupSnapshot, weight: Floats, current: Owners) -> None:
         self.weight = weight
-        """float64[P]: load of each partition, none unknown."""
+        """float64[P]: load of each partition, `scaled`, none unknown."""
         self.guessed: Bools = np.zeros(group.size, bool) if group.load is None else np.isnan(group.load)
         """bool[P]: whose load is not known but imputed."""
-        self.capacity = group.capacity
+        self.capacity = scaled(group.capacity)
+        """float64[M]: what each member can process, the largest near 1."""
         self.eligible = group.subscribers_of_class
         """bool[K, M]: who may read each class."""
         self.fastest = np.where(self.eligible, self.capacity, 0.0).max(axis=1)
