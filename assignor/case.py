@@ -4,7 +4,7 @@ This is how anything that is not a consumer asks for an assignment: ``loadwise a
 compares assignors. The object, ``?`` marking what may be left out::
 
     {"id"?: any,                                   echoed
-     "strategy": "weighted",                       a name in `loadwise.assignor.strategy.STRATEGIES`
+     "strategy": "weighted",                       a name in `loadwise.assignor.strategy.strategies()`
      "topics": {"t": {"partitions": 3, "racks"?: [["a", "b"], "c", null]}},
      "weights"?: {"t": [12.5, null, 0]},           the load of each partition; null: unknown
      "lag"?: {"t": [900, 0, null]}, "rate"?: {"t": [3.5, 0, 1]},      or these: records, records/s

@@ -36,9 +36,26 @@ __all__ = [  # one place to import from, whichever side of the edge a name is on
     "Member",
     "Owners",
     "TopicPartition",
+    "Traits",
     "stable_order",
     "utf16_order",
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """What an algorithm needs to be told about its group, and which protocol it supports."""
+
+    owned: bool = False
+    """Whether it reads what members own. Members then send it when they join."""
+    load: bool = False
+    """Whether it reads loads and capacities. The leader then reads loads, and members send their capacity."""
+    cooperative: bool = False
+    """Whether it supports the cooperative protocol (KIP-429), for which it has to read what members own."""
+
+    def __post_init__(self) -> None:
+        if self.cooperative and not self.owned:
+            raise ValueError("cooperative needs owned: the protocol moves partitions in two steps between owners")
 
 
 class Assignor(Protocol):
@@ -46,7 +63,12 @@ class Assignor(Protocol):
 
     @property
     def name(self) -> str:
-        """The algorithm's name; the name on the wire also says eager or cooperative: `loadwise.assignor.strategy`."""
+        """The algorithm's name, also on the wire; see `loadwise.assignor.strategy` for its cooperative form."""
+        ...
+
+    @property
+    def traits(self) -> Traits:
+        """What it needs to be told."""
         ...
 
     def assign(self, group: GroupSnapshot) -> Assignment:
@@ -220,6 +242,8 @@ class GroupSnapshot:
         ``replica_racks`` is bool[n, R], the racks that hold a replica of each partition. A member without a rack reads
         every partition as well as any other does, and so does everybody a partition whose racks are not known.
         """
+        if not self.racks_known:
+            return np.zeros((len(replica_racks), len(self.members)), bool)
         elsewhere: Bools = ~replica_racks[:, self.member_rack] & (self.member_rack >= 0)
         return elsewhere & replica_racks.any(axis=1, keepdims=True)
 

@@ -33,6 +33,7 @@ from loadwise.assignor.model import (
     Assignment,
     Assignor,
     GroupSnapshot,
+    Traits,
 )
 from loadwise.assignor.staging import stage
 from loadwise.assignor.strategy import Strategy
@@ -41,7 +42,6 @@ from loadwise.assignor.subscription import JoinedMember, read_members, write_sub
 
 log = logging.getLogger(__name__)
 
-_LOAD_AWARE = frozenset({"weighted"})
 _SOURCE = "The load source"
 
 AssignorChoice: TypeAlias = "str | Assignor | Sequence[str | Assignor]"
@@ -63,9 +63,10 @@ class Cluster(Protocol):
 class Participant:
     """The state and the decisions of one member. Not thread-safe: its client calls it from one thread.
 
-    ``assignor`` is a name on the wire, one of our algorithms with parameters of its own, or a list of these. The
-    members of a group use the first name that all of them have. ``cooperative`` asks for the cooperative form, which
-    ``"cooperative-weighted"`` is of ``"weighted"``. ``capacity`` and ``load`` matter to the ``weighted`` ones.
+    ``assignor`` is a name on the wire, an algorithm (one of ours with parameters of its own, or the user's own), or a
+    list of these. The members of a group use the first name that all of them have. ``cooperative`` asks for the
+    cooperative form, which ``"cooperative-weighted"`` is of ``"weighted"``. ``capacity`` and ``load`` matter to
+    algorithms whose `Traits` ask for them.
 
     Raises `UnknownStrategyError`, `BadGroupError` for a capacity that is not above 0, and `TypeError` for an argument
     of the wrong type.
@@ -120,7 +121,7 @@ class Participant:
     @property
     def load_aware(self) -> bool:
         """Whether one of the strategies has a use for loads."""
-        return any(_takes_load(strategy) for strategy in self.strategies)
+        return any(strategy.traits.load for strategy in self.strategies)
 
     @property
     def capacity(self) -> float:
@@ -189,7 +190,7 @@ class Participant:
 
     def _target(self, strategy: Strategy, group: GroupSnapshot) -> Assignment:
         """The algorithm's answer; where it fails, that of `Sticky`, which has no parameters and needs no load."""
-        loaded = self._with_load(group) if _takes_load(strategy) and group.size else group
+        loaded = self._with_load(group) if strategy.traits.load and group.size else group
         try:
             target = _checked(self._algorithms[strategy].assign(loaded), loaded)
         except Exception as error:  # noqa: BLE001 (an algorithm may be anybody's, and the group waits for an answer)
@@ -249,7 +250,14 @@ def _algorithms(assignor: AssignorChoice, *, cooperative: bool) -> dict[Strategy
                 f"assignor is {assignor!r}; it must be the name of a strategy, an algorithm such as Weighted(), or a"
                 " list of these"
             )
-        strategy = strategy_named(f"cooperative-{name.removeprefix('cooperative-')}" if cooperative else name)
+        if isinstance(each, str):
+            strategy = strategy_named(f"cooperative-{name.removeprefix('cooperative-')}" if cooperative else name)
+        elif isinstance(getattr(each, "traits", None), Traits):
+            strategy = Strategy.of(each, cooperative=cooperative)
+        else:
+            raise TypeError(
+                f"the assignor {name!r} has no traits; give its class a line like: traits = Traits(load=True)"
+            )
         if strategy in algorithms:
             raise UnknownStrategyError(f"assignor names {strategy.name!r} twice; name each strategy once")
         algorithms[strategy] = algorithm(strategy.algorithm) if isinstance(each, str) else each
@@ -264,10 +272,6 @@ def _offered(strategies: Sequence[Strategy], protocol: str) -> Strategy:
     raise UnknownStrategyError(
         f"the group has elected {protocol!r}, which this member does not offer; it offers {names}"
     )
-
-
-def _takes_load(strategy: Strategy) -> bool:
-    return strategy.algorithm in _LOAD_AWARE
 
 
 def _unusable(seen: LoadSnapshot | None) -> str | None:

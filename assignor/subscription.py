@@ -1,14 +1,17 @@
 """A member's subscription on the wire, written and read. The strategy decides which bytes carry what.
 
 ================================ ======================================= ==================================
-strategy                         owned partitions and their generation   user data
+the algorithm reads              owned partitions and their generation   user data
 ================================ ======================================= ==================================
-range, roundrobin                not sent                                null
-sticky, optimal                  in the user data                        `StickyUserData`, null at first
-cooperative-sticky               in the subscription                     `CooperativeStickyUserData`
-weighted                         in the user data                        `StickyUserData` with terms
-cooperative-weighted             in the subscription                     `CooperativeStickyUserData` with terms
+neither owned nor load           not sent                                null
+owned, eager                     in the user data                        `StickyUserData`, null at first
+owned, cooperative               in the subscription                     `CooperativeStickyUserData`
+owned and load, eager            in the user data                        `StickyUserData` with terms
+owned and load, cooperative      in the subscription                     `CooperativeStickyUserData` with terms
+load alone, eager                not sent                                `StickyUserData` with terms
 ================================ ======================================= ==================================
+
+What an algorithm reads is told by its `Traits`.
 
 The stock names have the bytes of Kafka's own assignors, ``subscriptionUserData`` and ``memberData`` of
 ``StickyAssignor`` and ``CooperativeStickyAssignor``, so that a Java leader keeps our members' partitions and ours keeps
@@ -32,9 +35,6 @@ from loadwise.protocol.primitive import Names
 from loadwise.protocol.user_data import CooperativeStickyUserData, MemberTerms, StickyUserData
 
 log = logging.getLogger(__name__)
-
-_STICKY = frozenset({"sticky", "weighted", "optimal"})
-_WITH_TERMS = frozenset({"weighted"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,12 +68,14 @@ def write_subscription(
     took them for owned would keep them from everybody else.
     """
     held = {topic: partitions for topic, partitions in (owned or {}).items() if topic in topics}
-    terms = MemberTerms(capacity=capacity) if strategy.algorithm in _WITH_TERMS else None
+    terms = MemberTerms(capacity=capacity) if strategy.traits.load else None
     user_data: bytes | None = None
     if strategy.cooperative:
         user_data = CooperativeStickyUserData(generation=generation, terms=terms).encode()
-    elif strategy.algorithm in _STICKY and (owned is not None or terms is not None):
-        user_data = StickyUserData(owned=held, generation=generation, terms=terms).encode()
+    elif terms is not None or (strategy.traits.owned and owned is not None):
+        user_data = StickyUserData(
+            owned=held if strategy.traits.owned else {}, generation=generation, terms=terms
+        ).encode()
     return Subscription(
         topics=list(topics),
         user_data=user_data,
@@ -165,9 +167,9 @@ def read_user_data(
 
     ``names`` are those of the group's other members. Raises `loadwise.protocol.errors.MalformedBytesError`.
     """
-    if not data or strategy.algorithm not in _STICKY:
+    with_terms = strategy.traits.load
+    if not data or not (with_terms or strategy.traits.owned):
         return None
-    with_terms = strategy.algorithm in _WITH_TERMS
     if strategy.cooperative:
         read = CooperativeStickyUserData.decode_with_terms if with_terms else CooperativeStickyUserData.decode
         return read(data)

@@ -11,9 +11,9 @@ import time
 from aiokafka import ConsumerRebalanceListener
 
 from loadwise.assignor.clients.aiokafka import aiokafka_consumer
-from loadwise.assignor.strategy import STRATEGIES
+from loadwise.assignor.strategy import strategies
 
-EAGER = [name for name, strategy in STRATEGIES.items() if not strategy.cooperative]
+EAGER = [name for name, strategy in strategies().items() if not strategy.cooperative]
 
 
 class Announce(ConsumerRebalanceListener):

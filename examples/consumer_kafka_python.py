@@ -10,7 +10,7 @@ import time
 from kafka import ConsumerRebalanceListener
 
 from loadwise.assignor.clients.kafka_python import kafka_consumer
-from loadwise.assignor.strategy import STRATEGIES
+from loadwise.assignor.strategy import strategies
 
 
 class Announce(ConsumerRebalanceListener):
@@ -28,7 +28,7 @@ def main() -> None:
     options.add_argument("topic")
     options.add_argument("--bootstrap-servers", default="localhost:9092")
     options.add_argument("--group", default="loadwise-example")
-    options.add_argument("--assignor", default="weighted", choices=STRATEGIES)
+    options.add_argument("--assignor", default="weighted", choices=strategies())
     options.add_argument("--capacity", type=float, default=1.0, help="what this consumer can do, next to the others")
     options.add_argument("--seconds", type=float, default=30.0, help="how long to run...")
     options.add_argument("--records", type=int, default=sys.maxsize, help="... unless so many have come before")

@@ -10,11 +10,12 @@ several best answers it gives is networkx's choice.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from loadwise.assignor.errors import GroupTooLargeError, MissingClientError
-from loadwise.assignor.model import NOBODY, Assignment, Bools, GroupSnapshot, Ints
+from loadwise.assignor.model import NOBODY, Assignment, Bools, GroupSnapshot, Ints, Traits
 from loadwise.installation import pip_install
 
 MOST_CELLS = 10_000
@@ -25,10 +26,8 @@ MOST_CELLS = 10_000
 class Optimal:
     """``optimal``: exactly what ``sticky`` aims at, for groups of up to `MOST_CELLS` partitions x members."""
 
-    @property
-    def name(self) -> str:
-        """``optimal``."""
-        return "optimal"
+    name: ClassVar[str] = "optimal"
+    traits: ClassVar[Traits] = Traits(owned=True)
 
     def assign(self, group: GroupSnapshot) -> Assignment:
         """Answer the best assignment.

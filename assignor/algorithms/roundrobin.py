@@ -7,20 +7,19 @@ to a topic is skipped, which is why differing subscriptions can leave the counts
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from loadwise.assignor.model import Assignment, GroupSnapshot, Owners
+from loadwise.assignor.model import Assignment, GroupSnapshot, Owners, Traits
 
 
 @dataclass(frozen=True, slots=True)
 class RoundRobin:
     """Kafka's ``roundrobin``."""
 
-    @property
-    def name(self) -> str:
-        """``roundrobin``."""
-        return "roundrobin"
+    name: ClassVar[str] = "roundrobin"
+    traits: ClassVar[Traits] = Traits()
 
     def assign(self, group: GroupSnapshot) -> Assignment:
         """Answer as Java does; O(P), and O(P + T log M) when subscriptions differ."""

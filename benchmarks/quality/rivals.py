@@ -6,10 +6,11 @@ None of them knows capacities or racks. Unknown loads count as 0, but where said
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from loadwise.assignor.model import NOBODY, Assignment, Floats, GroupSnapshot, Ints, Owners
+from loadwise.assignor.model import NOBODY, Assignment, Floats, GroupSnapshot, Ints, Owners, Traits
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class LagBased:
     """
 
     name: str = "lag-based"
+    traits: ClassVar[Traits] = Traits(load=True)
 
     def assign(self, group: GroupSnapshot) -> Assignment:
         """Answer the assignment."""
@@ -43,6 +45,7 @@ class Greedy:
     """Largest first to whoever has the least, over all topics, from scratch at every rebalance (Graham's LPT rule)."""
 
     name: str = "greedy"
+    traits: ClassVar[Traits] = Traits(load=True)
 
     def assign(self, group: GroupSnapshot) -> Assignment:
         """Answer the assignment."""
@@ -60,6 +63,7 @@ class BrooklinLike:
     """
 
     name: str = "brooklin-like"
+    traits: ClassVar[Traits] = Traits(owned=True, load=True)
 
     def assign(self, group: GroupSnapshot) -> Assignment:
         """Answer the assignment."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.speed import java, page, table
 from benchmarks.speed.cases import PHASES, SIZES, STRATEGY_NAMES
 from benchmarks.speed.measure import AIOKAFKA, KAFKA_PYTHON, MEASURES, Cell, Plan, measure
-from loadwise.assignor.strategy import STRATEGIES
+from loadwise.assignor.strategy import strategies
 
 _MODULES = {KAFKA_PYTHON: "kafka", AIOKAFKA: "aiokafka"}
 
@@ -69,7 +69,7 @@ def _arguments() -> argparse.Namespace:
         default=[size.partitions for size in SIZES],
         help="numbers of partitions: " + ", ".join(f"{size.partitions} ({size.members} members)" for size in SIZES),
     )
-    parser.add_argument("--strategies", type=words, default=[*STRATEGY_NAMES], help=", ".join(STRATEGIES))
+    parser.add_argument("--strategies", type=words, default=[*STRATEGY_NAMES], help=", ".join(strategies()))
     parser.add_argument("--phases", type=words, default=[*PHASES], help=", ".join(PHASES))
     parser.add_argument("--measures", type=words, default=[*MEASURES], help=", ".join(MEASURES))
     parser.add_argument("--seconds", type=float, default=1.0, help="time for each measure of each case (default: 1)")

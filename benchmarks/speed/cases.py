@@ -15,10 +15,10 @@ import numpy as np
 from loadwise.assignor.algorithms import ALGORITHMS, algorithm
 from loadwise.assignor.model import Floats, GroupSnapshot
 from loadwise.assignor.staging import stage
-from loadwise.assignor.strategy import STRATEGIES, Strategy
+from loadwise.assignor.strategy import Strategy, strategies, strategy
 from loadwise.assignor.subscription import JoinedMember, read_members, write_subscription
 
-STRATEGY_NAMES = tuple(name for name, strategy in STRATEGIES.items() if strategy.algorithm in ALGORITHMS)
+STRATEGY_NAMES = tuple(name for name, named in strategies().items() if named.algorithm in ALGORITHMS)
 """What groups of every size can use: not those that are for small ones only."""
 
 PHASES = ("first", "leave", "unequal", "unequal-leave")
@@ -80,11 +80,11 @@ class Case:
     """Load of each partition, for the ``weighted`` strategies: Zipf's 1 / rank in a shuffled order."""
 
     @classmethod
-    def of(cls, strategy: str, phase: str, size: Size) -> Case:
+    def of(cls, name: str, phase: str, size: Size) -> Case:
         """Make the input of one phase; ``leave`` starts from our own answer to ``first``."""
-        chosen = STRATEGIES[strategy]
+        chosen = strategy(name)
         topics, partitions = subscriptions(phase, size), partition_counts(size)
-        load = _load(partitions) if chosen.algorithm == "weighted" else None
+        load = _load(partitions) if chosen.traits.load else None
         first = cls(chosen, [_join(chosen, member, topics[member]) for member in topics], partitions, load)
         if not phase.endswith("leave"):
             return first

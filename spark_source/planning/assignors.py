@@ -5,12 +5,12 @@ from __future__ import annotations
 from difflib import get_close_matches
 from importlib import import_module
 
-from loadwise.assignor.algorithms import algorithm
+from loadwise.assignor.algorithms import ALGORITHMS, ON_REQUEST, algorithm
 from loadwise.assignor.model import Assignor
-from loadwise.assignor.strategy import STRATEGIES
+from loadwise.assignor.strategy import strategies
 from loadwise.spark_source.errors import OptionError
 
-OURS = tuple(dict.fromkeys(strategy.algorithm for strategy in STRATEGIES.values()))
+OURS = (*ALGORITHMS, *ON_REQUEST)
 """The names of our algorithms. A plan has no rebalance, so there is no eager or cooperative in it."""
 
 
@@ -24,7 +24,8 @@ def assignor_named(name: str) -> Assignor:
     module, dot, attribute = name.rpartition(".")
     if not dot:
         # A name on the wire, as cooperative-weighted, is known too: what is meant is its algorithm.
-        near = [STRATEGIES[name].algorithm] if name in STRATEGIES else get_close_matches(name, OURS, n=1)
+        on_the_wire = strategies().get(name)
+        near = [on_the_wire.algorithm] if on_the_wire is not None else get_close_matches(name, OURS, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(OURS)}, or your own by its dotted name"
         raise OptionError("assignor", f"there is no {name!r}; {hint}")
     try:

@@ -11,21 +11,20 @@ Where racks are known and matter, members first get partitions of their own rack
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from loadwise.assignor.algorithms.range.racks import assign_by_rack
-from loadwise.assignor.model import Assignment, GroupSnapshot, Owners
+from loadwise.assignor.model import Assignment, GroupSnapshot, Owners, Traits
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
     """Kafka's ``range``."""
 
-    @property
-    def name(self) -> str:
-        """``range``."""
-        return "range"
+    name: ClassVar[str] = "range"
+    traits: ClassVar[Traits] = Traits()
 
     def assign(self, group: GroupSnapshot) -> Assignment:
         """Answer as Java does; O(P + K M) for K classes of topics, and O(P M) for topics to which racks matter."""

@@ -10,21 +10,20 @@ With equal subscriptions and no racks that count is a formula; otherwise
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from loadwise.assignor.algorithms.sticky.transport import Transport
-from loadwise.assignor.model import Assignment, GroupSnapshot, Ints, Owners, stable_order
+from loadwise.assignor.model import Assignment, GroupSnapshot, Ints, Owners, Traits, stable_order
 
 
 @dataclass(frozen=True, slots=True)
 class Sticky:
     """Kafka's ``sticky`` and, staged, ``cooperative-sticky``."""
 
-    @property
-    def name(self) -> str:
-        """``sticky``."""
-        return "sticky"
+    name: ClassVar[str] = "sticky"
+    traits: ClassVar[Traits] = Traits(owned=True, cooperative=True)
 
     def assign(self, group: GroupSnapshot) -> Assignment:
         """Answer counts that differ as little as the subscriptions allow, keeping what is owned.

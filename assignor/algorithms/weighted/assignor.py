@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from loadwise.assignor.algorithms.weighted.transfers import lower_highest, raise
 from loadwise.assignor.algorithms.weighted.working_assignment import WorkingAssignment, scaled
 from loadwise.assignor.bounds import fractional_spread, lower_bound
 from loadwise.assignor.impute import guess
-from loadwise.assignor.model import NOBODY, Assignment, Floats, GroupSnapshot, Owners
+from loadwise.assignor.model import NOBODY, Assignment, Floats, GroupSnapshot, Owners, Traits
 from loadwise.assignor.staging import stage
 
 _EVEN = 5e-4
@@ -49,6 +50,9 @@ _RACK_SLACK = 0.01
 class Weighted:
     """``weighted`` and, staged, ``cooperative-weighted``."""
 
+    name: ClassVar[str] = "weighted"
+    traits: ClassVar[Traits] = Traits(owned=True, load=True, cooperative=True)
+
     epsilon: float = 0.05
     """How far above the fair share members may be once partitions move for it, as a share of it."""
     trigger: float = 0.05
@@ -64,11 +68,6 @@ class Weighted:
             raise ValueError(f"floor is {self.floor}; it must be below 1")
         if self.trigger < self.epsilon:
             raise ValueError(f"trigger is {self.trigger}; it must not be below epsilon, which is {self.epsilon}")
-
-    @property
-    def name(self) -> str:
-        """``weighted``."""
-        return "weighted"
 
     def assign(self, group: GroupSnapshot) -> Assignment:
         """Answer loads near equal in relation to capacity.

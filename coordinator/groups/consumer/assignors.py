@@ -17,10 +17,15 @@ class ServerAssignor:
     name: str
     algorithm: str
     """The algorithm's name in `loadwise.assignor.algorithms`."""
-    uses_load: bool = False
-    """Whether it wants to know the load of partitions, and a new assignment when that gets uneven."""
     uses_racks: bool = False
     """Whether it is told racks."""
+
+    @property
+    def uses_load(self) -> bool:
+        """Whether it is told the load of partitions, and asked for a new assignment when that gets uneven."""
+        from loadwise.assignor.algorithms import algorithm  # noqa: PLC0415  (numpy, for those who need it)
+
+        return algorithm(self.algorithm).traits.load
 
 
 SERVER_ASSIGNORS: dict[str, ServerAssignor] = {
@@ -29,7 +34,7 @@ SERVER_ASSIGNORS: dict[str, ServerAssignor] = {
         ServerAssignor("uniform", "sticky"),
         ServerAssignor("range", "range"),
         ServerAssignor("sticky", "sticky", uses_racks=True),
-        ServerAssignor("weighted", "weighted", uses_load=True, uses_racks=True),
+        ServerAssignor("weighted", "weighted", uses_racks=True),
     )
 }
 """All of them, by name; the first is for groups whose members do not ask for one."""

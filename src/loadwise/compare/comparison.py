@@ -11,7 +11,7 @@ import numpy as np
 from loadwise.assignor.algorithms import algorithm
 from loadwise.assignor.measure import Measurement, measure
 from loadwise.assignor.model import NOBODY, Assignment, Assignor, GroupSnapshot
-from loadwise.assignor.strategy import STRATEGIES
+from loadwise.assignor.strategy import strategies
 from loadwise.compare.situation import Situation
 
 _RUNS = 2
@@ -98,7 +98,7 @@ def compare(situation: Situation, names: Sequence[str], clock: Callable[[], floa
 
 def assignor_named(name: str) -> Assignor:
     """An algorithm by its own name or by a name on the wire. Raises `UnknownStrategyError`."""
-    on_the_wire = STRATEGIES.get(name)
+    on_the_wire = strategies().get(name)
     return algorithm(name if on_the_wire is None else on_the_wire.algorithm)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loadwise.assignor.model import Member
-from loadwise.assignor.strategy import STRATEGIES, strategy
+from loadwise.assignor.strategy import strategies, strategy
 from loadwise.assignor.subscription import JoinedMember, read_member, read_subscription
 from loadwise.protocol.consumer import PROTOCOL_TYPE, Assignment
 from loadwise.protocol.error_codes import ErrorCode
@@ -158,7 +158,7 @@ def _classic_member(member: Any, protocol: str, *, is_stable: bool) -> Member:
     joined = JoinedMember(
         id=member.member_id, subscription=subscription, instance_id=getattr(member, "group_instance_id", None)
     )
-    read = read_member(strategy(protocol if protocol in STRATEGIES else "range"), joined)
+    read = read_member(strategy(protocol if protocol in strategies() else "range"), joined)
     return Member(
         id=read.id,
         topics=read.topics,

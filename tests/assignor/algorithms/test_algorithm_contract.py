@@ -14,7 +14,7 @@ from loadwise.assignor.algorithms import ALGORITHMS, ON_REQUEST, algorithm
 from loadwise.assignor.errors import UnknownStrategyError
 from loadwise.assignor.model import NOBODY, Assignor
 from loadwise.assignor.staging import stage
-from loadwise.assignor.strategy import STRATEGIES
+from loadwise.assignor.strategy import strategies
 
 EVERY = ALGORITHMS | ON_REQUEST
 every_algorithm = pytest.mark.parametrize("assignor", EVERY.values(), ids=list(EVERY))
@@ -91,7 +91,7 @@ def test_nobody_and_nothing_are_fine(assignor: Assignor) -> None:
 
 
 def test_every_strategy_has_its_algorithm() -> None:
-    for strategy in STRATEGIES.values():
+    for strategy in strategies().values():
         assert algorithm(strategy.algorithm).name == strategy.algorithm
     with pytest.raises(UnknownStrategyError, match="'fair'; there are range, roundrobin, sticky, weighted"):
         algorithm("fair")

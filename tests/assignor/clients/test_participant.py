@@ -2,18 +2,20 @@
 
 import logging
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loadwise.assignor.algorithms.optimal import Optimal
 from loadwise.assignor.algorithms.weighted import Weighted
 from loadwise.assignor.errors import BadGroupError, UnknownStrategyError
 from loadwise.assignor.load.source import FixedLoad, LoadSnapshot
 from loadwise.assignor.model import Assignment as Owners
 from loadwise.assignor.participant import Participant
-from loadwise.assignor.strategy import STRATEGIES
+from loadwise.assignor.strategy import strategies
 from loadwise.assignor.subscription import JoinedMember
 from loadwise.protocol.consumer import Assignment, Subscription
 
@@ -63,7 +65,7 @@ def rebalance(leader, members, cluster, generation, topics=("t",)):
 T = FakeCluster({"t": 6})
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("name", strategies())
 def test_a_group_from_the_first_member_to_the_second(name):
     first, second = Participant(name), Participant(name)
     alone = rebalance(first, {"a": first}, T, 1)
@@ -122,7 +124,7 @@ def test_an_algorithm_with_parameters_of_its_own_decides(floor, share):
 
 @pytest.mark.parametrize("assignor", ["weighted", "cooperative-weighted", Weighted(epsilon=0.02)])
 def test_the_cooperative_form_is_asked_for(assignor):
-    assert Participant(assignor, cooperative=True).strategy is STRATEGIES["cooperative-weighted"]
+    assert Participant(assignor, cooperative=True).strategy == strategies()["cooperative-weighted"]
 
 
 def test_what_has_no_cooperative_form_is_refused():
@@ -188,7 +190,7 @@ def test_what_the_client_still_holds_is_believed_before_what_it_was_given():
     assert Subscription.decode(member.subscription(["t"], owned={})).owned == {}
 
 
-@given(st.lists(st.binary(max_size=40), max_size=4), st.sampled_from(sorted(STRATEGIES)))
+@given(st.lists(st.binary(max_size=40), max_size=4), st.sampled_from(sorted(strategies())))
 def test_nothing_that_peers_send_as_user_data_stops_the_leader(user_data, name):
     leader = Participant(name)
     joined = [JoinedMember(id="a", subscription=Subscription.decode(leader.subscription(["t"])))]
@@ -231,12 +233,17 @@ def test_an_unknown_strategy_is_refused_at_once():
     for wrong in (5, ["weighted", None], {"weighted": 1.0}):
         with pytest.raises(TypeError, match=r"assignor is .*; it must be the name of a strategy"):
             Participant(wrong)
+    with pytest.raises(TypeError, match="the assignor 'own' has no traits; give its class a line like"):
+        Participant(SimpleNamespace(name="own", assign=None))
+    with pytest.raises(UnknownStrategyError, match="'optimal' has no cooperative form"):
+        Participant(Optimal(), cooperative=True)
 
 
 class Raises:
     """A source and an algorithm of somebody's that fails."""
 
     name = "weighted"
+    traits = Weighted.traits
 
     def __init__(self, error=None):
         self.error = error or RuntimeError("the database is gone")
@@ -257,6 +264,7 @@ class Broken:
     """An algorithm with a bug: it answers what ``broken`` makes of the group."""
 
     name = "weighted"
+    traits = Weighted.traits
 
     def __init__(self, broken):
         self.broken = broken
@@ -353,7 +361,7 @@ def test_a_list_of_strategies_is_eager_as_soon_as_one_of_them_is():
     upgrading = Participant(["cooperative-weighted", "range"])
     assert not upgrading.cooperative
     upgrading.assigned({"t": [0, 1]}, 5, "range")
-    assert upgrading.strategy is STRATEGIES["range"]
+    assert upgrading.strategy == strategies()["range"]
     joined = Subscription.decode(upgrading.subscription(["t"], protocol="cooperative-weighted"))
     assert joined.owned == {}, "it has revoked everything before it joins"
     with pytest.raises(UnknownStrategyError, match=r"elected 'sticky'.*offers cooperative-weighted, range"):

@@ -23,12 +23,12 @@ from kafka.protocol.metadata import MetadataResponse
 from loadwise.assignor.clients import aiokafka, kafka_python
 from loadwise.assignor.load.source import FixedLoad
 from loadwise.assignor.participant import Participant
-from loadwise.assignor.strategy import STRATEGIES, strategy
+from loadwise.assignor.strategy import strategies, strategy
 from loadwise.assignor.subscription import write_subscription
 from loadwise.protocol.consumer import Assignment, Subscription
 
 NODES = {"r0": 1, "r1": 2, "r2": 3, None: 4}
-EAGER = sorted(name for name, used in STRATEGIES.items() if not used.cooperative)
+EAGER = sorted(name for name, used in strategies().items() if not used.cooperative)
 
 
 def metadata(partitions, racks):
@@ -170,7 +170,7 @@ def test_the_explicit_forms_answer_alike_where_the_client_tells_them_all(group, 
 
 
 @settings(max_examples=50)
-@given(groups().map(legal), st.sampled_from(sorted(STRATEGIES)), st.booleans())
+@given(groups().map(legal), st.sampled_from(sorted(strategies())), st.booleans())
 def test_kafka_python_s_explicit_form_sees_what_its_factory_sees(group, name, with_user_data):
     members = listed(name, group)
     if not with_user_data:  # as some clients join a cooperative group: all is in the subscription

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadwise.assignor.model import GroupSnapshot
-from loadwise.assignor.strategy import STRATEGIES, strategy
+from loadwise.assignor.strategy import strategies, strategy
 from loadwise.assignor.subscription import JoinedMember, read_member, read_subscription, write_subscription
 from loadwise.protocol.consumer import Subscription
 from loadwise.protocol.user_data import CooperativeStickyUserData, MemberTerms, StickyUserData
@@ -36,14 +36,14 @@ def test_stock_names_carry_java_s_user_data(name, first, later):
     assert subscription(name, **LATER).user_data == later
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("name", strategies())
 def test_owned_partitions_are_in_the_subscription_of_cooperative_members_only(name):
     said = subscription(name, **LATER)
     assert said.owned == ({"t": [0, 1]} if strategy(name).cooperative else {})
     assert (said.generation, said.rack) == (1, "r")
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("name", strategies())
 def test_partitions_of_a_topic_left_are_not_claimed(name):
     """kafka-python's cooperative sticky claims them, and then nobody gets them."""
     narrowed = subscription(name, topics=("s",), **LATER)
@@ -56,7 +56,7 @@ def test_partitions_of_a_topic_left_are_not_claimed(name):
 
 
 @settings(max_examples=50)
-@given(groups(), st.sampled_from([name for name in STRATEGIES if name not in ("range", "roundrobin")]))
+@given(groups(), st.sampled_from([name for name in strategies() if name not in ("range", "roundrobin")]))
 def test_what_is_written_is_read(group, name):
     used = strategy(name)
     for member in group.members:
