@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import loadwise
-from loadwise.cli import assign, compare, coordinator, demo
+from loadwise.cli import assign, compare, coordinator, demo, watch
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode="markdown", context_settings={"help_option_names": ["-h", "--help"]}
@@ -15,6 +15,7 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("assign")(assign.assign)
 app.command("compare")(compare.compare)
+app.command("watch")(watch.watch)
 
 
 @app.command(

@@ -12,8 +12,8 @@ from loadwise.assignor.load.source import TopicLoads
 from loadwise.compare.errors import LiveGroupError
 from loadwise.compare.situation import LiveLoad, Situation, Uncommitted
 from loadwise.running_group.admin import connected
-from loadwise.running_group.members import RunningGroup
-from loadwise.running_group.reading import Reading, read, read_rates
+from loadwise.running_group.members import Reading, RunningGroup
+from loadwise.running_group.reading import read, read_rates
 
 _STABLE = "Stable"
 RATE_OVER_S = 60.0

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from loadwise.assignor.load.lag import PartitionOffsets
 from loadwise.assignor.model import Member
 from loadwise.assignor.strategy import strategies, strategy
 from loadwise.assignor.subscription import JoinedMember, read_member, read_subscription
@@ -63,6 +64,21 @@ class RunningGroup:
             seen[name] += 1
             labels[member_id] = f"{name} #{seen[name]}" if name in shared else name
         return labels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What brokers told at one moment."""
+
+    at_s: float
+    """When, by a monotonic clock, in seconds."""
+    group: RunningGroup
+    partitions: Mapping[str, int]
+    """Number of partitions of each subscribed topic that exists."""
+    offsets: Mapping[tuple[str, int], PartitionOffsets]
+    """By (topic, partition), of the partitions that have a leader."""
+    racks: Mapping[str, Sequence[Sequence[str]]]
+    """Racks of the replicas of each partition; empty where no member names a rack."""
 
 
 def classic_group(described: Any) -> RunningGroup | None:

@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kafka import TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType
 
 from loadwise.assignor.clients.kafka_python_lag import read_offsets
-from loadwise.assignor.load.lag import PartitionOffsets
 from loadwise.running_group.admin import GroupAdmin
 from loadwise.running_group.errors import UnreadableGroupError
-from loadwise.running_group.members import RunningGroup, classic_group, consumer_group, racks_of
+from loadwise.running_group.members import Reading, RunningGroup, classic_group, consumer_group, racks_of
 
 from kafka.errors import KafkaError  # isort: skip
 
+log = logging.getLogger(__name__)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """What brokers told at one moment."""
-
-    at_s: float
-    """When, by a monotonic clock, in seconds."""
-    group: RunningGroup
-    partitions: Mapping[str, int]
-    """Number of partitions of each subscribed topic that exists."""
-    offsets: Mapping[tuple[str, int], PartitionOffsets]
-    """By (topic, partition), of the partitions that have a leader."""
-    racks: Mapping[str, Sequence[Sequence[str]]]
-    """Racks of the replicas of each partition; empty where no member names a rack."""
+_RETENTION = ("cleanup.policy", "retention.ms")
 
 
 def read_group(admin: GroupAdmin, group_id: str) -> RunningGroup:
@@ -85,6 +74,26 @@ def read_rates(admin: GroupAdmin, reading: Reading, *, now_ms: int, over_s: floa
         first = found[TopicPartition(*partition)].offset
         rates[partition] = max(at.end - first, 0) / over_s if first >= 0 else 0.0
     return rates
+
+
+def read_retention_ms(admin: GroupAdmin, topics: Sequence[str]) -> dict[str, int]:
+    """The ``retention.ms`` of topics whose records are deleted by age; the others are left out.
+
+    A user without the right to describe configs, and a broker that does not tell, leave all of them out.
+    """
+    wanted = dict.fromkeys(_RETENTION)
+    resources = [ConfigResource(ConfigResourceType.TOPIC, topic, wanted) for topic in topics]
+    try:
+        told = admin.describe_configs(resources, config_filter="all").get("TOPIC", {}) if topics else {}
+    except KafkaError as error:
+        log.warning("The retention of topics cannot be read (%s): nothing is told about it", error)
+        return {}
+    kept: dict[str, int] = {}
+    for topic, configs in told.items():
+        policy, kept_ms = (configs.get(name, {}).get("value") for name in _RETENTION)
+        if "delete" in (policy or "") and kept_ms is not None:
+            kept[topic] = int(kept_ms)
+    return kept
 
 
 def _partitions(admin: GroupAdmin, topics: Sequence[str]) -> dict[str, Sequence[Mapping[str, Any]]]:

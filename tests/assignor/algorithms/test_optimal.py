@@ -51,7 +51,6 @@ import sys
 sys.modules["networkx"] = None
 from loadwise.assignor.algorithms import algorithm
 from loadwise.assignor.model import GroupSnapshot, Member
-from loadwise.installation import pip_install
 algorithm("optimal").assign(GroupSnapshot.of([Member(id="a", topics=["t"])], {"t": 1}))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -1,0 +1,152 @@
+"""``loadwise watch``: a running group of any client and either protocol, live in the terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from loadwise.assignor.errors import MissingClientError
+from loadwise.compare.situation import Uncommitted
+from loadwise.running_group.command_config import client_settings
+from loadwise.running_group.errors import BadConnectionError, RunningGroupError
+
+if TYPE_CHECKING:
+    from loadwise.compare.comparison import Comparison
+    from loadwise.running_group.admin import GroupAdmin
+    from loadwise.running_group.members import Reading
+    from loadwise.watch.status import GroupStatus
+
+_ASSIGNORS = ("range", "roundrobin", "sticky", "weighted")
+
+
+def watch(
+    *,
+    bootstrap_servers: Annotated[str, typer.Option(metavar="HOST:PORT", help="The Kafka of the group.")],
+    group: Annotated[str, typer.Option(metavar="ID", help="The group to look at. It is only read.")],
+    interval_s: Annotated[
+        float, typer.Option("--interval", min=0.1, metavar="SECONDS", help="Time between two readings.")
+    ] = 5.0,
+    window_s: Annotated[
+        float,
+        typer.Option(
+            "--window",
+            min=0.1,
+            metavar="SECONDS",
+            help="Rates are those of so many seconds; longer than the consumers' auto.commit.interval.ms.",
+        ),
+    ] = 30.0,
+    uncommitted: Annotated[
+        Uncommitted,
+        typer.Option(help="Where members begin in a partition without a commit, their auto.offset.reset."),
+    ] = Uncommitted.EARLIEST,
+    command_config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="How to connect, in the properties file of Kafka's own tools (security.protocol, sasl.*, ssl.*).",
+        ),
+    ] = None,
+    readings: Annotated[
+        int | None, typer.Option(min=1, metavar="NUMBER", help="End after so many readings. Without: on Ctrl-C.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object for each reading.")] = False,
+) -> None:
+    """Watch a group: who falls behind, who has time left, and whether the group as a whole suffices.
+
+    The utilisation of a member is known while it has a backlog, because only then it shows what it can process.
+    Members of any client are seen, and both protocols. Nothing is changed.
+    """
+    try:
+        settings = {} if command_config is None else client_settings(_read(command_config), str(command_config))
+        from loadwise.running_group.admin import connected
+
+        with connected(bootstrap_servers, settings, client_id="loadwise-watch") as admin:
+            _watch(
+                admin,
+                group,
+                interval_s=interval_s,
+                window_s=window_s,
+                from_beginning=uncommitted is Uncommitted.EARLIEST,
+                readings=readings,
+                as_json=as_json,
+            )
+    except BadConnectionError as error:
+        typer.echo(f"loadwise watch: {error}", err=True)
+        raise typer.Exit(2) from error
+    except (RunningGroupError, MissingClientError) as error:
+        typer.echo(f"loadwise watch: {error}", err=True)
+        raise typer.Exit(1) from error
+    except KeyboardInterrupt:
+        raise typer.Exit(0) from None
+
+
+def _watch(
+    admin: GroupAdmin,
+    group_id: str,
+    *,
+    interval_s: float,
+    window_s: float,
+    from_beginning: bool,
+    readings: int | None,
+    as_json: bool,
+) -> None:
+    from rich.console import Console
+    from rich.live import Live
+
+    from loadwise.running_group.reading import read, read_retention_ms
+    from loadwise.watch.screen import as_json as told
+    from loadwise.watch.screen import shown
+    from loadwise.watch.status import status
+
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    live = Live(console=console, auto_refresh=False) if console.is_terminal and not as_json else None
+    seen: list[Reading] = []
+    retention_ms: dict[str, int] = {}
+    if live is not None:
+        live.start()
+    try:
+        count = 0
+        while True:
+            newest = read(admin, group_id)
+            retention_ms.update(read_retention_ms(admin, [t for t in newest.partitions if t not in retention_ms]))
+            seen = [each for each in seen if newest.at_s - each.at_s <= window_s] + [newest]
+            now = status(seen, from_beginning=from_beginning, retention_ms=retention_ms)
+            comparison = _compared(seen, now, from_beginning=from_beginning)
+            if as_json:
+                typer.echo(json.dumps(told(now, comparison), allow_nan=False))
+            elif live is not None:
+                live.update(shown(now, comparison), refresh=True)
+            else:
+                console.print(shown(now, comparison))
+                console.print()
+            count += 1
+            if count == readings:
+                return
+            time.sleep(max(interval_s - (time.monotonic() - newest.at_s), 0.0))
+    finally:
+        if live is not None:
+            live.stop()
+
+
+def _compared(seen: Sequence[Reading], now: GroupStatus, *, from_beginning: bool) -> Comparison | None:
+    """What the assignors would give the members, by their demand; None until rates are known or while nothing is."""
+    from loadwise.compare.comparison import compare
+    from loadwise.watch.demand import situation
+
+    asked = situation(seen, window_s=now.window_s, from_beginning=from_beginning)
+    return None if asked is None else compare(asked, _ASSIGNORS, time.perf_counter)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadConnectionError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BadConnectionError(f"{path}, byte {error.start}: not UTF-8; save the file as UTF-8") from error

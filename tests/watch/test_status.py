@@ -1,0 +1,130 @@
+"""The verdict on a group, from readings that are made up so that the truth is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadwise.assignor.load.lag import PartitionOffsets
+from loadwise.assignor.model import Member
+from loadwise.running_group.members import Reading, RunningGroup, RunningMember
+from loadwise.watch.demand import situation
+from loadwise.watch.screen import as_json, duration
+from loadwise.watch.status import Condition, GroupStatus, status
+
+WINDOW_S = 20.0
+
+
+def readings(
+    arrivals: Sequence[float], processed: Sequence[float], lag: Sequence[int], *, window_s: float = WINDOW_S
+) -> list[Reading]:
+    """A member for each partition; so many records arrive and are processed there in a second, from a lag on."""
+    members = [
+        RunningMember(
+            member=Member(id=f"m{n}", topics=["t"], owned={"t": [n]}), client_id=f"worker-{n}", client_host="/10.0.0.1"
+        )
+        for n in range(len(arrivals))
+    ]
+    group = RunningGroup(group_id="g", protocol="range", is_classic=True, state="Stable", members=members)
+    made: list[Reading] = []
+    for at_s in (0.0, window_s / 2, window_s):
+        offsets = {}
+        for n, (comes, goes, waits) in enumerate(zip(arrivals, processed, lag, strict=True)):
+            end = 10_000 + round(comes * at_s)
+            offsets["t", n] = PartitionOffsets(
+                beginning=0, end=end, committed=min(10_000 - waits + round(goes * at_s), end)
+            )
+        made.append(Reading(at_s=at_s, group=group, partitions={"t": len(arrivals)}, offsets=offsets, racks={}))
+    return made
+
+
+def judged(given_readings: Sequence[Reading], retention_ms: dict[str, int] | None = None) -> GroupStatus:
+    return status(given_readings, from_beginning=True, retention_ms=retention_ms or {})
+
+
+def test_one_member_drowns_while_others_have_time_left() -> None:
+    seen = judged(readings([300, 50, 0], [200, 50, 0], [4000, 0, 0]))
+    drowning, keeping_up, idle = seen.members
+    assert (drowning.label, drowning.condition, drowning.lag) == ("worker-0", Condition.DROWNS, 6000)
+    assert (drowning.arrival_per_s, drowning.processed_per_s) == (300, 200)
+    assert drowning.utilisation == 1.5
+    assert keeping_up.condition is Condition.KEEPS_UP
+    assert keeping_up.utilisation is None, "it had no backlog, so nobody knows what it could do"
+    assert idle.condition is Condition.IDLE
+    assert "1 member falls behind by 100 records/s" in seen.verdict
+    assert "t-0 alone gets more than its owner processes" in seen.verdict
+
+
+def test_the_group_is_too_small() -> None:
+    seen = judged(readings([300, 300], [200, 200], [4000, 4000]))
+    assert seen.members_needed == 3
+    assert all(member.utilisation == 1.5 for member in seen.members)
+
+
+def test_the_load_is_not_shared_well() -> None:
+    made = readings([150, 150, 10], [110, 90, 10], [4000, 4000, 0])
+    both = RunningMember(
+        member=Member(id="m0", topics=["t"], owned={"t": [0, 1]}), client_id="worker-0", client_host="/10.0.0.1"
+    )
+    for reading in made:
+        reading.group.members[0:2] = [both]  # type: ignore[index]
+    seen = judged(made)
+    assert seen.verdict == (
+        "1 member falls behind by 100 records/s while 1 member had time left: the load is not shared well."
+    )
+
+
+def test_a_backlog_that_falls() -> None:
+    seen = judged(readings([100, 100], [150, 100], [5000, 0]))
+    assert seen.members[0].condition is Condition.CATCHES_UP
+    assert seen.verdict == "There is a backlog, and no member falls further behind."
+    assert judged(readings([100, 100], [100, 100], [0, 0])).verdict == "Every member keeps up."
+
+
+def test_rates_begin_anew_when_partitions_move() -> None:
+    before, _, after = readings([100, 100], [100, 100], [0, 0])
+    moved = RunningMember(
+        member=Member(id="m0", topics=["t"], owned={"t": [0, 1]}), client_id="worker-0", client_host="/10.0.0.1"
+    )
+    group = RunningGroup(group_id="g", protocol="range", is_classic=True, state="Stable", members=[moved])
+    now = Reading(at_s=after.at_s, group=group, partitions=after.partitions, offsets=after.offsets, racks={})
+    seen = judged([before, now])
+    assert seen.window_s == 0
+    assert seen.verdict == "Rates are known after the next reading."
+    assert as_json(seen, None)["arrival_per_s"] is None
+
+
+def test_when_retention_takes_what_nobody_read() -> None:
+    # 6,000 wait and 300 arrive in a second: the oldest is 20 s old. Its age grows by a third of a second each second.
+    seen = judged(readings([300], [200], [4000]), {"t": 60_000})
+    assert seen.retention_partition == ("t", 0)
+    assert seen.retention_left_s == pytest.approx((60 - 20) * 3)
+    assert judged(readings([300], [200], [4000])).retention_left_s is None
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 500), st.integers(0, 500), st.integers(0, 9000)), min_size=1, max_size=8),
+    st.sampled_from([0.0, 10.0, 30.0]),
+)
+def test_sums_and_json_hold_for_any_group(partitions: list[tuple[int, int, int]], window_s: float) -> None:
+    arrivals, processed, lag = zip(*partitions, strict=True)
+    made = readings(arrivals, processed, lag, window_s=window_s)
+    seen = judged(made, {"t": 60_000})
+    assert seen.lag == sum(at.end - (at.committed or 0) for at in made[-1].offsets.values())
+    assert seen.unowned == 0
+    assert seen.arrival_per_s == pytest.approx(sum(arrivals) if window_s else 0)
+    assert all(member.utilisation is None or member.utilisation >= 0 for member in seen.members)
+    assert seen.verdict
+    asked = situation(made, window_s=seen.window_s, from_beginning=True)
+    assert (asked is None) == (window_s == 0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.4, "0 seconds"), (119, "119 seconds"), (120, "2 minutes"), (7_200, "2 hours"), (1e6, "12 days")],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

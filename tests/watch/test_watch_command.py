@@ -1,0 +1,58 @@
+"""``loadwise watch`` on groups of other people's clients: our coordinator's, and Apache Kafka's in its tier."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from contextlib import ExitStack, closing
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from topics import WAIT_S, fill, make_topic
+from typer.testing import CliRunner
+
+from loadwise.cli.app import app
+
+RECORDS = (60, 10, 10, 10)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_of_either_protocol(broker: str, protocol: str) -> None:
+    topic = f"watch-{uuid.uuid4().hex[:12]}"
+    make_topic(broker, topic, len(RECORDS))
+    fill(broker, topic, RECORDS)
+    settings: dict[str, Any] = {"bootstrap.servers": broker, "group.id": topic, "group.protocol": protocol}
+    settings |= {"auto.offset.reset": "earliest", "enable.auto.commit": False}
+    with ExitStack() as stack:
+        consumers = [Consumer({**settings, "client.id": name}) for name in ("one", "two")]
+        for consumer in consumers:
+            stack.enter_context(closing(consumer)).subscribe([topic])
+        deadline = time.monotonic() + WAIT_S
+        while sorted(len(consumer.assignment()) for consumer in consumers) != [2, 2]:
+            for consumer in consumers:
+                consumer.poll(0.05)
+            assert time.monotonic() < deadline
+        for consumer in consumers:
+            # Half of the busy partition is done.
+            if any(each.partition == 0 for each in consumer.assignment()):
+                consumer.commit(offsets=[TopicPartition(topic, 0, 30)], asynchronous=False)
+        where = ["--bootstrap-servers", broker, "--group", topic]
+        result = CliRunner().invoke(app, ["watch", *where, "--interval", "0.2", "--readings", "2", "--json"])
+        assert result.exit_code == 0, result.output
+        first, second = map(json.loads, result.stdout.splitlines())
+        assert first["arrival_per_s"] is None
+        assert second["lag"] == 30 + 10 + 10 + 10
+        assert {member["member"] for member in second["members"]} == {"one", "two"}
+        assert [member["partitions"] for member in second["members"]] == [2, 2]
+        assert set(second["max_over_mean"]) == {"range", "roundrobin", "sticky", "weighted"}
+        shown = CliRunner().invoke(app, ["watch", *where, "--readings", "1"])
+        assert shown.exit_code == 0, shown.output
+        assert "2 members, lag 60" in shown.stdout
+
+
+def test_nobody_is_there(broker: str) -> None:
+    result = CliRunner().invoke(app, ["watch", "--bootstrap-servers", broker, "--group", f"nobody-{uuid.uuid4().hex}"])
+    assert result.exit_code == 1
+    assert "nobody is in the group nobody-" in result.stderr
