@@ -61,7 +61,7 @@ class Topics:
         """The topic of this id."""
         return None if topic_id is None else self._by_id.get(topic_id)
 
-    def racks(self, name: str) -> Sequence[Sequence[str]] | None:  # noqa: ARG002
+    def racks(self, name: str) -> Sequence[Sequence[str]] | None:
         """Nothing is in a rack."""
         return None
 

@@ -1,0 +1,95 @@
+"""What a rebalance would bring: the utilisation of every member now, and after the assignor's answer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from loadwise.assignor.impute import guess
+from loadwise.assignor.live.capacity import Capacities
+from loadwise.assignor.live.settings import LiveSettings
+from loadwise.assignor.model import NOBODY, Assignor, Bools, Floats, GroupSnapshot, Ints, Owners
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Judgement:
+    """One reading of a group, judged. Members as in ``group``."""
+
+    group: GroupSnapshot
+    """The group with the demand of its partitions as their load, in records/s."""
+    known: bool
+    """Whether utilisation is a part of what members can do; otherwise it only compares them with each other."""
+    demand: Floats
+    """float64[M]: the demand of each member, in records/s."""
+    before: Floats
+    """float64[M]: utilisation as it is: demand over capacity."""
+    after: Floats
+    """float64[M]: utilisation after a rebalance; that of ``before`` where none was looked for."""
+    moved: Ints
+    """int64[n]: rows that a rebalance would move."""
+    moved_share: float
+    """Their demand, as a share of all."""
+    needed: float
+    """All demand over all capacity: above 1 the group is too small."""
+
+    @property
+    def worst(self) -> float:
+        """The highest utilisation as it is."""
+        return float(self.before.max(initial=0.0))
+
+    @property
+    def best(self) -> float:
+        """The highest utilisation after a rebalance."""
+        return float(self.after.max(initial=0.0))
+
+    def gain(self, healthy: float) -> float:
+        """By how much a rebalance brings down the highest utilisation, as far as that is above the healthy level."""
+        return max(self.worst, healthy) - max(self.best, healthy)
+
+
+def judge(
+    group: GroupSnapshot, load: Floats, capacities: Capacities, algorithm: Assignor, settings: LiveSettings
+) -> Judgement:
+    """Judge a group by the demand of its partitions (float64[P], NaN where unknown).
+
+    The assignor is asked only where somebody is above the healthy level by more than any assignment could help, for it
+    costs the leader CPU time.
+    """
+    weight = guess(load, group.topic_of) if group.size and not np.isnan(load).all() else np.zeros(group.size)
+    loaded = replace(group, load=weight, capacity=capacities.per_s, load_unit="records/s")
+    demand = _sums(loaded, group.owner, weight)
+    before = demand / capacities.per_s
+    after, moved = before, np.empty(0, np.int64)
+    total = float(weight.sum())
+    possible = max(
+        total / float(capacities.per_s.sum()),
+        float(weight.max(initial=0.0)) / float(capacities.per_s.max(initial=1.0)),
+        settings.healthy,
+    )
+    if capacities.known and before.max(initial=0.0) - possible >= settings.least_gain:
+        target = algorithm.assign(loaded).owner
+        after = _sums(loaded, target, weight) / capacities.per_s
+        moved = np.flatnonzero((target != group.owner) & (group.owner != NOBODY))
+    return Judgement(
+        group=loaded,
+        known=capacities.known,
+        demand=demand,
+        before=before,
+        after=after,
+        moved=moved,
+        moved_share=float(weight[moved].sum()) / total if total else 0.0,
+        needed=total / float(capacities.per_s.sum()) if capacities.known else math.nan,
+    )
+
+
+def members_missing(demand_per_s: float, capacities: Capacities, healthy: float) -> int:
+    """How many members as fast as the median one the group lacks to stay at the healthy level."""
+    lacking = demand_per_s / max(healthy, 1e-3) - float(capacities.per_s.sum())
+    return max(math.ceil(lacking / float(np.median(capacities.per_s)) - 1e-9), 0)
+
+
+def _sums(group: GroupSnapshot, owner: Owners, weight: Floats) -> Floats:
+    given: Bools = owner != NOBODY
+    return np.bincount(owner[given], weight[given], len(group.members)).astype(np.float64)

@@ -1,0 +1,41 @@
+"""The settings of the watching leader, in plain words; docs/live.md shows what each of them changes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+from loadwise.assignor.errors import BadGroupError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveSettings:
+    """When the leader asks for a rebalance because of the load. Raises `BadGroupError` for what cannot be."""
+
+    dry_run: bool = False
+    """Decide and log, but never ask for a rebalance."""
+    healthy: float = 0.7
+    """Up to this utilisation of its busiest member a group is left alone."""
+    least_gain: float = 0.1
+    """A rebalance must bring the highest utilisation down by at least this much."""
+    patience_s: float = 3.0
+    """How many seconds of one member's work the imbalance must have cost before a rebalance may be asked for.
+
+    Half as much imbalance is waited for twice as long. The time that a rebalance takes is added to it.
+    """
+    least_interval_s: float = 20.0
+    """Time between the end of one rebalance, for whatever reason, and a request for another."""
+    longest_back_off_s: float = 1800.0
+    """After a rebalance that did not help, the next one waits for a minute, then for two, then for four, up to this."""
+    most_per_hour: int = 6
+    """Requests for a rebalance in any hour."""
+    drain_s: float = 30.0
+    """A backlog is planned to be gone after so many seconds, or as soon as the group can manage if that is later."""
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if not (0 <= value < math.inf):
+                raise BadGroupError(f"{each.name} is {value}; it must be a finite number of 0 or more")
+        if self.drain_s == 0:
+            raise BadGroupError("drain_s is 0; the time to drain a backlog in must be above 0 seconds")

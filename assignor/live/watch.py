@@ -1,0 +1,209 @@
+"""A group under watch: readings in, loads and decisions out. The leader of a group has one, and so may a coordinator.
+
+Pure: readings are given to it with their time, and what it decides is for its caller to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from loadwise.assignor.live.capacity import CapacityEstimates
+from loadwise.assignor.live.decision import Decision
+from loadwise.assignor.live.demand import backlog, demand, horizon_s
+from loadwise.assignor.live.index import PartitionIndex
+from loadwise.assignor.live.judgement import judge, members_missing
+from loadwise.assignor.live.rates import ArrivalRates
+from loadwise.assignor.live.restraint import Restraint
+from loadwise.assignor.live.settings import LiveSettings
+from loadwise.assignor.model import NOBODY, Assignment, Assignor, Floats, GroupSnapshot, Ints, Member
+
+_NEVER_A_BACKLOG = 10.0
+"""So few records waiting are no backlog, however slowly they come."""
+_BACKLOG_S = 1.0
+"""A member lags where more than so many seconds of its arrivals wait."""
+
+
+class Position(NamedTuple):
+    """Where a partition ends, and how much of it the group still has to read."""
+
+    end: int
+    """Offset of the next record to be written; where the group reads committed records only, the last stable offset."""
+    lag: int
+    """Records from the group's committed offset to there."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Watched:
+    """The assignment that is being watched."""
+
+    group: GroupSnapshot
+    rows: Ints
+    """int64[P]: the number that each row of the group has in the readings."""
+    names: tuple[str, ...]
+    """Each member's group instance id, or else its member id: what its capacity is remembered by."""
+    stated: Mapping[str, float]
+    """What users gave as capacity, by those names; 0 where nothing."""
+    generation: int
+
+
+class GroupWatch:
+    """What is known of one group's load, and whether to ask for a rebalance. Not thread-safe.
+
+    ``slack_s`` is the time between two commits of a member, more or less: so much lag means nothing.
+    """
+
+    def __init__(
+        self,
+        settings: LiveSettings,
+        algorithm: Assignor,
+        *,
+        cooperative: bool = False,
+        slack_s: float = 6.0,
+        jitter: float = 0.0,
+    ) -> None:
+        self.settings = settings
+        self.restraint = Restraint(settings, cooperative, jitter)
+        self.estimates = CapacityEstimates()
+        self.read_at_ms: int | None = None
+        """When the newest reading was taken; None before the first."""
+        self._algorithm = algorithm
+        self._slack_s = slack_s
+        self._index = PartitionIndex()
+        self._rates = ArrivalRates(self._index)
+        self._lag = np.empty(0)
+        self._position = np.empty(0)
+        self._processed = np.empty(0)
+        self._watched: _Watched | None = None
+
+    @property
+    def leads(self) -> bool:
+        """Whether there is an assignment to watch."""
+        return self._watched is not None
+
+    def prior(self, ends: Mapping[tuple[str, int], int], at_ms: int) -> None:
+        """Take in where partitions ended before the first reading, as the log's timestamps tell it."""
+        self._index.add(ends)
+        self._rates.prior(self._index.array(ends), at_ms)
+
+    def read(self, positions: Mapping[tuple[str, int], Position], now_ms: int) -> None:
+        """Take in a reading of all partitions that could be read. O(P)."""
+        if self.read_at_ms is not None and now_ms <= self.read_at_ms:
+            return
+        self.read_at_ms = now_ms
+        self._index.add(positions)
+        end = self._index.array({partition: where.end for partition, where in positions.items()})
+        lag = self._index.array({partition: where.lag for partition, where in positions.items()})
+        self._rates.update(end, now_ms)
+        old = self._index.padded(self._position)
+        self._processed = np.nan_to_num(self._index.padded(self._processed), nan=0.0)
+        self._processed += np.nan_to_num(np.maximum(end - lag - old, 0.0), nan=0.0)
+        self._position = np.where(np.isnan(end), old, end - lag)
+        self._lag = np.where(np.isnan(lag), self._index.padded(self._lag), lag)
+        if self._watched is not None:
+            self._observe(self._watched, now_ms)
+
+    def loads(self) -> dict[str, Floats]:
+        """Topic to the demand of each partition in records/s, NaN where unknown: what to assign by."""
+        capacity = None
+        if self._watched is not None and self.read_at_ms is not None:
+            known = self.estimates.of(self._watched.stated, self.read_at_ms)
+            capacity = float(known.per_s.sum()) if known.known else None
+        return self._index.by_topic(self._demand(capacity))
+
+    def capacities(self, members: Sequence[Member], stated: Mapping[str, float], now_ms: int) -> list[Member]:
+        """The members with their capacities, learned where users gave none (``stated`` 0, by instance id or id)."""
+        learned = self.estimates.of({name_of(member): stated[member.id] for member in members}, now_ms).per_s
+        return [
+            replace(member, capacity=float(capacity))
+            for member, capacity in zip(members, learned.tolist(), strict=True)
+        ]
+
+    def assigned(
+        self, target: Assignment, stated: Mapping[str, float], *, generation: int, now_ms: int, duration_ms: int
+    ) -> None:
+        """Watch an assignment from now on, made by a rebalance that took that long; ``stated`` as in `capacities`."""
+        group = replace(target.group, owner=target.owner)
+        names = tuple(instance or member for member, instance in zip(group.members, group.instance_ids, strict=True))
+        self._index.add(
+            (topic, number)
+            for topic, count in zip(group.topics, np.diff(group.topic_start).tolist(), strict=True)
+            for number in range(count)
+        )
+        self._watched = _Watched(
+            group=group,
+            rows=self._index.rows_of(group),
+            names=names,
+            stated={name: stated[member] for name, member in zip(names, group.members, strict=True)},
+            generation=generation,
+        )
+        self.estimates.watch(names)
+        self.restraint.rebalanced(now_ms, duration_ms)
+
+    def unwatch(self) -> None:
+        """Another member leads now, or the group has begun a rebalance."""
+        self._watched = None
+
+    def decide(self, now_ms: int) -> Decision | None:
+        """Judge the newest reading; None where there is nothing to judge yet."""
+        watched = self._watched
+        if watched is None or self.read_at_ms is None or not self._rates.measured:
+            return None
+        capacities = self.estimates.of(watched.stated, now_ms)
+        load = self._of_group(watched, self._demand(float(capacities.per_s.sum()) if capacities.known else None))
+        judged = judge(watched.group, load, capacities, self._algorithm, self.settings)
+        if judged.known:
+            refusal = self.restraint.refusal(
+                now_ms, worst=judged.worst, best=judged.best, moved_share=judged.moved_share
+            )
+        else:
+            refusal = "nobody has had a backlog yet, so what members can process is not known"
+        rates = self._of_group(watched, self._rates.rates())
+        missing = 0
+        if capacities.known and bool(capacities.proven.all()) and np.nansum(rates) > capacities.per_s.sum():
+            missing = members_missing(float(np.nansum(rates)), capacities, self.settings.healthy)
+        return Decision(
+            generation=watched.generation,
+            now_ms=now_ms,
+            refusal=refusal,
+            members=watched.names,
+            capacity_per_s=capacities.per_s,
+            judgement=judged,
+            lag=self._sums(watched, self._of_group(watched, self._lag)),
+            missing=missing,
+            settings=self.settings,
+        )
+
+    def asked(self, decision: Decision) -> None:
+        """The caller has asked for the rebalance that was decided."""
+        judged = decision.judgement
+        self.restraint.asked(decision.now_ms, judged.worst, judged.best, self.settings.healthy)
+
+    def _demand(self, capacity: float | None) -> Floats:
+        rate = self._rates.rates()
+        waiting = backlog(self._index.padded(self._lag), rate, self._slack_s)
+        horizon = horizon_s(waiting, rate, capacity, self.settings.drain_s)
+        return demand(rate, self._rates.recent(), waiting, horizon)
+
+    def _observe(self, watched: _Watched, now_ms: int) -> None:
+        rate = self._of_group(watched, self._rates.rates())
+        waiting = backlog(self._of_group(watched, self._lag), rate, self._slack_s)
+        lagging = self._sums(watched, waiting) > np.maximum(_BACKLOG_S * self._sums(watched, rate), _NEVER_A_BACKLOG)
+        self.estimates.update(self._sums(watched, self._of_group(watched, self._processed)), lagging, now_ms)
+
+    def _of_group(self, watched: _Watched, array: Floats) -> Floats:
+        return PartitionIndex.pick(self._index.padded(array), watched.rows)
+
+    def _sums(self, watched: _Watched, values: Floats) -> Floats:
+        """float64[M]: the sum over each member's partitions, unknown ones left out."""
+        owner = watched.group.owner
+        given = (owner != NOBODY) & ~np.isnan(values)
+        return np.bincount(owner[given], values[given], len(watched.names)).astype(np.float64)
+
+
+def name_of(member: Member) -> str:
+    """What a member's capacity is remembered by."""
+    return member.instance_id or member.id

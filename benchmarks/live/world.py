@@ -1,0 +1,64 @@
+"""The world that is simulated: true rates, members and their speeds, in pieces of constant conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from loadwise.assignor.model import Floats
+
+Rates = Mapping[str, Floats]
+"""Topic to float64[partitions]: the true arrival rate of each, in records/s."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readings:
+    """What is wrong with the readings of the group's offsets."""
+
+    late_s: int = 0
+    """So old is what they tell."""
+    missing: float = 0.0
+    """This part of the partitions is missing in each."""
+    wrong: float = 0.0
+    """And this part of the rest has an end that is wrong: the beginning of the log, or far beyond its end."""
+    lost: float = 0.0
+    """This part of the readings fails."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A stretch of time in which nothing changes but chance."""
+
+    start_s: int
+    rates: Rates
+    capacity: Mapping[str, float]
+    """Members that are there, and what each can process in records/s."""
+    died: frozenset[str] = frozenset()
+    """Members that went without leaving: the group learns of it when their sessions end."""
+    is_shift: bool = False
+    """Whether the load or a member's speed has shifted here, which nobody told the group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """A world with a name."""
+
+    name: str
+    about: str
+    pieces: tuple[Piece, ...]
+    end_s: int
+    readings: Readings = field(default_factory=Readings)
+    noise: float = 1.0
+    """Variance of arrivals over their mean: 1 is Poisson."""
+
+    def shortened(self, end_s: int) -> Scene:
+        """The same, ended earlier."""
+        return replace(self, end_s=end_s, pieces=tuple(piece for piece in self.pieces if piece.start_s < end_s))
+
+
+def zipf(partitions: int, total: float, exponent: float, rng: np.random.Generator) -> Floats:
+    """Rates of partitions by Zipf's law, in random order."""
+    weight = 1.0 / np.arange(1, partitions + 1) ** exponent
+    return rng.permutation(weight / weight.sum() * total)

@@ -1,0 +1,85 @@
+"""What is learned about members from what they are seen to process."""
+
+import numpy as np
+import pytest
+
+from loadwise.assignor.live.capacity import CapacityEstimates
+
+STEP_MS = 5_000
+
+
+def learned(members, *, readings=8, stated=None, estimates=None, start_ms=0):
+    """Capacities after some readings of members given as (records/s, has a backlog)."""
+    estimates = estimates or CapacityEstimates()
+    names = tuple(members)
+    estimates.watch(names)
+    speed = np.array([speed for speed, _ in members.values()], float)
+    lagging = np.array([lags for _, lags in members.values()])
+    for number in range(readings):
+        estimates.update(speed * number * STEP_MS / 1000, lagging, start_ms + number * STEP_MS)
+    given = dict.fromkeys(names, 0.0) | (stated or {})
+    return estimates.of(given, start_ms + readings * STEP_MS)
+
+
+def test_nothing_is_known_while_nobody_lags():
+    capacities = learned({"a": (100, False), "b": (10, False)})
+    assert not capacities.known
+    assert capacities.per_s.tolist() == [1.0, 1.0]
+
+
+def test_members_that_lag_show_what_they_can_do_and_starved_ones_are_as_good():
+    capacities = learned({"a": (900, True), "b": (900, True), "starved": (5, False)})
+    assert capacities.known
+    assert capacities.per_s.tolist() == [900.0, 900.0, 900.0]
+
+
+def test_a_slow_member_is_found_and_the_others_are_not_taken_for_slow():
+    capacities = learned({"a": (300, False), "b": (300, False), "slow": (120, True)})
+    assert capacities.per_s[:2].tolist() == [300.0, 300.0]
+    assert capacities.per_s[2] == pytest.approx(120, rel=0.2)
+
+
+def test_identical_machines_come_out_as_identical():
+    rng = np.random.default_rng(5)
+    speeds = {f"m{number}": (float(rng.normal(1000, 40)), True) for number in range(20)}
+    assert len(set(learned(speeds).per_s.tolist())) == 1
+
+
+def test_estimates_stay_within_an_eighth_and_eight_times():
+    members = {"a": (100, True), "b": (100, True), "stuck": (0, True), "rocket": (1e6, True), "c": (100, True)}
+    per_s = learned(members).per_s / 100
+    assert per_s.min() >= 1 / 8
+    assert per_s.max() <= 8
+
+
+def test_what_a_user_gives_stands():
+    capacities = learned({"a": (900, True), "b": (300, True)}, stated={"a": 2.0, "b": 1.0})
+    assert capacities.per_s[0] == 2 * capacities.per_s[1]
+
+
+def test_a_machine_that_was_slow_once_is_tried_again():
+    estimates = CapacityEstimates()
+    slow = learned({"a": (900, True), "b": (900, True), "c": (150, True)}, estimates=estimates)
+    hours = learned({"a": (900, True), "b": (900, True), "c": (150, False)}, estimates=estimates, start_ms=7_200_000)
+    assert slow.per_s[2] < 250
+    assert hours.per_s[2] > 600
+
+
+def test_more_than_the_estimate_raises_it():
+    estimates = CapacityEstimates()
+    learned({"a": (900, True), "b": (900, True), "c": (150, True)}, estimates=estimates)
+    faster = learned({"a": (900, True), "b": (900, True), "c": (890, False)}, estimates=estimates, start_ms=60_000)
+    assert faster.per_s[2] == 900
+
+
+def test_a_member_knows_best_until_the_group_has_seen_it():
+    estimates = CapacityEstimates()
+    estimates.measured("a", 500, 0)
+    estimates.measured("b", 2000, 0)
+    assert estimates.of({"a": 0.0, "b": 0.0}, 0).known
+    seen = learned({"a": (100, True), "b": (100, True)}, estimates=estimates)
+    assert set(seen.per_s.tolist()) == {100.0}
+
+
+def test_a_moment_says_nothing():
+    assert not learned({"a": (900, True)}, readings=2).known

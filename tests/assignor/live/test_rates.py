@@ -1,0 +1,121 @@
+"""Rates against numpy's random arrivals: a shift is seen within three readings, chance is not."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadwise.assignor.live.index import PartitionIndex
+from loadwise.assignor.live.rates import ArrivalRates
+
+STEP_MS = 5_000
+
+
+def rates_of(counts, *, step_ms=STEP_MS):
+    """The estimates after each reading, where float64[n, P] ``counts`` arrived between two of them."""
+    index = PartitionIndex()
+    index.add([("t", number) for number in range(counts.shape[1])])
+    rates = ArrivalRates(index)
+    end = np.zeros(counts.shape[1])
+    rates.update(end, 0)
+    seen = []
+    for number, count in enumerate(counts, 1):
+        end = end + count
+        rates.update(end, number * step_ms)
+        seen.append(rates.rates())
+    return np.array(seen)
+
+
+@pytest.mark.parametrize("rate", [0.5, 20.0, 1000.0])
+def test_noise_is_averaged_over_a_minute(rate):
+    rng = np.random.default_rng(1)
+    seen = rates_of(rng.poisson(rate * 5, (200, 50)))[20:]
+    over_a_minute = math.sqrt(rate / 60)
+    assert seen.std() < 1.3 * over_a_minute
+
+
+@pytest.mark.parametrize(("before", "after"), [(100, 450), (450, 100), (0, 50), (800, 1000)])
+def test_a_shift_is_seen_within_fifteen_seconds(before, after):
+    rng = np.random.default_rng(2)
+    counts = np.concatenate([rng.poisson(before * 5, (30, 40)), rng.poisson(after * 5, (3, 40))])
+    newest = rates_of(counts)[-1]
+    assert np.abs(newest - after).max() < 0.15 * after
+
+
+def test_a_shift_in_the_middle_of_an_interval_is_seen_too():
+    rng = np.random.default_rng(3)
+    halfway = rng.poisson(100 * 2.5, (1, 20)) + rng.poisson(400 * 2.5, (1, 20))
+    newest = rates_of(np.concatenate([rng.poisson(500, (20, 20)), halfway, rng.poisson(2000, (2, 20))]))[-1]
+    assert np.abs(newest - 400).max() < 60
+
+
+def test_arrivals_in_batches_are_no_shifts():
+    """Batches of forty records vary forty times as much as Poisson arrivals."""
+    rng = np.random.default_rng(4)
+    seen = rates_of(40.0 * rng.poisson(100 / 40 * 5, (200, 50)))[20:]
+    assert seen.std() < 1.8 * math.sqrt(40 * 100 / 60)
+
+
+@pytest.mark.parametrize("wrong", [0.0, 1e9])
+def test_one_wrong_reading_leaves_no_trace(wrong):
+    index = PartitionIndex()
+    index.add([("t", 0)])
+    rates = ArrivalRates(index)
+    for number in range(12):
+        rates.update(np.array([wrong if number == 8 else 1000.0 * number]), number * STEP_MS)
+    assert rates.rates()[0] == pytest.approx(200.0)
+
+
+def test_a_topic_that_is_made_again_starts_anew():
+    index = PartitionIndex()
+    index.add([("t", 0)])
+    rates = ArrivalRates(index)
+    for number in range(6):
+        rates.update(np.array([1e6 + 1000.0 * number]), number * STEP_MS)
+    for number in range(6, 10):
+        rates.update(np.array([50.0 * (number - 6)]), number * STEP_MS)
+    assert rates.rates()[0] == pytest.approx(10.0)
+
+
+def test_the_log_of_the_last_minute_stands_in_for_readings():
+    index = PartitionIndex()
+    index.add([("t", 0), ("t", 1)])
+    rates = ArrivalRates(index)
+    rates.prior(np.array([1000.0, math.nan]), -60_000)
+    rates.update(np.array([7000.0, 50.0]), 0)
+    assert rates.rates()[0] == pytest.approx(100.0)
+    assert math.isnan(rates.rates()[1])
+    assert not rates.measured
+
+
+@given(
+    st.lists(
+        st.lists(st.one_of(st.just(math.nan), st.floats(0, 1e15)), min_size=2, max_size=2), min_size=1, max_size=20
+    ),
+    st.lists(st.integers(-1000, 20_000), min_size=20, max_size=20),
+)
+def test_whatever_is_read_rates_are_numbers(readings, steps):
+    index = PartitionIndex()
+    index.add([("t", 0), ("t", 1)])
+    rates = ArrivalRates(index)
+    now_ms = 0
+    for reading, step_ms in zip(readings, steps, strict=False):
+        now_ms += step_ms
+        rates.update(np.array(reading), now_ms)
+        seen = rates.rates()
+        assert not np.isinf(seen).any()
+        assert not (seen < 0).any()
+
+
+def test_a_partition_that_is_read_later_gets_a_rate_of_its_own():
+    index = PartitionIndex()
+    index.add([("t", 0)])
+    rates = ArrivalRates(index)
+    rates.update(np.array([0.0]), 0)
+    index.add([("t", 1)])
+    rates.update(np.array([50.0, 1_000_000.0]), STEP_MS)
+    assert math.isnan(rates.rates()[1])
+    rates.update(np.array([100.0, 1_000_500.0]), 2 * STEP_MS)
+    assert rates.rates() == pytest.approx([10.0, 100.0])

@@ -1,0 +1,86 @@
+"""A group under watch in virtual time: worlds of the benchmark, an hour of each."""
+
+import math
+
+import pytest
+
+from benchmarks.live.play import play
+from benchmarks.live.policies import Live
+from benchmarks.live.world import Piece, Readings, Scene
+from loadwise.assignor.live.settings import LiveSettings
+
+NINE = {f"m{number}": 900.0 for number in range(3)}
+
+
+def scene(*pieces, end_s=600, **more):
+    return Scene(name="test", about="", pieces=pieces, end_s=end_s, **more)
+
+
+def drift(*, at_s=120):
+    """Twelve partitions; after a while the heaviest are those that one member has: 1,350/s for one that does 900."""
+    even = [112.5] * 12
+    live = Live()
+    before = Piece(start_s=0, rates={"t": _array(even)}, capacity=NINE)
+    probe = scene(before, end_s=60)
+    play(probe, live)
+    group = live.watch._watched.group
+    mine = [bool(owner == 0) for owner in group.owner.tolist()]
+    hot = [1350.0 / sum(mine) if hot else 0.0 for hot in mine]
+    return before, Piece(start_s=at_s, rates={"t": _array(hot)}, capacity=NINE, is_shift=True)
+
+
+def _array(values):
+    import numpy as np
+
+    return np.array(values, float)
+
+
+def test_hot_partitions_that_move_to_one_member_are_shared_within_a_minute():
+    live = Live()
+    outcome = play(scene(*drift()), live)
+    assert 1 <= len(outcome.for_load) <= 3
+    assert max(outcome.worst[-60:]) <= 0.75  # two of the four hot ones are on one member, whoever assigns
+    assert max(outcome.lag_s[180:]) * 1350 <= 900
+
+
+def test_a_slow_member_is_relieved_within_a_minute():
+    speeds = NINE | {"m2": 120.0}
+    piece = Piece(start_s=0, rates={"t": _array([75.0] * 12)}, capacity=speeds)
+    outcome = play(scene(piece), Live())
+    assert max(outcome.lag_s[60:]) * 900 <= 900
+    assert len(outcome.for_load) <= 3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_calm_groups_are_left_alone(seed):
+    rates = _array([300.0, 200, 150, 100, 100, 80, 60, 50, 40, 30, 20, 10])
+    piece = Piece(start_s=0, rates={"t": rates}, capacity=NINE)
+    assert play(scene(piece, end_s=3600), Live(), seed).for_load == []
+
+
+def test_a_dry_run_decides_the_same_and_tells():
+    live = Live(settings=LiveSettings(dry_run=True))
+    play(scene(*drift()), live)
+    assert live.decisions
+    assert "a rebalance would help" in str(live.decisions[0])
+
+
+def test_readings_that_are_late_missing_and_wrong_do_not_stop_it():
+    readings = Readings(late_s=5, missing=0.1, wrong=0.01, lost=0.1)
+    outcome = play(scene(*drift(), readings=readings), Live())
+    assert 1 <= len(outcome.for_load) <= 4
+    assert max(outcome.worst[-60:]) <= 1.0
+
+
+def test_a_group_that_is_too_small_is_told_how_many_members_it_lacks():
+    piece = Piece(start_s=0, rates={"t": _array([300.0] * 12)}, capacity=NINE)
+    live = Live()
+    play(scene(piece, end_s=120), live)
+    decision = live.watch.decide(120_000)
+    assert decision.missing == math.ceil(3600 / 0.7 / 900) - 3
+
+
+def test_one_partition_heavier_than_a_member_makes_no_rebalances():
+    piece = Piece(start_s=0, rates={"t": _array([1200.0, 100, 100, 100, 100, 100])}, capacity=NINE)
+    outcome = play(scene(piece, end_s=3600), Live())
+    assert len(outcome.for_load) <= 1
