@@ -58,9 +58,9 @@ class HttpApi:
             return refused(HTTPStatus.UNAUTHORIZED, "send the token: Authorization: Bearer TOKEN", hint)
         if is_view and segments == ("",):
             return HttpResponse(
-                body=page.HTML.encode(),
+                body=page.html().encode(),
                 content_type="text/html; charset=utf-8",
-                headers={"Content-Security-Policy": page.SECURITY_POLICY},
+                headers={"Content-Security-Policy": page.security_policy()},
             )
         try:
             found = self._act(request, segments)

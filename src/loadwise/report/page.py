@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-_STYLE = """
+STYLE = """
 :root { color-scheme: light dark; --ink: #1d2430; --soft: #5b6575; --paper: #ffffff; --card: #f6f7f9; --rule: #dfe3e8;
   --bar: #2563c9; --good: #17875a; --bad: #c0392b; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e9ee; --soft: #9aa5b5; --paper: #12161c; --card: #1a2028;
@@ -51,7 +51,7 @@ def document(title: str, body: Iterable[str], *, style: str = "") -> str:
     parts = [
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}{style}</style>\n</head>\n<body>\n<main>",
+        f"<title>{escape(title)}</title>\n<style>{STYLE}{style}</style>\n</head>\n<body>\n<main>",
         *body,
         "</main>\n</body>\n</html>\n",
     ]
