@@ -10,6 +10,7 @@ from loadwise.coordinator.cluster.brokers import FIRST_NODE_ID
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.groups.events import Event, Token
 from loadwise.protocol.messages import Api, Request
+from loadwise.protocol.structs import struct_class
 
 if TYPE_CHECKING:
     from loadwise.coordinator.kafka_cluster import Cluster
@@ -39,8 +40,8 @@ class Call(NamedTuple):
         return self.request.version
 
     def response(self, **fields: Any) -> Message:
-        """The response to this call, in its version. Give every list: the default ones are shared."""
-        return self.request.api.response(version=self.request.version, **fields)
+        """The response to this call, in its version; what is not given has its default."""
+        return struct_class(self.request.api.response)(version=self.request.version, **fields)
 
 
 @dataclass(frozen=True, slots=True)

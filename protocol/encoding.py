@@ -1,0 +1,189 @@
+"""Encoders of messages, generated: one function for each message and version, from the schema.
+
+A message becomes a list of pieces that are joined once; fields of a fixed size that follow each other are packed at
+once, and bytes (records, subscriptions) go in as they are. Null is written where a value is None, whatever the schema
+allows. A tagged field that has its default is left out. A string above 32,767 bytes raises `ValueError`, as Kafka
+refuses to write it. Made at first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from itertools import count
+from struct import Struct as Layout
+from typing import Any, TypeAlias
+
+from loadwise.protocol.decoding import FIXED
+from loadwise.protocol.structs import default_of
+
+Encoder: TypeAlias = Callable[[Any], list[bytes]]
+"""From a message, or any object with its fields, to the pieces of its body."""
+
+_MAX_STRING = 0x7FFF
+_NO_UUID = bytes(16)
+_NOT_ASKED = 1 << 31
+
+
+@cache
+def encoder(schema: Any, version: int) -> Encoder:
+    """The encoder of one of kafka-python's message classes, in a version; made once."""
+    return _Generator(version, flexible=schema.flexible_version_q(version)).function(schema)
+
+
+def varint(value: int) -> bytes:
+    """An unsigned variable-length integer."""
+    if value < 128:
+        return _ONE_BYTE[value]
+    data = bytearray()
+    while value > 127:
+        data.append(value & 127 | 128)
+        value >>= 7
+    data.append(value)
+    return bytes(data)
+
+
+_ONE_BYTE = tuple(bytes([value]) for value in range(128))
+
+
+def _text(value: str) -> bytes:
+    data = value.encode()
+    if len(data) > _MAX_STRING:
+        raise ValueError(f"a string of {len(data):,} bytes is too long to be written; {_MAX_STRING:,} is most")
+    return data
+
+
+def _uuid(value: Any) -> bytes:
+    data: bytes = _NO_UUID if value is None else value.bytes
+    return data
+
+
+def _bits(value: Any) -> int:
+    return _NOT_ASKED if value is None else sum(1 << number for number in value)
+
+
+class _Generator:
+    """Writes the source of one encoder."""
+
+    def __init__(self, version: int, *, flexible: bool) -> None:
+        self._version = version
+        self._flexible = flexible
+        self._lines: list[str] = []
+        self._numbers = count()
+        self._names: dict[str, Any] = {"varint": varint, "text": _text, "uuid": _uuid, "bits": _bits, "Layout": Layout}
+        self._run: list[tuple[str, str]] = []
+        """Format and expression of values that are still to be packed together."""
+
+    def function(self, schema: Any) -> Encoder:
+        self._lines += ["def encode(m):", "    out = []; add = out.append"]
+        self._struct(schema._struct, "m", "    ")
+        self._emit("    ", "return out")
+        exec(compile("\n".join(self._lines), f"<{schema.__name__} v{self._version}>", "exec"), self._names)  # noqa: S102
+        encode: Encoder = self._names["encode"]
+        return encode
+
+    # ---- source ----
+
+    def _emit(self, indent: str, *lines: str) -> None:
+        self._flush(indent)
+        self._lines += [indent + line for line in lines]
+
+    def _named(self, value: Any) -> str:
+        name = f"n{next(self._numbers)}"
+        self._names[name] = value
+        return name
+
+    def _variable(self) -> str:
+        return f"v{next(self._numbers)}"
+
+    def _flush(self, indent: str) -> None:
+        if not self._run:
+            return
+        run, self._run = self._run, []
+        pack = self._named(Layout(">" + "".join(layout for layout, _ in run)).pack)
+        self._lines.append(f"{indent}add({pack}({', '.join(value for _, value in run)}))")
+
+    def _length(self, fixed: str, length: str, indent: str) -> None:
+        """The length of what follows; -1 for null."""
+        if self._flexible:
+            self._emit(indent, f"add(varint({length} + 1))")
+        else:
+            self._run.append((FIXED[fixed][0], length))
+
+    # ---- fields ----
+
+    def _struct(self, struct: Any, value: str, indent: str, *, is_in_tag: bool = False) -> None:
+        version = self._version
+        fields = [field for field in struct.fields.values() if field.for_version_q(version)]
+        tagged = [field for field in fields if field.tagged_field_q(version)]
+        for field in fields:
+            if field not in tagged:
+                self._field(field, f"{value}.{field.name}", indent)
+        if tagged and not is_in_tag:
+            self._tagged(tagged, value, indent)
+        elif self._flexible:
+            self._run.append(("B", "0"))
+
+    def _field(self, field: Any, value: str, indent: str, *, is_in_tag: bool = False) -> None:
+        if field.is_array():
+            self._array(field, value, indent, is_in_tag=is_in_tag)
+        elif field.is_struct():
+            self._nested(field, value, indent, is_in_tag=is_in_tag)
+        elif field.type_str in {"string", "bytes", "records"}:
+            self._bytes(value, indent, is_text=field.type_str == "string")
+        else:
+            makes = {"uuid": "uuid({})", "bitfield": "bits({})"}.get(field.type_str, "{}")
+            self._run.append((FIXED[field.type_str][0], makes.format(value)))
+
+    def _bytes(self, value: str, indent: str, *, is_text: bool) -> None:
+        data = self._variable()
+        # Not _emit: what is to be packed before stays open, and takes the length in.
+        self._lines.append(f"{indent}{data} = {value}")
+        if is_text:
+            self._lines.append(f"{indent}if {data} is not None: {data} = text({data})")
+        length = f"(-1 if {data} is None else len({data}))"
+        self._length("int16" if is_text else "int32", length, indent)
+        self._emit(indent, f"if {data}: add({data})")
+
+    def _array(self, field: Any, value: str, indent: str, *, is_in_tag: bool) -> None:
+        items = self._variable()
+        self._lines.append(f"{indent}{items} = {value}")
+        self._length("int32", f"(-1 if {items} is None else len({items}))", indent)
+        self._emit(indent, f"if {items}:")
+        inside = indent + "    "
+        item = self._variable()
+        simple = None if field.is_struct_array() else field.array_of.type_str
+        if simple in FIXED and simple not in {"uuid", "bitfield"}:
+            self._emit(inside, f"add(Layout(f'>{{len({items})}}{FIXED[simple][0]}').pack(*{items}))")
+            return
+        self._emit(inside, f"for {item} in {items}:")
+        if field.is_struct_array():
+            self._struct(field.array_of, item, inside + "    ", is_in_tag=is_in_tag)
+        else:
+            self._field(field.array_of, item, inside + "    ")
+        self._flush(inside + "    ")
+
+    def _nested(self, field: Any, value: str, indent: str, *, is_in_tag: bool) -> None:
+        if not field.nullable_for_version_q(self._version):
+            self._struct(field, value, indent, is_in_tag=is_in_tag)
+            return
+        struct = self._variable()
+        self._emit(indent, f"{struct} = {value}", f"if {struct} is None: add(b'\\xff')", "else:")
+        inside = indent + "    "
+        self._emit(inside, "add(b'\\x01')")
+        self._struct(field, struct, inside, is_in_tag=is_in_tag)
+        self._flush(inside)
+
+    def _tagged(self, fields: list[Any], value: str, indent: str) -> None:
+        """Tagged fields: how many there are, and each with its number, its size and its bytes."""
+        outer, tags, number = self._variable(), self._variable(), self._variable()
+        self._emit(indent, f"{outer} = out; {tags} = []; {number} = 0")
+        for field in fields:
+            default = default_of(field)
+            is_given = "" if default == () else f" != {self._named(default)}"
+            self._emit(indent, f"if {value}.{field.name}{is_given}:")
+            inside = indent + "    "
+            self._emit(inside, "out = []; add = out.append")
+            self._field(field, f"{value}.{field.name}", inside, is_in_tag=True)
+            self._emit(inside, f"{number} += 1; {tags} += [varint({field.tag}), varint(sum(map(len, out))), *out]")
+        self._emit(indent, f"out = {outer}; add = out.append", f"add(varint({number})); out += {tags}")
