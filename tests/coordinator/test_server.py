@@ -8,10 +8,12 @@ import socket
 import struct
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from kafka.protocol.consumer import (
     FetchResponse,
+    HeartbeatRequest,
     HeartbeatResponse,
     JoinGroupResponse,
 )
@@ -107,6 +109,12 @@ async def test_whoever_connects_while_it_stops_is_hung_up_on(turns: int) -> None
 
 # ---- peers that send what nobody should ----
 
+
+def _framed(request: Any) -> bytes:
+    request.with_header(1, None)
+    return bytes(request.encode(header=True, framed=True))
+
+
 BAD_BYTES = {
     "a negative size": struct.pack(">i", -5),
     "a size above the limit": struct.pack(">i", 100_001),
@@ -114,7 +122,8 @@ BAD_BYTES = {
     "an unknown version": struct.pack(">ihhih", 10, 12, 77, 1, -1),
     "less than a header": struct.pack(">ih", 2, 12),
     "a body that ends early": struct.pack(">ihhihh", 12, 12, 0, 1, -1, 50),
-    "bad UTF-8": struct.pack(">ihhihh", 14, 12, 0, 1, -1, 2) + b"\xff\xfe",
+    "a negative count": struct.pack(">ihhihi", 14, 3, 0, 1, -1, -5),
+    "a group id of 40,000 bytes": _framed(HeartbeatRequest(version=4, group_id="x" * 40_000, member_id="m")),
     "a TLS hello": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(512),
     "HTTP": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
 }
