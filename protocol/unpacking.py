@@ -39,23 +39,24 @@ class _Codec(IntEnum):
     ZSTD = 4
 
 
-def unpacked(data: bytes | memoryview, compression: int) -> bytes | memoryview:
+def unpacked(data: bytes | memoryview, compression: int, most_bytes: int | None = None) -> bytes | memoryview:
     """What stands behind the header of a batch, unpacked; ``data`` itself where it is not compressed.
 
     Raises `MissingCodecError` without cramjam, `MalformedBytesError` for a codec that there is not, and for bytes that
-    do not unpack or unpack to more than `MAX_UNPACKED_BYTES`.
+    do not unpack or unpack to more than ``most_bytes`` (`MAX_UNPACKED_BYTES`).
     """
+    most_bytes = most_bytes or MAX_UNPACKED_BYTES
     if compression == _Codec.NONE:
         return data
     if cramjam is None:
         raise MissingCodecError("to read a compressed batch of records: pip install cramjam")
     if compression not in _Codec.__members__.values():
         raise MalformedBytesError(f"records are compressed with codec {compression}, which there is not")
-    if len(data) * _USUAL_RATIO < MAX_UNPACKED_BYTES:
+    if len(data) * _USUAL_RATIO < most_bytes:
         with suppress(cramjam.DecompressionError):
             output = memoryview(bytearray(len(data) * _USUAL_RATIO))
             return output[: _unpack(data, compression, output)]
-    output = memoryview(mmap(-1, MAX_UNPACKED_BYTES))  # of which the system gives what is written to
+    output = memoryview(mmap(-1, most_bytes))  # of which the system gives what is written to
     try:
         return output[: _unpack(data, compression, output)]
     except cramjam.DecompressionError as problem:

@@ -14,6 +14,7 @@
         ├── DataLossError               records that the query asks for are gone (``failOnDataLoss``)
         └── ReadError                   a task cannot go on reading
             ├── BatchError              a batch of records is corrupt, or in a form that is not known
+            │   └── OtherReaderError    a batch in a form that only ``reader=messages`` reads
             └── ReadTimeoutError        nothing arrived for ``kafkaConsumer.pollTimeoutMs``
 
 Spark hands on only the text of what a Python data source raises, with our text last. So a message is one line, and
@@ -91,6 +92,10 @@ class BatchError(ReadError):
     def __reduce__(self) -> tuple[type[BatchError], tuple[str, str]]:
         """Pickle what it was made of."""
         return type(self), (self.problem, self.remedy)
+
+
+class OtherReaderError(BatchError):
+    """A batch is in a form that only ``reader=messages`` reads."""
 
 
 class ReadTimeoutError(ReadError):

@@ -129,6 +129,7 @@ def parse(given: Mapping[str, str], *, streaming: bool = False) -> SourceOptions
         offset_retry_interval_ms=_or(number(options, "fetchOffset.retryIntervalMs", least=0), 1000),
         poll_timeout_ms=number(options, "kafkaConsumer.pollTimeoutMs") or DEFAULT_POLL_TIMEOUT_MS,
         reader=_reader(options, client),
+        reader_is_asked_for="reader" in options,
         ignored=tuple(
             ignored(
                 options,

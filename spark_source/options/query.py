@@ -137,5 +137,7 @@ class SourceOptions:
     """How long a task waits for a record before it fails. Spark's default is ``spark.network.timeout``: 120 s."""
     reader: str = DEFAULT_READER
     """Which reader a task has (`loadwise.spark_source.reading.tasks`): ``batches`` or ``messages``."""
+    reader_is_asked_for: bool = False
+    """Whether the user named the reader: then no other one takes over what it cannot read."""
     ignored: tuple[str, ...] = ()
     """Options that were given and change nothing, each with the reason."""

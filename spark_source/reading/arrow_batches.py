@@ -23,6 +23,7 @@ from pyspark.sql.types import (
 
 from loadwise.installation import pip_install
 from loadwise.spark_source.errors import MissingDependencyError, SchemaError
+from loadwise.spark_source.reading.timestamps import microseconds
 
 HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 
@@ -114,7 +115,7 @@ class BatchBuilder:
                 return pa.array(np.fromiter((message.offset() for message in messages), np.int64, count))
             case "timestamp":
                 milliseconds = np.fromiter((message.timestamp()[1] for message in messages), np.int64, count)
-                return pa.array(milliseconds * 1000).cast(kind)
+                return pa.array(microseconds(milliseconds)).cast(kind)
             case "timestampType":
                 # librdkafka counts from 0 (not available), Kafka's TimestampType from -1.
                 return pa.array(np.fromiter((message.timestamp()[0] - 1 for message in messages), np.int32, count))

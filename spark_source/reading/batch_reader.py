@@ -1,6 +1,6 @@
 """Reads offset ranges as whole record batches: Fetch by aiokafka's connections, columns by numpy and Arrow.
 
-While Spark takes one answer's records, Kafka sends the next.
+While Spark takes one answer's records, Kafka sends the next ones: see `fetching`.
 """
 
 from __future__ import annotations
@@ -8,22 +8,29 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 from time import monotonic
 from typing import Any
 
-from loadwise.assignor.model import TopicPartition
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.spark_source.errors import START_BEHIND, BatchError
+from loadwise.spark_source.errors import START_BEHIND, BatchError, OtherReaderError
 from loadwise.spark_source.options.connection_config import connection_config
 from loadwise.spark_source.options.query import EARLIEST, SourceOptions
 from loadwise.spark_source.reading import position
 from loadwise.spark_source.reading.arrow_batches import BatchBuilder
-from loadwise.spark_source.reading.brokers import PASSING, AnsweredError, Brokers, UnreachableError, tls_context
+from loadwise.spark_source.reading.brokers import (
+    PASSING,
+    AnsweredError,
+    Brokers,
+    Fetched,
+    UnreachableError,
+    tls_context,
+)
+from loadwise.spark_source.reading.fetching import Fetching, LoopThread
 from loadwise.spark_source.reading.position import CHECK_OPTIONS, MAY_READ, Reading
 from loadwise.spark_source.reading.record_columns import Records
-from loadwise.spark_source.reading.record_sets import RecordSet, record_set
+from loadwise.spark_source.reading.record_sets import record_sets
 from loadwise.spark_source.task import OffsetRange
 
 logger = logging.getLogger(__name__)
@@ -40,39 +47,65 @@ def read_ranges(ranges: Sequence[OffsetRange], options: SourceOptions, builder: 
     """Yield the records of the ranges as Arrow RecordBatches. Raises what `read_task` raises."""
     config = connection_config(options.client.settings)
     tls = tls_context(config.tls) if config.tls else None
-    with asyncio.Runner() as runner:
-        brokers = Brokers(config, tls)
-        try:
-            for wanted, following in pairwise((*ranges, None)):
-                assert wanted is not None, "only what follows the last is None"
-                ranged = _RangeReader(Reading(wanted, options), brokers, following)
-                while (found := runner.run(ranged.next_records())) is not None:
-                    yield from ranged.batches(found, builder)
-        finally:
-            runner.run(brokers.close())
+    fetching = Fetching(Brokers(config, tls), ranges)
+    thread = LoopThread()
+    others: tuple[OffsetRange, ...] = ()
+    try:
+        for index, wanted in enumerate(ranges):
+            ranged = _RangeReader(Reading(wanted, options), fetching, index)
+            while (answer := thread.run(ranged.next_answer())) is not None:
+                yield from ranged.batches(answer, builder)
+    except OtherReaderError as error:
+        left = replace(ranged.wanted, start=ranged.position)
+        logger.warning("%s: %s; going on with reader=messages, which takes longer", left, error.problem)
+        others = (left, *ranges[index + 1 :])
+    finally:
+        thread.run(fetching.close())
+        thread.close()
+    if others:
+        from loadwise.spark_source.reading import message_reader  # noqa: PLC0415 - librdkafka: seldom needed
+
+        yield from message_reader.read_ranges(others, options, builder)
 
 
 class _RangeReader:
-    def __init__(self, at: Reading, brokers: Brokers, following: OffsetRange | None) -> None:
+    def __init__(self, at: Reading, fetching: Fetching, index: int) -> None:
         self._reading = at
-        self._brokers = brokers
-        self._following = following
+        self._fetching = fetching
+        self._brokers = fetching.brokers
+        self._index = index
         self._complaint = ""
+        self._answered_at: int | None = None
+        """Where the range was when the last answer came."""
         self._unknown_since: float | None = None
         """Since when brokers have said that there is no such topic or partition."""
         at.position = at.wanted.start
 
-    async def next_records(self) -> RecordSet | None:
-        """What the next answer holds of the range; None at its end."""
+    @property
+    def wanted(self) -> OffsetRange:
+        """The range."""
+        return self._reading.wanted
+
+    @property
+    def position(self) -> int:
+        """The next offset to be read."""
+        return self._reading.position
+
+    async def next_answer(self) -> Fetched | None:
+        """The next answer that moves on in the range; None at the range's end."""
         at, config = self._reading, self._brokers.config
-        at.renew()
         pause_s = config.retry_backoff_ms / 1000
+        stuck, self._answered_at = self._answered_at == at.position, at.position
+        if not stuck:
+            at.renew()
         while at.position < at.wanted.end:
             try:
                 async with asyncio.timeout(at.left_s):
-                    found = await self._fetched()
-                    if found is not None:
-                        return found
+                    # The last answer held no whole batch, which Kafka never sends.
+                    answer = None if stuck else await self._taken()
+                    if answer is not None:
+                        return answer
+                    stuck = False
                     await asyncio.sleep(pause_s)
                     pause_s = min(2 * pause_s, config.retry_backoff_max_ms / 1000)
             except TimeoutError:
@@ -80,11 +113,10 @@ class _RangeReader:
                     raise at.too_late(self._why()) from None
         return None
 
-    async def _fetched(self) -> RecordSet | None:
-        """The next answer's records; None if there was nothing in it, or none came."""
-        at, config = self._reading, self._brokers.config
+    async def _taken(self) -> Fetched | None:
+        """The next answer; None if there was nothing in it, or none came."""
         try:
-            answer = await self._brokers.fetch(at.place, at.position)
+            answer = await self._fetching.take(self._index, self._reading.position)
         except UnreachableError as error:
             self._note(str(error))
             return None
@@ -92,28 +124,14 @@ class _RangeReader:
             self._answered(error)
             return None
         self._unknown_since = None
-        found = record_set(
-            answer.records,
-            at.position,
-            at.wanted.end,
-            check_crcs=config.check_crcs,
-            aborted=answer.aborted if config.read_committed else None,
-        )
-        if found.problem is not None:
-            return found
-        if found.next_offset == at.position:
-            return None  # nothing there yet, or not a whole batch, which Kafka never sends
-        if found.next_offset < at.wanted.end:
-            await self._brokers.fetch_ahead(at.place, found.next_offset)
-        elif self._following is not None:
-            following = self._following
-            await self._brokers.fetch_ahead(TopicPartition(following.topic, following.partition), following.start)
-        return found
+        return answer if answer.records else None
 
     def _answered(self, error: AnsweredError) -> None:
         at = self._reading
         if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
             at.lose(str(error), at.left(self._first_offset()))
+        elif error.code == ErrorCode.UNSUPPORTED_VERSION and not at.options.reader_is_asked_for:
+            raise OtherReaderError(str(error), _REMEDIES[error.code])
         elif error.code not in PASSING:
             raise at.refused(str(error), _REMEDIES.get(error.code, CHECK_OPTIONS))
         elif error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self._unknown_for_long():
@@ -146,16 +164,25 @@ class _RangeReader:
             logger.warning("%s", complaint)
         self._complaint = complaint
 
-    def batches(self, found: RecordSet, builder: BatchBuilder) -> Iterator[Any]:
-        """The records as Arrow batches of bounded size."""
-        at = self._reading
-        try:
-            records = Records(found)
-            for rows in records.slices(most_records=at.most_records, most_bytes=position.BATCH_BYTES):
-                count = rows.stop - rows.start
-                yield builder.assemble(*at.place, count, partial(records.column, rows=rows))
-            at.position = found.next_offset
-            if found.problem is not None:
-                raise found.problem
-        except BatchError as error:
-            raise at.refused(error.problem, error.remedy) from None
+    def batches(self, answer: Fetched, builder: BatchBuilder) -> Iterator[Any]:
+        """The records of an answer as Arrow batches of bounded size."""
+        at, config = self._reading, self._brokers.config
+        for found in record_sets(
+            answer.records,
+            at.position,
+            at.wanted.end,
+            check_crcs=config.check_crcs,
+            aborted=answer.aborted if config.read_committed else None,
+        ):
+            try:
+                records = Records(found)
+                for rows in records.slices(most_records=at.most_records, most_bytes=position.BATCH_BYTES):
+                    count = rows.stop - rows.start
+                    yield builder.assemble(*at.place, count, partial(records.column, rows=rows))
+                at.position = found.next_offset
+                if found.problem is not None:
+                    raise found.problem
+            except BatchError as error:
+                if isinstance(error, OtherReaderError) and not at.options.reader_is_asked_for:
+                    raise
+                raise at.refused(error.problem, error.remedy) from None

@@ -1,4 +1,4 @@
-"""The brokers that one task reads from: a connection to each, who leads what, and Fetch, one answer ahead.
+"""The brokers that one task reads from: a connection to each, who leads what, and Fetch.
 
 The connections are aiokafka's: TLS, SASL, the handshake on versions and the requests' forms are its own. What is done
 with what comes is not: a Fetch answers the bytes of record batches, and nothing is made of a single record.
@@ -75,51 +75,42 @@ class Fetched:
 
 @dataclass(slots=True)
 class Brokers:
-    """Connections of one task, all on one event loop, which runs only while somebody waits here."""
+    """Connections of one task, all on one event loop."""
 
     config: ConnectionConfig
     tls: ssl.SSLContext | None
     asked: str = ""
     """The broker whose answer is awaited; empty while none is."""
     _connections: dict[Address, Any] = field(default_factory=dict)
+    _connecting: dict[Address, asyncio.Lock] = field(default_factory=dict)
+    """Who holds it makes the connection that the others wait for."""
     _leaders: dict[TopicPartition, Address] = field(default_factory=dict)
-    _ahead: dict[tuple[TopicPartition, int], asyncio.Task[Fetched]] = field(default_factory=dict)
 
-    async def fetch(self, place: TopicPartition, offset: int) -> Fetched:
-        """What stands in a partition from an offset on; the answer that was asked for ahead, if it was.
+    async def fetch(self, place: TopicPartition, offset: int, max_bytes: int) -> Fetched:
+        """What stands in a partition from an offset on: at least a batch, and about ``max_bytes`` at most.
 
         Raises `UnreachableError` and `AnsweredError`; the next question then looks for the leader anew.
         """
-        task = self._ahead.pop((place, offset), None)
         try:
-            return await (task or self._fetch(place, offset))
+            return await self._fetch(place, offset, min(max_bytes, self.config.max_partition_bytes))
         except (UnreachableError, AnsweredError):
             self._leaders.pop(place, None)
             raise
 
-    async def fetch_ahead(self, place: TopicPartition, offset: int) -> None:
-        """Ask now for what `fetch` shall answer later; the answer comes in while nobody waits."""
-        self._ahead[place, offset] = asyncio.ensure_future(self._fetch(place, offset))
-        await asyncio.sleep(0)  # lets the request out
-
     async def close(self) -> None:
         """Close all connections."""
-        tasks = list(self._ahead.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
         closing = [closed for connection in self._connections.values() if (closed := connection.close()) is not None]
         if closing:
             await asyncio.wait(closing, timeout=CLOSE_S)  # a peer that is gone does not answer the end of TLS
 
-    async def _fetch(self, place: TopicPartition, offset: int) -> Fetched:
+    async def _fetch(self, place: TopicPartition, offset: int, max_bytes: int) -> Fetched:
         config = self.config
         request = FetchRequest(
             config.max_wait_ms,
             config.min_bytes,
             config.max_bytes,
             int(config.read_committed),
-            [(place.topic, [(place.partition, offset, config.max_partition_bytes)])],
+            [(place.topic, [(place.partition, offset, max_bytes)])],
         )
         address = self._leaders.get(place) or await self._find_leader(place)
         answer = await self._ask(address, request)
@@ -166,18 +157,21 @@ class Brokers:
         raise problem
 
     async def _ask(self, address: Address, request: Any) -> Any:
-        connection = self._connections.get(address)
         name = self.asked = f"{address[0]}:{address[1]}"
+        connection = None
         try:
-            if connection is None or not connection.connected():
-                connection = self._connections[address] = await self._connected(address)
+            async with self._connecting.setdefault(address, asyncio.Lock()):
+                connection = self._connections.get(address)
+                if connection is None or not connection.connected():
+                    connection = self._connections[address] = await self._connected(address)
             answer = await connection.send(request)
         except NotImplementedError:  # aiokafka's, where it shares no version of the request with the broker
             raise AnsweredError(ErrorCode.UNSUPPORTED_VERSION) from None
         except (ClientError, OSError, TimeoutError) as problem:
-            self._connections.pop(address, None)
             if connection is not None:
                 connection.close()
+                if self._connections.get(address) is connection:
+                    del self._connections[address]
             raise UnreachableError(f"{name}: {str(problem) or type(problem).__name__}") from None
         self.asked = ""
         return answer

@@ -14,7 +14,7 @@ import confluent_kafka
 
 from loadwise.spark_source.cluster.client import UNKNOWN, Client, connected
 from loadwise.spark_source.cluster.offsets import Cluster
-from loadwise.spark_source.errors import START_BEHIND
+from loadwise.spark_source.errors import START_BEHIND, BatchError
 from loadwise.spark_source.options.query import EARLIEST, SourceOptions
 from loadwise.spark_source.reading import position
 from loadwise.spark_source.reading.arrow_batches import BatchBuilder
@@ -47,8 +47,13 @@ def read_ranges(ranges: Sequence[OffsetRange], options: SourceOptions, builder: 
     """Yield the records of the ranges as Arrow RecordBatches. Raises what `read_task` raises."""
     with connected(options.client, group_id_prefix=options.group_id_prefix) as client:
         for wanted in ranges:
-            for messages in _RangeReader(Reading(wanted, options), client).batches():
-                yield builder.build(wanted.topic, wanted.partition, messages)
+            at = Reading(wanted, options)
+            for messages in _RangeReader(at, client).batches():
+                try:
+                    batch = builder.build(wanted.topic, wanted.partition, messages)
+                except BatchError as error:
+                    raise at.refused(error.problem, error.remedy) from None
+                yield batch
 
 
 @dataclass(slots=True)

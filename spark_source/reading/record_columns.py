@@ -19,6 +19,7 @@ from loadwise.protocol.errors import MalformedBytesError
 from loadwise.protocol.record_times import zigzag
 from loadwise.spark_source.errors import START_BEHIND, BatchError
 from loadwise.spark_source.reading.record_sets import RecordSet
+from loadwise.spark_source.reading.timestamps import microseconds
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
@@ -100,7 +101,7 @@ class Records:
             case "offset":
                 return pa.array(self.offset[rows], kind)
             case "timestamp":
-                return pa.array(self._timestamp_ms[rows] * 1000).cast(kind)
+                return pa.array(microseconds(self._timestamp_ms[rows])).cast(kind)
             case "timestampType":
                 return pa.array(self._append_time[rows].astype(np.int32), kind)
             case _:
@@ -159,28 +160,73 @@ _LOW = tuple(1 + (byte >> 1) if byte < 0x80 else 2 + ((byte & 0x7F) >> 1) for by
 """How far the next record is by the first byte of a length, the bytes of the length included."""
 _HIGH = tuple(byte << 6 for byte in range(0x80))
 """What the second and last byte of a length adds to that. Lengths above 8 kB have a third."""
+_WORTH_A_LOOK = 64
+"""Records in a row of which as many at least must have one length for it to be worth looking for more of them."""
 
 
 def _starts(data: bytes, counts: list[int], ends: list[int]) -> Numbers:
     """Where each record begins, with its length. ``counts`` and ``ends`` are the batches'."""
+    array = np.frombuffer(data, np.uint8)
+    parts: list[Numbers] = []
+    at = 0
+    for count, end in zip(counts, ends, strict=True):
+        if count < 0 or count > end - at:
+            raise _malformed()
+        left = count
+        while left:
+            run = _run(array, data, at, end, left) if left >= _WORTH_A_LOOK else None
+            if run is None:
+                walked, at = _walked(data, at, end, min(left, 4 * _WORTH_A_LOOK))
+                parts.append(np.array(walked, np.int64))
+                left -= len(walked)
+            else:
+                parts.append(run)
+                left -= len(run)
+                at = 2 * int(run[-1]) - int(run[-2])
+        if at != end:
+            raise _malformed()
+    return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+def _run(array: Bytes, data: bytes, at: int, end: int, most: int) -> Numbers | None:
+    """The places of the records from here on that all have the length of the first; None if they are few.
+
+    Where the same length stands at each of these places, each record ends where the next one begins.
+    """
+    length, begin = zigzag(data, at)
+    size = begin - at + length
+    if length <= 0:
+        raise _malformed()
+    places = np.arange(at, min(at + size * most, end - begin + at + 1), size)
+    same = len(places)
+    for number in range(begin - at):
+        different = array[places[:same] + number] != data[at + number]
+        first = int(different.argmax()) if same else 0
+        if same and different[first]:
+            same = first
+    return places[:same] if same >= _WORTH_A_LOOK else None
+
+
+def _walked(data: bytes, at: int, end: int, count: int) -> tuple[list[int], int]:
+    """The places of so many records, one after the other, and the place behind them."""
     low, high = _LOW, _HIGH
     starts: list[int] = []
     add = starts.append
-    at = 0
-    for count, end in zip(counts, ends, strict=True):
-        for _ in repeat(None, count):
-            add(at)
-            byte = data[at]
-            if byte < 0x80:
-                at += low[byte]
-            elif data[at + 1] < 0x80:
-                at += low[byte] + high[data[at + 1]]
-            else:
-                length, at = zigzag(data, at)
-                at += length
-        if at != end or count < 0:
-            raise _malformed()
-    return np.array(starts, np.int64)
+    for _ in repeat(None, count):
+        add(at)
+        byte = data[at]
+        if byte < 0x80:
+            at += low[byte]
+        elif data[at + 1] < 0x80:
+            at += low[byte] + high[data[at + 1]]
+        else:
+            length, at = zigzag(data, at)
+            if length < 0:
+                raise _malformed()
+            at += length
+    if at > end:
+        raise _malformed()
+    return starts, at
 
 
 def _zigzags(data: Bytes, at: Numbers) -> tuple[Numbers, Numbers]:

@@ -6,18 +6,24 @@ never given are left out: transaction markers, and with ``read_committed`` what 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from struct import Struct
 
 from crc32c import crc32c
 
 from loadwise.protocol.batches import HEADER_BYTES, MAGIC, MAGIC_OFFSET, BatchHeader, checksummed, read_header
 from loadwise.protocol.errors import MalformedBytesError, MissingCodecError
 from loadwise.protocol.unpacking import unpacked
-from loadwise.spark_source.errors import START_BEHIND, BatchError
+from loadwise.spark_source.errors import START_BEHIND, BatchError, OtherReaderError
 
-MAX_UNPACKED_BYTES = 256 << 20
-"""No further batch is unpacked beyond these; what is left is fetched again."""
+MAX_UNPACKED_BYTES = 32 << 20
+"""No further batch is put into a set beyond these; the next set goes on with it."""
+MAX_BATCH_BYTES = (1 << 31) - (64 << 20)
+"""What one batch may unpack to: Arrow's places of text and bytes have 31 bits, and a set may hold others before it."""
+_PLACE = Struct(">qi")
+_LAST_OFFSET_DELTA = Struct(">i")
+_LAST_OFFSET_DELTA_AT = 23
 
 
 @dataclass(slots=True)
@@ -38,34 +44,57 @@ class RecordSet:
     """Of each batch, its header."""
 
 
-def record_set(
+def record_sets(
     data: bytes,
     start: int,
     end: int,
     *,
     check_crcs: bool,
     aborted: Iterable[tuple[int, int]] | None = None,
-) -> RecordSet:
-    """The batches of ``data`` that may hold records of the offsets [start, end).
+) -> Iterator[RecordSet]:
+    """The batches of ``data`` that may hold records of the offsets [start, end), in one set or more.
 
     ``aborted`` has the producer id and the first offset of each transaction that was aborted, as Fetch answers them;
-    None reads uncommitted records too. A batch that cannot be read ends the record set and is its `problem`.
+    None reads uncommitted records too. A batch that cannot be read ends the last set and is its `problem`.
     """
-    found = RecordSet(start, end, next_offset=start)
     transactions = _Aborted(aborted)
     view = memoryview(data)
+    while True:
+        found = RecordSet(start, end, next_offset=start)
+        view = _fill(found, view, transactions, check_crcs=check_crcs)
+        yield found
+        if found.next_offset == start or found.next_offset >= end or found.problem is not None or not view:
+            return
+        start = found.next_offset
+
+
+def end_of_batches(data: bytes, start: int) -> int:
+    """The offset behind the last whole batch of ``data``, by the headers alone; ``start`` where there is none."""
+    at, end = 0, start
+    while at + HEADER_BYTES <= len(data) and data[at + MAGIC_OFFSET] == MAGIC:
+        base, length = _PLACE.unpack_from(data, at)
+        following = at + _PLACE.size + length
+        if following < at + HEADER_BYTES or following > len(data):
+            break
+        end = max(end, base + 1 + _LAST_OFFSET_DELTA.unpack_from(data, at + _LAST_OFFSET_DELTA_AT)[0])
+        at = following
+    return end
+
+
+def _fill(found: RecordSet, view: memoryview, transactions: _Aborted, *, check_crcs: bool) -> memoryview:
+    """Put batches into the set until it is large enough, and answer the bytes behind them."""
     size = 0
-    while view and found.next_offset < end and size < MAX_UNPACKED_BYTES:
+    while view and found.next_offset < found.end and size < MAX_UNPACKED_BYTES:
         try:
             header = _checked(view, check_crcs=check_crcs)
             if header is None:
-                break
-            if header.base_offset >= end:
-                found.next_offset = end
+                return memoryview(b"")
+            if header.base_offset >= found.end:
+                found.next_offset = found.end
                 break
             records = view[HEADER_BYTES : header.size_bytes]
             next_offset = header.base_offset + header.last_offset_delta + 1
-            if next_offset > start and not transactions.hide(header) and not header.is_control:
+            if next_offset > found.start and not transactions.hide(header) and not header.is_control:
                 part = _unpacked(records, header)
                 found.parts.append(part)
                 found.headers.append(header)
@@ -75,14 +104,14 @@ def record_set(
             break
         found.next_offset = max(found.next_offset, next_offset)
         view = view[header.size_bytes :]
-    return found
+    return view
 
 
 def _checked(view: memoryview, *, check_crcs: bool) -> BatchHeader | None:
     """The header of the first batch, of a format that is known; None if the batch is not whole."""
     # All formats have it at one place, and a set of old messages may be shorter than our header.
     if len(view) > MAGIC_OFFSET and view[MAGIC_OFFSET] != MAGIC:
-        raise BatchError(
+        raise OtherReaderError(
             f"the batch there is of message format {view[MAGIC_OFFSET]}, from before Kafka 0.11",
             "set reader=messages, which reads it",
         )
@@ -101,11 +130,11 @@ def _checked(view: memoryview, *, check_crcs: bool) -> BatchHeader | None:
 
 def _unpacked(records: memoryview, header: BatchHeader) -> bytes | memoryview:
     try:
-        return unpacked(records, header.compression)
+        return unpacked(records, header.compression, MAX_BATCH_BYTES)
     except MalformedBytesError as problem:
         raise BatchError(f"the batch there cannot be unpacked: {problem}", START_BEHIND) from None
     except MissingCodecError as missing:
-        raise BatchError(str(missing), "do so where this task runs, or set reader=messages") from None
+        raise OtherReaderError(str(missing), "do so where this task runs, or set reader=messages") from None
 
 
 class _Aborted:

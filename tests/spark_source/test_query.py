@@ -169,6 +169,7 @@ def test_columns_that_nobody_asks_for_are_not_built(spark, topic):
     [
         ("value string", "column value is of type binary, not string"),
         ("valeu binary", "there is no column valeu"),
+        ("value binary, offset long, value binary", "column value is there twice"),
         ("headers array<struct<key:string,value:binary>>", "includeHeaders=true"),
     ],
 )

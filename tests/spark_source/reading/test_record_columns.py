@@ -25,8 +25,7 @@ from loadwise.protocol.batches import checksummed, placed
 from loadwise.spark_source.errors import BatchError
 from loadwise.spark_source.reading import record_sets
 from loadwise.spark_source.reading.arrow_batches import BatchBuilder, full_schema
-from loadwise.spark_source.reading.record_columns import Records, _zigzags
-from loadwise.spark_source.reading.record_sets import record_set
+from loadwise.spark_source.reading.record_columns import Records, _starts, _zigzags
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 APPEND_TIME, TRANSACTIONAL, CONTROL = 0x08, 0x10, 0x20
@@ -60,6 +59,11 @@ def patched(data, base, *, attributes, last_offset_delta):
     data[23:27] = last_offset_delta.to_bytes(4, "big")
     data[17:21] = crc32c(checksummed(bytes(data))).to_bytes(4, "big")
     return placed(bytes(data), base, 0)
+
+
+def record_set(*arguments, **how):
+    """The first set, which is all where little is unpacked."""
+    return next(record_sets.record_sets(*arguments, **how))
 
 
 def read(data, start=0, end=1 << 62, *, most_records=10_000, most_bytes=1 << 24, **how):
@@ -154,7 +158,68 @@ def test_where_the_next_fetch_goes_on():
 def test_no_more_is_unpacked_than_the_limit(monkeypatch):
     monkeypatch.setattr(record_sets, "MAX_UNPACKED_BYTES", 1_000)
     data = b"".join(written([Row(None, bytes(900), 1, [])], at, codec=4) for at in range(5))
-    assert record_set(data, 0, 100, check_crcs=True).next_offset == 2
+    sets = list(record_sets.record_sets(data, 0, 100, check_crcs=True))
+    assert [(found.start, found.next_offset, len(found.headers)) for found in sets] == [(0, 2, 2), (2, 4, 2), (4, 5, 1)]
+
+
+@pytest.mark.parametrize("codec", [0, 4])
+@settings(max_examples=25)
+@given(runs=st.lists(st.tuples(st.integers(0, 300), st.integers(1, 300)), min_size=1, max_size=5))
+def test_rows_of_one_length_in_a_row_are_what_aiokafka_reads(codec, runs):
+    """Such rows are not walked through. Their offsets still make some a byte longer than the others."""
+    rows = [Row(b"k", bytes(size), number, []) for size, count in runs for number in range(count)]
+    data = written(rows, 7, codec=codec)
+    reader = aiokafka_records.DefaultRecordBatch
+    assert rows_of(read(data)) == [expected(record) for record in reader(bytearray(data))]
+
+
+def recounted(data, count):
+    """The batch with another number of records in its header."""
+    return data[:57] + count.to_bytes(4, "big", signed=True) + data[61:]
+
+
+@pytest.mark.parametrize("lengths", [b"\x01", b"\x00", b"\x81\x80\x01", b"\xff\xff\xff\xff\x0f"], ids=repr)
+@pytest.mark.parametrize("before", [0, 100])
+def test_a_record_of_negative_length_is_malformed_and_nobody_goes_back_to_it(lengths, before):
+    good = written([Row(None, b"value", 1, [])] * (before + 3))
+    data = bytearray(good)
+    at = 61 + int(_starts(good[61:], [before + 3], [len(good) - 61])[before])
+    data[at : at + len(lengths)] = lengths
+    for count in (before + 3, (1 << 31) - 1, -1):
+        with pytest.raises(BatchError, match="malformed"):
+            decoded(recounted(bytes(data), count), check_crcs=False)
+
+
+def test_more_records_than_bytes_are_malformed():
+    with pytest.raises(BatchError, match="malformed"):
+        decoded(recounted(written([Row(None, b"value", 1, [])]), (1 << 31) - 1), check_crcs=False)
+
+
+@pytest.mark.parametrize("moment", [(1 << 63) - 1, 9_223_372_036_854_776, -(1 << 62)])
+def test_a_timestamp_that_spark_cannot_hold_is_refused_where_it_is_asked_for(moment):
+    data = bytearray(written([Row(None, b"v", 1, [])]))
+    data[27:35] = moment.to_bytes(8, "big", signed=True)  # of the batch; its record adds nothing to it
+    records = decoded(bytes(data), check_crcs=False)
+    assert records.column("offset", pa.int64(), slice(0, 1)).to_pylist() == [0]
+    with pytest.raises(BatchError, match=f"timestamp {moment} ms"):
+        records.column("timestamp", pa.timestamp("us", "UTC"), slice(0, 1))
+
+
+def test_a_batch_that_unpacks_to_more_than_128_mib_is_read():
+    size = 1 << 20
+    data = written([Row(None, bytes(size), 1, [])] * 140, codec=4)
+    assert len(data) < size
+    records = decoded(data, check_crcs=True)
+    slices = list(records.slices(most_records=10_000, most_bytes=16 << 20))
+    assert sum(rows.stop - rows.start for rows in slices) == 140
+    assert records.column("value", pa.binary(), slices[-1])[-1].as_py() == bytes(size)
+
+
+@given(drawn=st.lists(st.integers(1, 5), max_size=5), cut=st.integers(0, 200))
+def test_where_the_next_question_begins_the_headers_tell_as_the_records_do(drawn, cut):
+    data = b"".join(written([Row(None, b"v", 1, [])] * count, at * 10) for at, count in enumerate(drawn))
+    data = data[: max(0, len(data) - cut)]
+    assert record_sets.end_of_batches(data, 0) == record_set(data, 0, 1 << 62, check_crcs=False).next_offset
 
 
 def test_slices_hold_no_more_bytes_than_wanted():

@@ -32,6 +32,7 @@ from loadwise.spark_source.task import OffsetRange, Task
 def which(request, monkeypatch):
     """Both readers pass every test."""
     monkeypatch.setattr(parsing, "DEFAULT_READER", request.param)
+    return request.param
 
 
 def batches(given, *ranges):
@@ -47,6 +48,33 @@ def places(given, *ranges):
             batch["topic"].to_pylist(), batch["partition"].to_pylist(), batch["offset"].to_pylist(), strict=True
         )
     return found
+
+
+def test_what_only_librdkafka_reads_it_takes_over_with_one_warning(topic, monkeypatch, caplog, which):
+    """A batch in the format from before Kafka 0.11, between two others; librdkafka is not given it, but the records."""
+    topic = topic([5, 4])
+    topic.write([5])
+    topic.write([5])
+    read = PartitionLog.read
+    seen = []
+
+    def old(self, offset, max_bytes, **more):
+        whole = bytearray(read(self, offset, max_bytes, **more))
+        if offset == 5 and not seen and which == "batches":
+            seen.append(offset)
+            whole[16] = 1
+        return bytes(whole)
+
+    monkeypatch.setattr(PartitionLog, "read", old)
+    given = topic.options(kafka__max__partition__fetch__bytes=100)
+    wanted = [(topic.name, 0, 0, 15), (topic.name, 1, 0, 4)]
+    assert places(given, *wanted) == [(topic.name, part, at) for part, size in ((0, 15), (1, 4)) for at in range(size)]
+    warnings = [record.getMessage() for record in caplog.records if "reader=messages" in record.getMessage()]
+    assert len(warnings) == (which == "batches")
+    seen.clear()
+    if which == "batches":
+        with pytest.raises(ReadError, match=r"at offset 5 .* message format 1, .*reader=messages"):
+            places({**given, "reader": "batches"}, *wanted)
 
 
 def test_ranges_are_read_one_after_the_other_and_no_further(topic):
