@@ -80,7 +80,7 @@ def draw(spark: SparkSession, bootstrap_servers: str, records: int, page: Path) 
         summary = f"the longest task takes {max(mine) / mean:.2f} times the mean"
         print(f"{name}: {summary}")
         names = [str(index) for index in range(len(mine))]
-        body += [f"<h2>{name}: {summary}</h2>", bars(name, summary, names, mine, mean=mean, top=top)]
+        body += [f"<h2>{name}: {summary}</h2>", bars(name, summary, names, mine, mean=mean, top=top, bound=mean)]
     page.write_text(document("Milliseconds of each Spark task", body, style=STYLE), encoding="utf-8")
     return times
 
