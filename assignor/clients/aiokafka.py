@@ -27,6 +27,7 @@ from operator import attrgetter
 from typing import Any
 
 from loadwise.assignor.clients.aiokafka_lag import AiokafkaLag
+from loadwise.assignor.clients.arguments import check_arguments
 from loadwise.assignor.clients.metadata import ClientMetadata
 from loadwise.assignor.errors import MissingClientError, UnsupportedByClientError
 from loadwise.assignor.load.lag import LoadOfLag, load_of
@@ -157,8 +158,7 @@ def aiokafka_consumer(
 
     Raises what `assignor` and ``AIOKafkaConsumer`` raise.
     """
-    if "partition_assignment_strategy" in config:
-        raise TypeError("partition_assignment_strategy is what `assignor` stands for; give one of them")
+    check_arguments(group_id, lag_interval_s, config)
     source = load if isinstance(load, LoadSource) else None
     rack = config.get("client_rack")
     participant = Participant(assignor, capacity=capacity, rack=rack, load=source)

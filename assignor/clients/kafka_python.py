@@ -24,91 +24,78 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any
+from weakref import WeakMethod, finalize
 
-from loadwise.assignor.clients.kafka_python_joins import finish_joins
+from loadwise.assignor.clients.arguments import check_arguments
 from loadwise.assignor.clients.kafka_python_lag import KafkaPythonLag
 from loadwise.assignor.clients.metadata import ClientMetadata
+from loadwise.assignor.clients.versions import TriedVersions
 from loadwise.assignor.errors import MissingClientError
 from loadwise.assignor.load.lag import LoadOfLag, load_of
 from loadwise.assignor.load.source import LoadSource
 from loadwise.assignor.model import Assignor
-from loadwise.assignor.participant import Participant
-from loadwise.assignor.subscription import JoinedMember, read_joined_members
+from loadwise.assignor.participant import AssignorChoice, Participant
+from loadwise.assignor.strategy import Strategy
+from loadwise.assignor.subscription import JoinedMember
 from loadwise.installation import pip_install
 from loadwise.protocol.consumer import Subscription
 
 try:
+    import kafka
     from kafka import KafkaConsumer
     from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
 except ImportError as error:
     raise MissingClientError(f"kafka-python is not installed; get it with: {pip_install('kafka-python')}") from error
+
+TRIED = TriedVersions("kafka-python", kafka.__version__, oldest=(3, 0, 0), newest=(3, 0, 12))
+"""The versions whose private classes `loadwise.assignor.clients.kafka_python_internals` was tested with."""
 
 __all__ = ["KafkaPythonAssignor", "KafkaPythonLag", "assignor", "kafka_consumer"]
 
 FIRST_READING_S = 5.0
 """How long a new consumer waits for the group's lag before it joins without."""
 
-_TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
-"""Kafka's ``Topic.validate``."""
-
 
 class KafkaPythonAssignor(AbstractPartitionAssignor):
     """One of our assignors for ``partition_assignment_strategy=[...]``. One object a consumer: it has its state."""
 
-    def __init__(self, participant: Participant) -> None:
+    def __init__(self, participant: Participant, strategy: Strategy | None = None) -> None:
         self.participant = participant
         """The member's state and decisions. Its counters tell how often it led, and how often without load."""
-        self._holds: Callable[[], Iterable[tuple[str, int]]] | None = None
-        """Partitions that the consumer holds right now, where we can ask it."""
-        self._joined: Sequence[JoinedMember] = ()
-        """The members of the rebalance under way as JoinGroup listed them, where we could see that."""
+        self.strategy = participant.strategies[0] if strategy is None else strategy
+        """Which of the member's strategies this is."""
+        self.joined: Sequence[JoinedMember] = ()
+        """The members of the rebalance under way as JoinGroup listed them, where the consumer tells us."""
+        self._held: Callable[[], Callable[[], Iterable[tuple[str, int]]] | None] | None = None
 
     @property
     def name(self) -> str:
         """The strategy's name on the wire."""
-        return self.participant.strategy.name
+        return self.strategy.name
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
-        """Eager or cooperative: one name means one of them."""
-        return [RebalanceProtocol.COOPERATIVE if self.participant.strategy.cooperative else RebalanceProtocol.EAGER]
+        """Eager or cooperative, as the whole list of the member's strategies allows."""
+        return [RebalanceProtocol.COOPERATIVE if self.participant.cooperative else RebalanceProtocol.EAGER]
 
     def metadata(self, topics: Iterable[str]) -> bytes:
         """The subscription to join with; the client sends bytes as they are."""
         owned = None
-        if self._holds is not None and self.participant.strategy.cooperative:
-            owned = _by_topic(self._holds())
-        return self.participant.subscription(topics, owned=owned)
+        if self.participant.cooperative and self._held is not None and (held := self._held()) is not None:
+            owned = _by_topic(held())
+        return self.participant.subscription(topics, owned=owned, protocol=self.name)
 
     def on_assignment(self, assignment: Any, generation: int) -> None:
         """Remember the assignment for the next join."""
-        self.participant.assigned(dict(assignment.assigned_partitions), generation)
+        self.participant.assigned(dict(assignment.assigned_partitions), generation, self.name)
 
     def assign(self, cluster: Any, members: Iterable[Any]) -> dict[str, bytes]:
         """Answer every member's assignment, as the leader; the client sends bytes as they are."""
-        return self.participant.assign(self._joined or [_joined(member) for member in members], _metadata(cluster))
+        joined = self.joined or [_joined(member) for member in members]
+        return self.participant.assign(joined, _metadata(cluster), protocol=self.name)
 
     def follow(self, consumer: KafkaConsumer) -> None:
-        """Learn from the consumer what it does not tell an assignor: what it holds, and members that it cannot read."""
-        self._holds = consumer.assignment
-        perform = consumer._coordinator._perform_assignment
-
-        def perform_with_readable_members(leader_id: str, protocol_name: str, members: Sequence[Any]) -> Any:
-            self._joined = read_joined_members((it.member_id, it.group_instance_id, it.metadata) for it in members)
-            # The client decodes all members as well, to watch their topics: one that it cannot decode stops the group,
-            # and so does a topic whose name cannot be one.
-            readable: dict[int, bytes] = {}
-            for member, joined in zip(members, self._joined, strict=True):
-                listed = joined.subscription.topics
-                if id(listed) not in readable:  # most members share their list with others
-                    topics = [topic for topic in listed if _TOPIC_NAME.fullmatch(topic)]
-                    readable[id(listed)] = Subscription(topics=topics).encode()
-                member.metadata = readable[id(listed)]
-            try:
-                return perform(leader_id, protocol_name, members)
-            finally:
-                self._joined = ()
-
-        consumer._coordinator._perform_assignment = perform_with_readable_members
+        """Learn from the consumer what it does not tell an assignor: what it holds now. The consumer is not kept."""
+        self._held = WeakMethod(consumer.assignment)
 
 
 def assignor(
@@ -135,7 +122,7 @@ def assignor(
 def kafka_consumer(
     *topics: str,
     group_id: str,
-    assignor: str | Assignor = "weighted",
+    assignor: AssignorChoice = "weighted",
     cooperative: bool = False,
     capacity: float = 1.0,
     load: LoadSource | LoadOfLag | None = None,
@@ -144,16 +131,18 @@ def kafka_consumer(
 ) -> KafkaConsumer:
     """Make a ``KafkaConsumer`` whose group is assigned by one of our strategies.
 
-    ``config`` is the client's own, any of its keyword arguments but ``partition_assignment_strategy``. ``assignor``,
-    ``cooperative`` and ``capacity`` are those of `assignor`. So is ``load``; but without one, a weighted strategy goes
+    ``config`` is the client's own, any of its keyword arguments but ``partition_assignment_strategy``. ``assignor`` is
+    that of `assignor`, or a list in order of preference, as ``["weighted", "range"]`` in the middle of an upgrade: the
+    group uses the first name that all of its members have, and one eager name makes this member eager.
+    ``cooperative`` and ``capacity`` are those of `assignor`, too. So is ``load``. Without one, a weighted strategy goes
     by the group's lag, read with the client's own settings every ``lag_interval_s`` until the consumer is closed, or by
     what ``load`` makes of that lag where it is a function of it. The first reading is waited for, a few seconds at
-    most. The consumer is kafka-python's own class; its ``assignor`` is the `KafkaPythonAssignor`.
+    most. The consumer is kafka-python's own class; its ``assignor`` is the `KafkaPythonAssignor` of the preferred
+    strategy.
 
-    Raises what `assignor` and ``KafkaConsumer`` raise.
+    Raises what `assignor` and ``KafkaConsumer`` raise, and `TypeError` or `ValueError` that names a bad argument.
     """
-    if "partition_assignment_strategy" in config:
-        raise TypeError("partition_assignment_strategy is what `assignor` stands for; give one of them")
+    check_arguments(group_id, lag_interval_s, config)
     source = load if isinstance(load, LoadSource) else None
     rack = config.get("client_rack")
     participant = Participant(assignor, cooperative=cooperative, capacity=capacity, rack=rack, load=source)
@@ -161,7 +150,7 @@ def kafka_consumer(
     if participant.load_aware and source is None:
         lag = KafkaPythonLag(*topics, group_id=group_id, interval_s=lag_interval_s, **config)
         participant.load = load_of(lag, load)
-    consumer = _Consumer(*topics, plug=KafkaPythonAssignor(participant), lag=lag, group_id=group_id, **config)
+    consumer = _Consumer(*topics, participant=participant, lag=lag, group_id=group_id, **config)
     if lag is not None:
         lag.start()
         lag.wait(FIRST_READING_S)
@@ -169,14 +158,23 @@ def kafka_consumer(
 
 
 class _Consumer(KafkaConsumer):
-    """A ``KafkaConsumer`` that keeps its assignor informed, and its group safe from members that it cannot read."""
+    """A ``KafkaConsumer`` with our assignors and the client's own parts repaired."""
 
-    def __init__(self, *topics: str, plug: KafkaPythonAssignor, lag: KafkaPythonLag | None, **config: Any) -> None:
-        self.assignor = plug
+    def __init__(self, *topics: str, participant: Participant, lag: KafkaPythonLag | None, **config: Any) -> None:
+        plugs = [KafkaPythonAssignor(participant, strategy) for strategy in participant.strategies]
+        self.assignor = plugs[0]
         self._lag = lag
-        super().__init__(*topics, partition_assignment_strategy=[plug], **config)
-        plug.follow(self)
-        finish_joins(self._coordinator)
+        super().__init__(*topics, partition_assignment_strategy=plugs, **config)
+        for plug in plugs:
+            plug.follow(self)
+        if TRIED.includes_installed:
+            from loadwise.assignor.clients.kafka_python_internals import repair  # noqa: PLC0415 (other versions lack it)
+
+            repair(self)
+        else:
+            TRIED.warn("joins that outlast a poll are lost, and a cooperative rebalance stops all partitions")
+        if lag is not None:
+            finalize(self, lag.stop)  # a consumer that is dropped without being closed leaves no thread of ours behind
 
     def subscribe(
         self, topics: Iterable[str] = (), pattern: str | re.Pattern[str] | None = None, listener: Any = None

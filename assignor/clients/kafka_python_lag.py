@@ -66,11 +66,15 @@ class KafkaPythonLag(LagLoad):
             self._changed.wait_for(lambda: self._tried >= self._asked, timeout_s)
         return self._read is not None
 
-    def close(self) -> None:
-        """Stop reading and wait for the thread to end: at most as long as a reading takes."""
+    def stop(self) -> None:
+        """Stop reading; the thread ends after the reading under way."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
+
+    def close(self) -> None:
+        """Stop reading and wait for the thread to end: at most as long as a reading takes."""
+        self.stop()
         if self._thread.is_alive():
             self._thread.join()
 

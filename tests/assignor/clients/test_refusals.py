@@ -31,6 +31,22 @@ def test_a_factory_refuses_what_it_cannot_use_before_it_connects(factory):
         factory("t", group_id="g", load=lambda _: None)
     with pytest.raises(TypeError, match="group_id"):
         factory("t")
+    with pytest.raises(TypeError, match="group_id is None; it must be the name of a group"):
+        factory("t", group_id=None)
+    with pytest.raises(ValueError, match="group_id is empty"):
+        factory("t", group_id="")
+    with pytest.raises(TypeError, match="capacity is '2'; it must be a number above 0"):
+        factory("t", group_id="g", capacity="2")
+    with pytest.raises(ValueError, match="capacity is nan"):
+        factory("t", group_id="g", capacity=float("nan"))
+    with pytest.raises(UnknownStrategyError, match="assignor is an empty list"):
+        factory("t", group_id="g", assignor=[])
+    with pytest.raises(TypeError, match="assignor is 5"):
+        factory("t", group_id="g", assignor=5)
+    with pytest.raises(TypeError, match="lag_interval_s is '5'"):
+        factory("t", group_id="g", lag_interval_s="5")
+    with pytest.raises(ValueError, match="lag_interval_s is 0"):
+        factory("t", group_id="g", lag_interval_s=0)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.protocol.metadata import MetadataResponse
 
 from loadwise.assignor.clients import aiokafka, kafka_python
+from loadwise.assignor.clients.kafka_python_internals import Coordinator
 from loadwise.assignor.load.source import FixedLoad
 from loadwise.assignor.participant import Participant
 from loadwise.assignor.strategy import strategies, strategy
@@ -65,16 +66,13 @@ def metadata(partitions, racks):
 
 def led_by_kafka_python(plug, cluster, members, *, follow):
     topics = set()
-    coordinator = SimpleNamespace(
-        group_id="g",
-        _lookup_assignor={plug.name: plug}.get,
-        _subscription=SimpleNamespace(group_subscribe=topics.update, group_subscription=lambda: topics),
-        _cluster=cluster,
-        _metadata_snapshot={},
-    )
-    coordinator._perform_assignment = functools.partial(ConsumerCoordinator._perform_assignment, coordinator)
-    if follow:
-        plug.follow(SimpleNamespace(_coordinator=coordinator, assignment=set))
+    coordinator = object.__new__(Coordinator if follow else ConsumerCoordinator)
+    coordinator.config = {"group_id": "g"}
+    coordinator._assignors = {plug.name: plug}
+    coordinator._subscription = SimpleNamespace(group_subscribe=topics.update, group_subscription=lambda: topics)
+    coordinator._cluster = cluster
+    coordinator._metadata_snapshot = {}
+    coordinator._listed = (None, [])
     listed = [SimpleNamespace(member_id=i, group_instance_id=instance, metadata=data) for i, instance, data in members]
     return coordinator._perform_assignment("leader", plug.name, listed)
 

@@ -1,0 +1,21 @@
+"""Arguments of the consumer factories, checked before anything connects: every error names the argument."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+
+def check_arguments(group_id: object, lag_interval_s: object, config: Mapping[str, Any]) -> None:
+    """Raise `TypeError` or `ValueError` for what is no group id, no interval, or set in two ways."""
+    if "partition_assignment_strategy" in config:
+        raise TypeError("partition_assignment_strategy is what `assignor` stands for; give one of them")
+    if not isinstance(group_id, str):
+        raise TypeError(f"group_id is {group_id!r}; it must be the name of a group, which its members share")
+    if not group_id:
+        raise ValueError("group_id is empty; it must be the name of a group, which its members share")
+    if not isinstance(lag_interval_s, int | float) or isinstance(lag_interval_s, bool):
+        raise TypeError(f"lag_interval_s is {lag_interval_s!r}; it must be a number of seconds")
+    if not 0 < lag_interval_s < math.inf:
+        raise ValueError(f"lag_interval_s is {lag_interval_s}; it must be above 0 seconds, and finite")

@@ -1,0 +1,248 @@
+"""kafka-python: its coordinator and its fetcher with what they get wrong put right, for the consumers that we make.
+
+Both classes are private to the client. So they are used with versions that they were tested with, and a consumer of
+another version is left as it is, with a warning: ``TRIED`` in `loadwise.assignor.clients.kafka_python`.
+
+**Joins.** A join goes on in the background when ``poll`` gives up on it. kafka-python 3.0 loses such a join where only
+a changed subscription or new metadata asked for it: ``need_rejoin`` is False once it has begun, so no later ``poll``
+takes its result. Heartbeats stay off, the broker evicts the member, and the member goes on with what it had. (Java's
+``AbstractCoordinator.rejoinNeededOrPending`` asks for the pending join too.) Where the join has ended before the next
+``poll`` looks, that begins another one, and the whole group joins again; with short polls, for ever.
+
+**Places that are lost.** A member that is evicted while it joins keeps its partitions and positions, because what
+precedes a join is not done again. An eager member that misses a generation keeps its positions in what it is given
+back, although somebody else may have read on from there. Both read records twice, and their next commit moves offsets
+back. (Java: ``AbstractCoordinator.resetStateAndRejoin``.)
+
+**Metadata.** A leader does not wait for the metadata of topics that only others subscribe to, and so it takes them from
+everybody for a round. (Java: ``ConsumerCoordinator.onLeaderElected``.)
+
+**Cooperative rebalances.** ``poll`` returns nothing while a join is pending, so every partition stops, not only those
+that move. (Java: ``ConsumerCoordinator.poll`` with ``waitForJoinGroup = false``.)
+
+**Paused partitions.** Records that were fetched before their partition was paused are set aside, and come back only
+when no other batch is under way. A batch that was read to its end counts as under way, so they may never come back.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kafka.consumer.fetcher import Fetcher
+from kafka.coordinator.assignors.abstract import RebalanceProtocol
+from kafka.coordinator.consumer import ConsumerCoordinator
+from kafka.errors import KafkaError, KafkaTimeoutError
+from kafka.protocol.consumer import JoinGroupRequest
+from kafka.structs import OffsetAndMetadata
+from kafka.util import Timer
+
+from loadwise.assignor.subscription import JoinedMember, read_joined_members
+from loadwise.protocol.consumer import Assignment, Subscription
+
+log = logging.getLogger(__name__)
+
+_PENDING_S = 0.02
+"""How long a ``poll`` waits for records of kept partitions before it looks again whether the join has ended."""
+_METADATA_WAIT_S = 5.0
+"""How long a leader waits for metadata at most; a third of the session timeout where that is shorter."""
+_UPDATES = 2
+"""The first update may have been asked for before the topics were named; the second one is about them all."""
+_TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
+"""Kafka's ``Topic.validate``."""
+
+
+def repair(consumer: Any) -> None:
+    """Give a ``KafkaConsumer`` that has not been polled yet our `Coordinator` and `PausingFetcher`."""
+    consumer._fetcher.__class__ = PausingFetcher
+    coordinator = consumer._coordinator
+    coordinator.__class__ = Coordinator
+    coordinator._manager = _Manager(coordinator._manager, coordinator)
+    coordinator._last_generation = -1
+    coordinator._untaken = None
+    coordinator.failed = None
+    coordinator._listed = (None, [])
+
+
+class Coordinator(ConsumerCoordinator):
+    """A ``ConsumerCoordinator`` that finishes its joins, notices what it has lost, and lets kept partitions be read."""
+
+    _last_generation: int
+    """The newest generation whose assignment was taken."""
+    _untaken: tuple[Any, frozenset[str], bytes] | None
+    """The result of a join that no ``poll`` has taken yet: generation, topics, assignment."""
+    failed: KafkaError | None
+    """Why a join has failed that no ``poll`` waited for."""
+    _listed: tuple[Any, Sequence[JoinedMember]]
+    """The members as JoinGroup listed them to us as the leader, and what was read of them."""
+
+    def need_rejoin(self) -> bool:
+        """Whether there is a join to begin, or one to finish."""
+        pending = self.rejoining and self._subscription.partitions_auto_assigned()
+        return bool(pending or super().need_rejoin())
+
+    async def _do_join_and_sync_async(self) -> bytes:
+        if self.failed is not None:
+            error, self.failed = self.failed, None
+            raise error
+        topics = frozenset(self._subscription.subscription)
+        if self._untaken is not None and self._untaken[:2] == (self._generation, topics):
+            return self._untaken[2]
+        try:
+            assignment: bytes = await super()._do_join_and_sync_async()
+        except KafkaError as error:
+            self.failed = error
+            raise
+        self._untaken = (self._generation, topics, assignment)
+        return assignment
+
+    @property
+    def join_has_ended(self) -> bool:
+        """Whether there is a result that the next ``poll`` takes at once: an assignment or an error."""
+        topics = frozenset(self._subscription.subscription)
+        taken = self._untaken is None or self._untaken[:2] != (self._generation, topics)
+        return self.failed is not None or not taken
+
+    def reset_generation(self, *args: Any, **kwargs: Any) -> None:
+        """Forget the generation; what precedes a join is done again, so that it gives up what was lost with it."""
+        super().reset_generation(*args, **kwargs)
+        if self._subscription.assigned_partitions():
+            self.rejoining = False
+
+    async def _on_join_complete_async(self, generation: int, member_id: str, protocol: str, assignment: bytes) -> None:
+        self._untaken = None
+        if self._cooperative:
+            await self._commit_what_goes(assignment)
+        elif generation != self._last_generation + 1:
+            self._subscription.assign_from_subscribed([])  # others may have read on meanwhile: positions are void
+        self._last_generation = generation
+        await super()._on_join_complete_async(generation, member_id, protocol, assignment)
+
+    async def _commit_what_goes(self, assignment: bytes) -> None:
+        """Commit what was read, while the join was pending, of partitions that are about to be revoked."""
+        kept = Assignment.decode(assignment).partitions
+        consumed: Mapping[Any, OffsetAndMetadata] = self._subscription.all_consumed_offsets()
+        going = {
+            partition: at
+            for partition, at in consumed.items()
+            if partition.partition not in kept.get(partition.topic, ())
+        }
+        if not (going and self.config["enable_auto_commit"]):
+            return
+        try:
+            await self._commit_offsets_sync_async(going, timeout_ms=self.config["session_timeout_ms"] // 3)
+        except KafkaError as error:
+            log.warning("Offsets of revoked partitions could not be committed (%r): others read them again", error)
+
+    def _perform_assignment(self, leader_id: str, protocol_name: str, members: Sequence[Any]) -> Any:
+        joined = self._read(members)
+        # The client decodes all members as well, to watch their topics. One that it cannot decode stops the group, and
+        # so does a topic whose name cannot be one.
+        readable: dict[int, bytes] = {}
+        for member, read in zip(members, joined, strict=True):
+            listed = read.subscription.topics
+            if id(listed) not in readable:  # most members share their list with others
+                readable[id(listed)] = Subscription(topics=list(filter(_TOPIC_NAME.fullmatch, listed))).encode()
+            member.metadata = readable[id(listed)]
+        assignor = self._lookup_assignor(protocol_name)
+        assignor.joined = joined
+        try:
+            return super()._perform_assignment(leader_id, protocol_name, members)
+        finally:
+            assignor.joined = ()
+            self._listed = (None, [])
+
+    def _read(self, members: Sequence[Any]) -> Sequence[JoinedMember]:
+        if self._listed[0] is not members:
+            told = ((member.member_id, member.group_instance_id, member.metadata) for member in members)
+            self._listed = (members, read_joined_members(told))
+        return self._listed[1]
+
+    async def prepare_to_lead(self, members: Sequence[Any]) -> None:
+        """Between JoinGroup and SyncGroup: wait for metadata of topics that only others subscribe to.
+
+        Heartbeats are off meanwhile, so this takes no longer than a third of the session.
+        """
+        topics = {topic for member in self._read(members) for topic in member.subscription.topics}
+        timer = Timer(min(1000 * _METADATA_WAIT_S, self.config["session_timeout_ms"] / 3))
+        for _ in range(_UPDATES):
+            if all(self._cluster.partitions_for_topic(topic) is not None for topic in topics):
+                return
+            self._subscription.group_subscribe(set(filter(_TOPIC_NAME.fullmatch, topics)))
+            self._cluster.set_topics(self._subscription.group_subscription())
+            try:
+                await self._manager.wait_for(self._cluster.request_update(), timer.timeout_ms)
+            except KafkaError as error:
+                log.warning("No metadata of all the group's topics yet (%r): some wait for the next rebalance", error)
+                return
+
+    @property
+    def _cooperative(self) -> bool:
+        return bool(self._rebalance_protocol == RebalanceProtocol.COOPERATIVE)
+
+    @property
+    def joining_beside(self) -> bool:
+        """Whether partitions are being read while a join is pending."""
+        return self._cooperative and self.rejoining and bool(self._subscription.assigned_partitions())
+
+    def poll(self, timeout_ms: float | None = None) -> bool:
+        """As the client's; but kept partitions are read on while the group rebalances."""
+        if super().poll(timeout_ms=timeout_ms):
+            return True
+        if not self.joining_beside:
+            return False
+        self.poll_heartbeat()
+        return True
+
+    def time_to_next_poll(self) -> float:
+        """As the client's, in seconds; while a join is pending there are no heartbeats to go by."""
+        return _PENDING_S if self.joining_beside else float(super().time_to_next_poll())
+
+
+class PausingFetcher(Fetcher):
+    """A ``Fetcher`` that gives back the records of partitions that were paused and resumed."""
+
+    _next_partition_records: Any
+
+    def fetched_records(self, *args: Any, **kwargs: Any) -> Any:
+        """As the client's, which takes a batch that was read to its end for one that is under way."""
+        if self._next_partition_records is not None and not self._next_partition_records:
+            self._next_partition_records = None
+        return super().fetched_records(*args, **kwargs)
+
+
+class _Manager:
+    """The client's connection manager as its coordinator sees it, with a moment between JoinGroup and assignment."""
+
+    def __init__(self, manager: Any, coordinator: Coordinator) -> None:
+        self._manager = manager
+        self._coordinator = coordinator
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._manager, name)
+
+    def send(self, request: Any, **how: Any) -> Any:
+        if isinstance(request, JoinGroupRequest):
+            return self._join(request, how)
+        return self._manager.send(request, **how)
+
+    async def _join(self, request: Any, how: Mapping[str, Any]) -> Any:
+        response = await self._manager.send(request, **how)
+        if response.error_code == 0 and response.leader == response.member_id:
+            await self._coordinator.prepare_to_lead(response.members)
+        return response
+
+    async def wait_for(self, future: Any, timeout_ms: float | None) -> Any:
+        """As the client's; but for a join beside which partitions are read, it is only looked whether it has ended."""
+        coordinator = self._coordinator
+        if future is not coordinator._join_task:
+            return await self._manager.wait_for(future, timeout_ms)
+        if coordinator.joining_beside and not (future.is_done or coordinator.join_has_ended):
+            raise KafkaTimeoutError("the join goes on in the background")
+        try:
+            return await self._manager.wait_for(future, timeout_ms)
+        finally:
+            if future.is_done:
+                coordinator.failed = None  # it is raised here
