@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import time
+import threading
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_group import ConfluentGroup
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 from topics import WAIT_S, fill, make_topic
 
 from loadwise.assignor.clients.confluent_kafka import confluent_consumer
+from loadwise.assignor.errors import UnsupportedByClientError
 
 PARTITIONS = 6
 STRATEGIES = ["weighted", "cooperative-weighted"]
@@ -17,99 +19,102 @@ STRATEGIES = ["weighted", "cooperative-weighted"]
 @pytest.fixture
 def topic(broker, topic_name):
     make_topic(broker, topic_name, PARTITIONS)
+    fill(broker, topic_name, [5] * PARTITIONS)
     return topic_name
 
 
-class Party:
-    """Consumers of one group, all polled by the thread of the test."""
-
-    def __init__(self, broker, group_id):
-        self.settings = {
-            "bootstrap.servers": broker,
-            "group.id": group_id,
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-            "heartbeat.interval.ms": 100,
-            "session.timeout.ms": 30_000,
-            "log_level": 0,
-        }
-        self.members = []
-        self.read = {}
-        self.calls = {}
-
-    def join(self, topic, *, strategy="weighted", **settings):
-        member = confluent_consumer(self.settings | settings, assignor=strategy)
-        self.members.append(member)
-        self.read[member], self.calls[member] = [], []
-
-        def noting(name):
-            return lambda _, partitions: self.calls[member].append((name, {each.partition for each in partitions}))
-
-        member.subscribe([topic], **{name: noting(name) for name in ("on_assign", "on_revoke", "on_lost")})
-        return member
-
-    def until(self, condition):
-        deadline = time.monotonic() + WAIT_S
-        while not condition():
-            assert time.monotonic() < deadline, [self.owned(member) for member in self.members]
-            for member in self.members:
-                message = member.poll(0.02)
-                if message is not None:
-                    assert message.error() is None
-                    self.read[member].append((message.partition(), message.offset()))
-
-    def owned(self, member):
-        return {each.partition for each in member.assignment()}
-
-    def settle(self, *counts):
-        """Wait until the members own so many partitions, none of them twice."""
-
-        def settled():
-            owned = [self.owned(member) for member in self.members]
-            return [len(each) for each in owned] == list(counts) and len(set().union(*owned)) == sum(counts)
-
-        self.until(settled)
-        return [self.owned(member) for member in self.members]
-
-    def leave(self, member):
-        self.members.remove(member)
-        member.close()
-
-
 @pytest.fixture
-def party(broker, group_id):
-    everybody = Party(broker, group_id)
+def members(broker, group_id):
+    everybody = ConfluentGroup(broker, group_id)
     yield everybody
-    for member in everybody.members:
-        member.close()
+    everybody.close()
+
+
+def committed(member, topic):
+    """The committed offset of every partition; -1001 where there is none."""
+    everything = [TopicPartition(topic, number) for number in range(PARTITIONS)]
+    return [each.offset for each in member.committed(everything, timeout=WAIT_S)]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_members_share_the_topic_and_take_over_from_each_other(broker, topic, party, strategy):
-    fill(broker, topic, [5] * PARTITIONS)
-    first = party.join(topic, strategy=strategy)
+def test_members_share_the_topic_and_take_over_from_each_other(topic, members, strategy):
+    first = members.join(topic, strategy=strategy)
     assert isinstance(first, Consumer)
-    party.until(lambda: len(party.read[first]) == 5 * PARTITIONS)
+    members.until(lambda: len(members.read[first]) == 5 * PARTITIONS)
     first.commit(asynchronous=False)
-    second = party.join(topic, strategy=strategy)
-    kept, moved = party.settle(3, 3)
-    assert ("on_assign", moved) in party.calls[second]
-    revoked = [partitions for name, partitions in party.calls[first] if name == "on_revoke"]
+    second = members.join(topic, strategy=strategy)
+    kept, moved = members.settle(3, 3)
+    assert ("on_assign", moved) in members.calls[second]
+    revoked = [partitions for name, partitions in members.calls[first] if name == "on_revoke"]
     assert revoked == [moved if strategy.startswith("cooperative") else kept | moved]
-    party.leave(second)
-    party.settle(PARTITIONS)
-    party.until(lambda: first.committed([TopicPartition(topic, 0)], timeout=WAIT_S)[0].offset == 5)
-    assert len(party.read[first]) == 5 * PARTITIONS, "nothing is read twice"
-    assert party.read[second] == []
+    members.leave(second)
+    assert members.calls[second][-1] == ("on_revoke", moved)
+    members.settle(PARTITIONS)
+    assert len(members.read[first]) == 5 * PARTITIONS, "nothing is read twice"
+    assert members.read[second] == []
 
 
-def test_a_commit_of_what_is_not_owned_is_dropped_and_reported(broker, topic, party):
-    fill(broker, topic, [5] * PARTITIONS)
+def test_commits_of_all_forms(topic, members):
     reports = []
-    first = party.join(topic, on_commit=lambda error, partitions: reports.append((error, partitions)))
-    party.settle(PARTITIONS)
-    second = party.join(topic)
-    owned, others = party.settle(3, 3)
+    member = members.join(topic, on_commit=lambda error, partitions: reports.append((error, partitions)))
+    members.settle(PARTITIONS)
+    first = None
+    while first is None:
+        first = member.poll(1)
+    [now] = member.commit(message=first, asynchronous=False)
+    assert (now.topic, now.partition, now.offset) == (topic, first.partition(), first.offset() + 1)
+    assert committed(member, topic)[first.partition()] == first.offset() + 1
+    assert member.commit(offsets=[TopicPartition(topic, 2, 4, "by hand")]) is None
+    members.until(lambda: reports)
+    assert [(error, [(each.partition, each.offset) for each in named]) for error, named in reports] == [
+        (None, [(2, 4)])
+    ]
+    assert member.committed([TopicPartition(topic, 2)], timeout=WAIT_S)[0].metadata == "by hand"
+    members.until(lambda: len(members.read[member]) == 5 * PARTITIONS - 1)
+    assert len(member.commit(asynchronous=False)) == PARTITIONS
+    assert committed(member, topic) == [5] * PARTITIONS
+    with pytest.raises(KafkaException) as told:
+        member.commit(asynchronous=False)
+    assert told.value.args[0].code() == KafkaError._NO_OFFSET
+
+
+def test_only_what_was_stored_is_committed(topic, members):
+    member = members.join(topic, enable_auto_offset_store=False)
+    messages = []
+    while len(messages) < 5 * PARTITIONS:
+        messages += member.consume(7, timeout=1)
+    mine = [each for each in messages if each.partition() == 3]
+    member.store_offsets(message=mine[1])
+    member.store_offsets(offsets=[TopicPartition(topic, 4, 1)])
+    with pytest.raises(KafkaException):
+        member.store_offsets(offsets=[TopicPartition(topic, PARTITIONS + 1, 1)])
+    member.commit(asynchronous=False)
+    assert committed(member, topic) == [-1001, -1001, -1001, 2, 1, -1001]
+
+
+def test_what_was_read_is_committed_automatically(topic, members):
+    member = members.join(topic, enable_auto_commit=True, auto_commit_interval_ms=100)
+    members.until(lambda: committed(member, topic) == [5] * PARTITIONS)
+
+
+def test_what_is_stored_is_committed_when_partitions_go(topic, members):
+    never = {"enable_auto_commit": True, "auto_commit_interval_ms": 10_000 * int(WAIT_S)}
+    first = members.join(topic, **never)
+    members.until(lambda: len(members.read[first]) == 5 * PARTITIONS)
+    second = members.join(topic, **never)
+    members.settle(3, 3)
+    assert committed(second, topic) == [5] * PARTITIONS
+    members.leave(first)
+    members.settle(PARTITIONS)
+    assert members.read[second] == []
+
+
+def test_a_commit_of_what_is_not_owned_is_dropped_and_reported(topic, members):
+    reports = []
+    first = members.join(topic, on_commit=lambda error, partitions: reports.append((error, partitions)))
+    members.settle(PARTITIONS)
+    members.join(topic)
+    owned, others = members.settle(3, 3)
     mine, theirs = TopicPartition(topic, min(owned), 3), TopicPartition(topic, min(others), 4)
 
     with pytest.raises(KafkaException) as told:
@@ -117,23 +122,91 @@ def test_a_commit_of_what_is_not_owned_is_dropped_and_reported(broker, topic, pa
     assert told.value.args[0].code() == KafkaError._ASSIGNMENT_LOST
     assert f"{topic} [{theirs.partition}] @ 4" in told.value.args[0].str()
     first.commit(offsets=[theirs])
-    party.until(lambda: reports)
+    members.until(lambda: reports)
     [(error, [named])] = reports
     assert error.code() == KafkaError._ASSIGNMENT_LOST
     assert (named.partition, named.offset) == (theirs.partition, 4)
-    committed = second.committed([mine, theirs], timeout=WAIT_S)
-    assert [each.offset for each in committed] == [3, -1001]
+    assert committed(first, topic)[mine.partition] == 3
+    assert committed(first, topic)[theirs.partition] == -1001
 
 
-def test_what_is_stored_is_committed_when_partitions_go(broker, topic, party):
-    fill(broker, topic, [5] * PARTITIONS)
-    settings = {"enable.auto.commit": True, "auto.commit.interval.ms": 1000 * int(WAIT_S)}
-    first = party.join(topic, **settings)
-    party.until(lambda: len(party.read[first]) == 5 * PARTITIONS)
-    second = party.join(topic, **settings)
-    party.settle(3, 3)
-    party.leave(first)
-    party.settle(PARTITIONS)
-    everything = [TopicPartition(topic, number) for number in range(PARTITIONS)]
-    assert [each.offset for each in second.committed(everything, timeout=WAIT_S)] == [5] * PARTITIONS
-    assert party.read[second] == []
+def test_positions_are_moved_and_partitions_paused(topic, members):
+    member = members.join(topic)
+    members.until(lambda: len(members.read[member]) == 5 * PARTITIONS)
+    assert [each.offset for each in member.position(member.assignment())] == [5] * PARTITIONS
+    member.pause([TopicPartition(topic, 0)])
+    member.seek(TopicPartition(topic, 0, 1))
+    member.seek(TopicPartition(topic, 1, 3))
+    members.until(lambda: len(members.read[member]) == 5 * PARTITIONS + 2)
+    assert members.read[member][-2:] == [(1, 3), (1, 4)]
+    member.resume([TopicPartition(topic, 0)])
+    members.until(lambda: len(members.read[member]) == 5 * PARTITIONS + 6)
+    assert members.read[member][-4:] == [(0, 1), (0, 2), (0, 3), (0, 4)]
+
+
+def test_callbacks_run_in_the_users_poll_and_may_say_where_to_read(topic, members):
+    first = members.join(topic)
+    members.until(lambda: len(members.read[first]) == 5 * PARTITIONS)
+    first.commit(asynchronous=False)
+    members.leave(first)
+    threads = set()
+
+    def from_the_beginning(consumer, partitions):
+        threads.add(threading.get_ident())
+        for each in partitions:
+            each.offset = OFFSET_BEGINNING
+        consumer.assign(partitions)
+
+    again = members.make()
+    again.subscribe([topic], on_assign=from_the_beginning)
+    members.until(lambda: len(members.read[again]) == 5 * PARTITIONS)
+    assert threads == {threading.get_ident()}
+    with pytest.raises(KafkaException) as told:
+        again.assign([TopicPartition(topic, 0)])
+    assert told.value.args[0].code() == KafkaError._STATE
+
+
+def test_what_a_callback_raises_leaves_poll_and_the_member_goes_on(topic, members):
+    def fail(consumer, partitions):
+        if partitions:
+            raise ZeroDivisionError
+
+    member = members.make()
+    member.subscribe([topic], on_assign=fail)
+    with pytest.raises(ZeroDivisionError):
+        members.settle(PARTITIONS)
+    members.until(lambda: len(members.read[member]) == 5 * PARTITIONS)
+
+
+def test_a_pattern_finds_topics_and_so_do_names_beside_it(broker, topic, members):
+    other = f"{topic}-other"
+    make_topic(broker, other, 1)
+    member = members.make()
+    member.subscribe([f"^{topic}-.*", topic])
+    members.until(lambda: {each.topic for each in member.assignment()} == {topic, other})
+    member.subscribe([other])
+    members.until(lambda: {each.topic for each in member.assignment()} == {other})
+    member.unsubscribe()
+    assert member.assignment() == []
+
+
+def test_a_closed_consumer_says_so(topic, members):
+    member = members.join(topic)
+    members.settle(PARTITIONS)
+    members.leave(member)
+    with pytest.raises(RuntimeError):
+        member.poll(0)
+    assert members.calls[member][-1] == ("on_revoke", set(range(PARTITIONS)))
+
+
+@pytest.mark.parametrize(
+    "setting", ["partition.assignment.strategy", "group.protocol", "ssl.keystore.location", "sasl.oauthbearer.method"]
+)
+def test_settings_that_the_member_cannot_honour_are_refused_by_name(setting):
+    with pytest.raises(UnsupportedByClientError, match=setting):
+        confluent_consumer({"bootstrap.servers": "localhost:1", "group.id": "g", setting: "x"})
+
+
+def test_a_consumer_without_a_group_is_refused():
+    with pytest.raises(ValueError, match=r"group\.id"):
+        confluent_consumer({"bootstrap.servers": "localhost:1"})
