@@ -20,7 +20,7 @@ from typing import Any
 from loadwise.installation import pip_install
 from loadwise.spark_source.errors import MissingDependencyError
 from loadwise.spark_source.options.parse import parse_either
-from loadwise.spark_source.options.query import SourceOptions
+from loadwise.spark_source.options.query import Everywhere, SourceOptions
 from loadwise.spark_source.planning.assignors import assignor_named
 from loadwise.spark_source.planning.query import check_installed, checked, planned_by
 from loadwise.spark_source.task import Task
@@ -86,6 +86,11 @@ class LoadwiseReader(DataSourceReader):
         logger.setLevel(logging.INFO)
         found = planned_by(self._options)
         logger.info("%s", found)
+        if isinstance(self._options.ending, Everywhere):
+            # PySpark asks once for each DataFrame, and gives every action on it these tasks.
+            logger.warning(
+                "every action on this DataFrame reads up to the offsets found now; call load() again for later records"
+            )
         return [InputPartition(task) for task in found.tasks]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

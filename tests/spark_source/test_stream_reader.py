@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import pickle
+from contextlib import contextmanager
 from itertools import chain
+from threading import Thread
 from time import monotonic
 
 import pytest
@@ -12,8 +14,9 @@ import pytest
 pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
 from confluent_kafka import Consumer, TopicPartition
+from kafka_process import kafka_from_jars
 from pyspark.sql.streaming.datasource import ReadAllAvailable
-from topics import WAIT_S, fill
+from topics import WAIT_S, fill, make_topic
 
 from loadwise.coordinator import Coordinator
 from loadwise.spark_source.errors import DataLossError, OptionError
@@ -271,6 +274,39 @@ def test_a_leader_that_moves_or_a_connection_that_breaks_is_waited_out_in_planni
         assert reader.latestOffset(start, OURS_TO_LIMIT) == {"t": {"0": 5, "1": 2}}
         assert not cluster.faults.pending
         reader.stop()
+
+
+@pytest.mark.kafka
+def test_a_broker_that_crashes_and_comes_back_is_waited_out_in_planning_and_in_reading():
+    """Two questions to a broker that is down: one of a query that has begun, one of a task."""
+    with kafka_from_jars() as addresses:
+        name, bootstrap = "t", addresses["PLAINTEXT"]
+        make_topic(bootstrap, name, 2)
+        fill(bootstrap, name, [3_000, 2_000], batch_records=100)
+        given = {"kafka.bootstrap.servers": bootstrap, "subscribe": name, "startingOffsets": "earliest"} | NO_WAIT
+        given |= {"numTasks": "1", "kafka.max.partition.fetch.bytes": "2000", "kafka.max.poll.records": "100"}
+        reader = LoadwiseStreamReader(given, full_schema(include_headers=False))
+        start = begin(reader)
+        with crashed(addresses.broker):
+            end = reader.latestOffset(start, OURS_TO_LIMIT)
+        assert end == {name: {"0": 3_000, "1": 2_000}}
+        (task,) = reader.partitions(start, end)
+        batches = reader.read(task)
+        found = [next(batches).num_rows]
+        with crashed(addresses.broker):
+            found += [batch.num_rows for batch in batches]
+        assert sum(found) == 5_000
+        reader.stop()
+
+
+@contextmanager
+def crashed(broker):
+    """The broker is down when the with block begins, and comes back during it."""
+    broker.kill()
+    again = Thread(target=broker.start)
+    again.start()
+    yield
+    again.join()
 
 
 def test_refusals_come_with_the_first_question_and_not_before(topic):

@@ -96,12 +96,40 @@ def kafka_from_jars(
         command = [*tool, "format", "-t", cluster, "-c", str(properties), *formatting]
         subprocess.run(command, capture_output=True, check=True)
         command = [java, "-Xmx512m", "-cp", classpath, "kafka.Kafka", str(properties)]
-        with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output) as process:
-            try:
-                _wait_until_ready(addresses["PLAINTEXT"], lambda: None if process.poll() is None else log.read_text())
-                yield addresses
-            finally:
-                process.kill()  # nothing of it is kept, so there is nothing to shut down in order
+        broker = _Broker(command, log, addresses["PLAINTEXT"])
+        try:
+            broker.start()
+            yield _Addresses(addresses, broker)
+        finally:
+            broker.kill()  # nothing of it is kept, so there is nothing to shut down in order
+
+
+class _Addresses(dict[str, str]):
+    """The addresses of a Kafka, and the broker behind them for tests that kill and start it again."""
+
+    def __init__(self, addresses: Mapping[str, str], broker: _Broker) -> None:
+        super().__init__(addresses)
+        self.broker = broker
+
+
+class _Broker:
+    """The process, which can be killed and started again with the same data under the same address."""
+
+    def __init__(self, command: Sequence[str], log: Path, address: str) -> None:
+        self._command, self._log, self._address = command, log, address
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start, and wait until it answers."""
+        with self._log.open("ab") as output:
+            process = self._process = subprocess.Popen(self._command, stdout=output, stderr=output)
+        _wait_until_ready(self._address, lambda: None if process.poll() is None else self._log.read_text())
+
+    def kill(self) -> None:
+        """``kill -9``."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
 
 
 def jars() -> Path:
