@@ -15,7 +15,7 @@ from topics import WAIT_S
 
 @contextmanager
 def running(*options: str, html: Path) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "loadwise", "demo", "--no-spark", f"--html={html}", *options]
+    command = [sys.executable, "-m", "loadwise", "demo", "--no-spark", "--stream-seconds=0", f"--html={html}", *options]
     # Where the tests run in the background of a shell, Ctrl-C is ignored, and children inherit that.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(

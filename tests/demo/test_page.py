@@ -12,7 +12,9 @@ from loadwise.demo import figures as numbers
 from loadwise.demo.chart import HEIGHT, WIDTH, Line, Mark, axes, panel
 from loadwise.demo.figures import figures, max_mean, moved, slow_machine
 from loadwise.demo.group import Outcome, Plan, Sample
+from loadwise.demo.live_group import Moment
 from loadwise.demo.page import Report, render
+from loadwise.demo.second_act import Course, Script
 from loadwise.report.scale import ticks
 
 ENDS = (600, 300, 0, 100)
@@ -125,6 +127,15 @@ def test_the_page_is_whole_and_needs_nothing_else() -> None:
             setting="So & so",
             outcomes=outcomes,
             rows=[figures(each) for each in outcomes],
+            courses=[
+                Course(
+                    assignor=name,
+                    moments=[Moment(float(at), at * 10) for at in range(100)],
+                    rebalances=1,
+                    script=Script(assignors=("range", "weighted")),
+                )
+                for name in ("range", "weighted")
+            ],
             capacity=["enough"],
             checks=["all there"],
             warning="too busy",
@@ -134,8 +145,8 @@ def test_the_page_is_whole_and_needs_nothing_else() -> None:
     tags = Tags()
     tags.feed(page)
     assert tags.stack == []
-    assert tags.seen.count("svg") == 2
-    assert tags.seen.count("polyline") == 6
+    assert tags.seen.count("svg") == 3
+    assert tags.seen.count("polyline") == 8
     assert tags.links == []
     assert "://" not in page
     assert "url(" not in page

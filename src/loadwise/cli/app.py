@@ -34,7 +34,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(epilog="New here? `loadwise demo` shows what it is good for, in a minute and a half, on this machine.")
+@app.callback(epilog="New here? `loadwise demo` shows what it is good for, in a few minutes, on this machine.")
 def _options(
     *,
     version: Annotated[

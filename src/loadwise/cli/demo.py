@@ -52,6 +52,14 @@ def demo(
             help="The pace for the verdict on capacity. The default replays the year in ten seconds.",
         ),
     ] = _FLIGHTS / 10,
+    stream_seconds: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            metavar="SECONDS",
+            help="How long the second act takes: a stream whose hot keys move, and a killed member; 0 skips it.",
+        ),
+    ] = 100,
     html: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the page with the pictures.")] = Path(
         "loadwise-demo.html"
     ),
@@ -64,8 +72,11 @@ def demo(
     Publishes the flights of 2013 from New York (one record a flight, keyed by carrier) to a topic of 36 partitions.
     For each assignor three consumers, kafka-python and aiokafka mixed, drain it; a fourth joins half-way.
 
+    In the second act records arrive all the time, and groups under several assignors read them at once. The hot keys
+    move, and later a member of each group is killed.
+
     Prints a table, writes a page with the pictures, and checks that every record was processed; the exit status is not
-    0 if something of it fails. Takes about a minute and a half.
+    0 if something of it fails. Takes about three and a half minutes.
     """
     from rich.console import Console
 
@@ -81,6 +92,7 @@ def demo(
         records=records,
         rate_per_s=rate,
         arrival_per_s=arrival_rate,
+        stream_s=stream_seconds,
         html=html,
         spark=spark,
     )

@@ -40,6 +40,8 @@ class Axes:
 
     x_max: float
     y_max: float
+    x_label: str = "seconds since processing began"
+    y_label: str = "records left"
 
     def x(self, value: float) -> float:
         """Where a time lies in the picture."""
@@ -89,8 +91,6 @@ def _grid(at: Axes) -> list[str]:
         parts.append(f'<line class="axis" x1="{x:.1f}" y1="{bottom:.1f}" x2="{x:.1f}" y2="{bottom + 4:.1f}"/>')
         parts.append(f'<text class="tick" x="{x:.1f}" y="{bottom + 17:.1f}" text-anchor="middle">{value:g}</text>')
     parts.append(f'<line class="axis" x1="{left:.1f}" y1="{bottom:.1f}" x2="{right:.1f}" y2="{bottom:.1f}"/>')
-    parts.append(f'<text class="label" x="{left:.1f}" y="{_TOP - 9}">records left</text>')
-    parts.append(
-        f'<text class="label" x="{right:.1f}" y="{HEIGHT - 6}" text-anchor="end">seconds since processing began</text>'
-    )
+    parts.append(f'<text class="label" x="{left:.1f}" y="{_TOP - 9}">{escape(at.y_label)}</text>')
+    parts.append(f'<text class="label" x="{right:.1f}" y="{HEIGHT - 6}" text-anchor="end">{escape(at.x_label)}</text>')
     return parts

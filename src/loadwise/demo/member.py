@@ -38,7 +38,16 @@ CONFIG: Mapping[str, Any] = {
     # The fourth member is placed by lag of this age: a run lasts seconds where real groups live for days.
     "lag_interval_s": 0.5,
 }
-"""What every consumer is made with, whichever its client."""
+"""What every consumer is made with that drains a topic, whichever its client."""
+
+LIVE_CONFIG: Mapping[str, Any] = {
+    "auto_offset_reset": "earliest",
+    "auto_commit_interval_ms": 1_000,
+    "heartbeat_interval_ms": 1_000,
+    "session_timeout_ms": 6_000,
+    "fetch_max_wait_ms": 50,
+}
+"""What every consumer is made with that reads a stream. All that concerns the load is as it comes."""
 
 
 class Orders:
@@ -177,7 +186,7 @@ def _bucket(rate_per_s: float) -> TokenBucket:
 
 def _config(args: argparse.Namespace) -> dict[str, Any]:
     return {
-        **CONFIG,
+        **(LIVE_CONFIG if args.live else CONFIG),
         "assignor": args.assignor,
         "bootstrap_servers": args.bootstrap_servers,
         "group_id": args.group,
@@ -196,6 +205,7 @@ def main() -> None:
     parser.add_argument("--group", required=True)
     parser.add_argument("--assignor", required=True)
     parser.add_argument("--rate", type=float, required=True, help="records a second that it processes at most")
+    parser.add_argument("--live", action="store_true", help="read a stream that goes on, instead of draining a topic")
     args = parser.parse_args()
     orders, report = Orders(), Reporter()
     if args.client == "kafka-python":

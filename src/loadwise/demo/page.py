@@ -9,6 +9,9 @@ from html import escape
 from loadwise.demo.chart import Axes, Line, Mark, axes, panel
 from loadwise.demo.figures import DEFINITIONS, Figures
 from loadwise.demo.group import Outcome
+from loadwise.demo.second_act import Course
+from loadwise.demo.stream_page import STYLE as STREAM_STYLE
+from loadwise.demo.stream_page import section
 from loadwise.report.page import definitions, document, table
 
 _STYLE = """
@@ -39,6 +42,8 @@ class Report:
     outcomes: Sequence[Outcome]
     rows: Sequence[Figures]
     """The numbers of each outcome, in the same order."""
+    courses: Sequence[Course]
+    """How each group did in the second act, the best first; empty where that was left out."""
     capacity: Sequence[str]
     """The verdict on capacity, a sentence or two."""
     checks: Sequence[str]
@@ -58,7 +63,8 @@ def render(report: Report) -> str:
     parts = [
         "<h1>One skewed stream, every assignor</h1>",
         f'<p class="lead">{escape(report.setting)}</p>',
-        "<h2>Backlog of every member</h2>",
+        *(section(report.courses) if report.courses else ()),
+        "<h2>A backlog that is drained</h2>",
         "<p>Records that each member still has to process in the partitions that it owns. All panels have the same"
         " scales: the sooner and the more together the lines reach the ground, the better.</p>",
         _legend(members),
@@ -76,7 +82,7 @@ def render(report: Report) -> str:
         definitions(DEFINITIONS),
         f"<footer>{escape(report.footer)}</footer>",
     ]
-    return document("loadwise demo: assignors compared", parts, style=_STYLE)
+    return document("loadwise demo: assignors compared", parts, style=_STYLE + STREAM_STYLE)
 
 
 def _legend(members: int) -> str:

@@ -37,6 +37,10 @@ class Child:
         """The last lines that it wrote to its standard error, indented, each after a line break; empty if none."""
         return "".join(f"\n  {line}" for line in self._last)
 
+    def kill(self) -> None:
+        """Kill the process at once, so that it can neither commit nor leave its group."""
+        self._process.kill()
+
     async def lines(self) -> AsyncIterator[str]:
         """Yield what the process writes to its standard output, line by line, until it ends."""
         while (line := await self._lines.get()) is not None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from loadwise.demo.errors import CheckFailedError, MissingPartError, StuckError
 from loadwise.demo.flights import Record
@@ -11,6 +12,39 @@ from loadwise.installation import pip_install
 
 _CHUNK = 1_000
 _STALLED_S = 30.0
+
+
+class LiveProducer:
+    """Publishes records of a stream that goes on, by partition. Its values are empty of meaning: only counts matter."""
+
+    def __init__(self, bootstrap_servers: str, topic: str) -> None:
+        """Raises `MissingPartError` without confluent-kafka."""
+        self._producer = _producer_class()({"bootstrap.servers": bootstrap_servers, "linger.ms": 5}, logger=None)
+        self._topic = topic
+        self.ends: list[int] = []
+        """Records published so far, by partition."""
+
+    def produce_up_to(self, ends: Sequence[int]) -> None:
+        """Publish until each partition has so many records."""
+        self.ends = self.ends or [0] * len(ends)
+        for partition, end in enumerate(ends):
+            for _ in range(end - self.ends[partition]):
+                self._producer.produce(self._topic, b"{}", partition=partition)
+            self.ends[partition] = end
+        self._producer.poll(0)
+
+    def close(self) -> None:
+        """Let the broker take the last records. Raises `StuckError` if it does not."""
+        if left := self._producer.flush(_STALLED_S):
+            raise StuckError(f"the broker did not take the last {left} records of {self._topic}")
+
+
+def _producer_class() -> Any:
+    try:
+        from confluent_kafka import Producer
+    except ImportError as error:
+        raise MissingPartError(f"confluent-kafka is not installed; install it with: {pip_install('demo')}") from error
+    return Producer
 
 
 async def publish(
@@ -21,18 +55,14 @@ async def publish(
     Calls ``progress`` with the number so far. Raises `CheckFailedError` when the broker refuses a record and
     `StuckError` when it takes none for half a minute.
     """
-    try:
-        from confluent_kafka import KafkaError, Message, Producer
-    except ImportError as error:
-        raise MissingPartError(f"confluent-kafka is not installed; install it with: {pip_install('demo')}") from error
+    producer_class = _producer_class()
+    refused: list[Any] = []
 
-    refused: list[KafkaError] = []
-
-    def delivered(error: KafkaError | None, _: Message) -> None:
+    def delivered(error: Any, _: Any) -> None:
         if error is not None:
             refused.append(error)
 
-    producer = Producer(
+    producer = producer_class(
         {
             "bootstrap.servers": bootstrap_servers,
             "partitioner": "murmur2_random",

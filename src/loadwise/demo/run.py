@@ -13,6 +13,7 @@ from pathlib import Path
 import loadwise
 from loadwise.assignor.strategy import strategy
 from loadwise.demo import spark_step
+from loadwise.demo.arrivals import PARTITIONS as STREAM_PARTITIONS
 from loadwise.demo.capacity import explain, verdict
 from loadwise.demo.cluster import Cluster, existing_kafka, own_coordinator
 from loadwise.demo.errors import CheckFailedError
@@ -22,7 +23,10 @@ from loadwise.demo.group import AIOKAFKA, KAFKA_PYTHON, TICK_S, Outcome, Plan, S
 from loadwise.demo.page import Report, render
 from loadwise.demo.publish import publish
 from loadwise.demo.screen import Screen
+from loadwise.demo.second_act import Course, Script, headline, play
 
+STREAM_ASSIGNORS = ("range", "roundrobin", "cooperative-sticky", "weighted")
+"""Those that read the stream, at the same time: more groups would compete for the machine."""
 ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky", "weighted")
 PARTITIONS = 36
 MEMBERS = 3
@@ -40,6 +44,8 @@ class Settings:
     records: int
     rate_per_s: float
     arrival_per_s: float
+    stream_s: float
+    """How long the second act takes, in seconds; 0 leaves it out."""
     html: Path
     spark: bool
 
@@ -68,17 +74,19 @@ async def run_demo(settings: Settings, screen: Screen) -> None:
         slow = slow_machine(rows)
         if slow is not None:
             screen.say(slow, "yellow")
+        courses = await _stream(cluster, settings, screen)
         lacking = "left out, as asked for" if not settings.spark else spark_step.missing()
         if lacking is None:
             with screen.display():
                 checks.append(spark_step.describe(await spark_step.count(cluster, MEMBERS), MEMBERS, sum(ends)))
-            screen.say(f"5. {checks[-1]}")
+            screen.say(f"6. {checks[-1]}")
         else:
-            screen.say(f"5. Spark: {lacking}", "yellow")
+            screen.say(f"6. Spark: {lacking}", "yellow")
     report = Report(
         setting=_setting(settings, ends, place),
         outcomes=outcomes,
         rows=rows,
+        courses=courses,
         capacity=capacity,
         checks=checks,
         warning=slow,
@@ -146,6 +154,26 @@ async def _drain_with_each(
         )
         outcomes.append(outcome)
     return outcomes
+
+
+async def _stream(cluster: Cluster, settings: Settings, screen: Screen) -> list[Course]:
+    """The second act, on a topic of its own."""
+    if not settings.stream_s:
+        screen.say("5. The stream that goes on: left out, as asked for", "yellow")
+        return []
+    names = [name for name in STREAM_ASSIGNORS if name in settings.assignors] or list(settings.assignors)
+    script = Script.of_length(settings.stream_s, names)
+    screen.say(
+        f"5. A stream of {script.arrival_per_s:,.0f} records/s for {script.end_s:.0f} s, read by a group under each of"
+        f" {', '.join(names)} at once: after {script.shift_s:.0f} s the hot keys move, after {script.crash_s:.0f} s one"
+        " member of each group is killed"
+    )
+    async with existing_kafka(cluster.bootstrap_servers, f"{cluster.topic}-stream", STREAM_PARTITIONS) as stream:
+        with screen.display():
+            courses = await play(stream, script, lambda at_s: screen.streaming(at_s, script.end_s))
+    screen.courses(courses)
+    screen.say(headline(courses), "bold")
+    return courses
 
 
 def _at_least_once(rows: Sequence[Figures], published: int) -> str:

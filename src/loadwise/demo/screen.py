@@ -14,6 +14,8 @@ from rich.text import Text
 
 from loadwise.demo.figures import DEFINITIONS, Figures
 from loadwise.demo.group import Plan, Sample
+from loadwise.demo.second_act import Course
+from loadwise.demo.stream_page import calm
 
 STYLES = ("blue", "dark_orange", "green", "magenta")
 """The colour of each member, here as on the page."""
@@ -55,6 +57,37 @@ class Screen:
         """Show what each member has done and has left; ``before`` is a sample of about a second ago, for the pace."""
         if self._live is not None:
             self._live.update(_progress(plan, records, sample, before))
+
+    def streaming(self, at_s: float, end_s: float) -> None:
+        """Show how far the second act is."""
+        if self._live is not None:
+            row = Table.grid(padding=(0, 1))
+            row.add_row("streaming", ProgressBar(total=end_s, completed=at_s, width=40), f"{at_s:.0f} of {end_s:.0f} s")
+            self._live.update(row)
+
+    def courses(self, courses: Sequence[Course]) -> None:
+        """Print how each group did in the second act, the best first."""
+        table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
+        table.add_column("assignor")
+        for name in (
+            "mean lag of the worst member",
+            "largest",
+            "calm after the shift",
+            "after the crash",
+            "rebalances",
+        ):
+            table.add_column(name, justify="right")
+        for course in courses:
+            script = course.script
+            table.add_row(
+                course.assignor,
+                f"{course.late_s:.2f} s",
+                f"{course.peak:,}",
+                calm(course.recovered_s(script.shift_s, script.crash_s)),
+                calm(course.recovered_s(script.crash_s, script.end_s)),
+                str(course.rebalances),
+            )
+        self._console.print(table)
 
     def table(self, rows: Sequence[Figures], members: int) -> None:
         """Print the table and what its rows mean."""
