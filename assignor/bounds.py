@@ -39,7 +39,7 @@ def fractional_spread(load: Floats, eligible: Bools, capacity: Floats) -> Fracti
     for _ in range(_SWEEPS):
         for class_, who in enumerate(readers):
             level[who] -= share[class_, who] / capacity[who]
-            share[class_, who] = _pour(load[class_], level[who], capacity[who])
+            share[class_, who] = pour(load[class_], level[who], capacity[who])
             level[who] += share[class_, who] / capacity[who]
         bound = max(bound, _cut(load, eligible, capacity, level))
         if len(load) <= 1 or level.max(initial=0.0) <= bound * (1 + _PRECISION):
@@ -73,7 +73,7 @@ def lower_bound(weight: Floats, fastest: Floats, capacity: Floats, fractional: f
     return bound
 
 
-def _pour(load: float, level: Floats, capacity: Floats) -> Floats:
+def pour(load: float, level: Floats, capacity: Floats) -> Floats:
     """Pour a load over members at these levels: how much each gets when the lowest are filled up alike."""
     order = np.argsort(level, kind="stable")
     rising, wide = level[order], np.cumsum(capacity[order])

@@ -21,7 +21,7 @@ from loadwise.assignor.algorithms.sticky.assignor import Sticky, sticky_owner
 from loadwise.assignor.algorithms.weighted.exchange import exchange_moving
 from loadwise.assignor.algorithms.weighted.placement import place_largest_first
 from loadwise.assignor.algorithms.weighted.subset import lightest_cover
-from loadwise.assignor.algorithms.weighted.transfers import lower_highest, raise_lowest
+from loadwise.assignor.algorithms.weighted.transfers import give_to_empty, lower_highest, raise_lowest
 from loadwise.assignor.algorithms.weighted.working_assignment import WorkingAssignment, scaled
 from loadwise.assignor.bounds import fractional_spread, lower_bound
 from loadwise.assignor.impute import guess
@@ -58,7 +58,7 @@ class Weighted:
     trigger: float = 0.05
     """How far above the fair share somebody may be before partitions move for it; at least ``epsilon``."""
     floor: float = 0.5
-    """Members below this part of the fair share, as newcomers are, get enough to reach it; 0: only what is free."""
+    """Members below this part of the fair share, as newcomers are, get enough to reach it; 0: one partition."""
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "trigger", "floor"):
@@ -84,7 +84,7 @@ class Weighted:
         answer = self._settled(working, fair)
         for _ in range(_ROUNDS):
             handed_out = stage(Assignment(group, answer)).owner
-            if np.array_equal(handed_out, answer):
+            if np.array_equal(handed_out, answer) or working.exhausted:
                 break
             second = replace(group, owner=handed_out)
             working.settle(_spread_idle(second, weight))
@@ -98,8 +98,14 @@ class Weighted:
         """Improve until the answer, taken for what members own, is not improved any more; ``known`` is such a one."""
         for _ in range(_PASSES):
             owner = self._improve(working, fair)
+            if not np.bincount(owner[owner != NOBODY], minlength=len(working.capacity)).all():
+                working.assign_all(owner)
+                give_to_empty(working)
+                owner = working.owner.copy()
             if np.array_equal(owner, working.current):
                 break
+            if working.exhausted:
+                return owner
             if known is not None and np.array_equal(owner, known):
                 return known
             working.settle(owner)
@@ -116,9 +122,10 @@ class Weighted:
         if worth.excess[0] > 0.0:  # a larger trigger says when to act, not how far
             ceiling = fair * (1 + self.epsilon)
             worth = Evaluation.of(working, ceiling, floor, fair)
-        starts = (
-            [best, working.current] if _few_moves_do(working, _bearable(working, ceiling, fair)) else [working.current]
-        )
+        starts = [best]
+        if (working.sum_of(working.current) / working.capacity > (1 + self.trigger) * fair).any():
+            few = _few_moves_do(working, _bearable(working, ceiling, fair))
+            starts = [best, working.current] if few else [working.current]
         for start in starts:
             working.assign_all(start)
             if start is working.current:
@@ -144,15 +151,21 @@ class Weighted:
 
 
 def _spread_idle(group: GroupSnapshot, weight: Floats) -> Owners:
-    """Give what has no load an owner, by count; what members own stays unless one has more than twice its share."""
+    """Give what has no load an owner, by count.
+
+    What members own stays, unless one has more than twice its share or one that owns nothing would get less than half.
+    """
     owner = group.owner.copy()
     idle = np.flatnonzero(weight == 0)
     if len(idle):
+        members = len(group.members)
         even = sticky_owner(group, idle)
-        most = 2 * np.bincount(even, minlength=len(group.members)) + 1
+        share = np.bincount(even, minlength=members)
         kept = np.where(owner[idle] == NOBODY, even, owner[idle])
-        crowded = (np.bincount(kept, minlength=len(group.members)) > most).any()
-        owner[idle] = even if crowded else kept
+        count = np.bincount(kept, minlength=members)
+        is_new = np.bincount(owner[owner != NOBODY], minlength=members) == 0
+        is_uneven = (count > 2 * share + 1).any() or (is_new & (count < share // 2)).any()
+        owner[idle] = even if is_uneven else kept
     return owner
 
 

@@ -36,6 +36,8 @@ def exchange_moving(
     changed = [0] * len(working.capacity)  # the step at which each member's partitions last changed
     tried: dict[tuple[int, int], int] = {}
     for step in range(1, steps + 1):
+        if working.exhausted:
+            return
         level = working.level
         high = int(np.argmax(np.where(hopeless, -1.0, level)))
         if hopeless[high] or level[high] <= good_enough:
@@ -79,6 +81,7 @@ def _have_moving(working: WorkingAssignment) -> Bools:
 def _best_exchange(working: WorkingAssignment, choices: Choices, high: int, low: int) -> tuple[float, Ints, Ints]:
     """The higher level of the two afterwards, what goes down and what goes up."""
     down, up = choices.of(high, low), choices.of(low, high)
+    working.spend(len(down.weight) + len(up.weight))
     wide, narrow = working.capacity[high], working.capacity[low]
     ideal = (working.load[high] * narrow - working.load[low] * wide) / (wide + narrow)
     above = np.searchsorted(up.ascending, down.weight - ideal)

@@ -1,18 +1,29 @@
-"""Placing partitions that nobody holds: the largest first, on whoever then has the least load for its capacity."""
+"""Placing partitions that nobody holds: the largest first, on the member that then has the least load for its capacity.
+
+That is decided for each partition where few have about the same load. Many that do are placed together: each member
+gets as many as bring all members to the same level, and an even sample of them.
+"""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from loadwise.assignor.algorithms.weighted.working_assignment import WorkingAssignment
+from loadwise.assignor.bounds import pour
 from loadwise.assignor.model import NOBODY, Floats, Ints
 
 _CAPACITIES = 16
 """Up to so many different capacities there is a heap for each; with more, members are scanned."""
+_MANY = 64
+"""So many partitions of about the same load are placed together."""
+_ABOUT = 1.5
+"""Loads are about the same while the largest is at most so many times the smallest."""
+_FINE = 4
+"""The smallest partitions, so many for each member, are placed one by one: they level out what is left uneven."""
 
 
 _Loads: TypeAlias = list[float] | Floats
@@ -22,14 +33,62 @@ _Loads: TypeAlias = list[float] | Floats
 def place_largest_first(working: WorkingAssignment, rows: Ints, ceiling: float) -> None:
     """Give every one of ``rows`` an owner, on its rack as long as that stays below the level ``ceiling``.
 
-    A load that is only guessed could be many times as high, which hurts a slow member most. So guessed ones go, below
-    the ceiling, to whoever then has the least sum of their squares for the square of its capacity.
-
-    O(n log n + n K log M) at worst; O(n M) with more than `_CAPACITIES` different capacities.
+    O(n log n) where many have about the same load. O(n K log M) where few have, where racks matter and where loads are
+    guessed; O(n M) then with more than `_CAPACITIES` different capacities.
     """
     if not len(rows):
         return
     rows = rows[np.argsort(-working.weight[rows], kind="stable")]
+    if working.misplaced is not None or working.guessed[rows].any():
+        _place_each(working, rows, ceiling)
+        return
+    single = 0  # the first of those that wait to be placed one by one
+    for start, stop in _alike(working.weight[rows], len(rows) - _FINE * len(working.capacity)):
+        if single < start:
+            _place_each(working, rows[single:start], ceiling)
+        _place_together(working, rows[start:stop])
+        single = stop
+    if single < len(rows):
+        _place_each(working, rows[single:], ceiling)
+
+
+def _alike(descending: Floats, end: int) -> Iterator[tuple[int, int]]:
+    """Runs of at least `_MANY` loads that are about the same, among those before ``end``."""
+    start = 0
+    while start < end:
+        stop = int(np.searchsorted(-descending, -descending[start] / _ABOUT, side="right"))
+        stop = min(stop, end)
+        if stop - start >= _MANY:
+            yield start, stop
+        start = stop
+
+
+def _place_together(working: WorkingAssignment, rows: Ints) -> None:
+    """Place partitions of about the same load, those that the fewest members may read first."""
+    classes = np.unique(working.class_of[rows])
+    for class_ in classes[np.argsort(working.eligible[classes].sum(axis=1), kind="stable")].tolist():
+        alike = rows[working.class_of[rows] == class_] if len(classes) > 1 else rows
+        readers = np.flatnonzero(working.eligible[class_])
+        level = working.level[readers]
+        weight = working.weight[alike]
+        wanted = pour(float(weight.sum()), level, working.capacity[readers]) / weight.mean()
+        count = np.floor(wanted * (1 - 1e-12)).astype(np.int64)
+        rounded_up = np.argsort(count - wanted, kind="stable")[: len(alike) - int(count.sum())]
+        count[rounded_up] += 1
+        lowest_first = np.argsort(level, kind="stable")
+        count = count[lowest_first]
+        # A member that gets n of them gets one of each n-th part, from the largest loads to the smallest.
+        nth = np.arange(len(alike)) - np.repeat(np.cumsum(count) - count, count)
+        sample = np.argsort((nth + 0.5) / np.repeat(count, count), kind="stable")
+        working.give(alike, np.repeat(readers[lowest_first], count)[sample])
+
+
+def _place_each(working: WorkingAssignment, rows: Ints, ceiling: float) -> None:
+    """Place partitions one by one.
+
+    A load that is only guessed could be many times as high, which hurts a slow member most. So guessed ones go, below
+    the ceiling, to whoever then has the least sum of their squares for the square of its capacity.
+    """
     risky = np.where(working.guessed, working.weight, 0.0) ** 2
     held = working.owner != NOBODY
     by_load = _Readers(working, working.load, working.capacity)
@@ -63,9 +122,7 @@ def place_largest_first(working: WorkingAssignment, rows: Ints, ceiling: float) 
         owner.append(member)
         by_load.load[member] += weight
         by_risk.load[member] += risk
-    after = working.owner.copy()
-    after[rows] = owner
-    working.assign_all(after)
+    working.give(rows, np.array(owner, np.int32))
 
 
 class _Readers:

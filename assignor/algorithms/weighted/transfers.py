@@ -45,6 +45,8 @@ def lower_highest(
     stuck = np.zeros(len(working.capacity), bool)
     choices = Choices(working, most=_MATRIX, thinned=_MATRIX + 1)
     for _ in range(steps):
+        if working.exhausted:
+            return
         level = np.where(stuck, -1.0, working.level)
         high = int(np.argmax(level))
         if level[high] <= ceiling * (1 + 1e-9):
@@ -96,6 +98,23 @@ def raise_lowest(working: WorkingAssignment, floor: float, ceiling: float) -> No
             working.move(rows[[chosen]], low)
 
 
+def give_to_empty(working: WorkingAssignment) -> None:
+    """Give every member without a partition one that it may have, of a member that has two or more.
+
+    The lightest is taken, of equals one that is to move anyway, then one of the member that has most. O(P) a member.
+    """
+    count = np.bincount(working.owner[working.owner != NOBODY], minlength=len(working.capacity))
+    for empty in np.flatnonzero(count == 0).tolist():
+        rows = np.flatnonzero(working.eligible[working.class_of, empty] & (count[working.owner] > 1))
+        if len(rows):
+            owner = working.owner[rows]
+            order = np.lexsort((rows, -count[owner], working.current[rows] == owner, working.weight[rows]))
+            row = rows[order[0]]
+            count[working.owner[row]] -= 1
+            count[empty] = 1
+            working.move(np.array([row]), empty)
+
+
 def _best_plan(working: WorkingAssignment, choices: Choices, high: int, ceiling: float, partners: int) -> _Plan | None:
     lowest = np.argsort(working.level, kind="stable")[:partners].tolist()
     best: _Plan | None = None
@@ -104,8 +123,8 @@ def _best_plan(working: WorkingAssignment, choices: Choices, high: int, ceiling:
             even = (working.load[high] + working.load[low]) / (working.capacity[high] + working.capacity[low])
             if best is not None and even - ceiling > best.over:
                 continue  # not even a perfect exchange of these two would be better
-            plan = _exchange(working, choices, high, low, ceiling)
-            best = plan if plan.better_than(best) else best
+            plan = _exchange(working, choices, high, low, ceiling, best=best)
+            best = plan if plan is not None and plan.better_than(best) else best
     rows = working.rows(high)
     heaviest = rows[np.lexsort((rows, -working.weight[rows]))][:_EJECTED_BY]
     for row in heaviest.tolist():
@@ -119,22 +138,31 @@ def _best_plan(working: WorkingAssignment, choices: Choices, high: int, ceiling:
     return best
 
 
-def _exchange(working: WorkingAssignment, choices: Choices, high: int, low: int, ceiling: float) -> _Plan:
+def _exchange(
+    working: WorkingAssignment, choices: Choices, high: int, low: int, ceiling: float, *, best: _Plan | None
+) -> _Plan | None:
+    """The best exchange of two members; None if it is worse than ``best``."""
     down, up = choices.of(high, low), choices.of(low, high)
     moved = down.weight[:, np.newaxis] - up.weight
+    working.spend(moved.size)
     over = np.maximum(
         (working.load[high] - moved) / working.capacity[high], (working.load[low] + moved) / working.capacity[low]
     )
-    over = np.maximum(over - ceiling, 0.0)
-    cost = _taken(working, down, high, low)[:, np.newaxis] + _taken(working, up, low, high)
-    i, j = np.unravel_index(np.argmin(np.where(over <= over.min(), cost, np.inf)), over.shape)
-    return _Plan(float(over[i, j]), float(cost[i, j]), ((down.set(int(i)), low), (up.set(int(j)), high)))
+    least = float(over.min())
+    if best is not None and max(least - ceiling, 0.0) > best.over:
+        return None
+    i, j = np.nonzero(over <= max(least, ceiling))
+    cost = _taken(working, down, high, low)[i] + _taken(working, up, low, high)[j]
+    cheapest = int(np.argmin(cost))
+    moves = ((down.set(int(i[cheapest])), low), (up.set(int(j[cheapest])), high))
+    return _Plan(max(least - ceiling, 0.0), float(cost[cheapest]), moves)
 
 
 def _eject(working: WorkingAssignment, high: int, row: int, low: int, ceiling: float) -> _Plan | None:
     """Give ``row`` to ``low``, which hands lighter partitions on to the others."""
     weight = float(working.weight[row])
     rows = np.sort(working.rows(low))
+    working.spend(len(rows))
     lighter = rows[(working.weight[rows] < weight) & (working.weight[rows] > 0)]
     amount = working.load[low] + weight - ceiling * working.capacity[low]
     most = 2 * _EJECTED_BY

@@ -9,6 +9,11 @@ import numpy as np
 
 from loadwise.assignor.model import NOBODY, Bools, Floats, GroupSnapshot, Ints, Owners
 
+LOOK = 5_000
+"""What a look at two members costs apart from the combinations of their partitions, in combinations."""
+WORK_LIMIT = 60_000_000
+"""The work after which nothing more is improved: about half a second of one core."""
+
 
 def scaled(values: Floats) -> Floats:
     """Divide by a power of two, so that the largest is between 0.5 and 1: the others keep all their digits.
@@ -41,8 +46,19 @@ class WorkingAssignment:
         """int32[P]: who is to have it; NOBODY while that is open."""
         self.load = self.sum_of(current)
         self.pattern_of, self.misplaced = _locality(group)
+        self.spent = 0
+        """The work done so far, in looked-at combinations of partitions."""
         self._rows: dict[int, Ints] = {}
         self._by_owner: tuple[Ints, Ints] | None = None
+
+    def spend(self, cells: int) -> None:
+        """Count the work of one look at two members: so many combinations, and what each look costs."""
+        self.spent += cells + LOOK
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether so much work was done that the answer is to be what it is. Counted, so that every leader agrees."""
+        return self.spent >= WORK_LIMIT
 
     @property
     def level(self) -> Floats:
@@ -58,6 +74,13 @@ class WorkingAssignment:
         """Start over from another assignment."""
         self.owner = owner.copy()
         self.load = self.sum_of(owner)
+        self._rows.clear()
+        self._by_owner = None
+
+    def give(self, rows: Ints, members: Ints | Owners) -> None:
+        """Give partitions that nobody has to a member each: int[n] for int64[n] rows."""
+        self.owner[rows] = members
+        self.load += np.bincount(members, self.weight[rows], len(self.capacity))
         self._rows.clear()
         self._by_owner = None
 
