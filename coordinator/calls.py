@@ -86,6 +86,8 @@ class DelayedFetch(NamedTuple):
     missing_bytes: int
     """How many more bytes these logs need together."""
     max_wait_ms: int
+    committed_only: bool
+    """Whether bytes count only when no transaction is open before them."""
 
 
 Outcome: TypeAlias = Response | GroupRequest | DelayedFetch

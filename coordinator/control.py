@@ -73,7 +73,7 @@ class ClockControl:
 
     @property
     def now_ms(self) -> int:
-        """The time in milliseconds since some moment in the past."""
+        """The time in milliseconds since 1970."""
         return self._clock.now_ms()
 
     @property

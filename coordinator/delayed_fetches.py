@@ -38,12 +38,12 @@ class DelayedFetches:
             self._watchers.setdefault(log, set()).add(call.token)
         self._deadlines.set(call.token, now_ms + fetch.max_wait_ms)
 
-    def grown(self, log: PartitionLog, size_bytes: int) -> None:
-        """Note that a log grew."""
+    def grown(self, log: PartitionLog, size_bytes: int, stable_bytes: int) -> None:
+        """Note that a log grew by so many bytes, and by so many as a reader of committed records sees it."""
         for token in self._watchers.get(log, ()):
             waiting = self._waiting[token]
             if waiting.missing_bytes > 0:
-                waiting.missing_bytes -= size_bytes
+                waiting.missing_bytes -= stable_bytes if waiting.fetch.committed_only else size_bytes
                 if waiting.missing_bytes <= 0:
                     self._completed.append(token)
 

@@ -96,7 +96,7 @@ class Coordinator:
         self._advertised = (advertised_host, advertised_port)
         self._limits = limits
         self._server: Server | None = None
-        self._clock = Clock(_monotonic_ms)
+        self._clock = Clock(_clock_ms())
         self.cluster = Cluster(SERVICES, settings, brokers=Brokers(brokers, racks))
         """The state behind the server; to be touched from the server's own loop only."""
         self.faults = Faults({service.api.name for service in SERVICES.values()})
@@ -314,8 +314,10 @@ class ThreadedCoordinator:
             await self._stopping.wait()
 
 
-def _monotonic_ms() -> int:
-    return int(time.monotonic() * 1000)
+def _clock_ms() -> Callable[[], int]:
+    """Milliseconds since 1970, which grow evenly whatever is done to the machine's clock meanwhile."""
+    ahead_s = time.time() - time.monotonic()
+    return lambda: int((time.monotonic() + ahead_s) * 1000)
 
 
 def _at_once(action: Callable[[], T]) -> T:

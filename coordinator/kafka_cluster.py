@@ -12,14 +12,24 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from loadwise.coordinator.calls import Answer, Call, DelayedFetch, EncodedBody, GroupRequest, Response, Service
-from loadwise.coordinator.cluster.brokers import Brokers, coordinator_partition
-from loadwise.coordinator.cluster.log import PartitionLog
+from loadwise.coordinator.cluster.brokers import (
+    CONSUMER_OFFSETS,
+    TRANSACTION_STATE,
+    Brokers,
+    coordinator_partition,
+)
+from loadwise.coordinator.cluster.log import Appended, PartitionLog
 from loadwise.coordinator.cluster.topics import Topics
 from loadwise.coordinator.delayed_fetches import DelayedFetches
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.settings import BrokerSettings
+from loadwise.coordinator.transactions.coordinator import Transactions
+from loadwise.coordinator.transactions.outcomes import Markers
+
+COORDINATOR_EPOCH = 0
+"""The epoch of every transaction coordinator, which stands in the markers that it writes."""
 
 
 class Cluster:
@@ -46,9 +56,11 @@ class Cluster:
         )
         self.groups = Groups(self.settings.groups, self.settings.consumer_groups, self.topics, self.topics)
         self.fetches = DelayedFetches()
-        self.producer_ids = count(1000)
         self.tokens = count(1)
         """Names for waits; never used twice, so that nobody gets what another client waited for before a restart."""
+        self.new_producer_id = count(1000).__next__
+        """Gives a producer id that nobody has had."""
+        self.transactions = Transactions(self.new_producer_id, self.settings.transactions)
         self.encoded: dict[Any, EncodedBody] = {}
         """Metadata responses, kept while the topics do not change; see ``apis/metadata.py``."""
         self.now_ms = 0
@@ -59,7 +71,11 @@ class Cluster:
     @property
     def next_deadline_ms(self) -> int | None:
         """When `expire` is due at the latest; None while nothing can happen by time alone."""
-        deadlines = (self.groups.next_deadline_ms, self.fetches.next_deadline_ms)
+        deadlines = (
+            self.groups.next_deadline_ms,
+            self.fetches.next_deadline_ms,
+            self.transactions.next_deadline_ms,
+        )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def receive(self, call: Call, now_ms: int) -> list[Answer]:
@@ -80,6 +96,8 @@ class Cluster:
         """Let everything that is due take effect."""
         self.now_ms = now_ms
         self._pass_on(self.groups.expire(now_ms))
+        for markers in self.transactions.expire(now_ms):
+            self.write_markers(markers)
         return self._take_answers()
 
     def operate(self, operation: Callable[[Groups, int], Iterable[Reply]], now_ms: int) -> list[Answer]:
@@ -95,6 +113,34 @@ class Cluster:
     def coordinates(self, call: Call, group_id: str) -> bool:
         """Whether the broker that was asked is the one that coordinates a group; NOT_COORDINATOR if it is not."""
         return self.brokers.coordinator_of(group_id).id == call.node_id
+
+    def coordinates_transactions(self, call: Call, transactional_id: str) -> bool:
+        """Whether the broker that was asked coordinates the transactions of an id; NOT_COORDINATOR if it does not."""
+        return self.brokers.coordinator_of(transactional_id, TRANSACTION_STATE).id == call.node_id
+
+    def grown(self, log: PartitionLog, appended: Appended) -> None:
+        """Count what was appended to a log, and let the fetches go that waited for it."""
+        self.topics.kept_bytes += appended.size_bytes
+        self.fetches.grown(log, appended.size_bytes, appended.stable_bytes)
+
+    def write_markers(self, markers: Markers) -> None:
+        """End a transaction in all its partitions and groups; a partition that is gone by now is passed over."""
+        producer_id, epoch = markers.producer
+        for partition in markers.partitions:
+            if partition.topic == CONSUMER_OFFSETS:
+                self.groups.end_transaction(producer_id, partition.number, committed=markers.committed)
+                continue
+            log = self.topics.log(*partition)
+            if log is not None:
+                appended = log.end_transaction(
+                    producer_id,
+                    epoch,
+                    committed=markers.committed,
+                    coordinator_epoch=COORDINATOR_EPOCH,
+                    timestamp_ms=self.now_ms,
+                )
+                self.grown(log, appended)
+        self.transactions.complete(markers.transactional_id, self.now_ms)
 
     def move_leader(self, topic: str, partition: int, to: int | None = None) -> None:
         """Let another replica lead a partition, in a new leader epoch; ``to`` None is the next one.
@@ -116,6 +162,13 @@ class Cluster:
         for each in list(self.groups.all()):
             if coordinator_partition(each) == moved:
                 self._pass_on(self.groups.reload(each, self.now_ms))
+
+    def move_transaction_coordinator(self, transactional_id: str, to: int | None = None) -> None:
+        """Let another broker coordinate a transactional id, and those that share its partition.
+
+        ``to`` None is the next broker. Raises `BadClusterError` if there is no such broker.
+        """
+        self.brokers.move_coordinator(transactional_id, to, TRANSACTION_STATE)
 
     def _pass_on(self, replies: Iterable[Reply]) -> None:
         for reply in replies:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from loadwise.coordinator.errors import BadAssignorError, BadSettingError
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.limits import GroupLimits
+from loadwise.coordinator.transactions.coordinator import TransactionLimits
 
 _INT32_MAX = 2**31 - 1
 
@@ -40,6 +41,12 @@ class BrokerSettings:
     """What holds for all groups of the classic protocol."""
     consumer_groups: ConsumerGroupLimits = field(default_factory=ConsumerGroupLimits)
     """What holds for all groups of the consumer protocol (KIP-848)."""
+    transactions: TransactionLimits = field(default_factory=TransactionLimits)
+    """What holds for all transactions."""
+
+
+Part: TypeAlias = Literal["groups", "consumer_groups", "transactions"]
+"""A part of `BrokerSettings`."""
 
 
 class ConfigType(IntEnum):
@@ -56,7 +63,7 @@ class ConfigType(IntEnum):
 class Setting:
     """Where a setting stands in `BrokerSettings`, and how it is written."""
 
-    part: Literal["groups", "consumer_groups"] | None
+    part: Part | None
     """The part of `BrokerSettings` that has it; None: it has it itself."""
     field: str
     type: ConfigType
@@ -75,7 +82,7 @@ class Setting:
         return replace(settings, **change)
 
 
-def _whole(part: Literal["groups", "consumer_groups"] | None, field: str, least: int) -> Setting:
+def _whole(part: Part | None, field: str, least: int) -> Setting:
     def read(text: str) -> int:
         # Not int() alone: it takes "1_000" and digits that are not ASCII's.
         if not (text.isascii() and text.isdecimal() and least <= int(text) <= _INT32_MAX):
@@ -118,6 +125,8 @@ SETTINGS: Mapping[str, Setting] = {
     "message.max.bytes": _whole(None, "max_batch_bytes", 0),
     "num.partitions": _whole(None, "default_partitions", 1),
     "socket.request.max.bytes": _whole(None, "max_request_bytes", 1),
+    "transaction.max.timeout.ms": _whole("transactions", "max_timeout_ms", 1),
+    "transactional.id.expiration.ms": _whole("transactions", "id_expiration_ms", 1),
 }
 """Every setting of Kafka's that means something here, by its name."""
 

@@ -7,6 +7,8 @@ from importlib import import_module
 from loadwise.coordinator.calls import Service
 
 _MODULES = (
+    "add_offsets_to_txn",
+    "add_partitions_to_txn",
     "api_versions",
     "consumer_group_describe",
     "consumer_group_heartbeat",
@@ -17,6 +19,9 @@ _MODULES = (
     "describe_cluster",
     "describe_configs",
     "describe_groups",
+    "describe_producers",
+    "describe_transactions",
+    "end_txn",
     "fetch",
     "find_coordinator",
     "heartbeat",
@@ -25,6 +30,7 @@ _MODULES = (
     "leave_group",
     "list_groups",
     "list_offsets",
+    "list_transactions",
     "metadata",
     "offset_commit",
     "offset_delete",
@@ -32,6 +38,8 @@ _MODULES = (
     "offset_for_leader_epoch",
     "produce",
     "sync_group",
+    "txn_offset_commit",
+    "write_txn_markers",
 )
 
 

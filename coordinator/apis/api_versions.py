@@ -18,7 +18,8 @@ from loadwise.protocol.messages import Api
 
 _FEATURES = 3
 _ZERO_AS_LOWEST = 4
-_GROUPS = "group.version"
+_NEWEST_FEATURES = {"group.version": 1, "transaction.version": 2}
+"""Features that begin with version 0: consumer groups (KIP-848), and an epoch for each transaction (KIP-890)."""
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
@@ -42,13 +43,20 @@ def handle(call: Call, cluster: Cluster) -> Message:
 
 
 def _features(call: Call) -> tuple[list[Message], list[Message]]:
-    """The feature flags that are supported, and those that are on: consumer groups of KIP-848."""
+    """The feature flags that are supported, and those that are on: all of them, in their newest version."""
     if call.version < _FEATURES:
         return [], []
-    supported = ApiVersionsResponse.SupportedFeatureKey(name=_GROUPS, min_version=0, max_version=1)
-    finalized = ApiVersionsResponse.FinalizedFeatureKey(name=_GROUPS, min_version_level=1, max_version_level=1)
     # Before v4 a lowest version of 0 is not understood, so the feature is left out, as Kafka does.
-    return [supported] if call.version >= _ZERO_AS_LOWEST else [], [finalized]
+    supported = [
+        ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=0, max_version=newest)
+        for name, newest in _NEWEST_FEATURES.items()
+        if call.version >= _ZERO_AS_LOWEST
+    ]
+    finalized = [
+        ApiVersionsResponse.FinalizedFeatureKey(name=name, min_version_level=newest, max_version_level=newest)
+        for name, newest in _NEWEST_FEATURES.items()
+    ]
+    return supported, finalized
 
 
 def unsupported(cluster: Cluster) -> Message:

@@ -4,8 +4,8 @@ v4 record batches v2, isolation level; v5 log start offset; v7 sessions (KIP-227
 v12 flexible, diverging epoch; v13 topics by id (KIP-516); v15 replica state; v16 who leads now (KIP-951); v17, v18 for
 replicas.
 
-There are no sessions: session id 0 in the answer tells the client to name all its partitions every time. There are no
-transactions either, so read_committed and read_uncommitted see the same.
+There are no sessions: session id 0 in the answer tells the client to name all its partitions every time. A reader of
+committed records gets what lies before the first open transaction, and the aborted transactions in it (KIP-98).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ _Partition = _Topic.PartitionData
 _MAX_BYTES = 55 * 1024 * 1024
 """Most bytes of one answer, whatever the client asks for (fetch.max.bytes of the broker)."""
 _SESSIONS = 7
+_READ_COMMITTED = 1
 _WITHOUT_SESSION = (0, -1)
 """Session epochs of a client that names all its partitions: one that would begin a session, one that ends it."""
 _LEADER_EPOCH = 9
@@ -71,10 +72,12 @@ def handle(call: Call, cluster: Cluster) -> Message | DelayedFetch:
     flat = [each for topic in wanted for each in topic]
     logs = [each.log for each in flat]
     missing_bytes = min(body.min_bytes, body.max_bytes, _MAX_BYTES)
+    committed_only = body.isolation_level == _READ_COMMITTED
     for each, log in zip(flat, logs, strict=True):
         if log is None or missing_bytes <= 0:
             break
-        missing_bytes -= log.available_bytes(each.offset, min(missing_bytes, each.max_bytes))
+        end_offset = log.stable_offset if committed_only else None
+        missing_bytes -= log.available_bytes(each.offset, min(missing_bytes, each.max_bytes), end_offset)
     if missing_bytes <= 0 or None in logs or body.max_wait_ms <= 0 or not logs:
         return _response(call, cluster, wanted)
     return DelayedFetch(
@@ -83,6 +86,7 @@ def handle(call: Call, cluster: Cluster) -> Message | DelayedFetch:
         logs=[log for log in logs if log is not None],
         missing_bytes=missing_bytes,
         max_wait_ms=body.max_wait_ms,
+        committed_only=committed_only,
     )
 
 
@@ -113,6 +117,7 @@ def _resolve(call: Call, cluster: Cluster, topic: Message) -> list[_Wanted]:
 
 def _response(call: Call, cluster: Cluster, wanted: list[list[_Wanted]]) -> Message:
     budget = min(call.body.max_bytes, _MAX_BYTES)
+    committed_only = call.body.isolation_level == _READ_COMMITTED
     is_empty = True
     responses = []
     moved = []
@@ -122,10 +127,15 @@ def _response(call: Call, cluster: Cluster, wanted: list[list[_Wanted]]) -> Mess
             records = b""
             log = each.log
             if log is not None and each.offset < log.end_offset and (budget > 0 or is_empty):
-                records = log.read(each.offset, min(each.max_bytes, budget), at_least_one=is_empty)
+                records = log.read(
+                    each.offset,
+                    min(each.max_bytes, budget),
+                    at_least_one=is_empty,
+                    end_offset=log.stable_offset if committed_only else None,
+                )
                 budget -= len(records)
                 is_empty = is_empty and not records
-            row = _row(each, records)
+            row = _row(each, records, committed_only=committed_only)
             if each.partition is not None and each.error in _TOLD_THE_LEADER and call.version >= _NEW_LEADERS:
                 row.current_leader = current_leader(_Partition.LeaderIdAndEpoch, each.partition)
                 moved.append(each.partition)
@@ -140,16 +150,21 @@ def _response(call: Call, cluster: Cluster, wanted: list[list[_Wanted]]) -> Mess
     )
 
 
-def _row(each: _Wanted, records: bytes) -> Message:
+def _row(each: _Wanted, records: bytes, *, committed_only: bool) -> Message:
     log = each.partition.log if each.partition is not None and each.error is ErrorCode.NONE else None
-    end_offset = -1 if log is None else log.end_offset
+    aborted: list[Message] | None = [] if log is None or committed_only else None
+    if log is not None and committed_only:
+        aborted = [
+            _Partition.AbortedTransaction(producer_id=found.producer_id, first_offset=found.first_offset)
+            for found in log.aborted_in(each.offset, len(records))
+        ]
     return _Partition(
         partition_index=each.number,
         error_code=each.error,
-        high_watermark=end_offset,
-        last_stable_offset=end_offset,
+        high_watermark=-1 if log is None else log.end_offset,
+        last_stable_offset=-1 if log is None else log.stable_offset,
         log_start_offset=-1 if log is None else log.start_offset,
-        aborted_transactions=[] if log is None else None,
+        aborted_transactions=aborted,
         preferred_read_replica=each.preferred_replica,
         records=records,
     )

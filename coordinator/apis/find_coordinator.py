@@ -1,4 +1,4 @@
-"""FindCoordinator (10): which broker coordinates a group.
+"""FindCoordinator (10): which broker coordinates a group or a transactional id.
 
 v1 key type (group or transaction), throttle time; v3 flexible; v4 many keys at once (KIP-699); v5, v6 further errors.
 """
@@ -10,17 +10,20 @@ from typing import Any
 from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorResponse
 
 from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, TRANSACTION_STATE
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
 _GROUP = 0
+_TOPICS = {_GROUP: CONSUMER_OFFSETS, 1: TRANSACTION_STATE}
+"""Types of keys, and the topic whose partitions' leaders coordinate them."""
 _KEY_TYPE = 1
 _MANY_KEYS = 4
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Name the broker for each group, and say no for transactions and share groups."""
+    """Name the broker for each key, and refuse share groups."""
     if call.version < _MANY_KEYS:
         return call.response(throttle_time_ms=0, **_found(call, cluster, call.body.key))
     row = FindCoordinatorResponse.Coordinator
@@ -29,12 +32,13 @@ def handle(call: Call, cluster: Cluster) -> Message:
 
 
 def _found(call: Call, cluster: Cluster, key: str) -> dict[str, Any]:
-    if call.version >= _KEY_TYPE and call.body.key_type != _GROUP:
-        message = "only groups have a coordinator here, not transactions or shares"
+    topic = _TOPICS.get(call.body.key_type if call.version >= _KEY_TYPE else _GROUP)
+    if topic is None:
+        message = "only groups and transactional ids have a coordinator here, not shares"
         return {
             "error_code": ErrorCode.INVALID_REQUEST, "error_message": message, "node_id": -1, "host": "", "port": -1
         }  # fmt: skip
-    node = cluster.brokers.coordinator_of(key)
+    node = cluster.brokers.coordinator_of(key, topic)
     return {
         "error_code": ErrorCode.NONE, "error_message": None, "node_id": node.id, "host": node.host, "port": node.port
     }  # fmt: skip

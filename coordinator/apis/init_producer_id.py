@@ -1,7 +1,7 @@
-"""InitProducerId (22): an id for an idempotent producer.
+"""InitProducerId (22): an id for an idempotent producer, or the id and epoch of a transactional one.
 
-v1 throttled after the response; v2 flexible; v3 the producer's present id and epoch (KIP-360); v4, v5 further errors.
-v6 (two-phase commit) is not served. Transactions are refused: a transactional id gets INVALID_REQUEST.
+v1 throttled after the response; v2 flexible; v3 the producer's present id and epoch (KIP-360); v4 PRODUCER_FENCED,
+which was INVALID_PRODUCER_EPOCH before; v5 TRANSACTION_ABORTABLE. v6 (two-phase commit, KIP-939) is not served.
 """
 
 from __future__ import annotations
@@ -10,18 +10,45 @@ from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdRespons
 
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.transactions.outcomes import (
+    NO_EPOCH,
+    NO_PRODUCER,
+    NO_PRODUCER_ID,
+    Outcome,
+    ProducerAt,
+)
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
+_TELLS_WHO = 3
+_FENCED = 4
+
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Give out the next id."""
-    if call.body.transactional_id is not None:
-        return call.response(
-            throttle_time_ms=0, error_code=ErrorCode.INVALID_REQUEST, producer_id=-1, producer_epoch=-1
-        )
-    producer_id = next(cluster.producer_ids)
-    return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, producer_id=producer_id, producer_epoch=0)
+    """Give out the next id, or let the transactional id begin anew."""
+    outcome = _initialized(call, cluster)
+    error = outcome.error
+    if error is ErrorCode.PRODUCER_FENCED and call.version < _FENCED:
+        error = ErrorCode.INVALID_PRODUCER_EPOCH
+    producer_id, epoch = outcome.producer
+    return call.response(throttle_time_ms=0, error_code=error, producer_id=producer_id, producer_epoch=epoch)
+
+
+def _initialized(call: Call, cluster: Cluster) -> Outcome:
+    body = call.body
+    told = ProducerAt(body.producer_id, body.producer_epoch) if call.version >= _TELLS_WHO else NO_PRODUCER
+    if (told.producer_id == NO_PRODUCER_ID) != (told.epoch == NO_EPOCH):
+        return Outcome(error=ErrorCode.INVALID_REQUEST)
+    if body.transactional_id is None:
+        return Outcome(producer=ProducerAt(cluster.new_producer_id(), 0))
+    if not cluster.coordinates_transactions(call, body.transactional_id):
+        return Outcome(error=ErrorCode.NOT_COORDINATOR)
+    expected = None if told == NO_PRODUCER else told
+    timeout_ms = body.transaction_timeout_ms
+    outcome = cluster.transactions.init_producer_id(body.transactional_id, timeout_ms, expected, cluster.now_ms)
+    if outcome.markers is not None:
+        cluster.write_markers(outcome.markers)
+    return outcome
 
 
 SERVICE = Service(Api.of(InitProducerIdRequest, InitProducerIdResponse, max_version=5), handle)

@@ -24,6 +24,8 @@ from loadwise.protocol.record_times import record_times
 
 _log = logging.getLogger("loadwise.coordinator")
 _LEADER_EPOCH = 4
+_ISOLATION_LEVEL = 2
+_READ_COMMITTED = 1
 _OLDEST_MEANING = -4
 _Topic = ListOffsetsResponse.ListOffsetsTopicResponse
 
@@ -45,7 +47,10 @@ def handle(call: Call, cluster: Cluster) -> Message:
                 known_epoch = each.current_leader_epoch if call.version >= _LEADER_EPOCH else NO_EPOCH
                 error = partition.refusal(call.node_id, known_epoch)
                 if error is ErrorCode.NONE:
-                    found, error = _looked_up(partition.log, each.timestamp)
+                    committed_only = call.version >= _ISOLATION_LEVEL and call.body.isolation_level == _READ_COMMITTED
+                    log = partition.log
+                    end_offset = log.stable_offset if committed_only else log.end_offset
+                    found, error = _looked_up(log, each.timestamp, end_offset)
                     epoch = NO_EPOCH if found.offset == NO_OFFSET else partition.log.epochs.of(found.offset)
             partitions.append(
                 _Topic.ListOffsetsPartitionResponse(
@@ -60,10 +65,10 @@ def handle(call: Call, cluster: Cluster) -> Message:
     return call.response(throttle_time_ms=0, topics=topics)
 
 
-def _looked_up(log: PartitionLog, timestamp: int) -> tuple[TimestampedOffset, ErrorCode]:
+def _looked_up(log: PartitionLog, timestamp: int, end_offset: int) -> tuple[TimestampedOffset, ErrorCode]:
     """The offset, or why it cannot be found among compressed records."""
     try:
-        return _find(log, timestamp), ErrorCode.NONE
+        return _find(log, timestamp, end_offset), ErrorCode.NONE
     except MissingCodecError as problem:
         _log.warning("ListOffsets is answered UNSUPPORTED_COMPRESSION_TYPE: %s", problem)
         return TimestampedOffset(), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
@@ -71,16 +76,17 @@ def _looked_up(log: PartitionLog, timestamp: int) -> tuple[TimestampedOffset, Er
         return TimestampedOffset(), ErrorCode.CORRUPT_MESSAGE
 
 
-def _find(log: PartitionLog, timestamp: int) -> TimestampedOffset:
+def _find(log: PartitionLog, timestamp: int, end_offset: int) -> TimestampedOffset:
     match timestamp:
         case -1:  # latest
-            return TimestampedOffset(log.end_offset, NO_TIMESTAMP)
+            return TimestampedOffset(end_offset, NO_TIMESTAMP)
         case -2 | -4:  # earliest, earliest local
             return TimestampedOffset(log.start_offset, NO_TIMESTAMP)
         case -3:  # largest timestamp
             return log.latest_timestamp(_records)
         case _:
-            return log.first_at_or_after(timestamp, _records)
+            found = log.first_at_or_after(timestamp, _records)
+            return found if found.offset < end_offset else TimestampedOffset()
 
 
 def _records(batch: bytes) -> Iterator[TimestampedOffset]:

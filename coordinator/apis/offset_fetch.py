@@ -1,12 +1,14 @@
 """OffsetFetch (9): how far groups have read.
 
-v2 null: all partitions; v3 throttle time; v5 leader epoch; v6 flexible; v7 require_stable (KIP-447, always so here); v8
-many groups at once (KIP-709); v9 member and epoch, KIP-848; v10 topics by id (KIP-516).
+v2 null: all partitions; v3 throttle time; v5 leader epoch; v6 flexible; v7 require_stable (KIP-447):
+UNSTABLE_OFFSET_COMMIT where an open transaction may change the offset; v8 many groups at once (KIP-709); v9 member and
+epoch, KIP-848; v10 topics by id (KIP-516).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
+from typing import NamedTuple
 
 from kafka.protocol.consumer import OffsetFetchRequest, OffsetFetchResponse
 
@@ -17,6 +19,7 @@ from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
 _ERROR_OF_ALL = 2
+_REQUIRE_STABLE = 7
 _MANY_GROUPS = 8
 _MEMBERS = 9
 _BY_ID = 10
@@ -26,13 +29,28 @@ _Group = OffsetFetchResponse.OffsetFetchResponseGroup
 _GroupTopic = _Group.OffsetFetchResponseTopics
 
 
+class _Offsets(NamedTuple):
+    """What is known of a group's offsets."""
+
+    committed: Mapping[Partition, CommittedOffset]
+    unstable: Container[Partition]
+    """Partitions whose offset is not told, as an open transaction may change it."""
+
+    @classmethod
+    def of(cls, call: Call, cluster: Cluster, group_id: str) -> _Offsets:
+        """Those that this call may be told."""
+        wants_stable = call.version >= _REQUIRE_STABLE and call.body.require_stable
+        unstable = cluster.groups.pending_offsets.of(group_id) if wants_stable else ()
+        return cls(cluster.groups.offsets.of(group_id), unstable)
+
+
 def handle(call: Call, cluster: Cluster) -> Message:
     """Look every group's partitions up; one without a commit has offset -1. A group that is not there has none."""
     body = call.body
     if call.version < _MANY_GROUPS:
         if not cluster.coordinates(call, body.group_id):
             return _refused(call)
-        topics = _of_one_group(cluster, body)
+        topics = _of_one_group(call, cluster)
         return call.response(throttle_time_ms=0, topics=topics, error_code=ErrorCode.NONE)
     return call.response(throttle_time_ms=0, groups=[_answered(call, cluster, group) for group in body.groups])
 
@@ -50,37 +68,39 @@ def _answered(call: Call, cluster: Cluster, group: Message) -> Message:
 def _refused(call: Call) -> Message:
     """NOT_COORDINATOR of a request about one group, which before v2 each partition has to say."""
     topics = []
+    nothing, error = _Offsets({}, ()), ErrorCode.NOT_COORDINATOR
     if call.version < _ERROR_OF_ALL:
         row = _Topic.OffsetFetchResponsePartition
         topics = [
             _Topic(
                 name=topic.name,
-                partitions=_partitions(row, {}, topic.name, topic.partition_indexes, ErrorCode.NOT_COORDINATOR),
+                partitions=_partitions(row, nothing, topic.name, topic.partition_indexes, error),
             )
             for topic in call.body.topics
         ]
     return call.response(throttle_time_ms=0, topics=topics, error_code=ErrorCode.NOT_COORDINATOR)
 
 
-def _of_one_group(cluster: Cluster, body: Message) -> list[Message]:
-    committed = cluster.groups.offsets.of(body.group_id)
+def _of_one_group(call: Call, cluster: Cluster) -> list[Message]:
+    body = call.body
+    offsets = _Offsets.of(call, cluster, body.group_id)
     row = _Topic.OffsetFetchResponsePartition
     if body.topics is None:
-        wanted = list(_by_topic(committed).items())
+        wanted = list(_by_topic(offsets.committed).items())
     else:
         wanted = [(topic.name, topic.partition_indexes) for topic in body.topics]
-    return [_Topic(name=name, partitions=_partitions(row, committed, name, numbers)) for name, numbers in wanted]
+    return [_Topic(name=name, partitions=_partitions(row, offsets, name, numbers)) for name, numbers in wanted]
 
 
 def _of_group(call: Call, cluster: Cluster, group: Message) -> list[Message]:
-    committed = cluster.groups.offsets.of(group.group_id)
+    offsets = _Offsets.of(call, cluster, group.group_id)
     row = _GroupTopic.OffsetFetchResponsePartitions
     topics = []
     if group.topics is None:
-        for name, numbers in _by_topic(committed).items():
+        for name, numbers in _by_topic(offsets.committed).items():
             found = cluster.topics.get(name)
             if found is not None:
-                partitions = _partitions(row, committed, name, numbers)
+                partitions = _partitions(row, offsets, name, numbers)
                 topics.append(_GroupTopic(name=name, topic_id=found.id, partitions=partitions))
         return topics
     for topic in group.topics:
@@ -90,7 +110,7 @@ def _of_group(call: Call, cluster: Cluster, group: Message) -> list[Message]:
             found = cluster.topics.get_by_id(topic.topic_id)
             error = ErrorCode.UNKNOWN_TOPIC_ID if found is None else ErrorCode.NONE
             name = "" if found is None else found.name
-        partitions = _partitions(row, committed, name, topic.partition_indexes, error)
+        partitions = _partitions(row, offsets, name, topic.partition_indexes, error)
         topics.append(_GroupTopic(name=name, topic_id=topic.topic_id, partitions=partitions))
     return topics
 
@@ -104,21 +124,23 @@ def _by_topic(committed: Mapping[Partition, CommittedOffset]) -> dict[str, list[
 
 def _partitions(
     row: Message,
-    committed: Mapping[Partition, CommittedOffset],
+    offsets: _Offsets,
     topic: str,
     numbers: Iterable[int],
     error: ErrorCode = ErrorCode.NONE,
 ) -> list[Message]:
     partitions = []
     for number in numbers:
-        found = committed.get(Partition(topic, number), _NOTHING)
+        partition = Partition(topic, number)
+        is_unstable = error is ErrorCode.NONE and partition in offsets.unstable
+        found = _NOTHING if is_unstable else offsets.committed.get(partition, _NOTHING)
         partitions.append(
             row(
                 partition_index=number,
                 committed_offset=found.offset,
                 committed_leader_epoch=found.leader_epoch,
                 metadata=found.metadata,
-                error_code=error,
+                error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT if is_unstable else error,
             )
         )
     return partitions

@@ -7,6 +7,8 @@ that the producer asks for metadata again, as in Kafka.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
 from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
@@ -14,12 +16,16 @@ from loadwise.coordinator.calls import Call, HangUp, Message, NoAnswer, Service
 from loadwise.coordinator.cluster.log import NO_OFFSET, Appended
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.transactions.outcomes import ProducerAt, TopicPartition
+from loadwise.coordinator.transactions.verification import Verification, verified
+from loadwise.protocol.batches import BatchHeader, read_header
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
 _Topic = ProduceResponse.TopicProduceResponse
 _Partition = _Topic.PartitionProduceResponse
 _NEW_LEADERS = 10
+_ADDS_PARTITIONS = 12
 _BY_ID = 13
 
 
@@ -29,6 +35,7 @@ def handle(call: Call, cluster: Cluster) -> Message | NoAnswer | HangUp:
     failures = 0
     responses = []
     moved: list[ReplicatedPartition] = []
+    lacks_id = body.transactional_id is None and any(map(_is_transactional, _batches(body)))
     for topic_data in body.topic_data:
         by_id = call.version >= _BY_ID
         found = cluster.topics.get_by_id(topic_data.topic_id) if by_id else cluster.topics.get(topic_data.name)
@@ -36,7 +43,9 @@ def handle(call: Call, cluster: Cluster) -> Message | NoAnswer | HangUp:
         there = [] if found is None else found.partitions
         partitions = []
         for data in topic_data.partition_data:
-            if body.acks not in (-1, 0, 1):
+            if lacks_id:
+                appended = Appended(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+            elif body.acks not in (-1, 0, 1):
                 appended = Appended(ErrorCode.INVALID_REQUIRED_ACKS)
             elif found is None:
                 appended = Appended(missing)
@@ -48,7 +57,8 @@ def handle(call: Call, cluster: Cluster) -> Message | NoAnswer | HangUp:
             elif data.records is None:
                 appended = Appended(ErrorCode.INVALID_RECORD, message="there is no record batch")
             else:
-                appended = _append(cluster, there[data.index], data.records)
+                place = TopicPartition(found.name, data.index)
+                appended = _append(call, cluster, there[data.index], place, data.records)
             row = _answer(data.index, appended)
             if appended.error is ErrorCode.NOT_LEADER_OR_FOLLOWER and call.version >= _NEW_LEADERS:
                 row.current_leader = current_leader(_Partition.LeaderIdAndEpoch, moved[-1])
@@ -61,16 +71,45 @@ def handle(call: Call, cluster: Cluster) -> Message | NoAnswer | HangUp:
     return call.response(responses=responses, throttle_time_ms=0, node_endpoints=endpoints)
 
 
-def _append(cluster: Cluster, partition: ReplicatedPartition, records: bytes) -> Appended:
+def _batches(body: Message) -> Iterator[bytes]:
+    return (data.records for topic in body.topic_data for data in topic.partition_data if data.records is not None)
+
+
+def _is_transactional(records: bytes) -> bool:
+    header = read_header(records)
+    return header is not None and header.is_transactional
+
+
+def _append(
+    call: Call, cluster: Cluster, partition: ReplicatedPartition, place: TopicPartition, records: bytes
+) -> Appended:
     limit = cluster.settings.max_kept_bytes
     if cluster.topics.kept_bytes + len(records) > limit:
         message = f"the coordinator keeps at most {limit:,} bytes of records (max_kept_bytes); delete topics"
         return Appended(ErrorCode.POLICY_VIOLATION, message=message)
-    appended = partition.log.append(records)
+    header = read_header(records)
+    in_transaction = False
+    if header is not None and header.is_transactional and call.body.transactional_id is not None:
+        error = _transaction_error(call, cluster, partition, place, header)
+        if error is not ErrorCode.NONE:
+            return Appended(error, message="the partition is not part of an open transaction of this producer")
+        in_transaction = True
+    begins_at_zero = in_transaction and call.version >= _ADDS_PARTITIONS
+    appended = partition.log.append(records, in_transaction=in_transaction, begins_at_zero=begins_at_zero)
     if appended.size_bytes:
-        cluster.topics.kept_bytes += appended.size_bytes
-        cluster.fetches.grown(partition.log, appended.size_bytes)
+        cluster.grown(partition.log, appended)
     return appended
+
+
+def _transaction_error(
+    call: Call, cluster: Cluster, partition: ReplicatedPartition, place: TopicPartition, header: BatchHeader
+) -> ErrorCode:
+    if partition.log.is_writing(header):
+        return ErrorCode.NONE
+    producer = ProducerAt(header.producer_id, header.producer_epoch)
+    kind = Verification.of(call.version, _ADDS_PARTITIONS)
+    transactional_id = call.body.transactional_id
+    return verified(cluster.transactions, transactional_id, producer, place, kind=kind, now_ms=cluster.now_ms)
 
 
 def _answer(index: int, appended: Appended) -> Message:

@@ -3,7 +3,8 @@
 All brokers are one process with one state; each is an address of its own, and answers only for what is its own, so that
 clients have to find their way as they do in a real cluster. Spreading mirrors Kafka's ``StripedReplicaPlacer``: leaders
 go round the racks, and a partition's replicas are in as many racks as there are. Groups go by the hash of their id to a
-partition of ``__consumer_offsets``, whose leader is their coordinator (``GroupCoordinatorService.partitionFor``).
+partition of ``__consumer_offsets``, whose leader is their coordinator (``GroupCoordinatorService.partitionFor``), and
+transactional ids likewise to one of ``__transaction_state``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ FIRST_NODE_ID = 1
 """Id of the first broker; the others count up from it."""
 
 COORDINATOR_PARTITIONS = 50
-"""Partitions of ``__consumer_offsets`` (offsets.topic.num.partitions)."""
+"""Partitions of each of the two topics (offsets.topic.num.partitions, transaction.state.log.num.partitions)."""
+
+CONSUMER_OFFSETS = "__consumer_offsets"
+TRANSACTION_STATE = "__transaction_state"
 
 _MOST_REPLICAS = 3
 
@@ -52,7 +56,10 @@ class Brokers:
         )
         self._by_id = {node.id: node for node in self.nodes}
         self._order = _by_turns(self.nodes)
-        self._coordinators = [self._order[index % brokers].id for index in range(COORDINATOR_PARTITIONS)]
+        self._coordinators = {
+            topic: [self._order[index % brokers].id for index in range(COORDINATOR_PARTITIONS)]
+            for topic in (CONSUMER_OFFSETS, TRANSACTION_STATE)
+        }
 
     @property
     def controller(self) -> Node:
@@ -98,29 +105,31 @@ class Brokers:
                 return f"new partition {number} is to have {len(each)} replicas; the others have {factor}"
         return None
 
-    def coordinator_of(self, group_id: str) -> Node:
-        """The broker that answers for a group."""
-        return self._by_id[self._coordinators[coordinator_partition(group_id)]]
+    def coordinator_of(self, key: str, topic: str = CONSUMER_OFFSETS) -> Node:
+        """The broker that answers for a group, or for a transactional id with ``topic`` `TRANSACTION_STATE`."""
+        return self._by_id[self._coordinators[topic][coordinator_partition(key)]]
 
-    def move_coordinator(self, group_id: str, to: int | None = None) -> int:
-        """Let another broker answer for a group, and for all groups of the same partition of ``__consumer_offsets``.
+    def move_coordinator(self, key: str, to: int | None = None, topic: str = CONSUMER_OFFSETS) -> int:
+        """Let another broker answer for a group or transactional id, and for all that share its partition of ``topic``.
 
         ``to`` None is the next broker. Answers with that partition's number. Raises `BadClusterError` if there is no
         such broker.
         """
-        partition = coordinator_partition(group_id)
+        partition = coordinator_partition(key)
+        coordinators = self._coordinators[topic]
         if to is None:
-            after = self._coordinators[partition] - FIRST_NODE_ID + 1
+            after = coordinators[partition] - FIRST_NODE_ID + 1
             to = self.nodes[after % len(self.nodes)].id
         elif to not in self._by_id:
-            raise BadClusterError(f"there is no broker {to} to move the coordinator of group {group_id!r} to")
-        self._coordinators[partition] = to
+            kind = "group" if topic == CONSUMER_OFFSETS else "transactional id"
+            raise BadClusterError(f"there is no broker {to} to move the coordinator of {kind} {key!r} to")
+        coordinators[partition] = to
         return partition
 
 
-def coordinator_partition(group_id: str) -> int:
-    """The partition of ``__consumer_offsets`` that a group's records are in."""
-    value = _java_hash(group_id)
+def coordinator_partition(key: str) -> int:
+    """The partition of ``__consumer_offsets`` or ``__transaction_state`` that a group's or id's records are in."""
+    value = _java_hash(key)
     return 0 if value == -(2**31) else abs(value) % COORDINATOR_PARTITIONS  # Utils.abs: there is no -MIN_VALUE
 
 

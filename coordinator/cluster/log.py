@@ -1,20 +1,22 @@
 """One partition in memory: record batches as their producer sent them, each given its place.
 
-Mirrors Kafka's ``UnifiedLog`` and ``LogValidator`` as far as a broker without replicas, segments and transactions needs
-them. Nothing is done per record, but to find the record of a timestamp.
+Mirrors Kafka's ``UnifiedLog`` and ``LogValidator`` as far as a broker without replicas and segments needs them. Nothing
+is done per record, but to find the record of a timestamp.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from loadwise.coordinator.cluster.leader_epochs import LeaderEpochs
-from loadwise.coordinator.cluster.producers import ProducerStates
+from loadwise.coordinator.cluster.open_transactions import AbortedTransaction, OpenTransactions
+from loadwise.coordinator.cluster.producers import NO_PRODUCER_ID, ProducerStates
 from loadwise.protocol.batches import HEADER_BYTES, MAGIC, BatchHeader, checksummed, placed, read_header
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.markers import end_marker
 
 NO_TIMESTAMP = -1
 NO_OFFSET = -1
@@ -37,6 +39,8 @@ class Appended:
     """What is wrong with the batch, for the client to show."""
     size_bytes: int = 0
     """How many bytes the log grew by; 0 for a refused or repeated batch."""
+    stable_bytes: int = 0
+    """How many bytes more a reader of committed records can see: all of them, unless a transaction is open."""
 
 
 class PartitionLog:
@@ -48,7 +52,10 @@ class PartitionLog:
         self._batches: list[bytes] = []
         self._last_offsets: list[int] = []
         self._max_timestamps: list[int] = []
-        self._producers = ProducerStates()
+        self.producers = ProducerStates()
+        """Who wrote here, for the idempotent producers."""
+        self.transactions = OpenTransactions()
+        """Which transactions are open here, and which were aborted."""
         self.epochs = LeaderEpochs()
         """Which leader epoch wrote what."""
         self.size_bytes = 0
@@ -66,48 +73,117 @@ class PartitionLog:
 
     @property
     def end_offset(self) -> int:
-        """Offset that the next record gets. High watermark and last stable offset are the same here."""
+        """Offset that the next record gets; the high watermark is the same here."""
         return self._last_offsets[-1] + 1 if self._last_offsets else 0
 
-    def append(self, data: bytes) -> Appended:
-        """Check one record batch and keep it. O(size of the batch), for the CRC."""
+    @property
+    def stable_offset(self) -> int:
+        """Offset up to which no transaction is open (the last stable offset): committed records end there."""
+        return self.transactions.stable_offset(self.end_offset)
+
+    def append(self, data: bytes, *, in_transaction: bool = False, begins_at_zero: bool = False) -> Appended:
+        """Check one record batch and keep it. O(size of the batch), for the CRC.
+
+        ``in_transaction``: the coordinator of the producer's transaction knows that it writes here. Without that a
+        transactional batch is refused unless the transaction has begun here. ``begins_at_zero`` as in
+        `ProducerStates.check`.
+        """
         header = read_header(data)
         refusal = self._refusal(header, data)
         if refusal is not None:
             return refusal
         assert header is not None
-        base_offset = self.end_offset
-        verdict = self._producers.check(header, base_offset)
+        verdict = self.producers.check(header, begins_at_zero=begins_at_zero)
         if verdict.error is not ErrorCode.NONE:
             return Appended(verdict.error, message=verdict.message)
         if verdict.known_offset is not None:
             return Appended(ErrorCode.NONE, verdict.known_offset)  # a retry of what is here already
-        batch = placed(data, base_offset, self.leader_epoch)
-        self._batches.append(batch)
-        self._last_offsets.append(base_offset + header.last_offset_delta)
-        self._max_timestamps.append(header.max_timestamp)
-        self.size_bytes += len(batch)
-        return Appended(ErrorCode.NONE, base_offset, size_bytes=len(batch))
+        is_open = header.producer_id in self.transactions.open
+        if header.is_transactional and not (in_transaction or self.is_writing(header)):
+            return Appended(ErrorCode.INVALID_TXN_STATE, message="the record is not part of an open transaction")
+        if is_open and not header.is_transactional:
+            message = "the producer has a transaction open here, and the record is not part of it"
+            return Appended(ErrorCode.INVALID_TXN_STATE, message=message)
+        base_offset = self.end_offset
+        self.producers.remember(header, base_offset)
+        if header.is_transactional:
+            self.transactions.begin(header.producer_id, base_offset)
+        self._keep(data, header)
+        return self._appended(base_offset, stable_before=self.transactions.stable_offset(base_offset))
 
-    def read(self, offset: int, max_bytes: int, *, at_least_one: bool) -> bytes:
+    def is_writing(self, header: BatchHeader) -> bool:
+        """Whether the producer of a batch has a transaction open here, in the epoch of the batch."""
+        producer = self.producers.known.get(header.producer_id)
+        is_its_epoch = producer is not None and producer.epoch == header.producer_epoch
+        return is_its_epoch and header.producer_id in self.transactions.open
+
+    def end_transaction(
+        self,
+        producer_id: int,
+        epoch: int,
+        *,
+        committed: bool,
+        coordinator_epoch: int,
+        timestamp_ms: int,
+        bumps_epoch: bool = False,
+    ) -> Appended:
+        """Write the marker that ends a producer's transaction here, whether or not it has written anything.
+
+        ``bumps_epoch`` as in `ProducerStates.check_marker`.
+        """
+        verdict = self.producers.check_marker(producer_id, epoch, coordinator_epoch, bumps_epoch=bumps_epoch)
+        if verdict.error is not ErrorCode.NONE:
+            return Appended(verdict.error, message=verdict.message)
+        marker = end_marker(
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            committed=committed,
+            coordinator_epoch=coordinator_epoch,
+            timestamp_ms=timestamp_ms,
+            crc32c=self._crc32c,
+        )
+        header = read_header(marker)
+        assert header is not None
+        base_offset, stable_before = self.end_offset, self.stable_offset
+        self.producers.remember_marker(producer_id, epoch, coordinator_epoch, timestamp_ms)
+        self.transactions.end(producer_id, base_offset, committed=committed)
+        self._keep(marker, header)
+        return self._appended(base_offset, stable_before)
+
+    def read(self, offset: int, max_bytes: int, *, at_least_one: bool, end_offset: int | None = None) -> bytes:
         """Whole batches from the one that holds ``offset`` on, up to ``max_bytes`` together.
 
-        ``at_least_one`` lets the first batch be larger than that, so that a reader never gets stuck. Empty at the end.
+        ``at_least_one`` lets the first batch be larger than that, so that a reader never gets stuck. ``end_offset`` is
+        where to stop, the end of a batch; None: at the end. Empty there.
         """
         batches = self._batches
         first = stop = bisect_left(self._last_offsets, offset)
+        end = len(batches) if end_offset is None else bisect_left(self._last_offsets, end_offset)
         taken = 0
-        while stop < len(batches):
+        while stop < end:
             taken += len(batches[stop])
             if taken > max_bytes and not (at_least_one and stop == first):
                 break
             stop += 1
         return batches[first] if stop == first + 1 else b"".join(batches[first:stop])
 
-    def available_bytes(self, offset: int, limit: int) -> int:
-        """Size of the batches from the one that holds ``offset`` on; counting stops at ``limit``."""
+    def aborted_in(self, offset: int, size_bytes: int) -> Sequence[AbortedTransaction]:
+        """The aborted transactions with records among ``size_bytes`` that were read from ``offset`` on."""
+        if not size_bytes:
+            return []
+        index = bisect_left(self._last_offsets, offset)
+        end_offset = offset
+        while size_bytes > 0:
+            size_bytes -= len(self._batches[index])
+            end_offset = self._last_offsets[index] + 1
+            index += 1
+        return self.transactions.aborted_between(offset, end_offset)
+
+    def available_bytes(self, offset: int, limit: int, end_offset: int | None = None) -> int:
+        """Size of the batches from the one that holds ``offset`` on; counting stops at ``limit`` and ``end_offset``."""
+        end = len(self._batches) if end_offset is None else bisect_left(self._last_offsets, end_offset)
         total = 0
-        for index in range(bisect_left(self._last_offsets, offset), len(self._batches)):
+        for index in range(bisect_left(self._last_offsets, offset), end):
             total += len(self._batches[index])
             if total >= limit:
                 break
@@ -130,6 +206,20 @@ class PartitionLog:
         batch = self._batches[self._max_timestamps.index(latest)]
         return next((found for found in records(batch) if found.timestamp >= latest), TimestampedOffset())
 
+    def _keep(self, data: bytes, header: BatchHeader) -> None:
+        base_offset = self.end_offset
+        batch = placed(data, base_offset, self.leader_epoch)
+        self._batches.append(batch)
+        self._last_offsets.append(base_offset + header.last_offset_delta)
+        self._max_timestamps.append(header.max_timestamp)
+        self.size_bytes += len(batch)
+
+    def _appended(self, base_offset: int, stable_before: int) -> Appended:
+        """The answer to a batch that was kept last; committed records ended at ``stable_before`` before that."""
+        size_bytes = len(self._batches[-1])
+        stable_bytes = self.available_bytes(stable_before, self.size_bytes, self.stable_offset)
+        return Appended(ErrorCode.NONE, base_offset, size_bytes=size_bytes, stable_bytes=stable_bytes)
+
     def _refusal(self, header: BatchHeader | None, data: bytes) -> Appended | None:
         if header is None or header.size_bytes > len(data):
             return Appended(ErrorCode.INVALID_RECORD, message="the record batch ends early")
@@ -146,6 +236,8 @@ class PartitionLog:
             return Appended(ErrorCode.CORRUPT_MESSAGE, message="the CRC of the record batch is wrong")
         if not header.is_sound:
             return Appended(ErrorCode.INVALID_RECORD, message="the header of the record batch contradicts itself")
-        if header.is_control or header.is_transactional:
-            return Appended(ErrorCode.INVALID_RECORD, message="transactions are not supported here")
+        if header.is_control:
+            return Appended(ErrorCode.INVALID_RECORD, message="only a broker writes control records")
+        if header.is_transactional and header.producer_id == NO_PRODUCER_ID:
+            return Appended(ErrorCode.INVALID_RECORD, message="a transactional batch needs a producer id")
         return None

@@ -1,4 +1,4 @@
-"""Sequence numbers of idempotent producers, for one partition.
+"""Sequence numbers and epochs of idempotent and transactional producers, for one partition.
 
 Mirrors Kafka's ``ProducerAppendInfo`` and ``ProducerStateEntry``.
 
@@ -9,6 +9,7 @@ with the offset that it got, a gap with OUT_OF_ORDER_SEQUENCE_NUMBER.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,11 +20,13 @@ REMEMBERED_BATCHES = 5
 """How many batches of a producer are remembered (``ProducerStateEntry.NUM_BATCHES_TO_RETAIN``)."""
 
 NO_PRODUCER_ID = -1
+NO_SEQUENCE = -1
+NO_COORDINATOR_EPOCH = -1
 _SEQUENCES = 2**31
 
 
 class Verdict(NamedTuple):
-    """What the sequence numbers say of a batch."""
+    """What a partition's producers tell of a batch."""
 
     error: ErrorCode = ErrorCode.NONE
     known_offset: int | None = None
@@ -38,41 +41,101 @@ class _Batch(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Producer:
+class Producer:
+    """What is remembered of one producer."""
+
     epoch: int
+    coordinator_epoch: int = NO_COORDINATOR_EPOCH
+    """Epoch of the transaction coordinator that wrote its last marker."""
+    last_timestamp_ms: int = -1
+    """The largest timestamp of its last batch, in milliseconds since 1970."""
     batches: deque[_Batch] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence number of its last record; `NO_SEQUENCE` if it has written none in its epoch."""
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
 
 class ProducerStates:
     """What one partition knows of the producers that wrote to it."""
 
     def __init__(self) -> None:
-        self._producers: dict[int, _Producer] = {}
+        self._producers: dict[int, Producer] = {}
 
-    def check(self, header: BatchHeader, base_offset: int) -> Verdict:
-        """Judge a batch; one that is new is remembered as standing at ``base_offset``."""
+    @property
+    def known(self) -> Mapping[int, Producer]:
+        """The producers by id."""
+        return self._producers
+
+    def check(self, header: BatchHeader, *, begins_at_zero: bool = False) -> Verdict:
+        """Judge a producer's batch; nothing is remembered until `remember`.
+
+        ``begins_at_zero``: a producer that is not known here has to begin with sequence 0 (transactions of KIP-890).
+        """
         if header.producer_id == NO_PRODUCER_ID:
             return Verdict()
         if header.base_sequence < 0 or header.producer_id < 0 or header.producer_epoch < 0:
             return Verdict(ErrorCode.INVALID_RECORD, message="an idempotent batch needs an epoch and a sequence number")
-        first = header.base_sequence
-        last = (first + header.last_offset_delta) % _SEQUENCES
+        first, last = _sequences(header)
         producer = self._producers.get(header.producer_id)
-        if producer is not None and header.producer_epoch < producer.epoch:
+        if producer is None:
+            if begins_at_zero and first != 0:
+                return _out_of_order(f"sequence {first} comes first of this producer; it must be 0")
+            return Verdict()
+        if header.producer_epoch < producer.epoch:
             message = f"producer epoch {header.producer_epoch} is older than {producer.epoch}"
             return Verdict(ErrorCode.INVALID_PRODUCER_EPOCH, message=message)
-        if producer is None or header.producer_epoch > producer.epoch:
-            if producer is not None and first != 0:
-                message = f"sequence {first} comes first in epoch {header.producer_epoch}; it must be 0"
-                return Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, message=message)
-            producer = self._producers[header.producer_id] = _Producer(header.producer_epoch)
-        else:
-            for batch in producer.batches:
-                if (batch.first_sequence, batch.last_sequence) == (first, last):
-                    return Verdict(known_offset=batch.base_offset)
-            expected = (producer.batches[-1].last_sequence + 1) % _SEQUENCES
-            if first != expected:
-                message = f"sequence {first} came where {expected} was next"
-                return Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, message=message)
-        producer.batches.append(_Batch(first, last, base_offset))
+        if header.producer_epoch > producer.epoch:
+            if first != 0:
+                return _out_of_order(f"sequence {first} comes first in epoch {header.producer_epoch}; it must be 0")
+            return Verdict()
+        for batch in producer.batches:
+            if (batch.first_sequence, batch.last_sequence) == (first, last):
+                return Verdict(known_offset=batch.base_offset)
+        expected = (producer.last_sequence + 1) % _SEQUENCES
+        if first != expected:
+            return _out_of_order(f"sequence {first} came where {expected} was next")
         return Verdict()
+
+    def remember(self, header: BatchHeader, base_offset: int) -> None:
+        """A batch that `check` has nothing against stands at ``base_offset`` now."""
+        if header.producer_id == NO_PRODUCER_ID:
+            return
+        producer = self._in_epoch(header.producer_id, header.producer_epoch)
+        producer.batches.append(_Batch(*_sequences(header), base_offset))
+        producer.last_timestamp_ms = header.max_timestamp
+
+    def check_marker(
+        self, producer_id: int, epoch: int, coordinator_epoch: int, *, bumps_epoch: bool = False
+    ) -> Verdict:
+        """Judge the marker that ends a producer's transaction; ``bumps_epoch``: in an epoch that is new (KIP-890)."""
+        producer = self._producers.get(producer_id)
+        if producer is not None and epoch < producer.epoch + bumps_epoch:
+            message = f"producer epoch {epoch} of a marker is too old: the producer wrote in epoch {producer.epoch}"
+            return Verdict(ErrorCode.INVALID_PRODUCER_EPOCH, message=message)
+        if producer is not None and coordinator_epoch < producer.coordinator_epoch:
+            message = f"coordinator epoch {coordinator_epoch} of a marker is older than {producer.coordinator_epoch}"
+            return Verdict(ErrorCode.TRANSACTION_COORDINATOR_FENCED, message=message)
+        return Verdict()
+
+    def remember_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, timestamp_ms: int) -> None:
+        """A marker that `check_marker` has nothing against was written."""
+        producer = self._in_epoch(producer_id, epoch)
+        producer.coordinator_epoch = coordinator_epoch
+        producer.last_timestamp_ms = timestamp_ms
+
+    def _in_epoch(self, producer_id: int, epoch: int) -> Producer:
+        producer = self._producers.setdefault(producer_id, Producer(epoch))
+        if producer.epoch != epoch:
+            producer.epoch = epoch
+            producer.batches.clear()
+        return producer
+
+
+def _sequences(header: BatchHeader) -> tuple[int, int]:
+    return header.base_sequence, (header.base_sequence + header.last_offset_delta) % _SEQUENCES
+
+
+def _out_of_order(message: str) -> Verdict:
+    return Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, message=message)

@@ -31,7 +31,18 @@ class _Rows:
 
 _PARTITIONS = _Rows("partitions", "partitions")
 _FETCHED = _Rows("partitions", "partitions", ("partition_index", "partition"))
+_BY_INDEX = _Rows("partitions", "partition_indexes", "partition_index")
 _ROWS: Mapping[str, tuple[tuple[range, _Rows], ...]] = {
+    "AddPartitionsToTxn": (
+        (
+            range(4),
+            _Rows(
+                "results_by_topic_v3_and_below",
+                "v3_and_below_topics",
+                inner=_Rows("results_by_partition", "partitions", "partition_index"),
+            ),
+        ),
+    ),
     "ConsumerGroupDescribe": ((range(99), _Rows("groups", "group_ids", "group_id")),),
     "CreatePartitions": ((range(99), _Rows("results", "topics")),),
     "CreateTopics": ((range(99), _Rows("topics", "topics")),),
@@ -42,6 +53,8 @@ _ROWS: Mapping[str, tuple[tuple[range, _Rows], ...]] = {
     ),
     "DescribeConfigs": ((range(99), _Rows("results", "resources")),),
     "DescribeGroups": ((range(99), _Rows("groups", "groups", "group_id")),),
+    "DescribeProducers": ((range(99), _Rows("topics", "topics", inner=_BY_INDEX)),),
+    "DescribeTransactions": ((range(99), _Rows("transaction_states", "transactional_ids", "transactional_id")),),
     # From v13 on a client reads the error of the whole response.
     "Fetch": (
         (
@@ -54,18 +67,22 @@ _ROWS: Mapping[str, tuple[tuple[range, _Rows], ...]] = {
     "Metadata": ((range(99), _Rows("topics", "topics")),),
     "OffsetCommit": ((range(99), _Rows("topics", "topics", inner=_PARTITIONS)),),
     "OffsetFetch": (
-        (range(2), _Rows("topics", "topics", inner=_Rows("partitions", "partition_indexes", "partition_index"))),
+        (range(2), _Rows("topics", "topics", inner=_BY_INDEX)),
         (range(8, 99), _Rows("groups", "groups")),
     ),
     "OffsetForLeaderEpoch": ((range(99), _Rows("topics", "topics", inner=_PARTITIONS)),),
     "Produce": ((range(99), _Rows("responses", "topic_data", inner=_Rows("partition_responses", "partition_data"))),),
+    "TxnOffsetCommit": ((range(99), _Rows("topics", "topics", inner=_PARTITIONS)),),
+    "WriteTxnMarkers": ((range(99), _Rows("markers", "markers", inner=_Rows("topics", "topics", inner=_BY_INDEX))),),
 }
+_ERRORS = ("error_code", "partition_error_code")
 _NAMES = (
     "group_id",
     "index",
     "name",
     "partition",
     "partition_index",
+    "producer_id",
     "resource_name",
     "resource_type",
     "topic",
@@ -77,7 +94,6 @@ _UNKNOWN: Mapping[str, Any] = {
     "high_watermark": -1,
     "node_id": -1,
     "port": -1,
-    "producer_epoch": -1,
 }
 _NULLABLE_PROTOCOL = 7
 
@@ -91,6 +107,8 @@ def refusal(call: Call, error: ErrorCode) -> Message | NoAnswer:
     for versions, rows in _ROWS.get(api.name, ()):
         if call.version in versions:
             fields[rows.response] = _items(api.response, body, rows, call.version, error)
+    if api.name == "InitProducerId":
+        fields["producer_epoch"] = -1
     if api.name == "JoinGroup":
         fields["protocol_name"] = None if call.version >= _NULLABLE_PROTOCOL else ""
     return api.response(version=call.version, **fields)
@@ -119,7 +137,7 @@ def _unknown(struct: Any, version: int, error: ErrorCode) -> dict[str, Any]:
     for field in struct._struct.fields.values():
         if not field.for_version_q(version) or field.tag is not None:
             continue
-        if field.name == "error_code":
+        if field.name in _ERRORS:
             values[field.name] = error
         elif field.name == "error_message":
             values[field.name] = f"{error.name}: this answer was asked for"

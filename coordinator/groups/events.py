@@ -114,7 +114,9 @@ class Committer:
     generation: int = NO_GENERATION
     """The member's generation, or its epoch under KIP-848; negative for a client that is no member."""
     knows_epochs: bool = True
-    """Whether the request is of a version that KIP-848 may use: OffsetCommit v9, TxnOffsetCommit v5."""
+    """Whether the request is of a version that KIP-848 may use: OffsetCommit v9. All of TxnOffsetCommit are."""
+    producer_id: int | None = None
+    """The producer in whose transaction the offsets are committed; None: in no transaction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+import transaction_exchanges
 from commits import commit
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -402,6 +403,7 @@ EXCHANGES: dict[str, Callable[[Wire, int], None]] = {
     "OffsetForLeaderEpoch": offset_for_leader_epoch,
     "Produce": produce,
     "SyncGroup": sync_group,
+    **transaction_exchanges.EXCHANGES,
 }
 
 

@@ -89,7 +89,7 @@ def test_faults_can_be_taken_back() -> None:
 @pytest.mark.parametrize(
     ("make", "complaint"),
     [
-        (lambda rules: rules.drop("Heartbeats"), "no API 'Heartbeats' is served here; there are ApiVersions, "),
+        (lambda rules: rules.drop("Heartbeats"), "no API 'Heartbeats' is served here; there are AddOffsetsToTxn, "),
         (lambda rules: rules.answer("Heartbeat", "NO_SUCH"), "'NO_SUCH' is no error of Kafka's"),
         (lambda rules: rules.answer("Heartbeat", 9999), "9999 is no error"),
         (lambda rules: rules.drop("Heartbeat", times=0), "times=0"),

@@ -22,10 +22,13 @@ from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.http.server import HttpLimits
 from loadwise.coordinator.server import ServerLimits
+from loadwise.coordinator.transactions.coordinator import TransactionLimits
 from loadwise.protocol.error_codes import ErrorCode
 
 TABLE = Path(__file__).resolve().parent.parent.parent / "docs" / "limits.md"
-OWNERS: dict[str, Any] = {each.__name__: each() for each in (BrokerSettings, GroupLimits, HttpLimits, ServerLimits)}
+OWNERS: dict[str, Any] = {
+    each.__name__: each() for each in (BrokerSettings, GroupLimits, HttpLimits, ServerLimits, TransactionLimits)
+}
 
 
 def test_the_table_has_every_limit_with_its_default() -> None:
@@ -35,7 +38,7 @@ def test_the_table_has_every_limit_with_its_default() -> None:
         (owner, name): getattr(limits, name)
         for owner, limits in OWNERS.items()
         for name in limits.__dataclass_fields__
-        if name.startswith("max_") and name != "max_session_timeout_ms"
+        if name.startswith("max_") and not name.endswith("timeout_ms")
     }
     actual["HttpLimits", "request_timeout_s"] = HttpLimits().request_timeout_s
     assert told == actual

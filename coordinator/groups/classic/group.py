@@ -209,7 +209,10 @@ class ClassicGroup:
     def validate_offset_commit(
         self, who: Committer, partitions: Collection[Partition]
     ) -> Mapping[Partition, ErrorCode]:
-        """All partitions or none: whether this client may commit now. Mirrors ``ClassicGroup.validateOffsetCommit``."""
+        """All partitions or none: whether this client may commit now. Mirrors ``ClassicGroup.validateOffsetCommit``.
+
+        In a transaction it need not tell which member it is, as older clients do not, and a rebalance is no obstacle.
+        """
         error = self._commit_error(who)
         return {} if error is ErrorCode.NONE else dict.fromkeys(partitions, error)
 
@@ -219,13 +222,12 @@ class ClassicGroup:
         if who.generation < 0 and self.state is GroupState.EMPTY:
             return ErrorCode.NONE  # an administrator, or a consumer that assigns itself
         if who.generation < 0 and who.member_id == NO_MEMBER_ID and who.instance_id is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
+            return ErrorCode.UNKNOWN_MEMBER_ID if who.producer_id is None else ErrorCode.NONE
         error = self._membership_error(who.member_id, who.instance_id)
         if error is ErrorCode.NONE and who.generation != self.generation:
             error = ErrorCode.ILLEGAL_GENERATION
-        if error is ErrorCode.NONE and self.state is GroupState.COMPLETING_REBALANCE:
-            error = ErrorCode.REBALANCE_IN_PROGRESS
-        return error
+        is_rebalancing = self.state is GroupState.COMPLETING_REBALANCE and who.producer_id is None
+        return ErrorCode.REBALANCE_IN_PROGRESS if error is ErrorCode.NONE and is_rebalancing else error
 
     def validate_offset_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:  # noqa: ARG002
         """Anybody may read what a classic group committed."""

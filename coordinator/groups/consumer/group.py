@@ -176,19 +176,24 @@ class ConsumerGroup:
     ) -> Mapping[Partition, ErrorCode]:
         """The partitions whose offsets this client may not commit now. Mirrors ``ConsumerGroup.validateOffsetCommit``.
 
+        In a transaction it need not tell which member it is.
+
         Kafka 4.3 would take an epoch from before the member's last step for partitions that it had then already
         (KIP-1251), but does not keep that epoch in its records yet, so it never does.
         """
         member = self.kept.members.get(who.member_id)
         if who.generation < 0 and not self.kept.members:
             return {}  # an administrator, or a consumer that assigns itself
+        if who.producer_id is not None and who.generation < 0 and not who.member_id:
+            return {}
         if member is None:
             return dict.fromkeys(partitions, ErrorCode.UNKNOWN_MEMBER_ID)
         if not member.is_classic and not who.knows_epochs:
             return dict.fromkeys(partitions, ErrorCode.UNSUPPORTED_VERSION)
         if who.generation == member.current.epoch:
             return {}
-        error = ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
+        has_generations = member.is_classic or who.producer_id is not None
+        error = ErrorCode.ILLEGAL_GENERATION if has_generations else ErrorCode.STALE_MEMBER_EPOCH
         return dict.fromkeys(partitions, error)
 
     def validate_offset_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from loadwise.coordinator.cluster.brokers import coordinator_partition
 from loadwise.coordinator.groups.events import Committer
+from loadwise.coordinator.groups.offsets import MAX_METADATA_BYTES
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.records import OffsetRecord, OffsetTombstone
 from loadwise.coordinator.groups.service.store import GroupStore
@@ -14,32 +16,53 @@ from loadwise.protocol.error_codes import ErrorCode
 def commit(
     store: GroupStore, group_id: str, who: Committer, offsets: Mapping[Partition, CommittedOffset]
 ) -> Mapping[Partition, ErrorCode]:
-    """Commit offsets, and answer with those that are refused. Empty: all are committed."""
+    """Commit offsets, and answer with those that are refused. Empty: all are committed.
+
+    Those of a transaction are committed when it ends, unless it aborts.
+    """
     group = store.groups.get(group_id)
     is_one_too_many = group is None and len(store.groups) >= store.limits.max_groups
-    if is_one_too_many or store.offsets.size_with(offsets) > store.limits.max_offset_bytes:
+    pending_bytes = len(store.pending_offsets) * MAX_METADATA_BYTES
+    if is_one_too_many or store.offsets.size_with(offsets) + pending_bytes > store.limits.max_offset_bytes:
         return dict.fromkeys(offsets, ErrorCode.INVALID_COMMIT_OFFSET_SIZE)
     if group is None:
         if who.generation >= 0:
-            error = ErrorCode.GROUP_ID_NOT_FOUND if who.knows_epochs else ErrorCode.ILLEGAL_GENERATION
+            names_it = who.knows_epochs and who.producer_id is None
+            error = ErrorCode.GROUP_ID_NOT_FOUND if names_it else ErrorCode.ILLEGAL_GENERATION
             return dict.fromkeys(offsets, error)
         # A "simple" group: a client that assigns partitions to itself and only keeps its offsets here.
         group = store.new_classic_group(group_id)
         store.add(group)
     refused = group.validate_offset_commit(who, offsets.keys())
-    for partition, committed in offsets.items():
-        if partition not in refused:
-            store.append(
-                OffsetRecord(
-                    group_id=group_id,
-                    topic=partition.topic,
-                    partition=partition.number,
-                    offset=committed.offset,
-                    leader_epoch=committed.leader_epoch,
-                    metadata=committed.metadata,
-                )
-            )
+    taken = {partition: committed for partition, committed in offsets.items() if partition not in refused}
+    if who.producer_id is not None:
+        store.pending_offsets.add(who.producer_id, group_id, taken)
+    else:
+        store.pending_offsets.supersede(group_id, taken)
+        _keep(store, group_id, taken)
     return refused
+
+
+def end_transaction(store: GroupStore, producer_id: int, offsets_partition: int, *, committed: bool) -> None:
+    """A producer's transaction has ended for the groups in a partition of ``__consumer_offsets``."""
+    groups = store.pending_offsets.group_ids(producer_id)
+    here = [each for each in groups if coordinator_partition(each) == offsets_partition]
+    for group_id, offsets in store.pending_offsets.end(producer_id, here, committed=committed).items():
+        _keep(store, group_id, offsets)
+
+
+def _keep(store: GroupStore, group_id: str, offsets: Mapping[Partition, CommittedOffset]) -> None:
+    for partition, committed in offsets.items():
+        store.append(
+            OffsetRecord(
+                group_id=group_id,
+                topic=partition.topic,
+                partition=partition.number,
+                offset=committed.offset,
+                leader_epoch=committed.leader_epoch,
+                metadata=committed.metadata,
+            )
+        )
 
 
 def forget(store: GroupStore, group_id: str, partitions: Iterable[Partition]) -> None:

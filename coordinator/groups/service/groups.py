@@ -29,6 +29,7 @@ from loadwise.coordinator.groups.group import Group
 from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.offsets import Offsets
 from loadwise.coordinator.groups.partitions import Partition
+from loadwise.coordinator.groups.pending_offsets import PendingOffsets
 from loadwise.coordinator.groups.records import OffsetRecord, Record
 from loadwise.coordinator.groups.service import admission, commits, migration
 from loadwise.coordinator.groups.service.history import History
@@ -85,6 +86,11 @@ class Groups:
     def offsets(self) -> Offsets:
         """The committed offsets of all groups."""
         return self._store.offsets
+
+    @property
+    def pending_offsets(self) -> PendingOffsets:
+        """What is to be committed when transactions end."""
+        return self._store.pending_offsets
 
     @property
     def journal(self) -> Journal:
@@ -186,6 +192,10 @@ class Groups:
         """Delete committed offsets; partitions without one are passed over."""
         commits.forget(self._store, group_id, partitions)
 
+    def end_transaction(self, producer_id: int, offsets_partition: int, *, committed: bool) -> None:
+        """A producer's transaction has ended for the groups in a partition of ``__consumer_offsets``."""
+        commits.end_transaction(self._store, producer_id, offsets_partition, committed=committed)
+
     def forget_topic(self, topic: str) -> None:
         """A topic was deleted: delete what all groups committed for it, as Kafka does."""
         commits.forget_topic(self._store, topic)
@@ -234,7 +244,9 @@ class Groups:
         refused = commits.commit(self._store, group_id, event.who, event.offsets)
         replies = [Reply(event.token, CommitReply(refused=refused))]
         group = self.get(group_id)
-        return replies if group is None else replies + self._tell(group, event, now_ms)
+        if group is None or event.who.producer_id is not None:  # which is no sign of life of a member
+            return replies
+        return replies + self._tell(group, event, now_ms)
 
     # ---- telling it, and doing what it wants done ----
 

@@ -12,6 +12,7 @@ from loadwise.coordinator.groups.deadlines import Deadlines
 from loadwise.coordinator.groups.group import Group
 from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.offsets import Offsets
+from loadwise.coordinator.groups.pending_offsets import PendingOffsets
 from loadwise.coordinator.groups.records import (
     ClassicTombstone,
     GroupRecord,
@@ -37,6 +38,8 @@ class GroupStore:
         self.topics = topics
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
+        self.pending_offsets = PendingOffsets()
+        """What is to be committed when transactions end."""
         self.journal = Journal()
         self.history = History()
         self.deadlines: Deadlines[str] = Deadlines()
@@ -102,6 +105,7 @@ class GroupStore:
                 self.groups.pop(record.group_id, None)
                 self.deadlines.set(record.group_id, None)
                 self.offsets.forget(record.group_id)
+                self.pending_offsets.forget(record.group_id)
             case OffsetRecord() | OffsetTombstone():
                 self.offsets.apply(record)
             case _:

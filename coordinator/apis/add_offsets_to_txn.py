@@ -1,0 +1,35 @@
+"""AddOffsetsToTxn (25): a producer will commit offsets of a group in its transaction.
+
+v1 throttled after the response; v2 PRODUCER_FENCED, which was INVALID_PRODUCER_EPOCH before; v3 flexible; v4
+TRANSACTION_ABORTABLE.
+"""
+
+from __future__ import annotations
+
+from kafka.protocol.producer import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, coordinator_partition
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.transactions.outcomes import ProducerAt, TopicPartition
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import Api
+
+_FENCED = 2
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Add the partition of ``__consumer_offsets`` that the group's offsets are in."""
+    body = call.body
+    if cluster.coordinates_transactions(call, body.transactional_id):
+        partition = TopicPartition(CONSUMER_OFFSETS, coordinator_partition(body.group_id))
+        producer = ProducerAt(body.producer_id, body.producer_epoch)
+        error = cluster.transactions.add_partitions(body.transactional_id, producer, {partition}, cluster.now_ms)
+    else:
+        error = ErrorCode.NOT_COORDINATOR
+    if error is ErrorCode.PRODUCER_FENCED and call.version < _FENCED:
+        error = ErrorCode.INVALID_PRODUCER_EPOCH
+    return call.response(throttle_time_ms=0, error_code=error)
+
+
+SERVICE = Service(Api.of(AddOffsetsToTxnRequest, AddOffsetsToTxnResponse), handle)

@@ -1,0 +1,83 @@
+"""AddPartitionsToTxn (24): a producer will write to these partitions in its transaction.
+
+v1 throttled after the response; v2 PRODUCER_FENCED, which was INVALID_PRODUCER_EPOCH before; v3 flexible; v4 is for
+brokers: many transactions at once, or only the question whether a partition was added (KIP-890); v5
+TRANSACTION_ABORTABLE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kafka.protocol.producer import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.transactions.outcomes import ProducerAt, TopicPartition
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import Api
+
+_FENCED = 2
+_MANY = 4
+_Result = AddPartitionsToTxnResponse.AddPartitionsToTxnResult
+_Topic = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Add all partitions of a transaction, or none of them."""
+    body = call.body
+    if call.version >= _MANY:
+        results = []
+        for each in body.transactions:
+            producer = ProducerAt(each.producer_id, each.producer_epoch)
+            errors = _errors(call, cluster, each.transactional_id, producer, each.topics, verify_only=each.verify_only)
+            results.append(_Result(transactional_id=each.transactional_id, topic_results=_rows(each.topics, errors)))
+        return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, results_by_transaction=results)
+    producer = ProducerAt(body.v3_and_below_producer_id, body.v3_and_below_producer_epoch)
+    topics = body.v3_and_below_topics
+    errors = _errors(call, cluster, body.v3_and_below_transactional_id, producer, topics)
+    return call.response(throttle_time_ms=0, results_by_topic_v3_and_below=_rows(topics, errors))
+
+
+def _errors(
+    call: Call,
+    cluster: Cluster,
+    transactional_id: str,
+    producer: ProducerAt,
+    topics: list[Message],
+    *,
+    verify_only: bool = False,
+) -> Mapping[TopicPartition, ErrorCode]:
+    partitions = [TopicPartition(topic.name, number) for topic in topics for number in topic.partitions]
+    missing = {each for each in partitions if cluster.topics.log(*each) is None}
+    transactions = cluster.transactions
+    if missing:
+        return {
+            each: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if each in missing else ErrorCode.OPERATION_NOT_ATTEMPTED
+            for each in partitions
+        }
+    if not cluster.coordinates_transactions(call, transactional_id):
+        return dict.fromkeys(partitions, ErrorCode.NOT_COORDINATOR)
+    if verify_only:
+        return {each: transactions.check_partition(transactional_id, producer, each) for each in partitions}
+    error = transactions.add_partitions(transactional_id, producer, set(partitions), cluster.now_ms)
+    if error is ErrorCode.PRODUCER_FENCED and call.version < _FENCED:
+        error = ErrorCode.INVALID_PRODUCER_EPOCH
+    return dict.fromkeys(partitions, error)
+
+
+def _rows(topics: list[Message], errors: Mapping[TopicPartition, ErrorCode]) -> list[Message]:
+    row = _Topic.AddPartitionsToTxnPartitionResult
+    return [
+        _Topic(
+            name=topic.name,
+            results_by_partition=[
+                row(partition_index=number, partition_error_code=errors[TopicPartition(topic.name, number)])
+                for number in topic.partitions
+            ],
+        )
+        for topic in topics
+    ]
+
+
+SERVICE = Service(Api.of(AddPartitionsToTxnRequest, AddPartitionsToTxnResponse), handle)

@@ -1,0 +1,55 @@
+"""DescribeProducers (61): who writes to a partition, and where open transactions begin in it (KIP-664)."""
+
+from __future__ import annotations
+
+from kafka.protocol.admin import DescribeProducersRequest, DescribeProducersResponse
+
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.cluster.log import PartitionLog
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import Api
+
+_Topic = DescribeProducersResponse.TopicResponse
+_Partition = _Topic.PartitionResponse
+_NONE_OPEN = -1
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Describe each partition that this broker leads."""
+    topics = [
+        _Topic(
+            name=topic.name,
+            partitions=[_described(call, cluster, topic.name, number) for number in topic.partition_indexes],
+        )
+        for topic in call.body.topics
+    ]
+    return call.response(throttle_time_ms=0, topics=topics)
+
+
+def _described(call: Call, cluster: Cluster, topic: str, number: int) -> Message:
+    partition = cluster.topics.partition(topic, number)
+    error = ErrorCode.NONE
+    if partition is None:
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    elif partition.leader != call.node_id:
+        error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    producers = [] if partition is None or error is not ErrorCode.NONE else _active(partition.log)
+    return _Partition(partition_index=number, error_code=error, error_message=None, active_producers=producers)
+
+
+def _active(log: PartitionLog) -> list[Message]:
+    return [
+        _Partition.ProducerState(
+            producer_id=producer_id,
+            producer_epoch=producer.epoch,
+            last_sequence=producer.last_sequence,
+            last_timestamp=producer.last_timestamp_ms,
+            coordinator_epoch=producer.coordinator_epoch,
+            current_txn_start_offset=log.transactions.open.get(producer_id, _NONE_OPEN),
+        )
+        for producer_id, producer in log.producers.known.items()
+    ]
+
+
+SERVICE = Service(Api.of(DescribeProducersRequest, DescribeProducersResponse), handle)

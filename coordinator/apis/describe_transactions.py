@@ -1,0 +1,47 @@
+"""DescribeTransactions (65): where some transactional ids stand (KIP-664)."""
+
+from __future__ import annotations
+
+from kafka.protocol.admin import DescribeTransactionsRequest, DescribeTransactionsResponse
+
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import Api
+
+_State = DescribeTransactionsResponse.TransactionState
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Describe each by itself."""
+    states = [_described(call, cluster, each) for each in call.body.transactional_ids]
+    return call.response(throttle_time_ms=0, transaction_states=states)
+
+
+def _described(call: Call, cluster: Cluster, transactional_id: str) -> Message:
+    found = cluster.transactions.all.get(transactional_id)
+    error = ErrorCode.NONE
+    if not transactional_id:
+        error = ErrorCode.INVALID_REQUEST
+    elif not cluster.coordinates_transactions(call, transactional_id):
+        error = ErrorCode.NOT_COORDINATOR
+    elif found is None:
+        error = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    if found is None or error is not ErrorCode.NONE:
+        return _State(error_code=error, transactional_id=transactional_id, topics=[])
+    by_topic: dict[str, list[int]] = {}
+    for partition in sorted(found.partitions):
+        by_topic.setdefault(partition.topic, []).append(partition.number)
+    return _State(
+        error_code=error,
+        transactional_id=transactional_id,
+        transaction_state=found.state.value,
+        transaction_timeout_ms=found.timeout_ms,
+        transaction_start_time_ms=found.started_ms,
+        producer_id=found.producer_id,
+        producer_epoch=found.epoch,
+        topics=[_State.TopicData(topic=topic, partitions=numbers) for topic, numbers in by_topic.items()],
+    )
+
+
+SERVICE = Service(Api.of(DescribeTransactionsRequest, DescribeTransactionsResponse), handle)

@@ -1,0 +1,43 @@
+"""EndTxn (26): a producer commits or aborts its transaction.
+
+v1 throttled after the response; v2 PRODUCER_FENCED, which was INVALID_PRODUCER_EPOCH before; v3 flexible; v4
+TRANSACTION_ABORTABLE; v5 an epoch for each transaction (KIP-890): the answer has the id and epoch to go on with.
+"""
+
+from __future__ import annotations
+
+from kafka.protocol.producer import EndTxnRequest, EndTxnResponse
+
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.transactions.outcomes import Outcome, ProducerAt
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import Api
+
+_FENCED = 2
+_BUMPS_EPOCH = 5
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """End it, and write the markers before the answer."""
+    body = call.body
+    if cluster.coordinates_transactions(call, body.transactional_id):
+        outcome = cluster.transactions.end(
+            body.transactional_id,
+            ProducerAt(body.producer_id, body.producer_epoch),
+            committed=body.committed,
+            bumps_epoch=call.version >= _BUMPS_EPOCH,
+            now_ms=cluster.now_ms,
+        )
+    else:
+        outcome = Outcome(error=ErrorCode.NOT_COORDINATOR)
+    if outcome.markers is not None:
+        cluster.write_markers(outcome.markers)
+    error = outcome.error
+    if error is ErrorCode.PRODUCER_FENCED and call.version < _FENCED:
+        error = ErrorCode.INVALID_PRODUCER_EPOCH
+    producer_id, epoch = outcome.producer
+    return call.response(throttle_time_ms=0, error_code=error, producer_id=producer_id, producer_epoch=epoch)
+
+
+SERVICE = Service(Api.of(EndTxnRequest, EndTxnResponse), handle)

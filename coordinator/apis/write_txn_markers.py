@@ -1,0 +1,63 @@
+"""WriteTxnMarkers (27): ends a transaction in some partitions, as Admin's abortTransaction does.
+
+v1 flexible; v2 the version of transactions (KIP-1228). Kafka's coordinators use it too; ours need not ask.
+"""
+
+from __future__ import annotations
+
+from kafka.protocol.producer import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import Api
+
+_TRANSACTION_VERSION = 2
+_EPOCH_EACH = 2
+"""The version of transactions in which each has an epoch of its own (KIP-890)."""
+_Marker = WriteTxnMarkersResponse.WritableTxnMarkerResult
+_Topic = _Marker.WritableTxnMarkerTopicResult
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Write each marker by itself."""
+    markers = []
+    for marker in call.body.markers:
+        topics = [
+            _Topic(
+                name=topic.name,
+                partitions=[
+                    _Topic.WritableTxnMarkerPartitionResult(
+                        partition_index=number, error_code=_written(call, cluster, marker, topic.name, number)
+                    )
+                    for number in topic.partition_indexes
+                ],
+            )
+            for topic in marker.topics
+        ]
+        markers.append(_Marker(producer_id=marker.producer_id, topics=topics))
+    return call.response(markers=markers)
+
+
+def _written(call: Call, cluster: Cluster, marker: Message, topic: str, number: int) -> ErrorCode:
+    committed = marker.transaction_result
+    if topic == CONSUMER_OFFSETS:
+        cluster.groups.end_transaction(marker.producer_id, number, committed=committed)
+        return ErrorCode.NONE
+    partition = cluster.topics.partition(topic, number)
+    if partition is None or partition.leader != call.node_id:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    appended = partition.log.end_transaction(
+        marker.producer_id,
+        marker.producer_epoch,
+        committed=committed,
+        coordinator_epoch=marker.coordinator_epoch,
+        timestamp_ms=cluster.now_ms,
+        bumps_epoch=call.version >= _TRANSACTION_VERSION and marker.transaction_version >= _EPOCH_EACH,
+    )
+    cluster.grown(partition.log, appended)
+    return appended.error
+
+
+SERVICE = Service(Api.of(WriteTxnMarkersRequest, WriteTxnMarkersResponse), handle)

@@ -1,0 +1,51 @@
+"""What the transaction coordinator answers, and what it wants written."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from loadwise.protocol.error_codes import ErrorCode
+
+NO_PRODUCER_ID = -1
+NO_EPOCH = -1
+
+
+class TopicPartition(NamedTuple):
+    """A partition that takes part in a transaction; a group does with its partition of ``__consumer_offsets``."""
+
+    topic: str
+    number: int
+
+
+class ProducerAt(NamedTuple):
+    """A producer id with an epoch."""
+
+    producer_id: int
+    epoch: int
+
+
+NO_PRODUCER = ProducerAt(NO_PRODUCER_ID, NO_EPOCH)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Markers:
+    """The markers that end a transaction, one for each of its partitions."""
+
+    transactional_id: str
+    producer: ProducerAt
+    """Under which id and epoch they are written."""
+    committed: bool
+    partitions: Set[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The answer to a producer, and what else is to be done."""
+
+    error: ErrorCode = ErrorCode.NONE
+    producer: ProducerAt = NO_PRODUCER
+    """What the producer goes by from now on; `NO_PRODUCER` where there is an error."""
+    markers: Markers | None = None
+    """To be written; `Transactions.complete` is to be called then."""
