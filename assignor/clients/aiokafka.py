@@ -188,10 +188,10 @@ class _Consumer(AIOKafkaConsumer):
 
     async def start(self) -> None:
         """Start the consumer, and before it what reads the lag for its first rebalance."""
-        if self._lag is not None:
-            self._lag.start()
-            await self._lag.wait(FIRST_READING_S)
         try:
+            if self._lag is not None:
+                self._lag.start()
+                await self._lag.wait(FIRST_READING_S)
             await super().start()
         except BaseException:
             await self._stop_lag()

@@ -1,4 +1,8 @@
-"""aiokafka: reading a group's lag, in a task of its own with clients of its own."""
+"""aiokafka: reading a group's lag, in a task of its own with clients of its own.
+
+The requests for metadata and for committed offsets are sent here: aiokafka's admin client asks for metadata in a
+way that makes missing topics, and takes the error of a whole OffsetFetch for a group that has committed nothing.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import asyncio
 import inspect
 import logging
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 
@@ -16,20 +20,23 @@ from loadwise.installation import pip_install
 
 try:
     from aiokafka import AIOKafkaConsumer, TopicPartition
-    from aiokafka.admin import AIOKafkaAdminClient
+    from aiokafka.client import AIOKafkaClient, CoordinationType
+    from aiokafka.errors import for_code
+    from aiokafka.protocol.commit import OffsetFetchRequest
+    from aiokafka.protocol.metadata import MetadataRequest
 except ImportError as error:
     raise MissingClientError(f"aiokafka is not installed; get it with: {pip_install('aiokafka')}") from error
 
 log = logging.getLogger(__name__)
 
 _TIMEOUT_S = 5.0
-_ADMIN_OPTIONS = frozenset(inspect.signature(AIOKafkaAdminClient).parameters)
+_CLIENT_OPTIONS = frozenset(inspect.signature(AIOKafkaClient).parameters)
 
 
 class AiokafkaLag(LagLoad):
     """The lag of a group, read every ``interval_s`` between `start` and `close`; a broker out of reach is tolerated.
 
-    ``config`` holds aiokafka's own keyword arguments, of which those of ``AIOKafkaAdminClient`` are used, and
+    ``config`` holds aiokafka's own keyword arguments, of which those of ``AIOKafkaClient`` are used, and
     ``auto_offset_reset`` and ``isolation_level`` as the group's consumers have them.
     """
 
@@ -39,10 +46,11 @@ class AiokafkaLag(LagLoad):
         """How many readings have failed."""
         self._group_id = group_id
         self._isolation_level = config.get("isolation_level", "read_uncommitted")
-        self._config = {key: value for key, value in config.items() if key in _ADMIN_OPTIONS}
+        self._config = {key: value for key, value in config.items() if key in _CLIENT_OPTIONS}
         self._asked = asyncio.Event()
         self._tried = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._closing = False
 
     def start(self) -> None:
         """Begin to read, in the running loop."""
@@ -58,29 +66,30 @@ class AiokafkaLag(LagLoad):
     async def wait(self, timeout_s: float) -> bool:
         """Wait until what is watched by now was read, or could not be; whether there is a reading."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._tried.wait(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await self._tried.wait()
         return self._read is not None
 
     async def close(self) -> None:
         """Stop reading and wait for the task to end."""
         if self._task is not None:
+            self._closing = True  # libraries may take a cancellation for the end of a wait, as asyncio.wait_for did
             self._task.cancel()
             await asyncio.wait([self._task])
             self._task = None
 
     async def _run(self) -> None:
         failing = False
-        while True:
+        while not self._closing:
             self._asked.clear()
             try:
                 async with AsyncExitStack() as stack:
                     async with asyncio.timeout(_TIMEOUT_S):
-                        admin, consumer = await self._connect(stack)
-                    while True:
+                        client, consumer = await self._connect(stack)
+                    while not self._closing:
                         async with asyncio.timeout(_TIMEOUT_S):
                             self._asked.clear()
-                            topics = await self._topics_to_read(admin)
-                            self.update(await self._offsets(admin, consumer, topics))
+                            self.update(await self._offsets(client, consumer))
                         failing = False
                         await self._pause()
             except Exception as error:  # noqa: BLE001 (clients raise all sorts, and none of them may end the reading)
@@ -94,43 +103,60 @@ class AiokafkaLag(LagLoad):
         if not self._asked.is_set():  # else there is more to read than what was asked for when this reading began
             self._tried.set()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._asked.wait(), self.interval_s)
+            async with asyncio.timeout(self.interval_s):
+                await self._asked.wait()
 
-    async def _topics_to_read(self, admin: AIOKafkaAdminClient) -> Collection[str]:
-        if self.pattern is None:
-            return self.topics
-        return self.topics.union(filter(self.pattern.match, await admin.list_topics()))
-
-    async def _connect(self, stack: AsyncExitStack) -> tuple[AIOKafkaAdminClient, AIOKafkaConsumer]:
-        admin = AIOKafkaAdminClient(**self._config)
-        stack.push_async_callback(admin.close)
-        await admin.start()
+    async def _connect(self, stack: AsyncExitStack) -> tuple[AIOKafkaClient, AIOKafkaConsumer]:
+        client = AIOKafkaClient(**self._config)
+        stack.push_async_callback(client.close)
+        await client.bootstrap()
         consumer = AIOKafkaConsumer(isolation_level=self._isolation_level, **self._config)  # of no group
         stack.push_async_callback(consumer.stop)
         await consumer.start()
-        return admin, consumer
+        return client, consumer
 
     async def _offsets(
-        self, admin: AIOKafkaAdminClient, consumer: AIOKafkaConsumer, topics: Collection[str]
+        self, client: AIOKafkaClient, consumer: AIOKafkaConsumer
     ) -> dict[tuple[str, int], PartitionOffsets]:
-        if not topics:
-            return {}
-        partitions = [
-            TopicPartition(topic["topic"], partition["partition"])
-            for topic in await admin.describe_topics(sorted(topics))
-            for partition in topic["partitions"]
-            if partition["leader"] >= 0
-        ]
+        partitions = await self._partitions(client)
         if not partitions:
             return {}
-        committed = await admin.list_consumer_group_offsets(self._group_id)
+        committed = await self._committed(client)
         beginning = await consumer.beginning_offsets(partitions)
         end = await consumer.end_offsets(partitions)
         return {
             partition: PartitionOffsets(
-                beginning=beginning[partition],
-                end=end[partition],
-                committed=committed[partition].offset if partition in committed else None,
+                beginning=beginning[partition], end=end[partition], committed=committed.get(partition)
             )
             for partition in partitions
+        }
+
+    async def _partitions(self, client: AIOKafkaClient) -> list[TopicPartition]:
+        """The partitions that have leaders, of those topics that there are: none is made by asking."""
+        if not (self.topics or self.pattern):
+            return []
+        asked = None if self.pattern is not None else sorted(self.topics)
+        request = MetadataRequest(asked, allow_auto_topic_creation=False)
+        answer = (await client.send(client.get_random_node(), request)).to_object()
+        return [
+            TopicPartition(topic["topic"], partition["partition"])
+            for topic in answer["topics"]
+            if topic["topic"] in self.topics or (self.pattern is not None and self.pattern.match(topic["topic"]))
+            for partition in topic["partitions"]
+            if partition["leader"] >= 0
+        ]
+
+    async def _committed(self, client: AIOKafkaClient) -> dict[TopicPartition, int]:
+        """The group's committed offsets. Raises aiokafka's errors: an error of the group is no group without any."""
+        node = await client.coordinator_lookup(CoordinationType.GROUP, self._group_id)
+        answer = await client.send(node, OffsetFetchRequest(self._group_id, None))
+        codes = [answer.error_code, *(code for _, of_topic in answer.topics for *_, code in of_topic)]
+        for code in codes:
+            if code:
+                raise for_code(code)(f"offsets of group {self._group_id}")
+        return {
+            TopicPartition(topic, partition): offset
+            for topic, of_topic in answer.topics
+            for partition, offset, *_ in of_topic
+            if offset >= 0
         }

@@ -62,6 +62,7 @@ def repair(consumer: Any) -> None:
     coordinator._manager = _Manager(coordinator._manager, coordinator)
     coordinator._last_generation = -1
     coordinator._untaken = None
+    coordinator._leaving = None
     coordinator.failed = None
     coordinator._listed = (None, [])
 
@@ -73,6 +74,8 @@ class Coordinator(ConsumerCoordinator):
     """The newest generation whose assignment was taken."""
     _untaken: tuple[Any, frozenset[str], bytes] | None
     """The result of a join that no ``poll`` has taken yet: generation, topics, assignment."""
+    _leaving: Any
+    """The generation that the newest JoinGroup is to end."""
     failed: KafkaError | None
     """Why a join has failed that no ``poll`` waited for."""
     _listed: tuple[Any, Sequence[JoinedMember]]
@@ -84,6 +87,7 @@ class Coordinator(ConsumerCoordinator):
         return bool(pending or super().need_rejoin())
 
     async def _do_join_and_sync_async(self) -> bytes:
+        self._leaving = self._generation
         if self.failed is not None:
             error, self.failed = self.failed, None
             raise error
@@ -195,6 +199,23 @@ class Coordinator(ConsumerCoordinator):
             return False
         self.poll_heartbeat()
         return True
+
+    def generation_if_stable(self) -> Any:
+        """As the client's; but until all have joined, the broker takes commits of the generation that ends."""
+        if self.joining_beside and self.rebalance_in_progress() and self._generation is self._leaving:
+            return self._leaving
+        return super().generation_if_stable()
+
+    def coordinator(self) -> Any:
+        """As the client's; but commits go beside a pending JoinGroup, by the broker's other connection.
+
+        A broker answers the requests of a connection in their order, and a JoinGroup only when all have joined.
+        """
+        node_id = super().coordinator()
+        if node_id is None or not (self.joining_beside and self.rebalance_in_progress()):
+            return node_id
+        broker_id = int(str(node_id).rpartition("-")[2])
+        return node_id if self._cluster.broker_metadata(broker_id) is None else broker_id
 
     def time_to_next_poll(self) -> float:
         """As the client's, in seconds; while a join is pending there are no heartbeats to go by."""

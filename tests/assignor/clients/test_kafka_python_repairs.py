@@ -29,16 +29,19 @@ def stock(*topics, **config):
     return KafkaConsumer(*topics, **SETTINGS, **config)
 
 
-def poll_until(condition, *consumers, timeout_ms=50):
-    """Poll consumers in turn until something holds; what they have read."""
+def places(records):
+    return {(record.partition, record.offset) for record in records}
+
+
+def poll_until(condition, *consumers, timeout_ms=50, read=None):
+    """Poll consumers in turn until something holds; ``read`` is extended by what they read."""
     deadline = time.monotonic() + WAIT_S
-    read = []
     while not condition():
         assert time.monotonic() < deadline, [consumer.assignment() for consumer in consumers]
         for consumer in consumers:
             for records in consumer.poll(timeout_ms=timeout_ms).values():
-                read.extend(records)
-    return read
+                if read is not None:
+                    read.extend(records)
 
 
 def settled(counts, *consumers):
@@ -202,10 +205,16 @@ def test_kept_partitions_are_read_on_while_a_cooperative_group_waits_for_a_slow_
             assert time.monotonic() < deadline, f"{len(read)} of 60 records"
             for records in reader.poll(timeout_ms=100).values():
                 read.extend(records)
+        reader.commit()
+        admin = KafkaAdminClient(bootstrap_servers=broker)
+        committed = admin.list_group_offsets(group_id)[group_id]
+        admin.close()
+        assert {partition: committed[partition].offset for partition in reader.assignment()} == dict.fromkeys(
+            reader.assignment(), 20
+        )
         assert reader._coordinator.rejoining
         everybody = (reader, slow, newcomer)
-        read += poll_until(lambda: settled([2, 2, 2], *everybody), *everybody)
-        assert {(record.partition, record.offset) for record in read} >= {(p, o) for p in range(6) for o in range(20)}
+        poll_until(lambda: settled([2, 2, 2], *everybody) and len(places(read)) == 120, *everybody, read=read)
     finally:
         for consumer in (reader, slow, newcomer):
             consumer.close(autocommit=False)

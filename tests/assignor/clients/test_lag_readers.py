@@ -5,12 +5,12 @@ import socket
 import threading
 
 import pytest
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
-from topics import WAIT_S
+from topics import WAIT_S, make_topic
 
 from loadwise.assignor.clients import aiokafka_lag, kafka_python_lag
-from loadwise.assignor.clients.aiokafka import AiokafkaLag
+from loadwise.assignor.clients.aiokafka import AiokafkaLag, aiokafka_consumer
 from loadwise.assignor.clients.kafka_python import KafkaPythonLag
 
 
@@ -94,3 +94,72 @@ async def test_aiokafka_tolerates_that_there_is_no_broker(nowhere, monkeypatch, 
     await lag.close()
     assert len(asyncio.all_tasks()) == 1
     assert len([record for record in caplog.records if record.name.startswith("loadwise")]) == 1
+
+
+async def test_asking_for_the_lag_makes_no_topic(broker, topic_name, group_id, until):
+    """A topic that was deleted stays deleted, though brokers make topics that consumers ask for."""
+    make_topic(broker, topic_name, 1)
+    gone = f"{topic_name}-gone"
+    config = {"bootstrap_servers": broker, "group_id": group_id, "interval_s": 0.05}
+    task, threaded = AiokafkaLag(topic_name, gone, **config), KafkaPythonLag(topic_name, gone, **config)
+    task.start()
+    threaded.start()
+    assert await task.wait(WAIT_S)
+    assert await asyncio.to_thread(threaded.wait, WAIT_S)
+    read_at = [lag._read[1] for lag in (task, threaded)]
+    await until(lambda: all(lag._read[1] > at for lag, at in zip((task, threaded), read_at, strict=True)))
+    await task.close()
+    await asyncio.to_thread(threaded.close)
+    assert (task.failures, threaded.failures) == (0, 0)
+    admin = KafkaAdminClient(bootstrap_servers=broker)
+    topics = await asyncio.to_thread(admin.list_topics)
+    await asyncio.to_thread(admin.close)
+    assert topic_name in topics
+    assert gone not in topics
+
+
+@pytest.mark.parametrize("make", [AiokafkaLag, KafkaPythonLag])
+async def test_a_group_that_is_being_loaded_is_none_that_has_committed_nothing(
+    coordinator, read_topic, group_id, until, make
+):
+    """The error of a whole OffsetFetch: the lag would be read as that of a new group, 10 instead of 6."""
+    lag = make(
+        read_topic,
+        group_id=group_id,
+        bootstrap_servers=coordinator.bootstrap_servers,
+        auto_offset_reset="earliest",
+        interval_s=0.05,
+    )
+    lag.start()
+    await until(lambda: lag.snapshot([read_topic]) is not None)
+    before = lag.snapshot([read_topic]).load[read_topic].tolist()
+    fault = coordinator.faults.answer("OffsetFetch", error="COORDINATOR_LOAD_IN_PROGRESS", group=group_id)
+    try:
+        if make is AiokafkaLag:  # kafka-python tries again by itself, until the reading takes too long
+            await until(lambda: lag.failures > 0)
+        assert lag.snapshot([read_topic]).load[read_topic].tolist() == before == [6, 5, 0, 0, 0, 0]
+    finally:
+        coordinator.faults.remove(fault)
+        closed = lag.close()
+        if closed is not None:
+            await closed
+
+
+async def test_closing_right_after_more_was_asked_for_ends(coordinator, topic, group_id, until):
+    """In Python 3.11 a wait that ends at the moment it is cancelled forgets that it was."""
+    lag = AiokafkaLag(topic, group_id=group_id, bootstrap_servers=coordinator.bootstrap_servers, interval_s=1000.0)
+    lag.start()
+    assert await lag.wait(WAIT_S)
+    lag.watch([f"{topic}-more"])
+    async with asyncio.timeout(WAIT_S):
+        await lag.close()
+
+
+async def test_a_start_that_is_cancelled_leaves_no_task_behind(silent, until):
+    consumer = aiokafka_consumer("t", group_id="g", bootstrap_servers=silent)
+    starting = asyncio.create_task(consumer.start())
+    await until(lambda: any(task.get_name() == "loadwise-lag-g" for task in asyncio.all_tasks()))
+    starting.cancel()
+    await asyncio.wait([starting])
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "loadwise-lag-g"]
+    await consumer.stop()
