@@ -40,7 +40,7 @@ def main() -> None:
 
     topic = given.topic or "made-up"
     loads = MADE_UP if given.topic is None else records_of(given.topic, given.bootstrap_servers)
-    # What a member owns already (owned={topic: [0, 1]}) and what it can do (capacity=2.0) could be said here, too.
+    # What a member owns already (owned={topic: [0, 1]}) and what it can do (capacity=2.0) can be given here, too.
     members = [Member(id=f"member-{number}", topics=[topic]) for number in range(given.members)]
     group = GroupSnapshot.of(members, {topic: len(loads)}, load={topic: loads})
 

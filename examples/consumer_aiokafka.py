@@ -17,7 +17,7 @@ EAGER = [name for name, strategy in strategies().items() if not strategy.coopera
 
 
 class Announce(ConsumerRebalanceListener):
-    """Says what the consumer is given and what is taken from it."""
+    """Prints what the consumer is given and what is taken from it."""
 
     def on_partitions_assigned(self, assigned):
         print("assigned", sorted(tuple(partition) for partition in assigned))

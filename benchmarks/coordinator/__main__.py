@@ -103,7 +103,7 @@ def framed(request: Any) -> bytes:
 
 
 def timed(what: str, count: int, work: Callable[[], object]) -> None:
-    """Do so many requests, and say how fast that was."""
+    """Do so many requests, and tell how fast that was."""
     start = time.perf_counter()
     work()
     seconds = time.perf_counter() - start

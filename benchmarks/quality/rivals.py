@@ -1,6 +1,6 @@
 """Other projects' load-aware assignors, for comparison: what each decides, written anew from its public description.
 
-None of them knows capacities or racks. Unknown loads count as 0, but where said otherwise.
+None of them knows capacities or racks. Unknown loads count as 0, unless noted otherwise.
 """
 
 from __future__ import annotations

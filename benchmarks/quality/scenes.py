@@ -40,7 +40,7 @@ class Scene:
     racks: Mapping[str, Sequence[Sequence[str]]] | None = None
     """Racks of each partition's replicas, if they matter here."""
     round_name: str = "round"
-    """What a round stands for, as an axis says it."""
+    """What a round stands for, as the label of an axis."""
 
 
 def scenes(seed: int) -> list[Scene]:

@@ -78,10 +78,10 @@ def _bars(scenario: Scenario, readers: Mapping[str, Measured]) -> str:
     parts.append(f'<text x="{WIDTH - 4}" y="{height - 4}" text-anchor="end">longest/mean</text>')
     for index, (name, row) in enumerate(readers.items()):
         y, side = _TOP + _ROW * index, "ours" if name.startswith(OURS) else "theirs"
-        said = f"{name}: wall {amount(row.wall_s, scenario)} {unit}, CPU {amount(row.cpu_s, scenario)} {unit}"
+        text = f"{name}: wall {amount(row.wall_s, scenario)} {unit}, CPU {amount(row.cpu_s, scenario)} {unit}"
         parts.append(f'<text class="name" x="{_LEFT - 10}" y="{y + 17}" text-anchor="end">{escape(name)}</text>')
         parts.append(
-            f'<g><title>{escape(said)}</title><rect class="{side}" x="{_LEFT}" y="{y + 5}"'
+            f'<g><title>{escape(text)}</title><rect class="{side}" x="{_LEFT}" y="{y + 5}"'
             f' width="{long(row.wall_s):.1f}" height="12"/><rect class="{side} cpu" x="{_LEFT}" y="{y + 18}"'
             f' width="{long(row.cpu_s):.1f}" height="5"/></g>'
         )

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.speed``: measures, and prints tables; ``--help`` says what can be chosen."""
+"""``python -m benchmarks.speed``: measures, and prints tables; ``--help`` lists what can be chosen."""
 
 from __future__ import annotations
 

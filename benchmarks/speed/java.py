@@ -15,7 +15,7 @@ REMEDY = "apt-get install openjdk-17-jdk-headless maven"
 
 
 class JavaMissingError(Exception):
-    """Java's assignors cannot be run: the message says what to install."""
+    """Java's assignors cannot be run: the message names what to install."""
 
 
 def command(heap: str) -> list[str]:

@@ -21,7 +21,7 @@ class TooSlowError(Exception):
 
 
 class WorkerFailedError(Exception):
-    """A worker ended by itself: the message has what it said."""
+    """A worker ended by itself: the message has what it wrote."""
 
 
 class Worker:
@@ -85,10 +85,10 @@ class Worker:
             killer.join()
         if answer and not late.is_set():
             return answer.strip()
-        said = self._end()
+        written = self._end()
         if late.is_set():
             raise TooSlowError(order)
-        raise WorkerFailedError(f"{' '.join(self._command)}: {order}: {said}")
+        raise WorkerFailedError(f"{' '.join(self._command)}: {order}: {written}")
 
     def _end(self) -> str:
         """End the process; answer what it wrote to standard error."""
@@ -97,10 +97,10 @@ class Worker:
         self._process.kill()
         self._process.communicate()
         self._errors.seek(0)
-        said = self._errors.read().decode(errors="replace").strip()
+        written = self._errors.read().decode(errors="replace").strip()
         self._errors.close()
         self._process = self._errors = None
-        return said
+        return written
 
 
 def _stop(process: subprocess.Popen[str], late: threading.Event) -> None:

@@ -169,7 +169,7 @@ def _situation(
     if (bootstrap_servers is None) != (group is None):
         raise BadInputError("--bootstrap-servers HOST:PORT and --group ID go together")
     if command_config is not None and group is None:
-        raise BadInputError("--command-config FILE says how to connect; it needs --bootstrap-servers and --group")
+        raise BadInputError("--command-config FILE tells how to connect, and needs --bootstrap-servers and --group")
     if load is not None and group is None:
         raise BadInputError(f"--load {load} is of a running group; it needs --bootstrap-servers and --group")
     if horizon_s is not None and load is not LiveLoad.DEMAND:

@@ -1,4 +1,4 @@
-"""The columns of the table, on the screen as on the page: what each is called, means, and says of a row."""
+"""The columns of the table, on the screen as on the page: their names, their meanings, and their values for a row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Column:
     number: Callable[[Row], float]
     text: Callable[[float], str]
     ranked: bool = True
-    """Whether the best are worth pointing out; not where the number says nothing of the assignor."""
+    """Whether the best are worth pointing out; not where the number does not depend on the assignor."""
 
 
 def amount(load: float) -> str:

@@ -43,7 +43,7 @@ class Situation:
     load: TopicLoads | None = None
     """Load of each partition; None where nothing is known, and every partition counts as 1."""
     load_unit: str = ""
-    """What the loads count, as ``records``; empty where nobody said."""
+    """What the loads count, as ``records``; empty where that is not known."""
     racks: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
     """Racks of the replicas of each partition."""
     labels: Mapping[str, str] = field(default_factory=dict)

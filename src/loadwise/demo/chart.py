@@ -58,7 +58,7 @@ def axes(x_largest: float, y_largest: float) -> Axes:
 
 
 def panel(title: str, summary: str, at: Axes, lines: Sequence[Line], marks: Sequence[Mark]) -> str:
-    """One chart as an SVG element; ``summary`` says in words what it shows, for those who cannot see it."""
+    """One chart as an SVG element; ``summary`` describes it in words, for those who cannot see it."""
     parts = [
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(f"{title}: {summary}")}">',
         *_grid(at),

@@ -5,7 +5,7 @@
     DemoError                  the demo cannot go on, or something that it checks does not hold; the exit status is 1
     ├── MissingPartError       an optional part is not installed (names the extra)
     ├── ChildDiedError         a process of the demo ended before its time (quotes the last it wrote)
-    ├── StuckError             nothing more happens and the topic is not drained (says what is missing)
+    ├── StuckError             nothing more happens and the topic is not drained (names what is missing)
     └── CheckFailedError       records lost, not committed, or counted differently
 """
 
@@ -25,7 +25,7 @@ class ChildDiedError(DemoError):
 
 
 class StuckError(DemoError):
-    """A step did not finish in time; the message says what was still missing."""
+    """A step did not finish in time; the message names what was still missing."""
 
 
 class CheckFailedError(DemoError):

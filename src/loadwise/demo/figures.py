@@ -1,4 +1,4 @@
-"""The numbers of the table, from what came of the runs; `DEFINITIONS` says what each one means."""
+"""The numbers of the table, from what came of the runs; `DEFINITIONS` explains each one."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _pace(outcome: Outcome) -> float:
 
 
 def slow_machine(rows: Sequence[Figures]) -> str | None:
-    """A warning where the machine and not the members' rate was the limit: the times say little then."""
+    """A warning where the machine and not the members' rate was the limit: the times mean little then."""
     slow = [f"{row.assignor} ({row.pace:.0%})" for row in rows if row.pace < SLOW]
     if not slow:
         return None

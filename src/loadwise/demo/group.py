@@ -119,7 +119,7 @@ async def run_group(cluster: Cluster, plan: Plan, ends: Sequence[int], show: Cal
                 for listener in listeners:
                     listener.cancel()
         except ExceptionGroup as errors:
-            # The first to fail says why; the others only saw it happen.
+            # The first to fail tells why; the others only saw it happen.
             raise next((error for error in errors.exceptions if isinstance(error, DemoError)), errors) from None
         await asyncio.gather(*(member.order(Order.STOP) for member in members))
         await asyncio.gather(*(member.finished() for member in members))

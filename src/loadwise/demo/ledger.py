@@ -1,7 +1,7 @@
 """The books of one run: who owns which partition, what has been processed, and what is left for whom.
 
-Members only say what they were assigned and which offsets they processed; everything that the tables and pictures show
-follows from that and from the partitions' end offsets. Members and partitions are numbers from 0.
+Members only report what they were assigned and which offsets they processed. Everything that the tables and pictures
+show follows from that and from the partitions' end offsets. Members and partitions are numbers from 0.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Ledger:
         self._owner: list[int | None] = [None] * len(ends)
 
     def assigned(self, member: int, partitions: Iterable[int]) -> None:
-        """Note all that a member owns now. It may say so before the previous owner says that it has let go."""
+        """Note all that a member owns now. The previous owner of a partition may report later."""
         now = frozenset(partitions)
         for partition in self._assigned[member] - now:
             if self._owner[partition] == member:
@@ -58,7 +58,7 @@ class Ledger:
         )
 
     def assignment(self, member: int) -> frozenset[int]:
-        """What a member last said that it owns."""
+        """What a member owns by its last report."""
         return self._assigned[member]
 
     @property

@@ -20,7 +20,7 @@ from loadwise.demo.messages import Assigned, Generation, Message, Order, Process
 from loadwise.demo.pace import TokenBucket
 
 REPORT_S = 0.1
-"""How often a member says what it has processed."""
+"""How often a member reports what it has processed."""
 BATCH_S = 0.025
 """A poll asks for what may be processed in this time: small enough to keep a steady pace, large enough to be cheap."""
 BURST_S = 0.1
@@ -70,7 +70,7 @@ class Orders:
 
 
 class Reporter:
-    """Collects what is to be said and says it at a bounded rate."""
+    """Collects what there is to report and writes it at a bounded rate."""
 
     def __init__(self) -> None:
         self._ranges: list[list[int]] = []
@@ -78,23 +78,23 @@ class Reporter:
         self._partitions: list[int] = []
         self._generation = NO_GENERATION
 
-    def say(self, message: Message) -> None:
+    def send(self, message: Message) -> None:
         """Write a line at once."""
         sys.stdout.write(encode(message) + "\n")
         sys.stdout.flush()
 
     def state(self, consumer: Any) -> None:
-        """Say what the member owns, and at which generation, where that has changed."""
+        """Report what the member owns, and at which generation, where that has changed."""
         # The other way round, an old assignment could pass for one of the new generation.
         generation = consumer.assignor.participant.generation
         partitions = sorted(partition.partition for partition in consumer.assignment())
         if partitions != self._partitions:
             self.flush()  # what was processed under the old assignment comes before the new one
             self._partitions = partitions
-            self.say(Assigned(partitions))
+            self.send(Assigned(partitions))
         if generation != self._generation:
             self._generation = generation
-            self.say(Generation(generation))
+            self.send(Generation(generation))
 
     def process(self, partition: int, records: Sequence[Any]) -> int:
         """Note the offsets of records of one partition as processed; the pace stands for the work on them."""
@@ -108,15 +108,15 @@ class Reporter:
         return len(records)
 
     def tick(self, now_s: float) -> None:
-        """Say what was processed if it is time."""
+        """Report what was processed if it is time."""
         if now_s >= self._next_s:
             self._next_s = now_s + REPORT_S
             self.flush()
 
     def flush(self) -> None:
-        """Say what was processed and not yet said."""
+        """Report what was processed and not yet reported."""
         if self._ranges:
-            self.say(Processed(self._ranges))
+            self.send(Processed(self._ranges))
             self._ranges = []
 
 
@@ -124,7 +124,7 @@ def run_kafka_python(args: argparse.Namespace, orders: Orders, report: Reporter)
     """Be a member with kafka-python until told to stop."""
     from loadwise.assignor.clients.kafka_python import kafka_consumer
 
-    report.say(Ready())
+    report.send(Ready())
     orders.join.wait()
     consumer = kafka_consumer(args.topic, **_config(args))
     bucket: TokenBucket | None = None
@@ -154,7 +154,7 @@ async def run_aiokafka(args: argparse.Namespace, orders: Orders, report: Reporte
     """Be a member with aiokafka until told to stop."""
     from loadwise.assignor.clients.aiokafka import aiokafka_consumer
 
-    report.say(Ready())
+    report.send(Ready())
     await asyncio.to_thread(orders.join.wait)
     consumer = aiokafka_consumer(args.topic, **_config(args))
     await consumer.start()

@@ -34,7 +34,7 @@ class Assigned:
 
 @dataclass(frozen=True, slots=True)
 class Processed:
-    """What the member has processed since it last said so."""
+    """What the member has processed since its last report."""
 
     ranges: list[list[int]]
     """``[partition, start, stop]`` each: the offsets from start up to and without stop."""

@@ -35,7 +35,7 @@ svg .line { fill: none; stroke-width: 2.25; stroke-linejoin: round; stroke-linec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """All that the page says."""
+    """All that the page shows."""
 
     setting: str
     """One paragraph: the stream, the group, the pace, the cluster."""

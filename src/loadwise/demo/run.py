@@ -60,28 +60,28 @@ async def run_demo(settings: Settings, screen: Screen) -> None:
         cluster_of = existing_kafka(settings.bootstrap_servers, topic, PARTITIONS)
     began_s = time.monotonic()
     async with cluster_of as cluster:
-        screen.say(f"1. {place} serves the topic {topic} at {cluster.bootstrap_servers}")
+        screen.line(f"1. {place} serves the topic {topic} at {cluster.bootstrap_servers}")
         ends = await _publish(cluster, settings, screen)
         outcomes = await _drain_with_each(cluster, settings, ends, screen)
         rows = [figures(outcome) for outcome in outcomes]
         judged = verdict(ends, arrival_per_s=settings.arrival_per_s, rate_per_s=settings.rate_per_s, members=MEMBERS)
         capacity = explain(judged, rows)
         checks = [_at_least_once(rows, sum(ends))]
-        screen.say("4. The comparison", "bold")
+        screen.line("4. The comparison", "bold")
         screen.table(rows, MEMBERS + 1)
         for line in (*capacity, *checks):
-            screen.say(line)
+            screen.line(line)
         slow = slow_machine(rows)
         if slow is not None:
-            screen.say(slow, "yellow")
+            screen.line(slow, "yellow")
         courses = await _stream(cluster, settings, screen)
         lacking = "left out, as asked for" if not settings.spark else spark_step.missing()
         if lacking is None:
             with screen.display():
                 checks.append(spark_step.describe(await spark_step.count(cluster, MEMBERS), MEMBERS, sum(ends)))
-            screen.say(f"6. {checks[-1]}")
+            screen.line(f"6. {checks[-1]}")
         else:
-            screen.say(f"6. Spark: {lacking}", "yellow")
+            screen.line(f"6. Spark: {lacking}", "yellow")
     report = Report(
         setting=_setting(settings, ends, place),
         outcomes=outcomes,
@@ -93,8 +93,8 @@ async def run_demo(settings: Settings, screen: Screen) -> None:
         footer=f"loadwise {loadwise.__version__}, {datetime.datetime.now().astimezone():%Y-%m-%d %H:%M %Z}",
     )
     settings.html.write_text(render(report), encoding="utf-8")
-    screen.say(f"The pictures: {settings.html.resolve()}", "bold")
-    screen.say(f"Everything checked held; {time.monotonic() - began_s:.0f} s in all.", "green")
+    screen.line(f"The pictures: {settings.html.resolve()}", "bold")
+    screen.line(f"Everything checked held; {time.monotonic() - began_s:.0f} s in all.", "green")
 
 
 def plan_for(name: str, rate_per_s: float) -> Plan:
@@ -120,7 +120,7 @@ async def _publish(cluster: Cluster, settings: Settings, screen: Screen) -> tupl
     if sum(ends) != published:
         raise CheckFailedError(f"{published:,} records were published, but the topic holds {sum(ends):,}")
     filled = sum(end > 0 for end in ends)
-    screen.say(
+    screen.line(
         f"2. {published:,} flights, keyed by carrier, published in {time.monotonic() - began_s:.1f} s:"
         f" {filled} of {len(ends)} partitions got any, the fullest {max(ends) / published:.0%} of all"
     )
@@ -131,7 +131,7 @@ async def _drain_with_each(
     cluster: Cluster, settings: Settings, ends: tuple[int, ...], screen: Screen
 ) -> list[Outcome]:
     records = sum(ends)
-    screen.say(
+    screen.line(
         f"3. Each assignor in turn: {MEMBERS} members, each at most {settings.rate_per_s:,.0f} records/s;"
         " a fourth joins when half is done"
     )
@@ -148,7 +148,7 @@ async def _drain_with_each(
             outcome = await run_group(cluster, plan, ends, show)
         row = figures(outcome)
         shares = " ".join(f"{share:,}" for share in row.records)
-        screen.say(
+        screen.line(
             f"   {name}: drained and committed, {row.drained_s:.1f} s against {row.ideal_s:.1f} s at best;"
             f" records by member: {shares}"
         )
@@ -159,11 +159,11 @@ async def _drain_with_each(
 async def _stream(cluster: Cluster, settings: Settings, screen: Screen) -> list[Course]:
     """The second act, on a topic of its own."""
     if not settings.stream_s:
-        screen.say("5. The stream that goes on: left out, as asked for", "yellow")
+        screen.line("5. The stream that goes on: left out, as asked for", "yellow")
         return []
     names = [name for name in STREAM_ASSIGNORS if name in settings.assignors] or list(settings.assignors)
     script = Script.of_length(settings.stream_s, names)
-    screen.say(
+    screen.line(
         f"5. A stream of {script.arrival_per_s:,.0f} records/s for {script.end_s:.0f} s, read by a group under each of"
         f" {', '.join(names)} at once: after {script.shift_s:.0f} s the hot keys move, after {script.crash_s:.0f} s one"
         " member of each group is killed"
@@ -172,7 +172,7 @@ async def _stream(cluster: Cluster, settings: Settings, screen: Screen) -> list[
         with screen.display():
             courses = await play(stream, script, lambda at_s: screen.streaming(at_s, script.end_s))
     screen.courses(courses)
-    screen.say(headline(courses), "bold")
+    screen.line(headline(courses), "bold")
     return courses
 
 

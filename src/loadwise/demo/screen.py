@@ -29,7 +29,7 @@ class Screen:
         self._console = console
         self._live: Live | None = None
 
-    def say(self, text: str, style: str = "") -> None:
+    def line(self, text: str, style: str = "") -> None:
         """A line that stays."""
         self._console.print(Text(text, style), soft_wrap=not self._console.is_terminal)
 
