@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = ("assignor", "benchmarks", "coordinator", "protocol", "spark_source", "src/loadwise")
@@ -33,3 +36,15 @@ def test_every_path_in_the_documents_exists() -> None:
             assert any((ROOT / start / path).exists() for start in STARTS), (
                 f"{document.name} names {path}: no such path"
             )
+
+
+def test_every_module_that_the_documents_name_exists() -> None:
+    """A name without a folder, such as `admission.py`, is that of some module."""
+    listed = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    modules = {Path(path).name for path in listed.split()}
+    if not modules:
+        pytest.skip("this is no checkout of git")
+    for document in DOCUMENTS:
+        if document.name != "CHANGELOG.md":
+            for name in re.findall(r"`(\w+\.py)`", document.read_text()):
+                assert name in modules | {"conftest.py", "kafka.py", "protocol.py"}, f"{document.name} names {name}"
