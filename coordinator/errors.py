@@ -22,6 +22,8 @@
 
 from __future__ import annotations
 
+from loadwise.protocol.error_codes import ErrorCode
+
 
 class CoordinatorError(Exception):
     """Anything that ``loadwise.coordinator`` refuses."""
@@ -76,7 +78,12 @@ class BadRegexError(CoordinatorError, ValueError):
 
 
 class CannotConvertError(CoordinatorError, ValueError):
-    """A classic group cannot become a consumer group; the message says why. Clients get GROUP_ID_NOT_FOUND."""
+    """A classic group cannot become a consumer group; the message says why."""
+
+    def __init__(self, message: str, error: ErrorCode = ErrorCode.GROUP_ID_NOT_FOUND) -> None:
+        super().__init__(message)
+        self.error = error
+        """What the member that wanted it is answered."""
 
 
 class BadAssignorError(CoordinatorError, ValueError):

@@ -27,6 +27,7 @@ from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.settings import BrokerSettings
 from loadwise.coordinator.transactions.coordinator import Transactions
 from loadwise.coordinator.transactions.outcomes import Markers
+from loadwise.protocol.error_codes import ErrorCode
 
 COORDINATOR_EPOCH = 0
 """The epoch of every transaction coordinator, which stands in the markers that it writes."""
@@ -109,6 +110,12 @@ class Cluster:
     def forget(self, token: Token) -> None:
         """The client that waited is gone. A join that waits stays, as in Kafka: only its session ends a member."""
         self.fetches.forget(token)
+
+    def delete_group(self, call: Call, group_id: str) -> ErrorCode:
+        """Delete a group that has no members, and its offsets."""
+        error, replies = self.groups.delete(group_id, self.now_ms, is_here=self.coordinates(call, group_id))
+        self._pass_on(replies)
+        return error
 
     def coordinates(self, call: Call, group_id: str) -> bool:
         """Whether the broker that was asked is the one that coordinates a group; NOT_COORDINATOR if it is not."""

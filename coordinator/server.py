@@ -24,6 +24,7 @@ from loadwise.coordinator.forks import close_in_children
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.service.groups import Groups
+from loadwise.coordinator.groups.service.history import printable
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import UnsupportedVersionError
@@ -281,7 +282,7 @@ class Server:
 
     def _log_transitions(self) -> None:
         for moment in self.cluster.groups.history.take_unlogged():
-            fields = {"group_id": moment.group_id, "at_ms": moment.at_ms, **asdict(moment.transition)}
+            fields = {"group_id": printable(moment.group_id), "at_ms": moment.at_ms, **asdict(moment.transition)}
             group_log.info("%(group_id)s: %(before)s -> %(after)s: %(reason)s", fields, extra=fields)
 
 

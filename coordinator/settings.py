@@ -70,6 +70,9 @@ class Setting:
     read: Callable[[str], Any]
     """Raises `ValueError` that says what it takes."""
 
+    group_field: str | None = None
+    """The field of `GroupLimits` that follows it, as a topic's setting follows its broker's."""
+
     def of(self, settings: BrokerSettings) -> object:
         """Its value in these settings."""
         return getattr(settings if self.part is None else getattr(settings, self.part), self.field)
@@ -79,6 +82,8 @@ class Setting:
         change: dict[str, Any] = {self.field: value}
         if self.part is not None:
             change = {self.part: replace(getattr(settings, self.part), **change)}
+        if self.group_field is not None:
+            change["groups"] = replace(settings.groups, **{self.group_field: value})
         return replace(settings, **change)
 
 
@@ -122,7 +127,9 @@ SETTINGS: Mapping[str, Setting] = {
     "group.max.session.timeout.ms": _whole("groups", "max_session_timeout_ms", 1),
     "group.max.size": _whole("groups", "max_size", 1),
     "group.min.session.timeout.ms": _whole("groups", "min_session_timeout_ms", 1),
-    "message.max.bytes": _whole(None, "max_batch_bytes", 0),
+    "message.max.bytes": replace(_whole(None, "max_batch_bytes", 0), group_field="max_record_bytes"),
+    "offsets.retention.check.interval.ms": _whole("groups", "offsets_retention_check_interval_ms", 1),
+    "offsets.retention.minutes": _whole("groups", "offsets_retention_minutes", 1),
     "num.partitions": _whole(None, "default_partitions", 1),
     "socket.request.max.bytes": _whole(None, "max_request_bytes", 1),
     "transaction.max.timeout.ms": _whole("transactions", "max_timeout_ms", 1),

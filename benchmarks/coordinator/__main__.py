@@ -22,6 +22,7 @@ from kafka.protocol.consumer import (
 from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
+from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.settings import BrokerSettings
@@ -76,7 +77,9 @@ class Wire:
         limits = ConsumerGroupLimits(assignment_interval_ms=1000)
         self.cluster = Cluster(SERVICES, BrokerSettings(consumer_groups=limits))
         self.topics = Topics(partitions)
-        self.cluster.groups = Groups(consumer_limits=limits, topics=self.topics)
+        # Apache Kafka's default ceiling of a classic group's record would end at about 100,000 partitions.
+        unlimited = GroupLimits(max_record_bytes=2**31 - 1)
+        self.cluster.groups = Groups(unlimited, limits, self.topics)
         self.now_ms = 1_000_000
         self._apis = served(service.api for service in SERVICES.values())
         self._tokens = 0

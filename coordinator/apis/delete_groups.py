@@ -18,7 +18,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
     results = [
         row(
             group_id=group_id,
-            error_code=cluster.groups.delete(group_id, cluster.now_ms, is_here=cluster.coordinates(call, group_id)),
+            error_code=cluster.delete_group(call, group_id),
         )
         for group_id in call.body.groups_names
     ]

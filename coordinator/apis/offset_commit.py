@@ -21,19 +21,24 @@ from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
 _EPOCHS = 9
+_RETENTION_TIMES = range(2, 5)
 _BY_ID = 10
+_OF_THE_GROUP = frozenset({ErrorCode.NONE, ErrorCode.OFFSET_METADATA_TOO_LARGE})
+"""What is wrong with a partition when the group gets to see the request; what is wrong with the group counts first."""
 _Topic = OffsetCommitResponse.OffsetCommitResponseTopic
 
 
-def handle(call: Call, cluster: Cluster) -> GroupRequest:
+def handle(call: Call, cluster: Cluster) -> GroupRequest | Message:
     """Check each partition, then let the group check who commits; what passes both is kept."""
     body = call.body
     offsets: dict[Partition, CommittedOffset] = {}
     names = [_name(call, cluster, topic) for topic in body.topics]
     errors = [
-        [_error(cluster, name, each, offsets) for each in topic.partitions]
+        [_error(call, cluster, name, each, offsets) for each in topic.partitions]
         for topic, name in zip(body.topics, names, strict=True)
     ]
+    if not any(error in _OF_THE_GROUP for row in errors for error in row):
+        return _respond(call, CommitReply(), errors=errors)  # the group does not hear of it, as in Kafka
     who = Committer(
         member_id=body.member_id,
         instance_id=body.group_instance_id,
@@ -41,10 +46,12 @@ def handle(call: Call, cluster: Cluster) -> GroupRequest:
         knows_epochs=call.version >= _EPOCHS,
     )
     event = CommitOffsets(token=call.token, who=who, offsets=offsets)
-    return GroupRequest(body.group_id, event, partial(_respond, names=names, errors=errors))
+    return GroupRequest(body.group_id, event, partial(_respond, errors=errors))
 
 
-def _error(cluster: Cluster, topic: str | None, asked: Message, offsets: dict[Partition, CommittedOffset]) -> ErrorCode:
+def _error(
+    call: Call, cluster: Cluster, topic: str | None, asked: Message, offsets: dict[Partition, CommittedOffset]
+) -> ErrorCode:
     """What is wrong with one partition; one with nothing wrong is put among the offsets."""
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
@@ -53,20 +60,24 @@ def _error(cluster: Cluster, topic: str | None, asked: Message, offsets: dict[Pa
     metadata = asked.committed_metadata or ""
     if len(metadata.encode()) > MAX_METADATA_BYTES:
         return ErrorCode.OFFSET_METADATA_TOO_LARGE
-    committed = CommittedOffset(asked.committed_offset, asked.committed_leader_epoch, metadata)
-    offsets[Partition(topic, asked.partition_index)] = committed
+    has_retention = call.version in _RETENTION_TIMES and call.body.retention_time_ms >= 0
+    offsets[Partition(topic, asked.partition_index)] = CommittedOffset(
+        asked.committed_offset,
+        asked.committed_leader_epoch,
+        metadata,
+        committed_ms=cluster.now_ms,
+        expires_ms=cluster.now_ms + call.body.retention_time_ms if has_retention else None,
+    )
     return ErrorCode.NONE
 
 
-def _respond(
-    call: Call, reply: CommitReply, *, names: Sequence[str | None], errors: Sequence[Sequence[ErrorCode]]
-) -> Message:
+def _respond(call: Call, reply: CommitReply, *, errors: Sequence[Sequence[ErrorCode]]) -> Message:
     topics = []
-    for topic, name, row in zip(call.body.topics, names, errors, strict=True):
+    for topic, row in zip(call.body.topics, errors, strict=True):
         partitions = [
             _Topic.OffsetCommitResponsePartition(
                 partition_index=each.partition_index,
-                error_code=error or reply.refused.get(Partition(name or "", each.partition_index), ErrorCode.NONE),
+                error_code=(reply.error or error) if error in _OF_THE_GROUP else error,
             )
             for each, error in zip(topic.partitions, row, strict=True)
         ]

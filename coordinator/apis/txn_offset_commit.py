@@ -42,7 +42,9 @@ def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
             elif len((each.committed_metadata or "").encode()) > MAX_METADATA_BYTES:
                 errors[partition] = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
-                offsets[partition] = CommittedOffset(each.committed_offset, epoch, each.committed_metadata or "")
+                offsets[partition] = CommittedOffset(
+                    each.committed_offset, epoch, each.committed_metadata or "", cluster.now_ms
+                )
     error = _error(call, cluster)
     if error is not ErrorCode.NONE:
         return _response(call, errors | dict.fromkeys(offsets, error))
@@ -51,7 +53,8 @@ def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
 
 
 def _respond(call: Call, reply: CommitReply, *, errors: Mapping[Partition, ErrorCode]) -> Message:
-    return _response(call, {**errors, **reply.refused})
+    rows = (Partition(topic.name, each.partition_index) for topic in call.body.topics for each in topic.partitions)
+    return _response(call, {**dict.fromkeys(rows, reply.error), **errors})
 
 
 def _response(call: Call, errors: Mapping[Partition, ErrorCode]) -> Message:

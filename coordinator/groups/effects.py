@@ -5,13 +5,12 @@ A reply that stands behind an append must not be sent before the record is kept.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from loadwise.coordinator.groups.consumer_records import Epochs
 from loadwise.coordinator.groups.events import NO_GENERATION, Token
-from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.groups.records import Record
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -102,8 +101,8 @@ class ConsumerHeartbeatReply:
 class CommitReply:
     """The answer to a CommitOffsets."""
 
-    refused: Mapping[Partition, ErrorCode]
-    """The partitions whose offsets were not committed."""
+    error: ErrorCode = ErrorCode.NONE
+    """Why no offset was committed."""
 
 
 ReplyBody: TypeAlias = (

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Protocol
 
 from loadwise.coordinator.groups.effects import Effect
 from loadwise.coordinator.groups.events import Committer, Event
-from loadwise.coordinator.groups.partitions import Partition
+from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.records import Record
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -81,16 +81,17 @@ class Group(Protocol):
     def assignment(self, member_id: str) -> Mapping[str, Sequence[int]] | None:
         """What a member may read, by topic name; None where its assignment is not one of Kafka's consumers."""
 
-    def validate_offset_commit(
-        self, who: Committer, partitions: Collection[Partition]
-    ) -> Mapping[Partition, ErrorCode]:
-        """The partitions whose offsets this client may not commit now, each with the error."""
+    def validate_offset_commit(self, who: Committer, partitions: Iterable[Partition]) -> ErrorCode:
+        """Whether this client may commit offsets for these partitions now: for all of them, or for none."""
 
     def validate_offset_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
         """Whether this client may read committed offsets; a client that names no member may."""
 
     def validate_offset_delete(self) -> ErrorCode:
         """Whether an administrator may delete offsets of topics that nobody subscribes to."""
+
+    def expires_from_ms(self, committed: CommittedOffset) -> int | None:
+        """From when on the retention of a committed offset counts; None while it does not."""
 
     def is_subscribed_to_topic(self, topic: str) -> bool:
         """Whether a member reads a topic; True where subscriptions are not known."""
@@ -101,5 +102,5 @@ class Group(Protocol):
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
         """Let an event take effect, then whatever is due at ``now_ms``."""
 
-    def unload(self, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> list[Effect]:
-        """Answer every client that waits with an error. The group must not be used after that."""
+    def unload(self, error: ErrorCode, now_ms: int) -> list[Effect]:
+        """Answer every client that waits with an error."""

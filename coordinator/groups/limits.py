@@ -28,5 +28,12 @@ class GroupLimits:
     """Most bytes of subscriptions and assignments of all members together; Kafka limits each group by its log."""
     max_offset_bytes: int = 256 * 1024 * 1024
     """Most bytes of committed offsets of all groups, each counted with its topic's name, its text and 100 bytes."""
+    max_record_bytes: int = 1_048_588
+    """Largest record of a classic group: all subscriptions and assignments together (message.max.bytes, which holds
+    for ``__consumer_offsets`` too). Above it nobody's SyncGroup is answered with an assignment."""
+    offsets_retention_minutes: int = 10_080
+    """How long offsets are kept after their commit, or after the last consumer left (offsets.retention.minutes)."""
+    offsets_retention_check_interval_ms: int = 600_000
+    """How often offsets and groups that have lapsed are looked for (offsets.retention.check.interval.ms)."""
     new_member_join_timeout_ms: int = 300_000
     """How long a new member's join may wait before the member is given up."""

@@ -37,7 +37,9 @@ class Offsets:
         """Take a record in, when it is written or when it is replayed."""
         partition = Partition(record.topic, record.partition)
         if isinstance(record, OffsetRecord):
-            committed = CommittedOffset(record.offset, record.leader_epoch, record.metadata)
+            committed = CommittedOffset(
+                record.offset, record.leader_epoch, record.metadata, record.committed_ms, record.expires_ms
+            )
             group = self._groups.setdefault(record.group_id, {})
             replaced = group.get(partition)
             group[partition] = committed

@@ -21,3 +21,7 @@ class CommittedOffset(NamedTuple):
     """Leader epoch of the last record read; -1 if unknown."""
     metadata: str
     """Free text of the client."""
+    committed_ms: int = 0
+    """When it was committed, by the coordinator's clock."""
+    expires_ms: int | None = None
+    """When it lapses because its client set a retention time (OffsetCommit v2 to v4); None: by the broker's setting."""

@@ -17,6 +17,20 @@ Key: TypeAlias = tuple[str | int, ...]
 GROUP_KEY: Key = ("group",)
 
 
+_BATCH_BYTES = 61  # the head of a record batch
+_KEY_BYTES = 2 + 2  # version, and the length of the group id
+_VALUE_BYTES = 2 + 2 + 4 + 2 + 2 + 8 + 4  # version, three lengths of texts, generation, timestamp, number of members
+_MEMBER_BYTES = 4 * 2 + 2 * 4 + 2 * 4  # four lengths of texts, two timeouts, two lengths of bytes
+
+
+def _text_bytes(text: str | None) -> int:
+    return 0 if text is None else len(text.encode())
+
+
+def _varint_bytes(value: int) -> int:
+    return (2 * value).bit_length() // 7 + ((2 * value).bit_length() % 7 > 0) or 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberRecord:
     """A member of a stable group."""
@@ -42,11 +56,29 @@ class GroupRecord:
     protocol_name: str | None
     leader: str | None
     members: Sequence[MemberRecord]
+    since_ms: int | None = None
+    """When the group came into its state, by the coordinator's clock; None for a group that nobody was ever in."""
 
     @property
     def key(self) -> Key:
         """Its place in the journal."""
         return GROUP_KEY
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the batch that Kafka writes it in, to ``__consumer_offsets``, in version 3 of its format."""
+        members = sum(
+            _MEMBER_BYTES
+            + sum(map(_text_bytes, (each.member_id, each.instance_id, each.client_id, each.client_host)))
+            + len(each.subscription)
+            + len(each.assignment)
+            for each in self.members
+        )
+        texts = sum(map(_text_bytes, (self.protocol_type, self.protocol_name, self.leader)))
+        key, value = _KEY_BYTES + _text_bytes(self.group_id), _VALUE_BYTES + texts + members
+        # Attributes, timestamp delta, offset delta and number of headers take a byte each.
+        record = 4 + _varint_bytes(key) + key + _varint_bytes(value) + value
+        return _BATCH_BYTES + _varint_bytes(record) + record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +101,10 @@ class OffsetRecord:
     """Leader epoch of the last record read; -1 if the client does not say."""
     metadata: str
     """Free text of the client."""
+    committed_ms: int = 0
+    """When it was committed, by the coordinator's clock."""
+    expires_ms: int | None = None
+    """When it lapses if its client set a retention time."""
 
     @property
     def key(self) -> Key:

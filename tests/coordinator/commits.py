@@ -13,9 +13,9 @@ from loadwise.protocol.error_codes import ErrorCode
 
 def commit(
     groups: Groups, group_id: str, who: Committer, offsets: Mapping[Partition, CommittedOffset], now_ms: int = 0
-) -> Mapping[Partition, ErrorCode]:
-    """Commit, and answer with what was refused."""
+) -> ErrorCode:
+    """Commit, and answer with the error of all."""
     event = CommitOffsets(token=-1, who=who, offsets=offsets)
     (body,) = [reply.body for reply in groups.handle(group_id, event, now_ms) if reply.token == -1]
     assert isinstance(body, CommitReply)
-    return body.refused
+    return body.error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 from uuid import UUID
@@ -18,6 +19,8 @@ from loadwise.protocol import consumer_group
 from loadwise.protocol.consumer import Assignment, Subscription
 
 pytestmark = pytest.mark.kafka
+
+REBALANCE_IN_PROGRESS = 27
 
 Heartbeat = consumer_group.ConsumerGroupHeartbeatRequest
 
@@ -166,7 +169,7 @@ class ConsumerSession(Session):
             topics=[topic(name=self.full(name), partitions=rows)],
         )
         answer = self.ask(request, consumer.OffsetCommitResponse).topics[0].partitions
-        return [each.error_code for each in answer]
+        return [each.error_code for each in sorted(answer, key=lambda each: each.partition_index)]
 
     def fetch_as(self, member: str | None, epoch: int) -> Any:
         group = consumer.OffsetFetchRequest.OffsetFetchRequestGroup
@@ -380,6 +383,10 @@ def committing(broker: ConsumerSession) -> Iterator[Any]:
     yield [broker.commit_as("a", epoch, 0, 1, 2, 3) for epoch in (0, 1, 2, 3)]
     yield broker.beat_as("b", 2)
     yield [broker.commit_as("b", epoch, 0, 1, 2, 3) for epoch in (1, 2)]
+    # An epoch from before is good for what a member had then, and has still (KIP-1251): of all partitions, or of none.
+    for member in "ab":
+        yield [[broker.commit_as(member, epoch, number) for number in range(5)] for epoch in range(4)]
+    yield [broker.commit_as("a", 1, 0, 1), broker.commit_as("a", 1, 1, 2), broker.commit_as("a", 1, 2, 9)]
     yield [broker.fetch_as(member, epoch) for member, epoch in (("a", 2), ("a", 1), ("x", 2), (None, -1), ("a", -1))]
     broker.beat_as("a", -1)
     broker.beat_as("b", -1)
@@ -468,6 +475,29 @@ def a_classic_group_that_is_upgraded_and_downgraded(broker: ConsumerSession) -> 
     yield broker.listed()
 
 
+def an_upgrade_while_a_member_waits(broker: ConsumerSession, *names: str) -> Iterator[Any]:
+    """The member that waits in a rebalance is sent to join again, whether the group can be upgraded or not."""
+    broker.make("t", 4)
+    offered = [each for name in ("range", "other") for each in protocols(broker, name)]
+    generation = broker.join(protocols=offered, version=3)[1] - broker.first
+    yield synced(broker, 0, generation, [0, 1, 2, 3])
+    waiting = ConsumerSession(f"{broker.socket.getpeername()[0]}:{broker.socket.getpeername()[1]}")
+    waiting.group = broker.group
+    with closing(waiting), ThreadPoolExecutor(1) as pool:
+        joined = pool.submit(lambda: waiting.join(protocols=protocols(broker, *names), version=3)[:2])
+        deadline = time.monotonic() + WAIT_S
+        while broker.beat(0, generation) != REBALANCE_IN_PROGRESS:
+            assert time.monotonic() < deadline
+        yield broker.join_as("a", "t")[0]
+        yield joined.result(timeout=WAIT_S)
+    yield broker.listed()
+
+
+def an_upgrade_while_a_member_waits_that_lacks_the_protocol(broker: ConsumerSession) -> Iterator[Any]:
+    """Its request fails in Kafka with an exception, whose code the new member gets."""
+    yield from an_upgrade_while_a_member_waits(broker, "other")
+
+
 def a_static_member_that_changes_its_protocol(broker: ConsumerSession) -> Iterator[Any]:
     broker.first = 0  # a classic group begins at 0, and a consumer group goes on from its generation
     broker.make("t", 2)
@@ -497,6 +527,8 @@ def a_static_member_that_changes_its_protocol(broker: ConsumerSession) -> Iterat
         committing,
         classic_members_beside_consumers,
         a_classic_group_that_is_upgraded_and_downgraded,
+        an_upgrade_while_a_member_waits,
+        an_upgrade_while_a_member_waits_that_lacks_the_protocol,
         a_static_member_that_changes_its_protocol,
     ],
     ids=lambda scenario: scenario.__name__,

@@ -236,7 +236,7 @@ def offset_commit(wire: Wire, version: int) -> None:
     )
     answer = only(only(wire.ask(request, version).topics).partitions)
     assert (answer.partition_index, answer.error_code) == (1, 0)
-    assert wire.cluster.groups.offsets.of("g")[Partition("t", 1)] == CommittedOffset(9, -1, "")
+    assert wire.cluster.groups.offsets.of("g")[Partition("t", 1)] == CommittedOffset(9, -1, "", wire.cluster.now_ms)
 
 
 def offset_fetch(wire: Wire, version: int) -> None:

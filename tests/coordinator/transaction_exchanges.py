@@ -118,7 +118,7 @@ def txn_offset_commit(wire: Any, version: int) -> None:
         version=4, transactional_id=ID, producer_id=who[0], producer_epoch=who[1], committed=True
     )
     assert wire.ask(end, 4).error_code == 0
-    assert groups.offsets.of("g")[Partition("t", 0)] == CommittedOffset(3, -1, "")
+    assert groups.offsets.of("g")[Partition("t", 0)] == CommittedOffset(3, -1, "", wire.cluster.now_ms)
 
 
 def write_txn_markers(wire: Any, version: int) -> None:

@@ -20,7 +20,7 @@ Votes that are equal go to the protocol that was voted for first, where Kafka's 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, assert_never
 
 from loadwise.coordinator.groups.classic.member import ClassicMember
@@ -69,7 +69,7 @@ from loadwise.coordinator.groups.events import (
     Token,
 )
 from loadwise.coordinator.groups.limits import GroupLimits
-from loadwise.coordinator.groups.partitions import Partition
+from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.records import GroupRecord, GroupTombstone
 from loadwise.protocol.consumer import PROTOCOL_TYPE, Assignment, Subscription
 from loadwise.protocol.error_codes import ErrorCode
@@ -112,7 +112,7 @@ class ClassicGroup:
             group.members[member.member_id] = member
             if member.instance_id is not None:
                 group._static_ids[member.instance_id] = member.member_id
-        group._phase = Stable() if group.members else Empty()
+        group._phase = Stable() if group.members else Empty(record.since_ms)
         return group
 
     @classmethod
@@ -204,19 +204,31 @@ class ClassicGroup:
             protocol_name=self.protocol_name,
             leader=self.leader,
             members=tuple(member.record(self.protocol_name or "") for member in self.members.values()),
+            since_ms=self._phase.since_ms if isinstance(self._phase, Empty) else None,
         )
 
-    def validate_offset_commit(
-        self, who: Committer, partitions: Collection[Partition]
-    ) -> Mapping[Partition, ErrorCode]:
-        """All partitions or none: whether this client may commit now. Mirrors ``ClassicGroup.validateOffsetCommit``.
+    def expires_from_ms(self, committed: CommittedOffset) -> int | None:
+        """Offsets of consumers that left count from then on; of a group without members, from their commit.
+
+        Those of a group in a rebalance, and of one whose members are not consumers, do not lapse. Mirrors
+        ``ClassicGroup.offsetExpirationCondition``.
+        """
+        if self.protocol_type is None:
+            return committed.committed_ms
+        match self._phase:
+            case Empty(since_ms=since_ms):
+                return committed.committed_ms if since_ms is None else since_ms
+            case Stable() if self.protocol_type == PROTOCOL_TYPE:
+                return committed.committed_ms
+            case _:
+                return None
+
+    def validate_offset_commit(self, who: Committer, partitions: Iterable[Partition]) -> ErrorCode:  # noqa: ARG002
+        """Whether this client may commit now; for which partitions is its own business.
 
         In a transaction it need not tell which member it is, as older clients do not, and a rebalance is no obstacle.
+        Mirrors ``ClassicGroup.validateOffsetCommit``.
         """
-        error = self._commit_error(who)
-        return {} if error is ErrorCode.NONE else dict.fromkeys(partitions, error)
-
-    def _commit_error(self, who: Committer) -> ErrorCode:
         if self.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if who.generation < 0 and self.state is GroupState.EMPTY:
@@ -271,7 +283,11 @@ class ClassicGroup:
             case ForceRebalance():
                 if self.members:
                     self._rebalance("it was asked for")
-            case CommitOffsets() | Tick():
+            case CommitOffsets():
+                # Kafka counts a commit as a sign of life in these two states.
+                if event.who.member_id in self.members and isinstance(self._phase, Preparing | Stable):
+                    self._restart_session(self.members[event.who.member_id])
+            case Tick():
                 pass
             case _:
                 assert_never(event)
@@ -279,11 +295,13 @@ class ClassicGroup:
         effects, self._effects = self._effects, []
         return effects
 
-    def unload(self, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> list[Effect]:
-        """Answer every client that waits with an error. The group must not be used after that."""
+    def unload(self, error: ErrorCode, now_ms: int) -> list[Effect]:
+        """Answer every client that waits with an error; the members stay, and have their session timeout again."""
+        self._now_ms = now_ms
         self._effects = []
         for member_id in list(self.waiting):
             self._answer(member_id, error)
+            self._restart_session(self.members[member_id])
         effects, self._effects = self._effects, []
         return effects
 
@@ -568,9 +586,19 @@ class ClassicGroup:
     def _assign(self, assignments: Mapping[str, bytes], phase: Completing) -> None:
         for member in self.members.values():
             member.assignment = assignments.get(member.member_id, b"")
+        record = self.record()
+        if record.size_bytes > self.limits.max_record_bytes:
+            for member_id in list(phase.syncs):
+                self._answer(member_id, ErrorCode.UNKNOWN_SERVER_ERROR)
+                self._restart_session(self.members[member_id])
+            self._rebalance(
+                f"its record would have {record.size_bytes:,} bytes, and may have {self.limits.max_record_bytes:,} "
+                f"(message.max.bytes): fewer members, topics or partitions, or shorter user data, make it smaller"
+            )
+            return
         stable = Stable(pending=phase.pending, deadline_ms=phase.deadline_ms)
         self._enter(Cause.ASSIGNED, stable, f"{self.leader} brought the assignment")
-        self._append_record()
+        self._effects.append(Append(record))
         for member in self.members.values():
             token = phase.syncs.get(member.member_id)
             if token is not None:

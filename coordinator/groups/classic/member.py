@@ -69,6 +69,10 @@ class ClassicMember:
                 return metadata
         raise KeyError(protocol_name)
 
+    def offers(self, protocol_name: str) -> bool:
+        """Whether it can assign under this protocol."""
+        return any(name == protocol_name for name, _ in self.protocols)
+
     def vote(self, candidates: Collection[str]) -> str:
         """The candidate that it prefers; it offers at least one of them."""
         return next(name for name, _ in self.protocols if name in candidates)

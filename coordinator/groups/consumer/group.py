@@ -17,9 +17,10 @@ for the first one is taken, where Kafka's choice hangs on a hash map.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, assert_never
+from uuid import UUID
 
 from loadwise.coordinator.errors import BadRegexError
 from loadwise.coordinator.groups.consumer import classic_members
@@ -58,7 +59,7 @@ from loadwise.coordinator.groups.events import (
     Tick,
     Token,
 )
-from loadwise.coordinator.groups.partitions import Partition
+from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.records import GroupTombstone
 from loadwise.coordinator.groups.topic_view import LoadView, TopicView
 from loadwise.protocol.consumer import PROTOCOL_TYPE
@@ -171,30 +172,38 @@ class ConsumerGroup:
         """Whether a member subscribes to a topic, by its name or by a regular expression."""
         return topic in self.kept.topics()
 
-    def validate_offset_commit(
-        self, who: Committer, partitions: Collection[Partition]
-    ) -> Mapping[Partition, ErrorCode]:
-        """The partitions whose offsets this client may not commit now. Mirrors ``ConsumerGroup.validateOffsetCommit``.
+    def expires_from_ms(self, committed: CommittedOffset) -> int:
+        """An offset's retention counts from its commit."""
+        return committed.committed_ms
 
-        In a transaction it need not tell which member it is.
+    def validate_offset_commit(self, who: Committer, partitions: Iterable[Partition]) -> ErrorCode:
+        """Whether this client may commit for all these partitions. Mirrors ``ConsumerGroup.validateOffsetCommit``.
 
-        Kafka 4.3 would take an epoch from before the member's last step for partitions that it had then already
-        (KIP-1251), but does not keep that epoch in its records yet, so it never does.
+        A member that has not heard of its new epoch may commit with an older one for partitions that it had at that
+        epoch already, and has not given up (KIP-1251).
         """
         member = self.kept.members.get(who.member_id)
         if who.generation < 0 and not self.kept.members:
-            return {}  # an administrator, or a consumer that assigns itself
+            return ErrorCode.NONE  # an administrator, or a consumer that assigns itself
         if who.producer_id is not None and who.generation < 0 and not who.member_id:
-            return {}
+            return ErrorCode.NONE  # in a transaction it need not tell which member it is
         if member is None:
-            return dict.fromkeys(partitions, ErrorCode.UNKNOWN_MEMBER_ID)
+            return ErrorCode.UNKNOWN_MEMBER_ID
         if not member.is_classic and not who.knows_epochs:
-            return dict.fromkeys(partitions, ErrorCode.UNSUPPORTED_VERSION)
-        if who.generation == member.current.epoch:
-            return {}
+            return ErrorCode.UNSUPPORTED_VERSION
+        epoch = member.current.epoch
+        had_all = who.generation < epoch and all(
+            member.assignment_epoch(self._topic_id(each.topic), each.number, who.generation + 1) <= who.generation
+            for each in partitions
+        )
+        if who.generation == epoch or had_all:
+            return ErrorCode.NONE
         has_generations = member.is_classic or who.producer_id is not None
-        error = ErrorCode.ILLEGAL_GENERATION if has_generations else ErrorCode.STALE_MEMBER_EPOCH
-        return dict.fromkeys(partitions, error)
+        return ErrorCode.ILLEGAL_GENERATION if has_generations else ErrorCode.STALE_MEMBER_EPOCH
+
+    def _topic_id(self, name: str) -> UUID | None:
+        topic = self._topics.get(name)
+        return None if topic is None else topic.id
 
     def validate_offset_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
         """Whether this client may read committed offsets now. Mirrors ``ConsumerGroup.validateOffsetFetch``."""
@@ -251,7 +260,7 @@ class ConsumerGroup:
             self._note(before, epoch)
         return rebalancer.take_effects()
 
-    def unload(self, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> list[Effect]:  # noqa: ARG002
+    def unload(self, error: ErrorCode, now_ms: int) -> list[Effect]:  # noqa: ARG002
         """No client waits in a consumer group, so there is nobody to answer."""
         return []
 

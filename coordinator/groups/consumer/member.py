@@ -65,6 +65,17 @@ class ConsumerMember:
             for number in numbers
         )
 
+    def assignment_epoch(self, topic_id: UUID | None, number: int, otherwise: int) -> int:
+        """The member's epoch when it was assigned a partition that it has, or has not given up; or another number."""
+        nothing: Mapping[int, int] = {}
+        if topic_id is None:
+            return otherwise
+        for part in (self.current.assigned, self.current.revoking):
+            epoch = part.get(topic_id, nothing).get(number)
+            if epoch is not None:
+                return epoch
+        return otherwise
+
     def held(self) -> dict[UUID, set[int]]:
         """What it has, and what it has not given up yet, by topic id."""
         held: dict[UUID, set[int]] = {}

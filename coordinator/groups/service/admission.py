@@ -60,7 +60,7 @@ def refused(event: Request, error: ErrorCode, message: str | None = None) -> Rep
         case ConsumerHeartbeat():
             return ConsumerHeartbeatReply(error=error, message=message)
         case CommitOffsets():
-            return CommitReply(refused=dict.fromkeys(event.offsets, error))
+            return CommitReply(error=error)
         case Join():
             return JoinReply(error=error, member_id=event.member_id)
         case Sync():

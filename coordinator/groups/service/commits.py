@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from loadwise.coordinator.cluster.brokers import coordinator_partition
 from loadwise.coordinator.groups.events import Committer
+from loadwise.coordinator.groups.group import Group
 from loadwise.coordinator.groups.offsets import MAX_METADATA_BYTES
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.records import OffsetRecord, OffsetTombstone
@@ -13,10 +14,8 @@ from loadwise.coordinator.groups.service.store import GroupStore
 from loadwise.protocol.error_codes import ErrorCode
 
 
-def commit(
-    store: GroupStore, group_id: str, who: Committer, offsets: Mapping[Partition, CommittedOffset]
-) -> Mapping[Partition, ErrorCode]:
-    """Commit offsets, and answer with those that are refused. Empty: all are committed.
+def commit(store: GroupStore, group_id: str, who: Committer, offsets: Mapping[Partition, CommittedOffset]) -> ErrorCode:
+    """Commit all these offsets, or none, and then tell why.
 
     Those of a transaction are committed when it ends, unless it aborts.
     """
@@ -24,23 +23,42 @@ def commit(
     is_one_too_many = group is None and len(store.groups) >= store.limits.max_groups
     pending_bytes = len(store.pending_offsets) * MAX_METADATA_BYTES
     if is_one_too_many or store.offsets.size_with(offsets) + pending_bytes > store.limits.max_offset_bytes:
-        return dict.fromkeys(offsets, ErrorCode.INVALID_COMMIT_OFFSET_SIZE)
+        return ErrorCode.INVALID_COMMIT_OFFSET_SIZE
     if group is None:
         if who.generation >= 0:
             names_it = who.knows_epochs and who.producer_id is None
-            error = ErrorCode.GROUP_ID_NOT_FOUND if names_it else ErrorCode.ILLEGAL_GENERATION
-            return dict.fromkeys(offsets, error)
+            return ErrorCode.GROUP_ID_NOT_FOUND if names_it else ErrorCode.ILLEGAL_GENERATION
         # A "simple" group: a client that assigns partitions to itself and only keeps its offsets here.
         group = store.new_classic_group(group_id)
         store.add(group)
-    refused = group.validate_offset_commit(who, offsets.keys())
-    taken = {partition: committed for partition, committed in offsets.items() if partition not in refused}
+    error = group.validate_offset_commit(who, offsets)
+    if error is not ErrorCode.NONE:
+        return error
     if who.producer_id is not None:
-        store.pending_offsets.add(who.producer_id, group_id, taken)
+        store.pending_offsets.add(who.producer_id, group_id, offsets)
     else:
-        store.pending_offsets.supersede(group_id, taken)
-        _keep(store, group_id, taken)
-    return refused
+        store.pending_offsets.supersede(group_id, offsets)
+        _keep(store, group_id, offsets)
+    return ErrorCode.NONE
+
+
+def expire(store: GroupStore, group: Group, now_ms: int) -> None:
+    """Delete what a group committed too long ago, for topics that no member reads.
+
+    Mirrors ``OffsetMetadataManager.cleanupExpiredOffsets``, and KIP-211.
+    """
+    retention_ms = store.limits.offsets_retention_minutes * 60_000
+    pending = store.pending_offsets.of(group.group_id)
+    expired = []
+    for partition, committed in store.offsets.of(group.group_id).items():
+        since_ms = group.expires_from_ms(committed)
+        if since_ms is None or partition in pending or group.is_subscribed_to_topic(partition.topic):
+            continue
+        # A client of OffsetCommit v2 to v4 may have set its own retention time.
+        expires_ms = since_ms + retention_ms if committed.expires_ms is None else committed.expires_ms
+        if now_ms >= expires_ms:
+            expired.append(partition)
+    forget(store, group.group_id, expired)
 
 
 def end_transaction(store: GroupStore, producer_id: int, offsets_partition: int, *, committed: bool) -> None:
@@ -61,6 +79,8 @@ def _keep(store: GroupStore, group_id: str, offsets: Mapping[Partition, Committe
                 offset=committed.offset,
                 leader_epoch=committed.leader_epoch,
                 metadata=committed.metadata,
+                committed_ms=committed.committed_ms,
+                expires_ms=committed.expires_ms,
             )
         )
 

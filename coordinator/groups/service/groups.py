@@ -13,7 +13,7 @@ from loadwise.coordinator.errors import CannotConvertError
 from loadwise.coordinator.groups.classic.group import ClassicGroup
 from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
-from loadwise.coordinator.groups.effects import Append, CommitReply, DeleteReply, Downgrade, Effect, Reply, Transition
+from loadwise.coordinator.groups.effects import Append, CommitReply, Downgrade, Effect, Reply, Transition
 from loadwise.coordinator.groups.events import (
     NO_MEMBER_ID,
     CommitOffsets,
@@ -40,6 +40,9 @@ from loadwise.coordinator.groups.service.store import GroupStore
 from loadwise.coordinator.groups.topic_view import NO_TOPICS, TopicView
 from loadwise.protocol.error_codes import ErrorCode
 
+_OURS = 0
+"""The token of our own requests: nobody waits under it, clients' tokens start at 1."""
+
 
 class Groups:
     """The coordinator's groups, by id."""
@@ -53,6 +56,7 @@ class Groups:
     ) -> None:
         self._store = GroupStore(limits or GroupLimits(), consumer_limits or ConsumerGroupLimits(), topics, logs)
         self._quota = Quota(self._store.limits)
+        self._next_cleanup_ms: int | None = None
 
     @classmethod
     def replay(
@@ -73,6 +77,7 @@ class Groups:
             if isinstance(record, OffsetRecord):
                 groups.offsets.apply(record)
         groups._store.replay(records, now_ms)
+        groups._plan_cleanup(now_ms)
         return groups
 
     # ---- what can be asked ----
@@ -105,7 +110,8 @@ class Groups:
     @property
     def next_deadline_ms(self) -> int | None:
         """When `expire` is due at the latest; None while nothing can happen by time alone."""
-        return self._store.deadlines.next_ms
+        deadlines = (self._store.deadlines.next_ms, self._next_cleanup_ms)
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def get(self, group_id: str) -> Group | None:
         """The group of this id; None if there is none."""
@@ -157,13 +163,31 @@ class Groups:
             group = self.get(group_id)
             if group is not None:
                 replies += self._tell(group, Tick(), now_ms)
+        if self._next_cleanup_ms is not None and self._next_cleanup_ms <= now_ms:
+            replies += self._clean_up(now_ms)
         return replies
+
+    def _clean_up(self, now_ms: int) -> list[Reply]:
+        """Delete offsets that have lapsed, and groups without members and offsets. Mirrors ``cleanupGroupMetadata``."""
+        replies: list[Reply] = []
+        for group in list(self._store.groups.values()):
+            commits.expire(self._store, group, now_ms)
+            is_unused = not self.offsets.of(group.group_id) and not self.pending_offsets.of(group.group_id)
+            if is_unused and not group.members:
+                replies += [each for each in self._tell(group, Delete(token=_OURS), now_ms) if each.token != _OURS]
+        self._next_cleanup_ms = None
+        self._plan_cleanup(now_ms)
+        return replies
+
+    def _plan_cleanup(self, now_ms: int) -> None:
+        if self._next_cleanup_ms is None and self._store.groups:
+            self._next_cleanup_ms = now_ms + self.limits.offsets_retention_check_interval_ms
 
     def reload(self, group_id: str, now_ms: int) -> list[Reply]:
         """Rebuild a group from its records, as when another broker takes it over; clients that wait are told."""
         store = self._store
         before = store.groups[group_id]
-        replies = self._carry_out(before, before.unload(), now_ms)
+        replies = self._carry_out(before, before.unload(ErrorCode.NOT_COORDINATOR, now_ms), now_ms)
         store.groups.pop(group_id)
         store.replay(self.journal.of_group(group_id), now_ms)
         after = store.groups.get(group_id)
@@ -180,11 +204,11 @@ class Groups:
         self.history.add(group_id, moved, now_ms)
         return replies
 
-    def delete(self, group_id: str, now_ms: int, *, is_here: bool = True) -> ErrorCode:
-        """Delete a group that has no members, and its offsets; ``is_here`` as in `handle`."""
-        (reply,) = self.handle(group_id, Delete(token=0), now_ms, is_here=is_here)
-        assert isinstance(reply.body, DeleteReply)
-        return reply.body.error
+    def delete(self, group_id: str, now_ms: int, *, is_here: bool = True) -> tuple[ErrorCode, list[Reply]]:
+        """Delete a group without members, and its offsets; ``is_here`` as in `handle`. The replies are for others."""
+        replies = self.handle(group_id, Delete(token=_OURS), now_ms, is_here=is_here)
+        (error,) = [reply.body.error for reply in replies if reply.token == _OURS]
+        return error, [reply for reply in replies if reply.token != _OURS]
 
     # ---- what changes offsets ----
 
@@ -229,22 +253,27 @@ class Groups:
             what = "there is no group" if classic is None else f"there is a {classic.type} group"
             message = f"{what} {group_id!r}"
             return [Reply(event.token, admission.refused(event, ErrorCode.GROUP_ID_NOT_FOUND, message))]
+        replies: list[Reply] = []
         try:
+            migration.check_upgrade(store, group_id)
+            if classic is not None:
+                # Kafka sends those who wait to join again before it knows whether the group can be upgraded.
+                replies = self._carry_out(classic, classic.unload(ErrorCode.REBALANCE_IN_PROGRESS, now_ms), now_ms)
             fresh = migration.consumer_group(store, group_id, now_ms)
         except CannotConvertError as problem:
-            return [Reply(event.token, admission.refused(event, ErrorCode.GROUP_ID_NOT_FOUND, str(problem)))]
+            return [*replies, Reply(event.token, admission.refused(event, problem.error, str(problem)))]
         refusal = fresh.heartbeat_refusal(event)
         if refusal is not None:
-            return [Reply(event.token, refusal)]  # nothing has changed: the group stays what it is
-        before: list[Effect] = [] if classic is None else classic.unload(ErrorCode.REBALANCE_IN_PROGRESS)
+            return [*replies, Reply(event.token, refusal)]  # the group stays what it is
         migration.replace(store, classic, fresh)
-        return self._carry_out(fresh, before, now_ms) + self._tell(fresh, event, now_ms)
+        return replies + self._tell(fresh, event, now_ms)
 
     def _commit(self, group_id: str, event: CommitOffsets, now_ms: int) -> list[Reply]:
-        refused = commits.commit(self._store, group_id, event.who, event.offsets)
-        replies = [Reply(event.token, CommitReply(refused=refused))]
+        error = commits.commit(self._store, group_id, event.who, event.offsets)
+        replies = [Reply(event.token, CommitReply(error=error))]
         group = self.get(group_id)
-        if group is None or event.who.producer_id is not None:  # which is no sign of life of a member
+        if group is None or error is not ErrorCode.NONE or event.who.producer_id is not None:
+            # What is committed in a transaction is no sign of life of a member.
             return replies
         return replies + self._tell(group, event, now_ms)
 
@@ -268,6 +297,7 @@ class Groups:
                 case _:
                     assert_never(effect)
         self._store.update_deadline(group.group_id)
+        self._plan_cleanup(now_ms)
         return replies
 
     def _downgrade(self, group_id: str, effect: Downgrade, now_ms: int) -> list[Reply]:

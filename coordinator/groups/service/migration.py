@@ -14,7 +14,6 @@ from loadwise.coordinator.groups.classic.group import ClassicGroup
 from loadwise.coordinator.groups.classic.member import ClassicMember
 from loadwise.coordinator.groups.consumer.classic_members import assignment_bytes
 from loadwise.coordinator.groups.consumer.group import ConsumerGroup
-from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
 from loadwise.coordinator.groups.consumer.member import ConsumerMember
 from loadwise.coordinator.groups.consumer.state import ConsumerState
 from loadwise.coordinator.groups.consumer_records import (
@@ -31,7 +30,24 @@ from loadwise.coordinator.groups.group import Group
 from loadwise.coordinator.groups.service.store import GroupStore
 from loadwise.coordinator.groups.topic_view import TopicView
 from loadwise.protocol.consumer import PROTOCOL_TYPE, Assignment, Subscription
+from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError
+
+
+def check_upgrade(store: GroupStore, group_id: str) -> None:
+    """Check that a group may be upgraded, if it has to be. Raises `CannotConvertError`."""
+    group, limits = store.classic_group(group_id), store.consumer_limits
+    if group is None or not group.members:
+        return
+    refusal = None
+    if not limits.migration_policy.upgrades:
+        refusal = "online upgrade is disabled"
+    elif group.protocol_type != PROTOCOL_TYPE:
+        refusal = f"its protocol type is {group.protocol_type!r}"
+    elif len(group.members) > limits.max_size:
+        refusal = f"it has more than {limits.max_size} members"
+    if refusal is not None:
+        raise CannotConvertError(f"cannot upgrade classic group {group_id!r}: {refusal}")
 
 
 def consumer_group(store: GroupStore, group_id: str, now_ms: int) -> ConsumerGroup:
@@ -42,7 +58,7 @@ def consumer_group(store: GroupStore, group_id: str, now_ms: int) -> ConsumerGro
     classic = store.classic_group(group_id)
     records: list[ConsumerRecord] = []
     if classic is not None and classic.members:
-        records = _upgrade_records(classic, store.topics, store.consumer_limits)
+        records = _upgrade_records(classic, store.topics)
     return store.new_consumer_group(group_id, records, now_ms)
 
 
@@ -76,17 +92,15 @@ def classic_group(store: GroupStore, group_id: str, effect: Downgrade, now_ms: i
     return classic, turned
 
 
-def _upgrade_records(group: ClassicGroup, topics: TopicView, limits: ConsumerGroupLimits) -> list[ConsumerRecord]:
+def _upgrade_records(group: ClassicGroup, topics: TopicView) -> list[ConsumerRecord]:
     group_id = group.group_id
-    refusal = None
-    if not limits.migration_policy.upgrades:
-        refusal = "online upgrade is disabled"
-    elif group.protocol_type != PROTOCOL_TYPE:
-        refusal = f"its protocol type is {group.protocol_type!r}"
-    elif len(group.members) > limits.max_size:
-        refusal = f"it has more than {limits.max_size} members"
-    if refusal is not None:
-        raise CannotConvertError(f"cannot upgrade classic group {group_id!r}: {refusal}")
+    name = group.protocol_name
+    if name is None or not all(member.offers(name) for member in group.members.values()):
+        # Kafka's own answer: it takes for granted that all members offer what was chosen last.
+        problem = f"not all of its members offer the protocol that was chosen last, {name!r}"
+        raise CannotConvertError(
+            f"cannot upgrade classic group {group_id!r}: {problem}", ErrorCode.UNKNOWN_SERVER_ERROR
+        )
     try:
         records = [record for member in group.members.values() for record in _member_records(group, member, topics)]
     except MalformedBytesError as problem:
@@ -102,8 +116,7 @@ def _upgrade_records(group: ClassicGroup, topics: TopicView, limits: ConsumerGro
 
 def _member_records(group: ClassicGroup, member: ClassicMember, topics: TopicView) -> Iterator[ConsumerRecord]:
     group_id, member_id = group.group_id, member.member_id
-    name = group.protocol_name or member.protocols[0].name
-    subscription = Subscription.decode(member.metadata(name))
+    subscription = Subscription.decode(member.metadata(group.protocol_name or ""))
     assignment = Assignment.decode(member.assignment)
     if assignment.user_data:
         raise CannotConvertError(f"cannot upgrade classic group {group_id!r}: its assignor's user data would be lost")

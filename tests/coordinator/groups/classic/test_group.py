@@ -11,6 +11,7 @@ from loadwise.coordinator.groups.classic.group import ClassicGroup
 from loadwise.coordinator.groups.classic.states import GroupState
 from loadwise.coordinator.groups.effects import Append, JoinReply, LeaveReply, Reply, SyncReply
 from loadwise.coordinator.groups.events import (
+    CommitOffsets,
     Committer,
     Delete,
     Event,
@@ -540,7 +541,7 @@ def test_a_static_member_that_is_away_keeps_its_place_until_its_session_ends() -
 
 def commit_error(group: ClassicGroup, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
     who = Committer(member_id=member_id, instance_id=instance_id, generation=generation)
-    return group.validate_offset_commit(who, [Partition("t", 0)]).get(Partition("t", 0), ErrorCode.NONE)
+    return group.validate_offset_commit(who, [Partition("t", 0)])
 
 
 def test_who_may_commit() -> None:
@@ -557,6 +558,41 @@ def test_who_may_commit() -> None:
     assert commit_error(group, "", None, -1) is ErrorCode.UNKNOWN_MEMBER_ID
     driver.join()
     assert commit_error(group, member, None, 1) is ErrorCode.NONE, "a member may commit before it rejoins"
+
+
+@pytest.mark.parametrize("state", [GroupState.STABLE, GroupState.PREPARING_REBALANCE])
+def test_a_commit_is_a_sign_of_life(state: GroupState) -> None:
+    driver = Driver()
+    (member,) = driver.stable(None)
+    if state is GroupState.PREPARING_REBALANCE:
+        driver.join()
+    assert driver.group.state is state
+    for _ in range(5):
+        driver.wait(SESSION_MS - 1)
+        driver.handle(CommitOffsets(token=0, who=Committer(member_id=member, generation=1), offsets={}))
+        assert member in driver.group.members
+        if state is GroupState.PREPARING_REBALANCE:
+            break  # its rebalance timeout ends first
+    driver.wait(SESSION_MS)
+    assert member not in driver.group.members
+
+
+def test_a_group_whose_record_is_too_large_gets_no_assignment_and_gets_on_when_it_is_small_enough() -> None:
+    driver = Driver(ClassicGroup("g", GroupLimits(max_record_bytes=1000)))
+    leader, follower = driver.joined(driver.join()).member_id, None
+    token = driver.join()
+    driver.join(leader)
+    follower = driver.joined(token).member_id
+    waits = driver.sync(follower)
+    refused = driver.sync(leader, assignments=[(leader, b"x" * 900)])
+    assert driver.synced(waits).error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert driver.synced(refused).error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert driver.group.state is GroupState.PREPARING_REBALANCE
+    assert driver.group.members[leader].assignment == b""
+    driver.join(leader)
+    driver.join(follower)
+    driver.sync(follower)
+    assert driver.synced(driver.sync(leader, assignments=[(leader, b"x" * 100)])).error is ErrorCode.NONE
 
 
 # ---- deleting, replaying ----

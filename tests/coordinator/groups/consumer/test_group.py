@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -316,23 +315,31 @@ class TestOffsets:
         driver, first, second = pair()
         mine, others = (Partition("t", each.partitions["t"][0]) for each in (first, second))
 
-        def refused(member_id: str, epoch: int, *partitions: Partition) -> Mapping[Partition, ErrorCode]:
-            return driver.group.validate_offset_commit(Committer(member_id=member_id, generation=epoch), partitions)
+        def commits(member_id: str, epoch: int, *partitions: Partition, knows_epochs: bool = True) -> ErrorCode:
+            who = Committer(member_id=member_id, generation=epoch, knows_epochs=knows_epochs)
+            return driver.group.validate_offset_commit(who, partitions)
 
-        assert refused("a", 3, mine, others) == {}, "the group does not check whose they are"
-        assert refused("a", 4, mine) == {mine: ErrorCode.STALE_MEMBER_EPOCH}
-        assert refused("a", 2, mine) == {mine: ErrorCode.STALE_MEMBER_EPOCH}
-        assert refused("a", 1, mine) == {mine: ErrorCode.STALE_MEMBER_EPOCH}
-        assert refused("b", 2, others) == {others: ErrorCode.STALE_MEMBER_EPOCH}
-        assert refused("", -1, mine) == {mine: ErrorCode.UNKNOWN_MEMBER_ID}
-        old = driver.group.validate_offset_commit(Committer(member_id="a", generation=3, knows_epochs=False), [mine])
-        assert old == {mine: ErrorCode.UNSUPPORTED_VERSION}
+        assert commits("a", 3, mine, others) is ErrorCode.NONE, "the group does not check whose they are"
+        assert commits("a", 4, mine) is ErrorCode.STALE_MEMBER_EPOCH
+        assert commits("a", 1, mine) is ErrorCode.STALE_MEMBER_EPOCH
+        assert commits("b", 2, others) is ErrorCode.STALE_MEMBER_EPOCH, "it was assigned at epoch 3"
+        assert commits("", -1, mine) is ErrorCode.UNKNOWN_MEMBER_ID
+        assert commits("a", 3, mine, knows_epochs=False) is ErrorCode.UNSUPPORTED_VERSION
+
+    def test_a_commit_may_have_any_epoch_since_the_partition_was_assigned(self) -> None:
+        driver, first, second = pair()
+        mine, others = (Partition("t", each.partitions["t"][0]) for each in (first, second))
+        at_2 = Committer(member_id="a", generation=2)
+        assert driver.group.members["a"].current.epoch == 3
+        assert driver.group.validate_offset_commit(at_2, [mine]) is ErrorCode.NONE
+        assert driver.group.validate_offset_commit(at_2, [mine, others]) is ErrorCode.STALE_MEMBER_EPOCH
+        assert driver.group.validate_offset_commit(at_2, [Partition("none", 0)]) is ErrorCode.STALE_MEMBER_EPOCH
 
     def test_an_administrator_commits_for_an_empty_group(self) -> None:
         driver, _, _ = pair()
         driver.beat("a", -1)
         driver.beat("b", -1)
-        assert driver.group.validate_offset_commit(Committer(), [Partition("t", 0)]) == {}
+        assert driver.group.validate_offset_commit(Committer(), [Partition("t", 0)]) is ErrorCode.NONE
 
     def test_reading_offsets_needs_the_epoch_too(self) -> None:
         driver, _, _ = pair()

@@ -291,6 +291,18 @@ def test_only_groups_of_consumers_are_upgraded() -> None:
     assert world.consumer("a", 0).error is ErrorCode.GROUP_ID_NOT_FOUND
 
 
+def test_a_group_with_a_member_that_does_not_offer_what_was_chosen_last_is_not_upgraded() -> None:
+    world = World()
+    world.classic_group(range(6))
+    other = [Protocol("range", b"?"), Protocol("other", b"?")]
+    world.group.members[world.group.leader].protocols = [*world.group.members[world.group.leader].protocols, other[1]]
+    token, pending = world.join(protocols=[other[1]])
+    assert pending is None
+    assert world.consumer("a", 0).error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert world.replies[token].error is ErrorCode.REBALANCE_IN_PROGRESS
+    assert isinstance(world.group, ClassicGroup)
+
+
 def test_user_data_of_an_assignor_is_not_thrown_away() -> None:
     world = World()
     _, joined = world.join()
@@ -343,7 +355,7 @@ class TestClassicMembers:
         assert world.join("x", instance_id="i")[1].error is ErrorCode.UNKNOWN_MEMBER_ID
         who = Committer(member_id=member, generation=2, knows_epochs=False)
         stale = commit(world.groups, "g", who, {P0: CommittedOffset(1, 0, "")})
-        assert stale == {P0: ErrorCode.ILLEGAL_GENERATION}
+        assert stale is ErrorCode.ILLEGAL_GENERATION
 
     def test_it_leaves(self) -> None:
         world, member, _ = self.mixed()
