@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import logging
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeAlias
 
@@ -24,6 +25,10 @@ from loadwise.assignor.algorithms.sticky import Sticky
 from loadwise.assignor.answer import encode
 from loadwise.assignor.errors import BadAnswerError, BadGroupError, UnknownStrategyError
 from loadwise.assignor.impute import presume
+from loadwise.assignor.leader import Leader
+from loadwise.assignor.live.decision import Decision
+from loadwise.assignor.live.settings import LiveSettings
+from loadwise.assignor.load.lag import LagLoad
 from loadwise.assignor.load.source import LoadSnapshot, LoadSource
 from loadwise.assignor.model import (
     LARGEST,
@@ -38,7 +43,8 @@ from loadwise.assignor.model import (
 from loadwise.assignor.staging import stage
 from loadwise.assignor.strategy import Strategy
 from loadwise.assignor.strategy import strategy as strategy_named
-from loadwise.assignor.subscription import JoinedMember, read_members, write_subscription
+from loadwise.assignor.subscription import JoinedMember, read_members_and_notes, write_subscription
+from loadwise.protocol.live_notes import MemberNotes
 
 log = logging.getLogger(__name__)
 
@@ -79,15 +85,20 @@ class Participant:
         assignor: AssignorChoice,
         *,
         cooperative: bool = False,
-        capacity: float = 1.0,
+        capacity: float | None = None,
         rack: str | None = None,
         load: LoadSource | None = None,
     ) -> None:
         self._algorithms = _algorithms(assignor, cooperative=cooperative)
         self._elected: Strategy | None = None
-        self.capacity = capacity
+        self._capacity = 1.0
+        self._capacity_given = False
+        if capacity is not None:
+            self.capacity = capacity
         self.rack = rack or None
         self.load = load
+        self.leader: Leader | None = None
+        """What keeps the load even while this member leads, where its client's adapter has made one."""
         self.led = 0
         """How many rebalances this member has led."""
         self.fallbacks = 0
@@ -97,6 +108,8 @@ class Participant:
         self.generation = NO_GENERATION
         """The generation of the newest assignment; `NO_GENERATION` before the first, or where the client tells none."""
         self._owned: Mapping[str, Sequence[int]] | None = None
+        self._unfinished: Assignment | None = None
+        """The target of a cooperative rebalance, as long as a part of it waits for its second round."""
         self._warned = False
         self._traced: set[str] = set()
 
@@ -127,6 +140,8 @@ class Participant:
     def capacity(self) -> float:
         """What this member can process relative to the others. It may be changed, and counts from the next join on.
 
+        Where nobody has given any, it is 1 for leaders that do not learn capacities.
+
         Setting it raises `TypeError` for what is no number, `BadGroupError` for one that is not finite and above 0.
         """
         return self._capacity
@@ -141,6 +156,40 @@ class Participant:
                 f" ({SMALLEST_CAPACITY:g} to {LARGEST:g})"
             )
         self._capacity = float(capacity)
+        self._capacity_given = True
+
+    def lead_by(
+        self,
+        lag: LagLoad,
+        live: LiveSettings | bool,
+        *,
+        slack_s: float,
+        on_decision: Callable[[Decision], None] | None = None,
+    ) -> None:
+        """Go by the group's demand, of which ``lag`` reads the offsets, and keep it even while this member leads.
+
+        ``live`` tells when a rebalance is asked for; ``slack_s`` is about the time between two commits of a member.
+        Raises `TypeError` for a ``live`` that is none.
+        """
+        settings = LiveSettings() if live is True else live or None
+        if settings is not None and not isinstance(settings, LiveSettings):
+            raise TypeError(f"live is {live!r}; it must be a LiveSettings, True or False")
+        weighted = next(strategy for strategy in self.strategies if strategy.traits.load)
+        self.leader = Leader(
+            lag,
+            self._algorithms[weighted],
+            settings,
+            cooperative=self.cooperative,
+            slack_s=slack_s,
+            jitter=random.random(),
+        )
+        if on_decision is not None:
+            self.leader.decided = on_decision
+        self.load = self.leader
+
+    def explain(self) -> Decision | None:
+        """Answer the newest decision about the group's load; None while another member leads."""
+        return None if self.leader is None or not self.leader.leads else self.leader.decision
 
     def subscription(
         self, topics: Iterable[str], *, owned: Mapping[str, Sequence[int]] | None = None, protocol: str | None = None
@@ -157,14 +206,27 @@ class Participant:
             capacity=self.capacity,
             rack=self.rack,
             holds=self.cooperative,
+            notes=self._notes(),
         )
         return joining.encode()
 
-    def assigned(self, partitions: Mapping[str, Sequence[int]], generation: int, protocol: str | None = None) -> None:
-        """Remember what the leader gave, and when; ``generation`` is `NO_GENERATION` where the client does not tell."""
+    def assigned(
+        self,
+        partitions: Mapping[str, Sequence[int]],
+        generation: int,
+        protocol: str | None = None,
+        *,
+        user_data: bytes | None = None,
+    ) -> None:
+        """Remember what the leader gave, and when; ``generation`` is `NO_GENERATION` where the client does not tell.
+
+        ``user_data`` is what the leader gave beside the partitions.
+        """
         self._elected = self._strategy(protocol)
         self._owned = {topic: list(numbers) for topic, numbers in partitions.items()}
         self.generation = generation
+        if self.leader is not None:
+            self.leader.joined(user_data, generation)
 
     def assign(
         self, joined: Iterable[JoinedMember], cluster: Cluster, *, protocol: str | None = None
@@ -174,22 +236,42 @@ class Participant:
         ``protocol`` is the strategy that the group has elected, the preferred one where it is None.
         """
         strategy = self._elected = self._strategy(protocol)
-        members = read_members(strategy, joined)
+        told = read_members_and_notes(strategy, joined)
+        leader = self.leader if strategy.traits.load else None
+        members = [member for member, _ in told] if leader is None else leader.equip(told)
         topics = set().union(*{id(member.topics): member.topics for member in members}.values())
         counts = {topic: count for topic in topics if (count := cluster.partition_count(topic)) is not None}
         racks = None
         if any(member.rack is not None for member in members):
             racks = {topic: replicas for topic in counts if (replicas := cluster.replica_racks(topic))}
         target = self._target(strategy, GroupSnapshot.of(members, counts, racks=racks))
-        answer = encode(stage(target) if strategy.cooperative else target)
+        notes = None if leader is None else leader.lead(target)
+        answer = encode(self._staged(target) if strategy.cooperative else target, notes)
         self.led += 1
         return answer
+
+    def _notes(self) -> MemberNotes:
+        if self.leader is None:
+            return MemberNotes(capacity_given=self._capacity_given)
+        return self.leader.joining(capacity_given=self._capacity_given)
+
+    def _staged(self, target: Assignment) -> Assignment:
+        """The part of a target that may be handed out now; the rest of it is remembered for the next round."""
+        staged = stage(target)
+        self._unfinished = None if np.array_equal(staged.owner, target.owner) else target
+        return staged
 
     def _strategy(self, protocol: str | None) -> Strategy:
         return self.strategies[0] if protocol is None else _offered(self.strategies, protocol)
 
     def _target(self, strategy: Strategy, group: GroupSnapshot) -> Assignment:
-        """The algorithm's answer; where it fails, that of `Sticky`, which has no parameters and needs no load."""
+        """The algorithm's answer; where it fails, that of `Sticky`, which has no parameters and needs no load.
+
+        The second round of a cooperative rebalance keeps the target of the first, whatever was read in between.
+        """
+        unfinished, self._unfinished = self._unfinished, None
+        if unfinished is not None and _goes_on(unfinished, group):
+            return replace(unfinished, group=replace(group, load=unfinished.group.load))
         loaded = self._with_load(group) if strategy.traits.load and group.size else group
         try:
             target = _checked(self._algorithms[strategy].assign(loaded), loaded)
@@ -235,6 +317,19 @@ class Participant:
         if culprit not in self._traced:
             self._traced.add(culprit)
             log.error("%s raised; this rebalance goes on without it", culprit, exc_info=error)
+
+
+def _goes_on(target: Assignment, group: GroupSnapshot) -> bool:
+    """Whether this group is the one that the target was made for, on its way to it: nobody holds another's part."""
+    before = target.group
+    same = (
+        group.members == before.members
+        and group.topics == before.topics
+        and np.array_equal(group.topic_start, before.topic_start)
+        and np.array_equal(group.subscription, before.subscription)
+        and np.array_equal(group.subscribed, before.subscribed)
+    )
+    return same and bool(((group.owner == NOBODY) | (group.owner == target.owner)).all())
 
 
 def _algorithms(assignor: AssignorChoice, *, cooperative: bool) -> dict[Strategy, Assignor]:

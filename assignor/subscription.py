@@ -31,6 +31,7 @@ from loadwise.assignor.strategy import Strategy
 from loadwise.collector import collector_paused
 from loadwise.protocol.consumer import NO_GENERATION, Subscription
 from loadwise.protocol.errors import ProtocolError
+from loadwise.protocol.live_notes import MemberNotes
 from loadwise.protocol.primitive import Names
 from loadwise.protocol.user_data import CooperativeStickyUserData, MemberTerms, StickyUserData
 
@@ -58,17 +59,20 @@ def write_subscription(
     capacity: float,
     rack: str | None,
     holds: bool = True,
+    notes: MemberNotes | None = None,
 ) -> Subscription:
     """Answer the subscription that a member joins with. ``owned`` is None before its first assignment.
 
     ``holds`` tells a member of a cooperative group whether it keeps what it owns while it joins. It does not where one
     name in its list is eager, as in the middle of an upgrade; then it must not write that it holds anything.
 
+    ``notes`` is what a strategy that takes loads tells its leader beside the capacity.
+
     Partitions of topics that it no longer subscribes to are left out. The member has given them up, and a leader that
     took them for owned would keep them from everybody else.
     """
     held = {topic: partitions for topic, partitions in (owned or {}).items() if topic in topics}
-    terms = MemberTerms(capacity=capacity) if strategy.traits.load else None
+    terms = MemberTerms(capacity=capacity, notes=notes) if strategy.traits.load else None
     user_data: bytes | None = None
     if strategy.cooperative:
         user_data = CooperativeStickyUserData(generation=generation, terms=terms).encode()
@@ -109,6 +113,13 @@ def read_joined_members(listed: Iterable[tuple[str, str | None, bytes]]) -> list
 
 def read_members(strategy: Strategy, joined: Iterable[JoinedMember]) -> list[Member]:
     """Answer the members of a group as the algorithms take them; see `read_member`."""
+    return [member for member, _ in read_members_and_notes(strategy, joined)]
+
+
+def read_members_and_notes(
+    strategy: Strategy, joined: Iterable[JoinedMember]
+) -> list[tuple[Member, MemberNotes | None]]:
+    """Answer what `read_members` does, each member with its notes; None where it sent none."""
     names = Names()
     with collector_paused():
         return [_read_member(strategy, member, names) for member in joined]
@@ -116,10 +127,10 @@ def read_members(strategy: Strategy, joined: Iterable[JoinedMember]) -> list[Mem
 
 def read_member(strategy: Strategy, joined: JoinedMember) -> Member:
     """Answer a member as the algorithms take it. User data that cannot be read is logged, and counts as none."""
-    return _read_member(strategy, joined, Names())
+    return _read_member(strategy, joined, Names())[0]
 
 
-def _read_member(strategy: Strategy, joined: JoinedMember, names: Names) -> Member:
+def _read_member(strategy: Strategy, joined: JoinedMember, names: Names) -> tuple[Member, MemberNotes | None]:
     subscription = joined.subscription
     owned: Mapping[str, Sequence[int]] = {}
     generation = NO_GENERATION
@@ -139,7 +150,7 @@ def _read_member(strategy: Strategy, joined: JoinedMember, names: Names) -> Memb
         owned = read.owned
     if owned and not owned.keys() <= (topics := frozenset(subscription.topics)):
         owned = {topic: partitions for topic, partitions in owned.items() if topic in topics}
-    return Member(
+    member = Member(
         id=joined.id,
         topics=subscription.topics,
         owned=owned,
@@ -148,6 +159,7 @@ def _read_member(strategy: Strategy, joined: JoinedMember, names: Names) -> Memb
         rack=subscription.rack,
         capacity=1.0 if terms is None else _capacity(joined.id, terms.capacity),
     )
+    return member, None if terms is None else terms.notes
 
 
 def _capacity(member_id: str, sent: float) -> float:

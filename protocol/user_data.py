@@ -9,7 +9,8 @@
     ``CooperativeStickyAssignor``: int32 generation, because a subscription before v2 has no place for it.
 `MemberTerms`
     Ours, for the ``weighted`` strategies: what the member can do. It follows the sticky bytes, where every other reader
-    ignores it: int16 version, float64 capacity. Newer versions append; readers of an older one ignore what follows.
+    ignores it: int16 version, float64 capacity, from version 1 on `loadwise.protocol.live_notes.MemberNotes`. Newer
+    versions append; readers of an older one ignore what follows.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from dataclasses import dataclass, field
 from loadwise.protocol import primitive
 from loadwise.protocol.consumer import NO_GENERATION
 from loadwise.protocol.errors import MalformedBytesError
+from loadwise.protocol.live_notes import MemberNotes
 from loadwise.protocol.primitive import FLOAT64, INT16, INT32, Names, Reader
 
 _KAFKA_PYTHON_VERSION = 1
-_TERMS_VERSION = 0
+_TERMS_VERSION = 1
+_WITH_NOTES = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +36,14 @@ class MemberTerms:
     capacity: float = 1.0
     """What the member can process relative to the others, or in the unit of the load. Any float64 can be read."""
 
+    notes: MemberNotes | None = None
+    """What else the member tells, from version 1 on; None from an older member."""
+
     def encode(self) -> bytes:
-        """Write v0."""
-        return INT16.pack(_TERMS_VERSION) + FLOAT64.pack(self.capacity)
+        """Write v1, or v0 where there are no notes."""
+        if self.notes is None:
+            return INT16.pack(0) + FLOAT64.pack(self.capacity)
+        return INT16.pack(_TERMS_VERSION) + FLOAT64.pack(self.capacity) + self.notes.encode()
 
     @classmethod
     def read(cls, reader: Reader) -> MemberTerms | None:
@@ -45,7 +53,8 @@ class MemberTerms:
         version = reader.int16("version of the member's terms")
         if version < 0:
             raise MalformedBytesError(f"the member's terms have version {version}; there is none below 0")
-        return cls(capacity=reader.float64("capacity"))
+        capacity = reader.float64("capacity")
+        return cls(capacity=capacity, notes=MemberNotes.read(reader) if version >= _WITH_NOTES else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ in one leaves ``poll()`` as it is, and is retried for ever; hence nothing that a
 from __future__ import annotations
 
 import re
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
@@ -31,7 +32,9 @@ from loadwise.assignor.clients.kafka_python_lag import KafkaPythonLag
 from loadwise.assignor.clients.metadata import ClientMetadata
 from loadwise.assignor.clients.versions import TriedVersions
 from loadwise.assignor.errors import MissingClientError
-from loadwise.assignor.load.lag import LoadOfLag, load_of
+from loadwise.assignor.live.decision import Decision
+from loadwise.assignor.live.settings import LiveSettings
+from loadwise.assignor.load.lag import LoadOfLag, commit_slack_s, load_of
 from loadwise.assignor.load.source import LoadSource
 from loadwise.assignor.model import Assignor
 from loadwise.assignor.participant import AssignorChoice, Participant
@@ -53,7 +56,7 @@ TRIED = TriedVersions("kafka-python", kafka.__version__, oldest=(3, 0, 0), newes
 __all__ = ["KafkaPythonAssignor", "KafkaPythonLag", "assignor", "kafka_consumer"]
 
 FIRST_READING_S = 5.0
-"""How long a new consumer waits for the group's lag before it joins without."""
+"""How long a new consumer with a load of the user's own waits for the group's lag before it joins without."""
 
 
 class KafkaPythonAssignor(AbstractPartitionAssignor):
@@ -86,7 +89,12 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):
 
     def on_assignment(self, assignment: Any, generation: int) -> None:
         """Remember the assignment for the next join."""
-        self.participant.assigned(dict(assignment.assigned_partitions), generation, self.name)
+        partitions = dict(assignment.assigned_partitions)
+        self.participant.assigned(partitions, generation, self.name, user_data=assignment.user_data or None)
+
+    def explain(self) -> Decision | None:
+        """Answer the newest decision about the group's load; None while another member leads."""
+        return self.participant.explain()
 
     def assign(self, cluster: Any, members: Iterable[Any]) -> dict[str, bytes]:
         """Answer every member's assignment, as the leader; the client sends bytes as they are."""
@@ -102,7 +110,7 @@ def assignor(
     name: str | Assignor = "weighted",
     *,
     cooperative: bool = False,
-    capacity: float = 1.0,
+    capacity: float | None = None,
     rack: str | None = None,
     load: LoadSource | None = None,
 ) -> KafkaPythonAssignor:
@@ -124,9 +132,11 @@ def kafka_consumer(
     group_id: str,
     assignor: AssignorChoice = "weighted",
     cooperative: bool = False,
-    capacity: float = 1.0,
+    capacity: float | None = None,
     load: LoadSource | LoadOfLag | None = None,
     lag_interval_s: float = 5.0,
+    live: LiveSettings | bool = True,
+    on_decision: Callable[[Decision], None] | None = None,
     **config: Any,
 ) -> KafkaConsumer:
     """Make a ``KafkaConsumer`` whose group is assigned by one of our strategies.
@@ -134,11 +144,16 @@ def kafka_consumer(
     ``config`` is the client's own, any of its keyword arguments but ``partition_assignment_strategy``. ``assignor`` is
     that of `assignor`, or a list in order of preference, as ``["weighted", "range"]`` in the middle of an upgrade: the
     group uses the first name that all of its members have, and one eager name makes this member eager.
-    ``cooperative`` and ``capacity`` are those of `assignor`, too. So is ``load``. Without one, a weighted strategy goes
-    by the group's lag, read with the client's own settings every ``lag_interval_s`` until the consumer is closed, or by
-    what ``load`` makes of that lag where it is a function of it. The first reading is waited for, a few seconds at
-    most. The consumer is kafka-python's own class; its ``assignor`` is the `KafkaPythonAssignor` of the preferred
-    strategy.
+    ``cooperative`` and ``capacity`` are those of `assignor`, too. So is ``load``.
+
+    Without a load, a weighted strategy goes by the group's demand: what arrives in each partition, and what waits in
+    it. The member that leads the group reads that every ``lag_interval_s``, with the client's own settings. It learns
+    what members can process where no ``capacity`` is given, and asks for a rebalance where one pays. ``live`` tells
+    when that is (`LiveSettings`); False: never. ``on_decision`` is called with each of its decisions, on the thread
+    that reads. ``load`` may also be a function of the group's lag, which every member then reads; for a load of the
+    user's own no rebalance is asked for.
+
+    The consumer is kafka-python's own class; its ``assignor`` is the `KafkaPythonAssignor` of the preferred strategy.
 
     Raises what `assignor` and ``KafkaConsumer`` raise, and `TypeError` or `ValueError` that names a bad argument.
     """
@@ -149,11 +164,15 @@ def kafka_consumer(
     lag = None
     if participant.load_aware and source is None:
         lag = KafkaPythonLag(*topics, group_id=group_id, interval_s=lag_interval_s, **config)
-        participant.load = load_of(lag, load)
+        if load is None and TRIED.includes_installed:
+            participant.lead_by(lag, live, slack_s=commit_slack_s(config), on_decision=on_decision)
+        else:
+            participant.load = load_of(lag, load)
     consumer = _Consumer(*topics, participant=participant, lag=lag, group_id=group_id, **config)
     if lag is not None:
-        lag.start()
-        lag.wait(FIRST_READING_S)
+        lag.start(at_once=participant.leader is None)
+        if participant.leader is None:
+            lag.wait(FIRST_READING_S)
     return consumer
 
 
@@ -164,24 +183,42 @@ class _Consumer(KafkaConsumer):
         plugs = [KafkaPythonAssignor(participant, strategy) for strategy in participant.strategies]
         self.assignor = plugs[0]
         self._lag = lag
+        self._leader = participant.leader
         super().__init__(*topics, partition_assignment_strategy=plugs, **config)
         for plug in plugs:
             plug.follow(self)
         if TRIED.includes_installed:
             from loadwise.assignor.clients.kafka_python_internals import repair  # noqa: PLC0415 (other versions lack it)
 
-            repair(self)
+            repair(self, self._leader, lag)
         else:
-            TRIED.warn("joins that outlast a poll are lost, and a cooperative rebalance stops all partitions")
+            TRIED.warn(
+                "joins that outlast a poll are lost, a cooperative rebalance stops all partitions, and nobody watches"
+                " the group's load"
+            )
         if lag is not None:
             finalize(self, lag.stop)  # a consumer that is dropped without being closed leaves no thread of ours behind
+
+    def poll(self, *args: Any, **kwargs: Any) -> Any:
+        """Fetch records as the client does. How long the application works on them tells what this member can do."""
+        if self._leader is None:
+            return super().poll(*args, **kwargs)
+        busy = self._leader.busy
+        busy.polls(time.monotonic_ns())
+        records = super().poll(*args, **kwargs)
+        busy.given(sum(map(len, records.values())), time.monotonic_ns())
+        return records
 
     def subscribe(
         self, topics: Iterable[str] = (), pattern: str | re.Pattern[str] | None = None, listener: Any = None
     ) -> None:
-        """Subscribe, once the lag of these topics is known or a few seconds have passed: joining comes next."""
+        """Subscribe. With a load of the user's own that waits for the lag of these topics: joining comes next."""
         super().subscribe(topics, pattern, listener)
-        if self._lag is not None:
+        if self._lag is None:
+            return
+        if self._leader is not None:
+            self._lag.include(self.subscription() or (), pattern=pattern)
+        else:
             self._lag.watch(self.subscription() or (), pattern=pattern)
             self._lag.wait(FIRST_READING_S)
 

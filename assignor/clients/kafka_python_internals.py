@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from kafka.consumer.fetcher import Fetcher
@@ -39,6 +39,9 @@ from kafka.protocol.consumer import JoinGroupRequest
 from kafka.structs import OffsetAndMetadata
 from kafka.util import Timer
 
+from loadwise.assignor.clients.kafka_python_lag import KafkaPythonLag
+from loadwise.assignor.clients.kafka_python_watch import LoadWatch
+from loadwise.assignor.leader import Leader
 from loadwise.assignor.subscription import JoinedMember, read_joined_members
 from loadwise.protocol.consumer import Assignment, Subscription
 
@@ -54,8 +57,11 @@ _TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 """Kafka's ``Topic.validate``."""
 
 
-def repair(consumer: Any) -> None:
-    """Give a ``KafkaConsumer`` that has not been polled yet our `Coordinator` and `PausingFetcher`."""
+def repair(consumer: Any, leader: Leader | None = None, lag: KafkaPythonLag | None = None) -> None:
+    """Give a ``KafkaConsumer`` that has not been polled yet our `Coordinator` and `PausingFetcher`.
+
+    With a ``leader`` and what reads the ``lag`` for it, the consumer watches the group's load while it leads.
+    """
     consumer._fetcher.__class__ = PausingFetcher
     coordinator = consumer._coordinator
     coordinator.__class__ = Coordinator
@@ -65,6 +71,7 @@ def repair(consumer: Any) -> None:
     coordinator._leaving = None
     coordinator.failed = None
     coordinator._listed = (None, [])
+    coordinator.load_watch = None if leader is None or lag is None else LoadWatch(coordinator, leader, lag)
 
 
 class Coordinator(ConsumerCoordinator):
@@ -80,6 +87,8 @@ class Coordinator(ConsumerCoordinator):
     """Why a join has failed that no ``poll`` waited for."""
     _listed: tuple[Any, Sequence[JoinedMember]]
     """The members as JoinGroup listed them to us as the leader, and what was read of them."""
+    load_watch: LoadWatch | None
+    """What reads the group's offsets before this member assigns, and asks for rebalances; None without."""
 
     def need_rejoin(self) -> bool:
         """Whether there is a join to begin, or one to finish."""
@@ -165,11 +174,18 @@ class Coordinator(ConsumerCoordinator):
         return self._listed[1]
 
     async def prepare_to_lead(self, members: Sequence[Any]) -> None:
-        """Between JoinGroup and SyncGroup: wait for metadata of topics that only others subscribe to.
+        """Between JoinGroup and SyncGroup: wait for a reading, and for metadata of topics only others subscribe to.
 
         Heartbeats are off meanwhile, so this takes no longer than a third of the session.
         """
         topics = {topic for member in self._read(members) for topic in member.subscription.topics}
+        if self.load_watch is not None:
+            self.load_watch.elected(self, topics, self._generation.member_id)
+        await self._wait_for_metadata(topics)
+        if self.load_watch is not None:
+            await self.load_watch.read(self._manager._net.sleep)
+
+    async def _wait_for_metadata(self, topics: Set[str]) -> None:
         timer = Timer(min(1000 * _METADATA_WAIT_S, self.config["session_timeout_ms"] / 3))
         for _ in range(_UPDATES):
             if all(self._cluster.partitions_for_topic(topic) is not None for topic in topics):

@@ -6,13 +6,15 @@ Calling the consumer itself from an assignor raises, and another client would bl
 from __future__ import annotations
 
 import logging
+import math
 import re
 import threading
+import time
 from collections.abc import Collection, Iterable
 from typing import Any
 
 from loadwise.assignor.errors import MissingClientError
-from loadwise.assignor.load.lag import LagLoad, PartitionOffsets
+from loadwise.assignor.load.lag import HISTORY_S, LagLoad, PartitionOffsets, ends_before
 from loadwise.installation import pip_install
 
 try:
@@ -44,21 +46,38 @@ class KafkaPythonLag(LagLoad):
         self._config = {**known, "request_timeout_ms": _TIMEOUT_MS, "bootstrap_timeout_ms": _TIMEOUT_MS}
         self._admin: Admin | None = None
         self._changed = threading.Condition()
-        self._asked = 1  # readings asked for: the first, and one for each change of what is watched
+        self._asked = 0  # readings asked for: the first, one for each change of what is watched, and others
         self._tried = 0  # the newest of them that has succeeded or failed
+        self._tried_at = -math.inf
         self._closing = False
         self._thread = threading.Thread(target=self._run, name=f"loadwise-lag-{group_id}", daemon=True)
 
-    def start(self) -> None:
-        """Begin to read."""
+    def start(self, *, at_once: bool = True) -> None:
+        """Begin to read, ``at_once`` or when it is asked for."""
+        self._asked = max(self._asked, 1) if at_once else self._asked
         self._thread.start()
 
     def watch(self, topics: Iterable[str] = (), *, pattern: str | re.Pattern[str] | None = None) -> None:
         """Read these topics from now on as well, and at once; `wait` waits for that reading."""
         super().watch(topics, pattern=pattern)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read at once; `wait` waits for that reading."""
         with self._changed:
             self._asked += 1
             self._changed.notify_all()
+
+    def set_interval(self, interval_s: float) -> None:
+        """Read so often from now on; infinite: only when it is asked for."""
+        with self._changed:
+            super().set_interval(interval_s)
+            self._changed.notify_all()
+
+    @property
+    def pending(self) -> bool:
+        """Whether a reading that was asked for is still to come."""
+        return self._tried < self._asked
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until what is watched by now was read, or could not be; whether there is a reading."""
@@ -80,10 +99,10 @@ class KafkaPythonLag(LagLoad):
 
     def _run(self) -> None:
         failing = False
-        while not self._closing:
+        while self._waits():
             asked = self._asked
             try:
-                self.update(self._offsets(self._topics_to_read()))
+                self._read_once()
                 failing = False
             except Exception as error:  # noqa: BLE001 (clients raise all sorts, and none of them may end the reading)
                 self.failures += 1
@@ -93,9 +112,36 @@ class KafkaPythonLag(LagLoad):
                 self._disconnect()
             with self._changed:
                 self._tried = asked
+                self._tried_at = time.monotonic()
                 self._changed.notify_all()
-                self._changed.wait_for(lambda: self._closing or self._asked > self._tried, self.interval_s)
         self._disconnect()
+
+    def _waits(self) -> bool:
+        """Wait until the next reading is due; False where there will be none."""
+        with self._changed:
+            while not self._closing and self._tried >= self._asked:
+                left_s = self._tried_at + self.interval_s - time.monotonic()
+                if left_s <= 0:
+                    break
+                self._changed.wait(min(left_s, threading.TIMEOUT_MAX))
+            return not self._closing
+
+    def _read_once(self) -> None:
+        topics = self._topics_to_read()
+        offsets = self._offsets(topics)
+        if offsets and self.lacks_history and self.prior_listener is not None:
+            try:
+                self.prior_listener(ends_before(self._found_before(offsets), offsets))
+            except Exception as error:  # noqa: BLE001 (it is only a first guess, which the next readings replace)
+                log.debug("What arrived in the last minute cannot be read: %r", error)
+        self.update(offsets)
+
+    def _found_before(self, offsets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """The first record of each partition that is younger than a minute; -1 where there is none."""
+        since_ms = round((time.time() - HISTORY_S) * 1000)
+        wanted = dict.fromkeys((TopicPartition(*partition) for partition in offsets), since_ms)
+        found = self._connected().list_partition_offsets(wanted, isolation_level=self._isolation_level)
+        return {tuple(partition): -1 if at is None else at.offset for partition, at in found.items()}
 
     def _topics_to_read(self) -> Collection[str]:
         if self.pattern is None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,6 +77,16 @@ class CapacityEstimates:
         recent = known is not None and known.proven and now_ms - known.at_ms < 2 * _LONGEST_MS
         if per_s > 0 and not (recent and known is not None and known.watched_ms > 0):
             self._known[member] = _Known(per_s, _LONGEST_MS, now_ms, proven=True)
+
+    def recalled(self, member: str, per_s: float, now_ms: int) -> None:
+        """Take in what an earlier leader had learned of a member, unless more is known."""
+        if per_s > 0 and member not in self._known:
+            self._known[member] = _Known(per_s, _LONGEST_MS, now_ms, proven=True)
+
+    def known_of(self, members: Sequence[str]) -> dict[str, float]:
+        """What has been learned of each member, in records/s; 0 where nothing but a lower bound is known."""
+        known = ((member, self._known.get(member)) for member in members)
+        return {member: each.per_s if each is not None and each.proven else 0.0 for member, each in known}
 
     def update(self, processed: Floats, lagging: Bools, now_ms: int) -> None:
         """Take in a reading: records that each member has processed since `watch`, and who has a backlog right now."""

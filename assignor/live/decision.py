@@ -17,8 +17,12 @@ class Decision:
     """The generation that was looked at."""
     now_ms: int
     """When, by the caller's clock."""
-    refusal: str | None
-    """Why no rebalance is asked for; None where one is."""
+    ask: bool
+    """Whether a rebalance is to be asked for."""
+    reason: str
+    """Why, or why not."""
+    exhausted: bool = False
+    """Whether one would be asked for, had there not been as many in this hour as there may be."""
     members: tuple[str, ...]
     """Instance ids, or member ids where there are none; the arrays are in this order."""
     capacity_per_s: Floats
@@ -32,31 +36,37 @@ class Decision:
     settings: LiveSettings
 
     @property
-    def ask(self) -> bool:
-        """Whether a rebalance is to be asked for."""
-        return self.refusal is None
-
-    @property
     def moved(self) -> list[TopicPartition]:
         """The partitions that a rebalance would move."""
         return [self.judgement.group.name_of(row) for row in self.judgement.moved.tolist()]
 
+    @property
+    def too_small(self) -> str:
+        """That the group is too small, and by how much; for a log."""
+        return (
+            f"The group is too small: {self.judgement.needed:.0%} of what its members can process arrives, and"
+            f" {self.missing} more like them are needed to get below {self.settings.healthy:.0%}"
+        )
+
     def __str__(self) -> str:
         """One line for a log."""
         judged = self.judgement
-        what = "a rebalance would help" if self.settings.dry_run else "asking for a rebalance"
-        loads = ", ".join(
-            f"{member} {demand:,.0f}/s {before:.0%}" + (f" -> {after:.0%}" if len(judged.moved) else "")
-            for member, demand, before, after in list(
-                zip(self.members, judged.demand.tolist(), judged.before.tolist(), judged.after.tolist(), strict=True)
-            )[:_MOST_NAMED]
+        each = zip(self.members, judged.demand.tolist(), judged.before.tolist(), judged.after.tolist(), strict=True)
+        used = "{:.0%}" if judged.known else "{:,.0f}/s"
+        loads = [
+            f"{member} {demand:,.0f}/s"
+            + (f" {used.format(before)}" if judged.known else "")
+            + (f" -> {used.format(after)}" if after != before else "")
+            for member, demand, before, after in each
+        ]
+        more = [f"and {len(loads) - _MOST_NAMED} more"] if len(loads) > _MOST_NAMED else []
+        moved = (
+            [f"{len(judged.moved)} partitions move, {judged.moved_share:.0%} of the demand"]
+            if len(judged.moved)
+            else []
         )
-        more = f" and {len(self.members) - _MOST_NAMED} more" if len(self.members) > _MOST_NAMED else ""
-        why = what if self.refusal is None else self.refusal
-        moved = f"; {len(judged.moved)} partitions would move, {judged.moved_share:.0%} of the demand"
-        return (
-            f"generation {self.generation}: {why}; busiest member at {judged.worst:.0%}"
-            f"{moved if len(judged.moved) else ''}; {loads}{more}"
+        return "; ".join(
+            [f"Generation {self.generation}: {self.reason}", *moved, ", ".join(loads[:_MOST_NAMED] + more)]
         )
 
 

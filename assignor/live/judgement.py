@@ -59,25 +59,30 @@ def judge(
     """
     weight = guess(load, group.topic_of) if group.size and not np.isnan(load).all() else np.zeros(group.size)
     loaded = replace(group, load=weight, capacity=capacities.per_s, load_unit="records/s")
-    demand = _sums(loaded, group.owner, weight)
-    before = demand / capacities.per_s
-    after, moved = before, np.empty(0, np.int64)
-    total = float(weight.sum())
     possible = max(
-        total / float(capacities.per_s.sum()),
+        float(weight.sum()) / float(capacities.per_s.sum()),
         float(weight.max(initial=0.0)) / float(capacities.per_s.max(initial=1.0)),
         settings.healthy,
     )
-    if capacities.known and before.max(initial=0.0) - possible >= settings.least_gain:
+    worst = float((_sums(loaded, group.owner, weight) / capacities.per_s).max(initial=0.0))
+    target = group.owner
+    if capacities.known and worst - possible >= settings.least_gain:
         target = algorithm.assign(loaded).owner
-        after = _sums(loaded, target, weight) / capacities.per_s
-        moved = np.flatnonzero((target != group.owner) & (group.owner != NOBODY))
+    return compare(loaded, target, capacities)
+
+
+def compare(group: GroupSnapshot, target: Owners, capacities: Capacities) -> Judgement:
+    """Judge what the change from the group's owners to those of ``target`` brings, by the group's load (no NaN)."""
+    weight = np.zeros(group.size) if group.load is None else group.load
+    demand = _sums(group, group.owner, weight)
+    moved = np.flatnonzero((target != group.owner) & (group.owner != NOBODY))
+    total = float(weight.sum())
     return Judgement(
-        group=loaded,
+        group=group,
         known=capacities.known,
         demand=demand,
-        before=before,
-        after=after,
+        before=demand / capacities.per_s,
+        after=_sums(group, target, weight) / capacities.per_s,
         moved=moved,
         moved_share=float(weight[moved].sum()) / total if total else 0.0,
         needed=total / float(capacities.per_s.sum()) if capacities.known else math.nan,

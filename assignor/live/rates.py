@@ -54,10 +54,13 @@ class ArrivalRates:
     def prior(self, ends: Floats, at_ms: int) -> None:
         """Take in where partitions ended some time before the first reading, as the log's timestamps tell it.
 
-        ``ends`` is float64[P], NaN where unknown. Ignored once there is a reading of its own.
+        ``ends`` is float64[P], NaN where unknown. It stands for all that was read before that time, and is ignored
+        where something was read since.
         """
-        if not self._ends:
+        if not self._ends or self._ends[-1][0] < at_ms:
+            self._ends.clear()
             self._ends.append((at_ms, ends.copy()))
+            self._readings = 0
 
     def update(self, ends: Floats, now_ms: int) -> None:
         """Take in a reading: float64[P], the offset of the next record of each partition, NaN where it was not read.

@@ -5,7 +5,8 @@ its gain adds up, in seconds of one member's work; when it has come to what the 
 large imbalance is acted on at once and a small one later, and at worst the group pays twice what it would have paid
 had it known the future.
 
-What must outlive the leader (`Memory`) travels with the assignment and comes back with the next join.
+What must outlive the leader (`loadwise.protocol.live_notes.Memory`) travels with the assignment and comes back with
+the next join.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from loadwise.assignor.live.settings import LiveSettings
+from loadwise.protocol.live_notes import Memory
 
 _HOUR_MS = 3_600_000
 _FIRST_BACK_OFF_MS = 60_000
@@ -26,20 +28,6 @@ _STOPPED_SHARE = 0.2
 """A cooperative rebalance costs everybody this part of its time at least: members join again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """What the next leader must know: how often the group was rebalanced for its load, and whether it helped."""
-
-    ages_ms: tuple[int, ...] = ()
-    """How long ago each rebalance for the load was asked for, within the last hour."""
-    back_off_ms: int = 0
-    """How long no other is asked for after one that did not help."""
-    left_ms: int = 0
-    """How much of that is left."""
-    gain: float = 0.0
-    """What the last one was to gain, in utilisation."""
-
-
 @dataclass(slots=True)
 class Restraint:
     """The state between readings."""
@@ -48,6 +36,9 @@ class Restraint:
     cooperative: bool
     jitter: float = 0.0
     """From 0 to 1, drawn by the caller: groups that see the same shift do not all act at one moment."""
+    newly_exhausted: bool = False
+    """Whether the last reading is the first that would have led to a rebalance, had there not been enough this hour."""
+    _told: bool = False
     _due: float = 0.0
     _streak: int = 0
     _last_reading_ms: int | None = None
@@ -64,10 +55,12 @@ class Restraint:
         """A rebalance, for whatever reason, has ended and took that long."""
         self._rebalanced_ms, self._duration_ms = now_ms, duration_ms
         self._due, self._streak, self._last_reading_ms = 0.0, 0, None
+        self.newly_exhausted = False
 
     def asked(self, now_ms: int, worst: float, best: float, healthy: float) -> None:
         """A rebalance was asked for."""
         self._asked_ms.append(now_ms)
+        self._told = False
         self._gain = max(worst, healthy) - max(best, healthy)
         self._expected = (worst, best)
         self._due, self._streak = 0.0, 0
@@ -78,6 +71,7 @@ class Restraint:
         To be called with every reading: it counts what the imbalance costs.
         """
         settings = self.settings
+        self.newly_exhausted = False
         self._judge_the_last(now_ms, worst)
         gain = max(worst, settings.healthy) - max(best, settings.healthy)
         elapsed = 0 if self._last_reading_ms is None else min(now_ms - self._last_reading_ms, _LONGEST_STEP_MS)
@@ -101,6 +95,7 @@ class Restraint:
         if self._rebalanced_ms is not None and now_ms - self._rebalanced_ms < settings.least_interval_s * 1000:
             return f"the last rebalance is less than {settings.least_interval_s:g} s ago"
         if self.exhausted(now_ms):
+            self.newly_exhausted, self._told = not self._told, True
             return f"{settings.most_per_hour} rebalances for the load in an hour are the most"
         return None
 

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from loadwise.assignor.live.capacity import CapacityEstimates
+from loadwise.assignor.live.capacity import Capacities, CapacityEstimates
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.demand import backlog, demand, horizon_s
 from loadwise.assignor.live.index import PartitionIndex
-from loadwise.assignor.live.judgement import judge, members_missing
+from loadwise.assignor.live.judgement import Judgement, compare, judge, members_missing
 from loadwise.assignor.live.rates import ArrivalRates
 from loadwise.assignor.live.restraint import Restraint
 from loadwise.assignor.live.settings import LiveSettings
@@ -123,9 +123,19 @@ class GroupWatch:
         ]
 
     def assigned(
-        self, target: Assignment, stated: Mapping[str, float], *, generation: int, now_ms: int, duration_ms: int
-    ) -> None:
-        """Watch an assignment from now on, made by a rebalance that took that long; ``stated`` as in `capacities`."""
+        self,
+        target: Assignment,
+        stated: Mapping[str, float],
+        *,
+        generation: int,
+        now_ms: int,
+        duration_ms: int,
+        cause: str = "",
+    ) -> Decision:
+        """Watch an assignment from now on, made by a rebalance that took that long; ``stated`` as in `capacities`.
+
+        Answers what the rebalance has brought, by the loads that it went by.
+        """
         group = replace(target.group, owner=target.owner)
         names = tuple(instance or member for member, instance in zip(group.members, group.instance_ids, strict=True))
         self._index.add(
@@ -133,15 +143,19 @@ class GroupWatch:
             for topic, count in zip(group.topics, np.diff(group.topic_start).tolist(), strict=True)
             for number in range(count)
         )
-        self._watched = _Watched(
+        watched = self._watched = _Watched(
             group=group,
             rows=self._index.rows_of(group),
             names=names,
-            stated={name: stated[member] for name, member in zip(names, group.members, strict=True)},
+            stated={name: stated.get(member, 0.0) for name, member in zip(names, group.members, strict=True)},
             generation=generation,
         )
         self.estimates.watch(names)
         self.restraint.rebalanced(now_ms, duration_ms)
+        capacities = self.estimates.of(watched.stated, now_ms)
+        weight = np.zeros(group.size) if group.load is None else np.nan_to_num(group.load, nan=0.0)
+        judged = compare(replace(target.group, load=weight), target.owner, capacities)
+        return self._decision(watched, judged, capacities, now_ms, ask=False, reason=cause)
 
     def unwatch(self) -> None:
         """Another member leads now, or the group has begun a rebalance."""
@@ -155,20 +169,31 @@ class GroupWatch:
         capacities = self.estimates.of(watched.stated, now_ms)
         load = self._of_group(watched, self._demand(float(capacities.per_s.sum()) if capacities.known else None))
         judged = judge(watched.group, load, capacities, self._algorithm, self.settings)
-        if judged.known:
-            refusal = self.restraint.refusal(
-                now_ms, worst=judged.worst, best=judged.best, moved_share=judged.moved_share
-            )
-        else:
-            refusal = "nobody has had a backlog yet, so what members can process is not known"
-        rates = self._of_group(watched, self._rates.rates())
+        if not judged.known:
+            reason = "nobody has had a backlog yet, so what members can process is not known"
+            return self._decision(watched, judged, capacities, now_ms, ask=False, reason=reason)
+        refusal = self.restraint.refusal(now_ms, worst=judged.worst, best=judged.best, moved_share=judged.moved_share)
+        reason = refusal or ("a rebalance would help" if self.settings.dry_run else "asking for a rebalance")
+        return self._decision(watched, judged, capacities, now_ms, ask=refusal is None, reason=reason)
+
+    def asked(self, decision: Decision) -> None:
+        """The caller has asked for the rebalance that was decided."""
+        judged = decision.judgement
+        self.restraint.asked(decision.now_ms, judged.worst, judged.best, self.settings.healthy)
+
+    def _decision(
+        self, watched: _Watched, judged: Judgement, capacities: Capacities, now_ms: int, *, ask: bool, reason: str
+    ) -> Decision:
+        arriving = float(np.nansum(self._of_group(watched, self._rates.rates())))
         missing = 0
-        if capacities.known and bool(capacities.proven.all()) and np.nansum(rates) > capacities.per_s.sum():
-            missing = members_missing(float(np.nansum(rates)), capacities, self.settings.healthy)
+        if capacities.known and bool(capacities.proven.all()) and arriving > capacities.per_s.sum():
+            missing = members_missing(arriving, capacities, self.settings.healthy)
         return Decision(
             generation=watched.generation,
             now_ms=now_ms,
-            refusal=refusal,
+            ask=ask,
+            reason=reason,
+            exhausted=self.restraint.newly_exhausted,
             members=watched.names,
             capacity_per_s=capacities.per_s,
             judgement=judged,
@@ -176,11 +201,6 @@ class GroupWatch:
             missing=missing,
             settings=self.settings,
         )
-
-    def asked(self, decision: Decision) -> None:
-        """The caller has asked for the rebalance that was decided."""
-        judged = decision.judgement
-        self.restraint.asked(decision.now_ms, judged.worst, judged.best, self.settings.healthy)
 
     def _demand(self, capacity: float | None) -> Floats:
         rate = self._rates.rates()

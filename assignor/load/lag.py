@@ -10,7 +10,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,10 @@ STALE_AFTER_INTERVALS = 6
 """Lag is too old once so many readings in a row are missing..."""
 STALE_AFTER_AT_LEAST_S = 30.0
 """... but not before so many seconds: a slow broker is no reason to forget what is known."""
+
+
+HISTORY_S = 60.0
+"""The log is asked where its partitions ended so long ago."""
 
 
 class PartitionOffsets(NamedTuple):
@@ -44,6 +48,22 @@ def lag_of(offsets: PartitionOffsets, *, from_beginning: bool) -> int:
     start = offsets.beginning if from_beginning else offsets.end
     position = start if offsets.committed is None else max(offsets.committed, offsets.beginning)
     return max(offsets.end - position, 0)
+
+
+def ends_before(
+    found: Mapping[tuple[str, int], int], offsets: Mapping[tuple[str, int], PartitionOffsets]
+) -> dict[tuple[str, int], int]:
+    """Where partitions ended some time ago, by what ListOffsets answers for that time (``found``, -1 for nothing).
+
+    It answers the first record that is as young, and -1 where there is none: nothing came since, or the records carry
+    times of their own, from long ago. So it is believed only of topics in which it has found a record.
+    """
+    telling = {topic for (topic, _), offset in found.items() if offset >= 0}
+    return {
+        partition: min(offset, offsets[partition].end) if offset >= 0 else offsets[partition].end
+        for partition, offset in found.items()
+        if partition in offsets and partition[0] in telling
+    }
 
 
 class LagLoad:
@@ -70,12 +90,21 @@ class LagLoad:
         """The age from which on a snapshot is stale."""
         self.arrivals = RateLoad(max_age_s=self.max_age_s, clock=clock)
         """What arrives in the same partitions, in records/s: the other half of `loadwise.assignor.load.drain`."""
-        self._from_beginning = auto_offset_reset in ("earliest", "smallest")
+        self.from_beginning = auto_offset_reset in ("earliest", "smallest")
+        """Where the group begins in a partition without a commit: at its beginning, or else at its end."""
+        self.listener: Callable[[Mapping[tuple[str, int], PartitionOffsets]], None] | None = None
+        """Called with every reading, on the thread or in the task that reads."""
+        self.prior_listener: Callable[[Mapping[tuple[str, int], int]], None] | None = None
+        """Called before a first reading with where partitions ended a minute ago, as far as the log tells."""
         self._clock = clock
         self._read: tuple[Mapping[str, Floats], float] | None = None
 
     def watch(self, topics: Iterable[str] = (), *, pattern: str | re.Pattern[str] | None = None) -> None:
         """Read these topics from now on as well: those that the consumer subscribes to."""
+        self.include(topics, pattern=pattern)
+
+    def include(self, topics: Iterable[str] = (), *, pattern: str | re.Pattern[str] | None = None) -> None:
+        """Read these topics with the next reading and from then on."""
         self.topics = self.topics.union(topics)
         if pattern is not None:
             self.pattern = re.compile(pattern)
@@ -92,9 +121,22 @@ class LagLoad:
             if topic in known:
                 merged[topic][: len(known[topic])] = known[topic]
         for (topic, partition), where in offsets.items():
-            merged[topic][partition] = lag_of(where, from_beginning=self._from_beginning)
+            merged[topic][partition] = lag_of(where, from_beginning=self.from_beginning)
         self._read = merged, self._clock()
         self.arrivals.update({partition: where.end for partition, where in offsets.items()})
+        if self.listener is not None:
+            self.listener(offsets)
+
+    def set_interval(self, interval_s: float) -> None:
+        """Read so often from now on; infinite: only when it is asked for."""
+        self.interval_s = interval_s
+
+    @property
+    def lacks_history(self) -> bool:
+        """Whether somebody wants to know what arrived before the first reading, or before the first in a long time."""
+        if self.prior_listener is None:
+            return False
+        return self._read is None or self._clock() - self._read[1] > 2 * HISTORY_S
 
     def snapshot(self, topics: Collection[str]) -> LoadSnapshot | None:
         """Answer the newest reading, None before there is one."""
@@ -105,6 +147,12 @@ class LagLoad:
             return None
         load, read_at = read
         return LoadSnapshot(load=load, unit="records", age_s=self._clock() - read_at, max_age_s=self.max_age_s)
+
+
+def commit_slack_s(config: Mapping[str, Any]) -> float:
+    """About how long after its records a consumer with these settings commits; five seconds where it does so itself."""
+    itself = not config.get("enable_auto_commit", True)
+    return (5000 if itself else config.get("auto_commit_interval_ms", 5000)) / 1000 + 1.0
 
 
 LoadOfLag: TypeAlias = Callable[[LagLoad], LoadSource]

@@ -37,7 +37,8 @@ def test_kafka_python(coordinator, group_id, skewed, how):
         participant = consumer.assignor.participant
         assert participant.led  # more than once, where the pattern is resolved while the group forms
         assert participant.fallbacks == 0
-        assert list(participant.load.snapshot([skewed]).load[skewed]) == [0, 0, 50, 0]
+        demand = list(participant.load.snapshot([skewed]).load[skewed])
+        assert [each > 0 for each in demand] == [False, False, True, False]
     finally:
         consumer.close()
 

@@ -5,8 +5,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadwise.assignor.live.restraint import Memory, Restraint
+from loadwise.assignor.live.restraint import Restraint
 from loadwise.assignor.live.settings import LiveSettings
+from loadwise.protocol.live_notes import Memory
 
 STEP_MS = 5_000
 HOUR_MS = 3_600_000

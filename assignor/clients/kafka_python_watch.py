@@ -1,0 +1,56 @@
+"""kafka-python: a leader that reads the offsets before it assigns, and asks for a rebalance when one pays.
+
+Its coordinator calls `LoadWatch` between JoinGroup and SyncGroup: `loadwise.assignor.clients.kafka_python_internals`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from typing import Any
+from weakref import ref
+
+from kafka.structs import MemberState
+
+from loadwise.assignor.clients.kafka_python_lag import KafkaPythonLag
+from loadwise.assignor.leader import Leader
+
+FIRST_READING_S = 2.0
+"""How long a leader without a fresh reading waits for one before it assigns..."""
+_OF_SESSION = 1 / 3
+"""... and no longer than this part of the session timeout: the group waits for it, and heartbeats are off."""
+_LOOK_S = 0.01
+
+
+class LoadWatch:
+    """What a ``ConsumerCoordinator`` and a `Leader` have to tell each other."""
+
+    def __init__(self, coordinator: Any, leader: Leader, lag: KafkaPythonLag) -> None:
+        self._lag = lag
+        self._leader = leader
+        self._deadline = 0.0
+        known = ref(coordinator)  # what reads in the background must not keep a consumer that nobody has any more
+
+        def ask() -> bool:
+            coordinator = known()
+            if coordinator is None or coordinator.state is not MemberState.STABLE or coordinator.rejoin_needed:
+                return False
+            coordinator.request_rejoin()
+            return True
+
+        leader.ask = ask
+
+    def elected(self, coordinator: Any, topics: Collection[str], member_id: str) -> None:
+        """The member is to lead a group that reads these topics: begin to read their offsets, unless that was done."""
+        self._leader.name = coordinator.group_instance_id or member_id
+        if not (self._leader.has_fresh_reading and self._lag.topics.issuperset(topics)):
+            self._lag.include(topics)
+            self._lag.refresh()
+        self._deadline = time.monotonic() + min(
+            FIRST_READING_S, coordinator.config["session_timeout_ms"] / 1000 * _OF_SESSION
+        )
+
+    async def read(self, sleep: Any) -> None:
+        """Wait for that reading; ``sleep`` is the client's own, which lets everything else go on."""
+        while self._lag.pending and time.monotonic() < self._deadline:
+            await sleep(_LOOK_S)

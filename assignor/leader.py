@@ -1,0 +1,272 @@
+"""A member's part in keeping its group's load even: it measures itself, and while it leads, it watches the group.
+
+Thread-safe: the client's thread joins and assigns, another one may read the offsets. What is decided is in
+`loadwise.assignor.live`; here are the clock, the log, and what travels between members.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from loadwise.assignor.live.busy import BusyTime
+from loadwise.assignor.live.decision import Decision
+from loadwise.assignor.live.settings import LiveSettings
+from loadwise.assignor.live.watch import GroupWatch, Position, name_of
+from loadwise.assignor.load.lag import HISTORY_S, LagLoad, PartitionOffsets, lag_of
+from loadwise.assignor.load.source import LoadSnapshot
+from loadwise.assignor.model import LARGEST, Assignment, Assignor, Member
+from loadwise.protocol.errors import MalformedBytesError
+from loadwise.protocol.live_notes import LeaderNotes, MemberNotes, Memory
+
+log = logging.getLogger(__name__)
+
+_FRESH_INTERVALS = 2.0
+"""A reading is good for a rebalance up to so many intervals after it was taken."""
+_UNINTERRUPTED_MS = 1_000
+"""What a group's first rebalance is taken to have cost: nobody was interrupted by it."""
+
+
+class Leader:
+    """The `loadwise.assignor.load.source.LoadSource` of a group's demand, and the watch over its assignment.
+
+    ``lag`` reads the offsets, often while this member leads and never while it follows. ``settings`` None: loads are
+    balanced when members come and go, but no rebalance is asked for. ``slack_s`` is about the time between two commits.
+    """
+
+    def __init__(
+        self,
+        lag: LagLoad,
+        algorithm: Assignor,
+        settings: LiveSettings | None,
+        *,
+        cooperative: bool = False,
+        slack_s: float = 6.0,
+        jitter: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.lag = lag
+        self.busy = BusyTime()
+        """How busy this member is; its client's adapter tells it of every poll."""
+        self.name = ""
+        """This member's group instance id, or else its member id; empty before it is known."""
+        self.ask: Callable[[], bool] = lambda: False
+        """Ask the group's coordinator for a rebalance; answers whether that could be done now."""
+        self.decided: Callable[[Decision], None] = _ignore
+        """Called with every decision, on the thread that reads."""
+        self.decision: Decision | None = None
+        """The newest decision."""
+        self._settings = settings
+        self._interval_s = lag.interval_s
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._watch = GroupWatch(
+            settings or LiveSettings(), algorithm, cooperative=cooperative, slack_s=slack_s, jitter=jitter
+        )
+        self._memory = Memory()
+        self._learned_per_s = 0.0
+        self._joining_ms: int | None = None
+        self._remembered_ms = 0
+        self._stated: dict[str, float] = {}
+        self._led: tuple[Assignment, dict[str, float]] | None = None
+        self._members: frozenset[str] = frozenset()
+        self._asked = False
+        self._off = False
+        self._warned = False
+        lag.interval_s = math.inf  # nobody reads before there is a reason to
+        lag.listener = self._on_reading
+        lag.prior_listener = self._on_prior
+
+    @property
+    def leads(self) -> bool:
+        """Whether this member watches its group."""
+        return self._watch.leads
+
+    @property
+    def has_fresh_reading(self) -> bool:
+        """Whether the newest reading is good enough to assign by."""
+        read_at_ms = self._watch.read_at_ms
+        return read_at_ms is not None and self._now_ms() - read_at_ms <= _FRESH_INTERVALS * self._interval_s * 1000
+
+    def snapshot(self, topics: Collection[str]) -> LoadSnapshot | None:
+        """Answer the demand of each partition, in records/s; None before there is a reading."""
+        seen = self.lag.snapshot(topics)
+        if seen is None:
+            return None
+        with self._lock:
+            return LoadSnapshot(load=self._watch.loads(), unit="records/s", age_s=seen.age_s, max_age_s=seen.max_age_s)
+
+    def joining(self, *, capacity_given: bool) -> MemberNotes:
+        """A rebalance begins; answer what this member tells its leader."""
+        with self._lock:
+            now_ms = self._now_ms()
+            if self._watch.leads:
+                self._memory, self._remembered_ms = self._watch.restraint.memory(now_ms), now_ms
+            if self._joining_ms is None:
+                self._joining_ms = now_ms
+            self._watch.unwatch()
+            return MemberNotes(
+                capacity_given=capacity_given,
+                off=self._settings is None,
+                measured_per_s=self.busy.per_s,
+                learned_per_s=self._learned_per_s,
+                memory=_aged(self._memory, now_ms - self._remembered_ms),
+            )
+
+    def equip(self, members: Sequence[tuple[Member, MemberNotes | None]]) -> list[Member]:
+        """As the leader, answer the members with their capacities, as far as these are known."""
+        with self._lock:
+            now_ms = self._now_ms()
+            for member, notes in members:
+                if notes is not None:
+                    self._watch.estimates.recalled(name_of(member), _speed(notes.learned_per_s), now_ms)
+                    self._watch.estimates.measured(name_of(member), _speed(notes.measured_per_s), now_ms)
+            newest = max((notes.memory for _, notes in members if notes is not None), key=_newer, default=Memory())
+            self._watch.restraint.remember(newest, now_ms)
+            self._off = any(notes is not None and notes.off for _, notes in members)
+            stated = {member.id: _stated(member, notes) for member, notes in members}
+            self._stated = stated
+            return self._watch.capacities([member for member, _ in members], stated, now_ms)
+
+    def lead(self, target: Assignment) -> dict[str, bytes]:
+        """Watch this assignment once it is in force; answer what to tell each member with it."""
+        with self._lock:
+            now_ms = self._now_ms()
+            self._led = target, self._stated
+            memory = self._watch.restraint.memory(now_ms)
+            names = [
+                instance or member
+                for member, instance in zip(target.group.members, target.group.instance_ids, strict=True)
+            ]
+            learned = self._watch.estimates.known_of(names)
+            return {
+                member: LeaderNotes(watcher=self.name, learned_per_s=learned[name], memory=memory).encode()
+                for member, name in zip(target.group.members, names, strict=True)
+            }
+
+    def joined(self, user_data: bytes | None, generation: int) -> None:
+        """The rebalance has ended with what the leader tells this member; if it is the leader, the watch begins."""
+        with self._lock:
+            now_ms = self._now_ms()
+            began_ms, self._joining_ms = self._joining_ms, None
+            self._take(user_data, now_ms)
+            led, self._led = self._led, None
+            if led is None:
+                self._members, self._asked = frozenset(), False
+                self.lag.set_interval(math.inf)
+                return
+            target, stated = led
+            members = frozenset(target.group.members)
+            took_ms = _UNINTERRUPTED_MS if began_ms is None or not self._members else now_ms - began_ms
+            cause = self._cause(members)
+            self._members, self._asked = members, False
+            self.decision = self._watch.assigned(
+                target, stated, generation=generation, now_ms=now_ms, duration_ms=took_ms, cause=cause
+            )
+            log.info("%s", self.decision)
+            self.lag.set_interval(self._interval_s)
+            decision = self.decision
+        self.decided(decision)
+
+    def _cause(self, members: frozenset[str]) -> str:
+        if self._asked:
+            return "rebalanced for the load"
+        if not self._members:
+            return "this member leads now"
+        came, went = len(members - self._members), len(self._members - members)
+        if came or went:
+            return f"rebalanced: {came} members came, {went} went"
+        return "rebalanced: topics or subscriptions changed, or a member asked for it"
+
+    def _take(self, user_data: bytes | None, now_ms: int) -> None:
+        if not user_data:
+            return
+        try:
+            notes = LeaderNotes.decode(user_data)
+        except MalformedBytesError as error:
+            log.warning("What the leader tells beside the partitions cannot be read (%s): ignored", error)
+            return
+        self._learned_per_s = _speed(notes.learned_per_s)
+        self._memory, self._remembered_ms = notes.memory, now_ms
+
+    def _on_prior(self, ends: Mapping[tuple[str, int], int]) -> None:
+        with self._lock:
+            self._watch.prior(ends, self._now_ms() - round(HISTORY_S * 1000))
+
+    def _on_reading(self, offsets: Mapping[tuple[str, int], PartitionOffsets]) -> None:
+        """Take in a reading, and while this member leads, act on it."""
+        with self._lock:
+            now_ms = self._now_ms()
+            lag = self.lag
+            self._watch.read(
+                {
+                    partition: Position(where.end, lag_of(where, from_beginning=lag.from_beginning))
+                    for partition, where in offsets.items()
+                },
+                now_ms,
+            )
+            if not self._watch.leads:
+                return
+            self._watch.estimates.measured(self.name, self.busy.per_s, now_ms)
+            decision = self._watch.decide(now_ms)
+            if decision is None:
+                return
+            self.decision = decision
+            self._act(decision)
+        self.decided(decision)
+
+    def _act(self, decision: Decision) -> None:
+        settings = self._settings
+        if decision.missing and not self._warned:
+            log.warning("%s", decision.too_small)
+        self._warned = bool(decision.missing)
+        if not decision.ask:
+            log.debug("%s", decision)
+            if decision.exhausted:
+                log.warning("%s", decision)
+            return
+        if settings is None or self._off:
+            log.debug("Rebalancing for the load is off: %s", decision)
+            return
+        log.info("%s", decision)
+        if settings.dry_run:
+            self._watch.asked(decision)
+        elif self.ask():
+            self._watch.asked(decision)
+            self._memory, self._remembered_ms = self._watch.restraint.memory(decision.now_ms), decision.now_ms
+            self._asked = True
+
+    def _now_ms(self) -> int:
+        return round(self._clock() * 1000)
+
+
+def _ignore(decision: Decision) -> None:
+    """Nobody listens."""
+    del decision
+
+
+def _stated(member: Member, notes: MemberNotes | None) -> float:
+    """What the member's user gave as its capacity, 0 for nothing; older members do not tell, but 1 is the default."""
+    given = member.capacity != 1.0 if notes is None else notes.capacity_given
+    return member.capacity if given else 0.0
+
+
+def _speed(per_s: float) -> float:
+    return per_s if 0 < per_s <= LARGEST else 0.0
+
+
+def _newer(memory: Memory) -> tuple[int, int]:
+    """Sort key: the newest memory is the one with the youngest rebalance."""
+    return (-memory.ages_ms[-1] if memory.ages_ms else -(2**31), -memory.left_ms)
+
+
+def _aged(memory: Memory, by_ms: int) -> Memory:
+    return Memory(
+        ages_ms=tuple(age + by_ms for age in memory.ages_ms),
+        back_off_ms=memory.back_off_ms,
+        left_ms=max(memory.left_ms - by_ms, 0),
+        gain=memory.gain,
+    )
