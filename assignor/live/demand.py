@@ -38,8 +38,10 @@ def horizon_s(backlog: Floats, rate: Floats, capacity_per_s: float | None, short
 def demand(rate: Floats, recent: Floats, backlog: Floats, horizon: float) -> Floats:
     """float64[P]: ``rate + backlog / horizon`` in records/s, NaN where the rate is not known and nothing waits.
 
-    ``recent`` is the rate of the last quarter of an hour, of which idle partitions keep a tenth.
+    ``recent`` is the rate of the last quarter of an hour, of which idle partitions keep a tenth. Where no rate is known
+    and nothing waits anywhere, all are taken for idle.
     """
     coming = np.fmax(rate, _OF_RECENT * recent)
+    unknown = np.isnan(coming) & (backlog == 0)
     asked = np.nan_to_num(coming, nan=0.0) + backlog / horizon
-    return np.where(np.isnan(coming) & (backlog == 0), np.nan, asked)
+    return asked if unknown.all() else np.where(unknown, np.nan, asked)
