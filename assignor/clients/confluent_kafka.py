@@ -109,7 +109,8 @@ class ConfluentConsumer(Consumer):
         self._stores = _is_true(own.get("enable.auto.offset.store", True))
         self._on_commit = own.pop("on_commit", None)
         super().__init__(own | {"enable.auto.commit": False})
-        self._member = Membership(self, **member, **options)
+        self._options = {**member, **options}
+        self._member: Membership | None = None  # until there is something to join for: making one asks the brokers
         self._callbacks: dict[str, Callable[[Consumer, list[TopicPartition]], None] | None] = {}
         self._calling = ""  # the callback of a rebalance that is being called
         self._left_to_us = False  # that callback has not assigned or unassigned by itself
@@ -122,8 +123,8 @@ class ConfluentConsumer(Consumer):
 
     @property
     def assignor(self) -> Any:
-        """The assignor of the member, with ``participant``: what it says and decides."""
-        return self._member.assignor
+        """The assignor of the member, with ``participant``: what it says and decides. None before ``subscribe``."""
+        return None if self._member is None else self._member.assignor
 
     # Membership
 
@@ -136,20 +137,21 @@ class ConfluentConsumer(Consumer):
     ) -> None:
         """Subscribe to topics, and to those that match where a name begins with ^; the next ``poll`` joins."""
         self._callbacks = {"on_assign": on_assign, "on_revoke": on_revoke, "on_lost": on_lost or on_revoke}
-        if any(topic.startswith("^") for topic in topics):
-            patterns = (topic if topic.startswith("^") else f"{re.escape(topic)}$" for topic in topics)
-            with _as_confluent():
+        with _as_confluent():
+            if self._member is None:
+                self._member = Membership(self, **self._options)
+            if any(topic.startswith("^") for topic in topics):
+                patterns = (topic if topic.startswith("^") else f"{re.escape(topic)}$" for topic in topics)
                 self._member.subscribe(pattern="|".join(f"(?:{pattern})" for pattern in patterns))
-        else:
-            with _as_confluent():
+            else:
                 self._member.subscribe(topics)
         self._turn_at = 0.0
 
     def unsubscribe(self) -> None:
         """Give everything up, by ``on_revoke``, and leave the group."""
-        with _as_confluent():
-            self._member.unsubscribe()
-        super().unassign()
+        if self._member is not None:
+            with _as_confluent():
+                self._member.unsubscribe()
 
     def poll(self, timeout: float | None = -1) -> Message | None:
         """Answer a message, or None when the timeout (in seconds; without an end where below 0) is over.
@@ -172,7 +174,7 @@ class ConfluentConsumer(Consumer):
         messages: list[Message] = []
         ends = None if timeout is None or timeout < 0 else monotonic() + timeout
         while True:
-            if messages and self._member.joining:
+            if messages and self._member is not None and self._member.joining:
                 return messages  # they may be of partitions that the next turn gives up
             messages += self._read_batch(num_messages - len(messages), self._take_turn(ends))
             if len(messages) >= num_messages or (ends is not None and monotonic() >= ends):
@@ -181,8 +183,9 @@ class ConfluentConsumer(Consumer):
     def close(self) -> None:
         """Give everything up, by ``on_revoke``, leave the group, and close."""
         try:
-            with _as_confluent():
-                self._member.close()
+            if self._member is not None:
+                with _as_confluent():
+                    self._member.close()
         finally:
             super().close()
 
@@ -199,14 +202,19 @@ class ConfluentConsumer(Consumer):
         member that was put out commit.
         """
         with _as_confluent():
-            return _written(self._member.metadata(), super().consumer_group_metadata())
+            return _written(self._joined().metadata(), super().consumer_group_metadata())
 
     def memberid(self) -> str:
         """The member's id in its group; empty while it has none."""
         try:
-            return self._member.metadata().member_id
+            return "" if self._member is None else self._member.metadata().member_id
         except IllegalStateError:
             return ""
+
+    def _joined(self) -> Membership:
+        if self._member is None:
+            raise IllegalStateError("the consumer is of no group yet: subscribe comes first")
+        return self._member
 
     # Offsets
 
@@ -344,6 +352,8 @@ class ConfluentConsumer(Consumer):
         now = monotonic()
         left = TURN_S if ends is None else max(0.0, ends - now)
         member = self._member
+        if member is None:
+            return left
         if now < self._turn_at and not member.attention.is_set():
             return min(left, self._turn_at - now)
         joining = member.joining
@@ -378,7 +388,8 @@ class ConfluentConsumer(Consumer):
     def _commit_later(self, wanted: Offsets) -> None:
         self._sent |= {key: offset.offset for key, offset in wanted.items()}
         if wanted:
-            self._member.commit_async(wanted, self._committed)
+            with _as_confluent():
+                self._joined().commit_async(wanted, self._committed)
 
     def _committed(self, outcome: CommitOutcome) -> None:
         for key, offset in (*outcome.refused.items(), *outcome.dropped.items()):
@@ -400,7 +411,7 @@ class ConfluentConsumer(Consumer):
         if not wanted:
             raise KafkaException(KafkaError(KafkaError._NO_OFFSET))
         with _as_confluent():
-            outcome = self._member.commit(wanted, COMMIT_TIMEOUT_S)
+            outcome = self._joined().commit(wanted, COMMIT_TIMEOUT_S)
         self._sent |= {key: offset.offset for key, offset in outcome.committed.items()}
         if outcome.dropped:
             raise KafkaException(_not_owned(outcome.dropped))

@@ -1,0 +1,61 @@
+"""confluent-kafka for asyncio: its ``AIOConsumer`` over a consumer whose group is assigned by one of our strategies.
+
+::
+
+    from loadwise.assignor.clients.confluent_kafka_aio import aio_confluent_consumer
+
+    consumer = aio_confluent_consumer({"bootstrap.servers": "localhost:9092", "group.id": "g"}, assignor="weighted")
+    await consumer.subscribe(["flights"], on_assign=...)     # a coroutine function
+    messages = await consumer.consume(500, timeout=1.0)
+
+``AIOConsumer`` calls a ``Consumer`` on a pool of threads and callbacks on the event loop, one call at a time; here it
+calls a `ConfluentConsumer`, so everything that is said there holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from typing import Any
+
+from loadwise.assignor.clients.confluent_kafka import ConfluentConsumer, confluent_consumer
+from loadwise.assignor.errors import MissingClientError
+
+try:
+    from confluent_kafka.aio import AIOConsumer
+except ImportError as error:
+    raise MissingClientError(
+        "this confluent-kafka has no confluent_kafka.aio: pip install -U confluent-kafka"
+    ) from error
+
+__all__ = ["AioConfluentConsumer", "aio_confluent_consumer"]
+
+
+class AioConfluentConsumer(AIOConsumer):
+    """An ``AIOConsumer`` that reads what its group is assigned by one of ours; see `aio_confluent_consumer`."""
+
+    def __init__(
+        self, config: Mapping[str, Any], *, max_workers: int = 100, executor: Executor | None = None, **options: Any
+    ) -> None:
+        wrapped = dict(config)
+        # It wraps the callbacks of the dict that it is given, and makes a stock consumer of it, which joins nothing
+        # unless it subscribes. That one is closed, and ours takes its place.
+        super().__init__(wrapped, max_workers=max_workers, executor=executor)
+        self._consumer.close()
+        self._consumer: ConfluentConsumer = confluent_consumer(wrapped, **options)
+
+    @property
+    def assignor(self) -> Any:
+        """The assignor of the member, with ``participant``: what it says and decides. None before ``subscribe``."""
+        return self._consumer.assignor
+
+
+def aio_confluent_consumer(
+    config: Mapping[str, Any], *, max_workers: int = 100, executor: Executor | None = None, **options: Any
+) -> AioConfluentConsumer:
+    """Make an ``AIOConsumer`` whose group is assigned by one of our strategies; call it on a running event loop.
+
+    ``max_workers`` and ``executor`` are ``AIOConsumer``'s; everything else is as for
+    `loadwise.assignor.clients.confluent_kafka.confluent_consumer`, with coroutine functions as callbacks.
+    """
+    return AioConfluentConsumer(config, max_workers=max_workers, executor=executor, **options)
