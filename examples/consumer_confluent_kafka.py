@@ -1,16 +1,16 @@
-"""A confluent-kafka consumer in a group that the broker's side assigns (KIP-848): librdkafka has no hook for assignors.
+"""A confluent-kafka consumer in a load-aware group. Start several, of any client, and watch them share the lag.
 
-Against loadwise's coordinator, ``weighted`` shares the lag; Apache Kafka knows ``uniform`` and ``range``, and refuses
-a consumer that asks for another one.
-
-python examples/consumer_confluent_kafka.py flights --bootstrap-servers localhost:9092 --assignor weighted
+python examples/consumer_confluent_kafka.py flights --bootstrap-servers localhost:9092 --capacity 2
 """
 
 import argparse
 import sys
 import time
 
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import KafkaException
+
+from loadwise.assignor.clients.confluent_kafka import confluent_consumer
+from loadwise.assignor.strategy import strategies
 
 
 def announce(what):
@@ -22,24 +22,26 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("topic")
     options.add_argument("--bootstrap-servers", default="localhost:9092")
-    options.add_argument("--group", default="loadwise-example-consumer")
-    options.add_argument("--assignor", default="uniform", help="one of the broker's")
+    options.add_argument("--group", default="loadwise-example")
+    options.add_argument("--assignor", default="weighted", choices=strategies())
+    options.add_argument("--capacity", type=float, default=1.0, help="what this consumer can do, next to the others")
     options.add_argument("--seconds", type=float, default=30.0, help="how long to run...")
     options.add_argument("--records", type=int, default=sys.maxsize, help="... unless so many have come before")
     given = options.parse_args()
 
-    consumer = Consumer(
+    # The first argument is what confluent-kafka's own Consumer takes: credentials and certificates go here, once.
+    consumer = confluent_consumer(
         {
             "bootstrap.servers": given.bootstrap_servers,
             "group.id": given.group,
-            "group.protocol": "consumer",
-            "group.remote.assignor": given.assignor,
             "auto.offset.reset": "earliest",
-        }
+        },
+        assignor=given.assignor,
+        capacity=given.capacity,
     )
     consumer.subscribe([given.topic], on_assign=announce("assigned"), on_revoke=announce("revoked"))
     records = 0
-    try:
+    with consumer:
         end = time.monotonic() + given.seconds
         while records < given.records and time.monotonic() < end:
             record = consumer.poll(0.5)
@@ -48,9 +50,8 @@ def main() -> None:
             if record.error():
                 raise KafkaException(record.error())
             records += 1
-    finally:
-        consumer.close()
-    print(f"{records} records")
+        decisions = consumer.assignor.participant
+        print(f"{records} records; led {decisions.led} rebalances, {decisions.fallbacks} of them without load")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,15 @@ def run(script, *arguments):
     return ran.stdout
 
 
-@pytest.mark.parametrize("script", ["consumer_kafka_python.py", "consumer_aiokafka.py"])
+CONSUMERS = [
+    "consumer_kafka_python.py",
+    "consumer_aiokafka.py",
+    "consumer_confluent_kafka.py",
+    "consumer_confluent_kafka_aio.py",
+]
+
+
+@pytest.mark.parametrize("script", CONSUMERS)
 def test_a_consumer(script, broker, filled, group_id):
     where = [filled, "--bootstrap-servers", broker, "--group", group_id]
     told = run(script, *where, "--seconds", str(WAIT_S), "--records", "20")
@@ -37,7 +45,7 @@ def test_a_consumer(script, broker, filled, group_id):
 
 def test_a_consumer_that_the_brokers_side_assigns(broker, filled, group_id):
     where = [filled, "--bootstrap-servers", broker, "--group", group_id]
-    told = run("consumer_confluent_kafka.py", *where, "--seconds", str(WAIT_S), "--records", "20")
+    told = run("consumer_of_brokers_assignor.py", *where, "--seconds", str(WAIT_S), "--records", "20")
     assert all(f"('{filled}', {partition})" in told for partition in range(6))
     assert told.splitlines()[-1] == "20 records"
 
@@ -46,7 +54,7 @@ def test_ours_is_an_assignor_of_our_coordinators_side(coordinator, topic_name, g
     make_topic(coordinator.bootstrap_servers, topic_name, len(RECORDS))
     fill(coordinator.bootstrap_servers, topic_name, RECORDS)
     where = [topic_name, "--bootstrap-servers", coordinator.bootstrap_servers, "--group", group_id]
-    told = run("consumer_confluent_kafka.py", *where, "--assignor", "weighted", "--records", "20")
+    told = run("consumer_of_brokers_assignor.py", *where, "--assignor", "weighted", "--records", "20")
     assert told.splitlines()[-1] == "20 records"
 
 
