@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-kafka test-upstream lint bench bench-coordinator bench-quality bench-spark clean
+.PHONY: demo test test-kafka test-upstream lint bench bench-confluent bench-coordinator bench-quality bench-spark clean
 
 demo: $(VENV)/.all
 	$(BIN)/loadwise demo $(DEMO)
@@ -40,6 +40,10 @@ bench-coordinator: $(VENV)/.all
 # makes an environment of its own where .venv has another PySpark than the connector is for.
 bench-spark: $(VENV)/.all
 	$(BIN)/python -m benchmarks.spark $(SPARK)
+
+# How fast confluent-kafka reads in a group of ours, beside its stock consumer: docs/confluent-kafka.md.
+bench-confluent: $(VENV)/.all
+	$(BIN)/python -m benchmarks.confluent $(CONFLUENT)
 
 # How fast we are beside Java's assignors and the Python clients' own, e.g. BENCH="--sizes 1000,10000": docs/benchmarks.md.
 bench: $(VENV)/.all

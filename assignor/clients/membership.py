@@ -35,9 +35,8 @@ from __future__ import annotations
 
 import logging
 import re
-import threading
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -55,6 +54,8 @@ except ImportError as error:
 
 log = logging.getLogger(__name__)
 
+WAKE_S = 0.05
+"""How often `poll` should be called: commits are answered and joins are noticed in it."""
 CLOSING_TIMEOUT_S = 10.0
 """How long leaving the group may take: an unreachable coordinator must not keep a process from ending."""
 
@@ -86,15 +87,22 @@ class GroupMetadata:
     """Group instance id of a static member."""
 
 
+def _nothing() -> None:
+    """Wake nobody."""
+
+
 class Membership:
     """One member of a classic group; see the module for what it promises.
 
-    ``options`` are those of `loadwise.assignor.clients.kafka_python.kafka_consumer`, without topics: the group, the
-    assignor, and kafka-python's own settings, of which those about fetching have no effect. Raises what it raises.
+    ``wake`` is called on the other thread every `WAKE_S`, and at once when `poll` has something to do: for callers that
+    have no clock of their own to look at beside each record. ``options`` are those of
+    `loadwise.assignor.clients.kafka_python.kafka_consumer`, without topics: the group, the assignor, and kafka-python's
+    own settings, of which those about fetching have no effect. Raises what it raises.
     """
 
-    def __init__(self, listener: RebalanceListener, **options: Any) -> None:
+    def __init__(self, listener: RebalanceListener, wake: Callable[[], None] | None = None, **options: Any) -> None:
         self._listener = listener
+        self._wake = wake or _nothing
         self._consumer = kafka_consumer(**options, enable_auto_commit=False)
         self._coordinator = self._consumer._coordinator
         self._cluster = self._coordinator._cluster
@@ -103,8 +111,6 @@ class Membership:
         self._joined = False  # a join has ended whose assignment the listener has not heard of
         self._lost = False  # the generation is gone, and the listener has not heard of it
         self._closed = False
-        self.attention = threading.Event()
-        """Set when `poll` has something to do that cannot wait for its next turn."""
         self._fenced = False
         self._commits = Commits(self._coordinator)
         watch_joins(
@@ -112,8 +118,9 @@ class Membership:
             joined=self._on_joined,
             lost=self._on_lost,
             fenced=self._on_fenced,
-            due=self.attention.set,
+            due=self._wake,
         )
+        self._coordinator._net.call_soon_threadsafe(self._tick)
 
     @property
     def assignor(self) -> Any:
@@ -137,7 +144,7 @@ class Membership:
         except IllegalStateError:  # from names to a pattern or back: kafka-python wants an end of the former first
             self.unsubscribe()
             self._consumer.subscribe(topics=list(topics), pattern=pattern)
-        self.attention.set()
+        self._wake()
 
     def unsubscribe(self) -> None:
         """Give everything up, by the listener, and leave the group."""
@@ -151,7 +158,6 @@ class Membership:
         Raises kafka-python's errors where the group refuses the member, and what the listener raises.
         """
         self._coordinator.poll_heartbeat()
-        self.attention.clear()
         self._commits.call_back()
         if self._lost:
             self._lose()
@@ -202,6 +208,11 @@ class Membership:
             self._consumer.close(autocommit=False, timeout_ms=CLOSING_TIMEOUT_S * 1000)
             self._commits.call_back()
 
+    async def _tick(self) -> None:
+        while not self._closed:
+            self._wake()
+            await self._coordinator._net.sleep(WAKE_S)
+
     def _on_joined(self) -> None:
         self._joined = True
 
@@ -210,7 +221,7 @@ class Membership:
 
     def _on_fenced(self) -> None:
         self._fenced = True
-        self.attention.set()
+        self._wake()
 
     def _prepare(self, timeout_s: float) -> None:
         """Give up what this join may take away, before it begins."""
