@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import math
 import re
+import time
 from collections.abc import Iterable
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 from loadwise.assignor.errors import MissingClientError
-from loadwise.assignor.load.lag import LagLoad, PartitionOffsets
+from loadwise.assignor.load.lag import HISTORY_S, LagLoad, PartitionOffsets, ends_before
 from loadwise.installation import pip_install
 
 try:
@@ -48,20 +50,33 @@ class AiokafkaLag(LagLoad):
         self._isolation_level = config.get("isolation_level", "read_uncommitted")
         self._config = {key: value for key, value in config.items() if key in _CLIENT_OPTIONS}
         self._asked = asyncio.Event()
+        self._changed = asyncio.Event()
         self._tried = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._closing = False
 
-    def start(self) -> None:
-        """Begin to read, in the running loop."""
+    def start(self, *, at_once: bool = True) -> None:
+        """Begin to read, in the running loop: ``at_once``, or when it is asked for."""
+        if at_once:
+            self._asked.set()
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name=f"loadwise-lag-{self._group_id}")
 
     def watch(self, topics: Iterable[str] = (), *, pattern: str | re.Pattern[str] | None = None) -> None:
         """Read these topics from now on as well, and at once; `wait` waits for that reading."""
         super().watch(topics, pattern=pattern)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read at once; `wait` waits for that reading."""
         self._tried.clear()
         self._asked.set()
+        self._changed.set()
+
+    def set_interval(self, interval_s: float) -> None:
+        """Read so often from now on; infinite: only when it is asked for."""
+        super().set_interval(interval_s)
+        self._changed.set()
 
     async def wait(self, timeout_s: float) -> bool:
         """Wait until what is watched by now was read, or could not be; whether there is a reading."""
@@ -80,6 +95,7 @@ class AiokafkaLag(LagLoad):
 
     async def _run(self) -> None:
         failing = False
+        await self._until_due(math.inf)
         while not self._closing:
             self._asked.clear()
             try:
@@ -89,8 +105,10 @@ class AiokafkaLag(LagLoad):
                     while not self._closing:
                         async with asyncio.timeout(_TIMEOUT_S):
                             self._asked.clear()
-                            self.update(await self._offsets(client, consumer))
+                            await self._read_once(client, consumer)
                         failing = False
+                        if self.interval_s == math.inf:
+                            break  # nothing is to be read for long: no connection is kept for it
                         await self._pause()
             except Exception as error:  # noqa: BLE001 (clients raise all sorts, and none of them may end the reading)
                 self.failures += 1
@@ -102,9 +120,32 @@ class AiokafkaLag(LagLoad):
     async def _pause(self) -> None:
         if not self._asked.is_set():  # else there is more to read than what was asked for when this reading began
             self._tried.set()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self.interval_s):
-                await self._asked.wait()
+        await self._until_due(asyncio.get_running_loop().time())
+
+    async def _until_due(self, since: float) -> None:
+        """Wait for the interval to pass from a time of the loop's clock, or until a reading is asked for."""
+        loop = asyncio.get_running_loop()
+        while not (self._asked.is_set() or self._closing):
+            left_s = math.inf if since == math.inf else since + self.interval_s - loop.time()
+            if left_s <= 0:
+                return
+            self._changed.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if left_s == math.inf else left_s):
+                    await self._changed.wait()
+
+    async def _read_once(self, client: AIOKafkaClient, consumer: AIOKafkaConsumer) -> None:
+        offsets = await self._offsets(client, consumer)
+        if offsets and self.lacks_history and self.prior_listener is not None:
+            since_ms = round((time.time() - HISTORY_S) * 1000)
+            try:
+                found = await consumer.offsets_for_times({TopicPartition(*each): since_ms for each in offsets})
+            except Exception as error:  # noqa: BLE001 (it is only a first guess, which the next readings replace)
+                log.debug("What arrived in the last minute cannot be read: %r", error)
+            else:
+                before = {each: -1 if at is None else at.offset for each, at in found.items()}
+                self.prior_listener(ends_before(before, offsets))
+        self.update(offsets)
 
     async def _connect(self, stack: AsyncExitStack) -> tuple[AIOKafkaClient, AIOKafkaConsumer]:
         client = AIOKafkaClient(**self._config)

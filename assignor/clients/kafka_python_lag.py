@@ -110,6 +110,8 @@ class KafkaPythonLag(LagLoad):
                     log.warning("The lag of group %s cannot be read (%r); trying on", self._group_id, error)
                 failing = True
                 self._disconnect()
+            if self.interval_s == math.inf:
+                self._disconnect()  # nothing is to be read for long: no connection is kept for it
             with self._changed:
                 self._tried = asked
                 self._tried_at = time.monotonic()
