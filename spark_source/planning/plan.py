@@ -5,8 +5,9 @@ read is cut into pieces, the pieces are the partitions of that group, and the as
 included) says which member gets which. Whole partitions (``split=False``) make the very group that consumers of these
 topics would be, so the plan is the assignment that they would get.
 
-With ``split=True`` a partition above a fair share is first cut into offset ranges. The coarsest cut is tried first, and
-a finer one only while the tasks come out uneven: each further range costs a task some milliseconds.
+With ``split=True`` the partitions are first cut into offset ranges that make even tasks, with each range at the task
+that it fits into. An assignor that moves nothing without need leaves them there. For others, which count ranges or
+deal them in a circle, finer cuts are tried while the tasks come out uneven.
 
 A pure function of its arguments, so a replay plans the same.
 """
@@ -20,12 +21,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from loadwise.assignor.model import Assignment, Assignor, GroupSnapshot, Member, utf16_order
+from loadwise.assignor.model import NOBODY, Assignment, Assignor, GroupSnapshot, Member, utf16_order
 from loadwise.spark_source.errors import PlanError
 from loadwise.spark_source.task import OffsetRange, Task
 
 EVEN_ENOUGH = 1.05
 """Largest max/mean with which no finer cut is tried."""
+FULL_AT_HOME = 1.04
+"""How much of a fair share partitions may fill at their home: below what an assignor would move anything for."""
 FINENESS = (1, 2, 4, 8, 16)
 """How small pieces get, of a fair share. Largest-first leaves no task above the mean and one such piece: 1 + 1/16."""
 MORE_TASKS = 5
@@ -36,6 +39,10 @@ WORTH_A_TASK = 5_000
 costs as much CPU as reading tens of thousands of small records does, whoever wrote the source (measured with one that
 reads nothing), so some records in each of many partitions are read sooner by few tasks.
 (Spark itself joins partitions of a shuffle below 1 MB: `spark.sql.adaptive.coalescePartitions.minPartitionSize`.)"""
+FULL_TASK = 250_000
+"""Records that make a task worth it even where nothing is done with them: Spark takes 60 ms of CPU to start one."""
+ROUND = 8
+"""Default numbers of tasks above this are its multiples: PySpark (4.2, 4.3) tells no source how many slots it has."""
 ROUNDING = 1e-9
 """What floating point may have added or lost where a partition weighs just a fair share: it must not fall in two."""
 
@@ -83,7 +90,7 @@ def plan(
     ranges = sorted(ranges, key=lambda item: (utf16_order(item.topic), item.partition))
     records = sum(map(len, ranges))
     costs = cost_per_record or {}
-    slots = num_tasks or _default_tasks(ranges, costs)
+    slots = num_tasks or _default_tasks(ranges, costs, split=split)
     if max_records is None:
         return _planned(ranges, assignor, slots, costs, split=split, sticky=sticky)
     for _ in range(MORE_TASKS):
@@ -99,14 +106,18 @@ def plan(
     )
 
 
-def _default_tasks(ranges: Sequence[OffsetRange], costs: Mapping[str, float]) -> int:
+def _default_tasks(ranges: Sequence[OffsetRange], costs: Mapping[str, float], *, split: bool) -> int:
     """A task for each range that has something to read, but none for less than is `WORTH_A_TASK`.
 
-    A record counts as its topic's cost: five that cost 1,000 are worth a task.
+    Above `ROUND` tasks there are multiples of it, which the slots of most machines share without a rest, and no more
+    than give each `FULL_TASK`. A record counts as its topic's cost: five that cost 1,000 are worth a task.
     """
     filled = sum(1 for item in ranges if len(item))
     weight = math.fsum(len(item) * costs.get(item.topic, 1.0) for item in ranges)
-    return max(1, min(filled, math.ceil(weight / WORTH_A_TASK)))
+    tasks = max(1, min(filled, math.ceil(weight / WORTH_A_TASK)))
+    if tasks <= ROUND or not split:
+        return tasks
+    return ROUND * min(math.ceil(tasks / ROUND), max(1, math.ceil(weight / FULL_TASK / ROUND)))
 
 
 def _planned(
@@ -120,17 +131,93 @@ def _planned(
 ) -> Plan:
     homes = {(item.topic, item.partition): index % slots for index, item in enumerate(ranges)} if sticky else {}
     if not split:
-        return _assigned(ranges, assignor, slots, costs, homes)
+        return _assigned(ranges, assignor, slots, costs, _at_home(ranges, homes))
+    filled = [item for item in ranges if len(item)]
     best: Plan | None = None
-    for pieces in _cuts([item for item in ranges if len(item)], slots, costs):
-        for owners in (homes, {}) if homes else ({},):
-            found = _assigned(pieces, assignor, slots, costs, owners)
-            if best is None or found.max_over_mean < best.max_over_mean:
-                best = found
-            if best.max_over_mean <= EVEN_ENOUGH:
-                return best
+    for pieces, owners in _proposals(filled, slots, costs, homes):
+        found = _assigned(pieces, assignor, slots, costs, owners)
+        if best is None or found.max_over_mean < best.max_over_mean:
+            best = found
+        if best.max_over_mean <= EVEN_ENOUGH:
+            return best
     assert best is not None
     return best
+
+
+def _proposals(
+    filled: Sequence[OffsetRange], slots: int, costs: Mapping[str, float], homes: Mapping[tuple[str, int], int]
+) -> Iterator[tuple[list[OffsetRange], list[int]]]:
+    """Ways to cut, the best first, and the member that owns each piece before the assignor decides.
+
+    The first is even already, so an assignor that looks at owners and loads has nothing left to do. The others are for
+    assignors that look at neither.
+    """
+    yield _poured(filled, slots, costs, homes)
+    if homes:
+        yield _poured(filled, slots, costs, {})
+    for pieces in _cuts(filled, slots, costs):
+        if homes:
+            yield pieces, _at_home(pieces, homes)
+        yield pieces, [NOBODY] * len(pieces)
+
+
+def _at_home(pieces: Sequence[OffsetRange], homes: Mapping[tuple[str, int], int]) -> list[int]:
+    """The home of the first piece of each partition; the others are cut off so that they may go elsewhere."""
+    owners: list[int] = []
+    seen: set[tuple[str, int]] = set()
+    for piece in pieces:
+        place = (piece.topic, piece.partition)
+        owners.append(NOBODY if place in seen else homes.get(place, NOBODY))
+        seen.add(place)
+    return owners
+
+
+def _poured(
+    filled: Sequence[OffsetRange], slots: int, costs: Mapping[str, float], homes: Mapping[tuple[str, int], int]
+) -> tuple[list[OffsetRange], list[int]]:
+    """Fill the members one after the other with a fair share each, and cut a range where a member is full.
+
+    A partition with a home stays there with what fits in, up to `FULL_AT_HOME` of a fair share.
+    """
+    fair = math.fsum(len(item) * costs.get(item.topic, 1.0) for item in filled) / slots
+    weights = [0.0] * slots
+    pieces: list[tuple[OffsetRange, int]] = []
+
+    def put(item: OffsetRange, slot: int, most: float) -> OffsetRange:
+        cost = costs.get(item.topic, 1.0)
+        room = (most - weights[slot]) / cost
+        count = len(item) if room >= len(item) else max(0, round(room))
+        if count:
+            middle = item.start + count
+            pieces.append((OffsetRange(item.topic, item.partition, item.start, middle), slot))
+            weights[slot] += count * cost
+            return OffsetRange(item.topic, item.partition, middle, item.end)
+        return item
+
+    left = [put(item, homes[item.topic, item.partition], fair * FULL_AT_HOME) if homes else item for item in filled]
+    before = list(weights)
+    level = _level(weights, math.fsum(len(item) * costs.get(item.topic, 1.0) for item in left))
+    slot, owed = 0, 0.0  # what whole records left over or took too much of the members before
+    for item in left:
+        rest = item
+        while len(rest):
+            rest = put(rest, slot, max(level + owed, weights[slot]) if slot < slots - 1 else math.inf)
+            if len(rest):
+                owed += max(0.0, level - before[slot]) - (weights[slot] - before[slot])
+                slot += 1
+    pieces.sort()
+    return [piece for piece, _ in pieces], [slot for _, slot in pieces]
+
+
+def _level(weights: Sequence[float], more: float) -> float:
+    """How high the lower ones get where so much more is poured over all."""
+    ordered = sorted(weights)
+    total = more
+    for count, weight in enumerate(ordered, 1):
+        total += weight
+        if count == len(ordered) or total / count <= ordered[count]:
+            return total / count
+    return 0.0
 
 
 def _cuts(filled: Sequence[OffsetRange], slots: int, costs: Mapping[str, float]) -> Iterator[list[OffsetRange]]:
@@ -171,18 +258,14 @@ def _assigned(
     assignor: Assignor,
     slots: int,
     costs: Mapping[str, float],
-    homes: Mapping[tuple[str, int], int],
+    owners: Sequence[int],
 ) -> Plan:
     by_topic: dict[str, list[OffsetRange]] = {}
     owned: list[dict[str, list[int]]] = [{} for _ in range(slots)]
-    at_home: set[tuple[str, int]] = set()
-    for piece in pieces:
+    for piece, owner in zip(pieces, owners, strict=True):
         rows = by_topic.setdefault(piece.topic, [])
-        place = (piece.topic, piece.partition)
-        # Only the first piece of a partition that is cut: the others are cut off so that they may go elsewhere.
-        if place in homes and place not in at_home:
-            at_home.add(place)
-            owned[homes[place]].setdefault(piece.topic, []).append(len(rows))
+        if owner != NOBODY:
+            owned[owner].setdefault(piece.topic, []).append(len(rows))
         rows.append(piece)
     weights = {
         topic: np.array([len(piece) for piece in rows], np.float64) * costs.get(topic, 1.0)
