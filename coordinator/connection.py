@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Protocol
+from typing import Protocol, cast
 
 from loadwise.coordinator.groups.events import Token
 from loadwise.protocol.errors import MalformedBytesError
@@ -68,8 +68,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """asyncio: the peer is there."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's are none by their class
         host, port = (transport.get_extra_info("peername") or ("?", 0))[:2]
         self.client_host, self._peer = f"/{host}", f"{host}:{port}"
         self.active_at_s = self._loop.time()

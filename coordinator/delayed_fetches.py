@@ -26,6 +26,9 @@ class DelayedFetches:
         self._deadlines: Deadlines[Token] = Deadlines()
         self._completed: list[Token] = []
 
+    def __len__(self) -> int:
+        return len(self._waiting)
+
     @property
     def next_deadline_ms(self) -> int | None:
         """When a fetch has to be answered with what there is; None if none waits."""

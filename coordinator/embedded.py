@@ -25,6 +25,7 @@ from loadwise.coordinator.errors import (
 )
 from loadwise.coordinator.faults.rules import Faults
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.loops import run
 from loadwise.coordinator.server import Server, ServerLimits
 from loadwise.coordinator.settings import BrokerSettings
 
@@ -300,7 +301,7 @@ class ThreadedCoordinator:
 
     def _run(self) -> None:
         try:
-            asyncio.run(self._serve())
+            run(self._serve())
         except BaseException as failure:  # noqa: BLE001  (handed to whoever started the thread)
             self._failure = failure
         finally:

@@ -183,7 +183,8 @@ class Cluster:
             self._answers.append(Answer(call, respond(call, reply.body)))
 
     def _take_answers(self) -> list[Answer]:
-        self._answers += self.fetches.take_completed(self.now_ms)
+        if self.fetches:
+            self._answers += self.fetches.take_completed(self.now_ms)
         answers, self._answers = self._answers, []
         return answers
 

@@ -34,7 +34,7 @@ log = logging.getLogger("loadwise.coordinator")
 group_log = logging.getLogger("loadwise.coordinator.groups")
 
 _TURNS_TO_OPEN = 5
-"""asyncio opens a connection some three turns of its loop after it has accepted it."""
+"""A connection is opened some turns of the loop after it was accepted: three of asyncio's, one of uvloop's."""
 _LONGEST_IDLE_CHECK_S = 30.0
 
 
@@ -103,10 +103,14 @@ class Server:
 
     async def stop(self) -> None:
         """Close the listeners and every connection."""
-        # Accept no more, and let asyncio open what it has accepted: a closed listener would leave that open for ever.
+        loop = asyncio.get_running_loop()
         for listener in self._servers:
-            for listening in listener.sockets:
-                asyncio.get_running_loop().remove_reader(listening.fileno())
+            if isinstance(loop, asyncio.SelectorEventLoop):
+                # Only accept no more: with its listener closed, it would leave what it has accepted open for ever.
+                for listening in listener.sockets:
+                    loop.remove_reader(listening.fileno())
+            else:
+                listener.close()
         for _ in range(_TURNS_TO_OPEN):
             await asyncio.sleep(0)
         for listener in self._servers:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import zip_longest
 
 from loadwise.coordinator.errors import BadClusterError
@@ -127,6 +128,7 @@ class Brokers:
         return partition
 
 
+@lru_cache(maxsize=10_000)
 def coordinator_partition(key: str) -> int:
     """The partition of ``__consumer_offsets`` or ``__transaction_state`` that a group's or id's records are in."""
     value = _java_hash(key)

@@ -46,7 +46,7 @@ class FaultInjector:
 
     def receive(self, call: Call, now_ms: int) -> list[Answer]:
         """Handle a call, unless a fault has other plans."""
-        fault = self.faults.take(subject_of(call, self._topic_name)) if self.faults.pending else None
+        fault = self.faults.take(subject_of(call, self._topic_name)) if self.faults.has_pending else None
         if fault is None:
             return self._passed(self.cluster.receive(call, now_ms), now_ms)
         if fault.after_handling:
@@ -76,9 +76,9 @@ class FaultInjector:
             self._deadlines.set(token, None)
         self.cluster.forget(token)
 
-    def _passed(self, answers: Iterable[Answer], now_ms: int) -> list[Answer]:
+    def _passed(self, answers: list[Answer], now_ms: int) -> list[Answer]:
         if not self._spoiled:
-            return list(answers)
+            return answers
         passed = []
         for answer in answers:
             action = self._spoiled.pop(answer.call.token, None)

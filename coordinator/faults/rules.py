@@ -165,6 +165,11 @@ class Faults:
         """The faults that are not used up, in the order in which they are tried."""
         return tuple(self._faults)
 
+    @property
+    def has_pending(self) -> bool:
+        """Whether there are any that are not used up."""
+        return bool(self._faults)
+
     def get(self, fault_id: int) -> Fault:
         """A fault by its id, even if it is used up. Raises `NoSuchFaultError`."""
         for fault in (*self._faults, *self._used_up):

@@ -1,4 +1,8 @@
-"""All deadlines of the coordinator in one heap, so that one timer serves them."""
+"""All deadlines of the coordinator in one heap, so that one timer serves them.
+
+A deadline that moves back, as a session's does with every heartbeat, does not touch the heap: its old place is looked
+at when its time comes, and only then does it get its new one.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +18,22 @@ class Deadlines(Generic[K]):
 
     def __init__(self) -> None:
         self._at_ms: dict[K, int] = {}
-        self._heap: list[tuple[int, int, K]] = []  # may hold entries that were set anew: those are skipped
+        self._placed_ms: dict[K, int] = {}
+        """Where each key stands in the heap, which is no later than its deadline; what else is there is skipped."""
+        self._heap: list[tuple[int, int, K]] = []
         self._count = 0
 
     def set(self, key: K, at_ms: int | None) -> None:
-        """Set or move the deadline of a key; None clears it. O(log n)."""
+        """Set or move the deadline of a key; None clears it. O(1) to move it back, O(log n) to move it forward."""
         if at_ms is None:
-            self._at_ms.pop(key, None)
-        elif self._at_ms.get(key) != at_ms:
-            self._at_ms[key] = at_ms
-            self._count += 1  # decides between equal times, since keys need not compare
-            heapq.heappush(self._heap, (at_ms, self._count, key))
-            if len(self._heap) > 64 + 2 * len(self._at_ms):
-                self._rebuild()
+            if self._at_ms.pop(key, None) is not None and not self._at_ms:
+                self._heap.clear()
+                self._placed_ms.clear()
+            return
+        self._at_ms[key] = at_ms
+        placed_ms = self._placed_ms.get(key)
+        if placed_ms is None or at_ms < placed_ms:
+            self._place(key, at_ms)
 
     def at(self, key: K) -> int | None:
         """The deadline of a key; None if it has none."""
@@ -40,26 +47,36 @@ class Deadlines(Generic[K]):
 
     @property
     def next_ms(self) -> int | None:
-        """The earliest deadline; None if there is none."""
-        self._skip_stale()
+        """When `due` is to be asked at the latest: no deadline is earlier. None if there is none."""
         return self._heap[0][0] if self._heap else None
 
     def due(self, now_ms: int) -> list[K]:
         """Take out the keys whose time has come, earliest first."""
         keys: list[K] = []
-        while True:
-            self._skip_stale()
-            if not self._heap or self._heap[0][0] > now_ms:
-                return keys
-            _, _, key = heapq.heappop(self._heap)
-            del self._at_ms[key]
-            keys.append(key)
+        while self._heap and self._heap[0][0] <= now_ms:
+            placed_ms, _, key = heapq.heappop(self._heap)
+            if self._placed_ms.get(key) != placed_ms:
+                continue
+            del self._placed_ms[key]
+            at_ms = self._at_ms.get(key)
+            if at_ms is None:
+                continue
+            if at_ms > placed_ms:
+                self._place(key, at_ms)
+            else:
+                del self._at_ms[key]
+                keys.append(key)
+        return keys
 
-    def _skip_stale(self) -> None:
-        while self._heap and self._at_ms.get(self._heap[0][2]) != self._heap[0][0]:
-            heapq.heappop(self._heap)
+    def _place(self, key: K, at_ms: int) -> None:
+        self._placed_ms[key] = at_ms
+        self._count += 1  # decides between equal times, since keys need not compare
+        heapq.heappush(self._heap, (at_ms, self._count, key))
+        if len(self._heap) > 64 + 2 * len(self._at_ms):
+            self._rebuild()
 
     def _rebuild(self) -> None:
+        self._placed_ms = dict(self._at_ms)
         self._heap = [(at_ms, order, key) for order, (key, at_ms) in enumerate(self._at_ms.items())]
         self._count = len(self._heap)
         heapq.heapify(self._heap)

@@ -110,8 +110,7 @@ ReplyBody: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """Answer whoever waits under this token."""
 
     token: Token

@@ -72,8 +72,7 @@ class Sync:
     """Member id and assignment; empty but for the leader."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heartbeat:
+class Heartbeat(NamedTuple):
     """Heartbeat: a member is alive."""
 
     token: Token

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from typing import cast
 
 import h11
 
@@ -149,9 +150,8 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """asyncio: the peer is there."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        self._server.connections.add(transport)
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's are none by their class
+        self._server.connections.add(self._transport)
         self._restart_timer()
         if len(self._server.connections) > self._server.limits.max_connections:
             transport.close()

@@ -24,6 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, assert_never
 
 from loadwise.coordinator.groups.classic.member import ClassicMember
+from loadwise.coordinator.groups.classic.offered_protocols import OfferedProtocols
 from loadwise.coordinator.groups.classic.states import (
     TRANSITIONS,
     Cause,
@@ -94,6 +95,7 @@ class ClassicGroup:
         """When members count as dead; one that waits for an answer may have none."""
         self._phase: Phase = Empty()
         self._static_ids: dict[str, str] = {}
+        self._offered = OfferedProtocols()
         self._pending_joins: Deadlines[str] = Deadlines()  # ids given out under KIP-394, and when they lapse
         self._now_ms = 0
         self._effects: list[Effect] = []
@@ -110,6 +112,7 @@ class ClassicGroup:
             member = ClassicMember.replayed(kept, record.protocol_name or "")
             group.sessions.set(member.member_id, now_ms + member.session_timeout_ms)
             group.members[member.member_id] = member
+            group._offered.add(member.protocols)
             if member.instance_id is not None:
                 group._static_ids[member.instance_id] = member.member_id
         group._phase = Stable() if group.members else Empty(record.since_ms)
@@ -127,6 +130,8 @@ class ClassicGroup:
         group._static_ids = {
             member.instance_id: member.member_id for member in members if member.instance_id is not None
         }
+        for member in members:
+            group._offered.add(member.protocols)
         group.leader = members[0].member_id
         group.protocol_name = group._elected_protocol()
         group._phase = Stable()
@@ -357,7 +362,7 @@ class ClassicGroup:
                 self._refuse_join(event, ErrorCode.UNKNOWN_MEMBER_ID)
             case _:
                 # A leader that joins a stable group asks for a rebalance, as when a topic has more partitions now.
-                member.update(event)
+                self._update(member, event)
                 news = "" if unchanged else " with another subscription"
                 self._wait_for_all(member, event.token, f"{member.member_id} joined again{news}")
 
@@ -367,12 +372,18 @@ class ClassicGroup:
         member = ClassicMember.joining(event, member_id)
         self.sessions.set(member_id, self._now_ms + self.limits.new_member_join_timeout_ms)
         self.members[member_id] = member
+        self._offered.add(member.protocols)
         if member.instance_id is not None:
             self._static_ids[member.instance_id] = member_id
         if self.leader is None:
             self.leader = member_id
         self._pending_joins.set(member_id, None)
         self._wait_for_all(member, event.token, f"{member_id} joined", is_new=True)
+
+    def _update(self, member: ClassicMember, event: Join) -> None:
+        self._offered.remove(member.protocols)
+        member.update(event)
+        self._offered.add(member.protocols)
 
     def _wait_for_all(self, member: ClassicMember, token: Token, reason: str, *, is_new: bool = False) -> None:
         """Let a member's join wait for the next generation, which begins to be prepared if it was not yet."""
@@ -390,7 +401,7 @@ class ClassicGroup:
         """A static member came back without its id: it takes its old place under a new one (KIP-345)."""
         old_leader = self.leader
         member = self._fence(replaced, event.fresh_member_id)
-        member.update(event)
+        self._update(member, event)
         self._restart_session(member)
         came_back = f"static member {member.instance_id} came back as {member.member_id}"
         match self._phase:
@@ -442,8 +453,7 @@ class ClassicGroup:
             return False
         if not self.members:
             return bool(event.protocols)
-        common = self._common_protocols()
-        return any(name in common for name, _ in event.protocols)
+        return any(self._offered.is_common(name) for name, _ in event.protocols)
 
     # ---- rebalancing ----
 
@@ -539,13 +549,9 @@ class ClassicGroup:
             self._restart_session(member)
 
     def _elected_protocol(self) -> str:
-        candidates = self._common_protocols()
+        candidates = self._offered.common
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return max(votes, key=votes.__getitem__)
-
-    def _common_protocols(self) -> set[str]:
-        offers = ({name for name, _ in member.protocols} for member in self.members.values())
-        return set.intersection(*offers)
 
     def _all_joined(self, phase: Preparing) -> bool:
         return not self._pending_joins and phase.joins.keys() == self.members.keys()
@@ -728,6 +734,7 @@ class ClassicGroup:
         self._answer(member_id, ErrorCode.UNKNOWN_MEMBER_ID)
         self._forget(member_id)
         member = self.members.pop(member_id)
+        self._offered.remove(member.protocols)
         if member.instance_id is not None:
             del self._static_ids[member.instance_id]
         if self.leader == member_id:

@@ -45,6 +45,7 @@ def main(arguments: Sequence[str]) -> None:
             HttpOptions,
             NotLoopbackError,
         )
+        from loadwise.coordinator.loops import run
         from loadwise.coordinator.settings import configured
     except ImportError as missing:
         _fail(missing)
@@ -76,7 +77,7 @@ def main(arguments: Sequence[str]) -> None:
             ),
             http=http,
         )
-        asyncio.run(_serve(broker, http, shows_token=token is None))
+        run(_serve(broker, http, shows_token=token is None))
     except NotLoopbackError as problem:
         parser.error(str(problem).replace("allow_remote=True", "--allow-remote"))
     except (CoordinatorError, OSError) as problem:

@@ -30,12 +30,14 @@ def test_they_agree_with_a_plain_dict(changes: list[tuple[str, int, int | None]]
             assert sorted(due) == sorted(key for key, each in plain.items() if each <= at_ms)
             assert [plain[key] for key in due] == sorted(plain[key] for key in due), "earliest first"
             plain = {key: each for key, each in plain.items() if each > at_ms}
-        assert deadlines.next_ms == min(plain.values(), default=None)
+            assert deadlines.next_ms is None or deadlines.next_ms > at_ms, "what moved is placed anew"
+        assert (deadlines.next_ms is None) == (not plain)
+        assert deadlines.next_ms is None or deadlines.next_ms <= min(plain.values())
 
 
 def test_moving_one_deadline_for_ever_takes_no_memory() -> None:
     deadlines: Deadlines[str] = Deadlines()
-    for at_ms in range(10_000):
+    for at_ms in (*range(10_000), *range(10_000, 0, -1), *range(10_000)):
         deadlines.set("session", at_ms)
     assert len(deadlines._heap) < 100
     assert deadlines.due(9_999) == ["session"]

@@ -295,7 +295,10 @@ def test_a_group_with_a_member_that_does_not_offer_what_was_chosen_last_is_not_u
     world = World()
     world.classic_group(range(6))
     other = [Protocol("range", b"?"), Protocol("other", b"?")]
-    world.group.members[world.group.leader].protocols = [*world.group.members[world.group.leader].protocols, other[1]]
+    leader = world.group.members[world.group.leader]
+    world.group._offered.remove(leader.protocols)
+    leader.protocols = [*leader.protocols, other[1]]
+    world.group._offered.add(leader.protocols)
     token, pending = world.join(protocols=[other[1]])
     assert pending is None
     assert world.consumer("a", 0).error is ErrorCode.UNKNOWN_SERVER_ERROR

@@ -147,6 +147,7 @@ def test_the_next_deadline_is_that_of_the_group_that_is_due_first() -> None:
     ask(groups, "soon", sync())
     assert groups.next_deadline_ms == 3000
     ask(groups, "soon", beat(), now_ms=2000)
+    assert groups.expire(3000) == [], "its old deadline is looked at, and moved"
     assert groups.next_deadline_ms == 5000
     assert groups.expire(5000) == []
     soon, late = groups.get("soon"), groups.get("late")
@@ -163,6 +164,7 @@ def test_a_restart_loses_no_group_and_no_offset() -> None:
     after = Groups.replay(groups.journal, now_ms=100)
     assert dict(after.offsets.of("g")) == {P0: AT_5}
     assert ask(after, "g", beat(), now_ms=200).error is ErrorCode.NONE
+    assert after.expire(10_100) == []
     assert after.next_deadline_ms == 10_200
 
 

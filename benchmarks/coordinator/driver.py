@@ -1,0 +1,227 @@
+"""A load driver over real sockets: many members on one thread, each a connection and a script of requests.
+
+It is made to take less of a processor than what it measures: requests that repeat are bytes that were made before, and
+of their answers only the error code is looked at.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import struct
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Any, TypeAlias
+
+from kafka.protocol.consumer import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+
+from loadwise.protocol.consumer import Assignment, Subscription
+from loadwise.protocol.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+
+Script: TypeAlias = Generator[bytes, bytes, None]
+"""Gives requests as frames, and is given the answers without their sizes."""
+
+TOPIC = "benchmark"
+_WAIT_S = 120
+_REBALANCE_IN_PROGRESS = 27
+_MEMBER_ID_REQUIRED = 79
+_ERROR = struct.Struct(">h")
+_ERROR_AT = 9
+"""Where a Heartbeat v4 answer has its error: after the correlation id, tagged fields and the throttle time."""
+
+
+class DriverError(Exception):
+    """The broker answered with an error, hung up or did not answer; the message says which."""
+
+
+class Member:
+    """One connection, and where its member stands in the group."""
+
+    def __init__(self, address: tuple[str, int], group_id: str) -> None:
+        self.group_id = group_id
+        self.member_id = ""
+        self.generation = -1
+        self.owned: list[Any] = []
+        self.socket = socket.create_connection(address)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket.setblocking(False)
+        self.script: Script | None = None
+        self.buffer = b""
+
+    # ---- scripts ----
+
+    def join(self) -> Script:
+        """Join as real clients do, with an id first, and get an assignment; the leader gives each one partition."""
+        protocol = JoinGroupRequest.JoinGroupRequestProtocol(
+            name="range", metadata=Subscription(topics=[TOPIC]).encode()
+        )
+        while True:
+            answer = yield _frame(
+                JoinGroupRequest(
+                    version=7, group_id=self.group_id, session_timeout_ms=60_000, rebalance_timeout_ms=60_000,
+                    member_id=self.member_id, group_instance_id=None, protocol_type="consumer", protocols=[protocol],
+                )
+            )  # fmt: skip
+            joined = JoinGroupResponse.decode(answer, version=7, header=True)
+            self.member_id = joined.member_id or self.member_id
+            if joined.error_code in (_MEMBER_ID_REQUIRED, _REBALANCE_IN_PROGRESS):
+                continue
+            _check(joined.error_code, "JoinGroup")
+            self.generation = joined.generation_id
+            row = SyncGroupRequest.SyncGroupRequestAssignment
+            assignments = [
+                row(member_id=each.member_id, assignment=Assignment(partitions={TOPIC: [number]}).encode())
+                for number, each in enumerate(joined.members)
+            ]
+            answer = yield _frame(
+                SyncGroupRequest(
+                    version=5, group_id=self.group_id, generation_id=self.generation, member_id=self.member_id,
+                    group_instance_id=None, protocol_type="consumer", protocol_name="range", assignments=assignments,
+                )
+            )  # fmt: skip
+            synced = SyncGroupResponse.decode(answer, version=5, header=True)
+            if synced.error_code != _REBALANCE_IN_PROGRESS:
+                _check(synced.error_code, "SyncGroup")
+                return
+
+    def beat(self, until_s: float, latencies: list[float], every_s: float = 0.0) -> Script:
+        """Send heartbeats one after the other until a time, and note how long each answer took."""
+        frame = self.heartbeat()
+        clock = time.perf_counter
+        while (sent := clock()) < until_s:
+            answer = yield frame
+            latencies.append(clock() - sent)
+            if answer[_ERROR_AT : _ERROR_AT + 2] != b"\0\0":
+                raise DriverError(f"a heartbeat got error {_ERROR.unpack_from(answer, _ERROR_AT)[0]}")
+
+    def rejoin(self) -> Script:
+        """Send heartbeats until one tells of a rebalance, then join again."""
+        frame = self.heartbeat()
+        while True:
+            (error,) = _ERROR.unpack_from((yield frame), _ERROR_AT)
+            if error == _REBALANCE_IN_PROGRESS:
+                break
+            _check(error, "Heartbeat")
+        yield from self.join()
+
+    def leave(self) -> Script:
+        """Leave the group."""
+        row = LeaveGroupRequest.MemberIdentity
+        members = [row(member_id=self.member_id, group_instance_id=None, reason=None)]
+        yield _frame(LeaveGroupRequest(version=5, group_id=self.group_id, members=members))
+
+    def consumer_join(self) -> Script:
+        """Join a group of the consumer protocol (KIP-848), and send heartbeats until there is an assignment."""
+        fields: dict[str, Any] = {
+            "instance_id": None, "rack_id": None, "subscribed_topic_regex": None, "server_assignor": None,
+        }  # fmt: skip
+        news: dict[str, Any] = {
+            "rebalance_timeout_ms": 60_000, "subscribed_topic_names": [TOPIC], "topic_partitions": [],
+        }  # fmt: skip
+        epoch = 0
+        while True:
+            answer = yield _frame(
+                ConsumerGroupHeartbeatRequest(
+                    version=1, group_id=self.group_id, member_id=self.member_id, member_epoch=epoch, **fields, **news
+                )
+            )
+            reply = ConsumerGroupHeartbeatResponse.decode(answer, version=1, header=True)
+            _check(reply.error_code, "ConsumerGroupHeartbeat")
+            epoch = reply.member_epoch
+            news = {"rebalance_timeout_ms": -1, "subscribed_topic_names": None, "topic_partitions": None}
+            if reply.assignment is not None:
+                row = ConsumerGroupHeartbeatRequest.TopicPartitions
+                self.owned = [
+                    row(topic_id=each.topic_id, partitions=each.partitions)
+                    for each in reply.assignment.topic_partitions
+                ]
+                news["topic_partitions"] = self.owned
+            elif self.owned:
+                return
+
+    def heartbeat(self) -> bytes:
+        """A heartbeat of this member as it goes over the wire."""
+        return _frame(
+            HeartbeatRequest(
+                version=4, group_id=self.group_id, generation_id=self.generation, member_id=self.member_id,
+                group_instance_id=None,
+            )
+        )  # fmt: skip
+
+
+class Driver:
+    """Runs the scripts of many members at once."""
+
+    def __init__(self, bootstrap: str) -> None:
+        host, _, port = bootstrap.partition(",")[0].rpartition(":")
+        self._address = (host, int(port))
+        self._selector = selectors.DefaultSelector()
+
+    def members(self, number: int, group_id: str) -> list[Member]:
+        """So many members of a group, connected."""
+        made = [Member(self._address, group_id) for _ in range(number)]
+        for member in made:
+            self._selector.register(member.socket, selectors.EVENT_READ, member)
+        return made
+
+    def close(self, members: Iterable[Member]) -> None:
+        """Hang up."""
+        for member in members:
+            self._selector.unregister(member.socket)
+            member.socket.close()
+
+    def run(self, members: Sequence[Member], script: Callable[[Member], Script]) -> float:
+        """Let members do what a script tells, and answer with how many seconds that took. Raises `DriverError`."""
+        running = len(members)
+        start = time.perf_counter()
+        for member in members:
+            member.script = script(member)
+            running -= not _send(member, next(member.script, None))
+        give_up = start + _WAIT_S
+        while running:
+            for key, _ in self._selector.select(1):
+                running -= not _take(key.data)
+            if time.perf_counter() > give_up:
+                raise DriverError(f"{running} of {len(members)} members are not through after {_WAIT_S} s")
+        return time.perf_counter() - start
+
+
+def _take(member: Member) -> bool:
+    """Read an answer and send the next request; False if the script has ended with it."""
+    data = member.socket.recv(1 << 18)
+    if not data:
+        raise DriverError(f"the broker hung up on {member.member_id}")
+    data = member.buffer + data if member.buffer else data
+    if len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "big"):
+        member.buffer = data
+        return True
+    member.buffer = b""
+    assert member.script is not None
+    try:
+        member.socket.send(member.script.send(data[4:]))
+    except StopIteration:
+        return False
+    return True
+
+
+def _send(member: Member, frame: bytes | None) -> bool:
+    if frame is not None:
+        member.socket.send(frame)
+    return frame is not None
+
+
+def _frame(request: Any) -> bytes:
+    request.with_header(1, "benchmark")
+    return bytes(request.encode(header=True, framed=True))
+
+
+def _check(error: int, api: str) -> None:
+    if error:
+        raise DriverError(f"{api} got error {error}")
