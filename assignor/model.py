@@ -131,6 +131,11 @@ class GroupSnapshot:
     """int32[M]: rack of each member, -1 where it does not say."""
     partition_racks: Bools | None = None
     """bool[P, R]: the racks that hold a replica of each partition; None where no topic says."""
+    listed: Ints | None = None
+    """int64[M]: the place of each member in the list that JoinGroup gave the leader; None where there was none.
+
+    No answer depends on it but that of ``sticky``, and that only where Java's does: see `hash_map_order`.
+    """
 
     @classmethod
     def of(
@@ -142,7 +147,7 @@ class GroupSnapshot:
         load_unit: str = "",
         racks: Mapping[str, Sequence[Sequence[str]]] | None = None,
     ) -> GroupSnapshot:
-        """Build a snapshot from names; the order of the input does not matter.
+        """Build a snapshot from names; the order of the input does not matter, but see `listed`.
 
         ``partitions`` is the cluster's metadata, topic to number of partitions; it may lack topics that members
         subscribe to and hold others. ``load`` has one number a partition, None or NaN where unknown; a topic may be
@@ -151,7 +156,9 @@ class GroupSnapshot:
         Raises `BadGroupError` for a duplicate member id, a capacity that is not above 0, a load that is negative or
         infinite, or a negative number of partitions. O(P + C + M log M).
         """
-        ordered = sorted(members, key=kafka_order)
+        given = list(members)
+        order = sorted(range(len(given)), key=[kafka_order(member) for member in given].__getitem__)
+        ordered = [given[place] for place in order]
         to_rows.refuse_duplicates(ordered)
         lists, list_of = to_rows.topic_lists(ordered)
         topics = to_rows.known_topics(lists, partitions)
@@ -185,6 +192,7 @@ class GroupSnapshot:
             racks=rack_names,
             member_rack=member_rack,
             partition_racks=partition_racks,
+            listed=np.array(order, np.int64),
         )
 
     @property

@@ -19,6 +19,12 @@ def grouped(pairs: list[tuple[str, int]]) -> Partitions:
     return grouped
 
 
+def is_equal(vector: dict[str, Any]) -> bool:
+    """Whether all members read the same topics and racks play no part."""
+    racked = any("racks" in topic for topic in vector["topics"].values())
+    return len({tuple(sorted(member["topics"])) for member in vector["members"]}) == 1 and not racked
+
+
 def java_answer(vector: dict[str, Any]) -> dict[str, Partitions]:
     return {member: grouped(answer["partitions"]) for member, answer in vector["java"].items()}
 

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from golden_vectors import VECTORS, grouped, java_answer, quality
+from golden_vectors import VECTORS, grouped, is_equal, java_answer, quality
 
 from loadwise.assignor.case import Case
 from loadwise.assignor.strategy import strategy
@@ -28,12 +28,18 @@ def test_range_and_roundrobin_answer_what_java_answers(vector: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("vector", _of("sticky"))
-def test_sticky_is_never_worse_thanjava_answer(vector: dict[str, Any]) -> None:
+def test_sticky_is_never_worse_than_javas_answer(vector: dict[str, Any]) -> None:
     ours, java = _case(vector).answer().by_member(), java_answer(vector)
     owners = Counter((topic, number) for topics in ours.values() for topic in topics for number in topics[topic])
     assert set(owners.values()) <= {1}
     assert owners == Counter((topic, n) for topics in java.values() for topic in topics for n in topics[topic])
     assert quality(vector, ours) <= quality(vector, java)
+
+
+@pytest.mark.parametrize("vector", [p for p in _of("sticky", "cooperative-sticky") if is_equal(p.values[0])])
+def test_with_equal_subscriptions_and_no_racks_sticky_answers_what_java_answers(vector: dict[str, Any]) -> None:
+    """Also the members that keep a partition more, which the order of a ``HashMap`` decides."""
+    assert _case(vector).answer().by_member() == java_answer(vector)
 
 
 @pytest.mark.parametrize("vector", _of("cooperative-sticky"))

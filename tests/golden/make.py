@@ -128,11 +128,66 @@ def _random_cases(count: int) -> list[Case]:
     return cases
 
 
+def _equal_cases(count: int) -> list[Case]:
+    """Groups whose members read the same topics: before the first assignment, and after everything that can change one.
+
+    Their ids share buckets of a Java ``HashMap``, whose order decides who keeps a partition more.
+    """
+    draw = random.Random(20261122)
+    cases = []
+    for number in range(count):
+        topics: dict[str, Case] = {
+            f"t{index}": {"partitions": draw.randint(1, 12)} for index in range(draw.randint(1, 4))
+        }
+        ids = [
+            f"{draw.choice(('app', 'member', 'Worker'))}-{draw.randrange(16**8):08x}"
+            for _ in range(draw.randint(1, 14))
+        ]
+        partitions = [[name, partition] for name in topics for partition in range(topics[name]["partitions"])]
+        owned: dict[str, list[Any]] = {member: [] for member in ids}
+        change = draw.choice(
+            ("first", "nothing", "join", "leave", "grown topic", "new topic", "lost topic", "contested")
+        )
+        if change != "first":
+            draw.shuffle(partitions)
+            for place, partition in enumerate(partitions):
+                if draw.random() < 0.95:
+                    owned[ids[place % len(ids) if draw.random() < 0.9 else 0]].append(partition)
+        generations = dict.fromkeys(ids, 7)
+        if change == "join":
+            ids += [f"new-{draw.randrange(1000)}-{index}" for index in range(draw.randint(1, 4))]
+        elif change == "leave":
+            ids = ids[draw.randint(1, 3) :] or ids
+        elif change == "grown topic":
+            topics["t0"] = {"partitions": topics["t0"]["partitions"] + draw.randint(1, 9)}
+        elif change == "new topic":
+            topics["new"] = {"partitions": draw.randint(1, 9)}
+        elif change == "lost topic" and len(topics) > 1:
+            del topics["t0"]
+            owned = {member: [claim for claim in claims if claim[0] != "t0"] for member, claims in owned.items()}
+        elif change == "contested" and len(ids) > 1:
+            rival = ids[-1]
+            generations[rival] = draw.choice((6, 7, 8))
+            owned[rival] = owned[rival] + [claim for member in ids[:-1] for claim in owned[member][:1]]
+        draw.shuffle(ids)
+        members: list[Case] = []
+        for member in ids:
+            members.append({"id": member, "topics": sorted(topics)})
+            if member in owned and change != "first":
+                members[-1] |= {"owned": sorted(owned[member]), "generation": generations[member]}
+        group: Case = {"topics": topics, "members": members}
+        cases += [
+            {"id": f"equal {number}, {change} / {strategy}", "strategy": strategy} | group
+            for strategy in ("sticky", "cooperative-sticky")
+        ]
+    return cases
+
+
 def main() -> None:
     """Write the vectors to standard output."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--libs", required=True, help="folder with the jars of org.apache.kafka:kafka_2.13:4.3.1")
-    cases = [*_named_cases(), *_random_cases(30)]
+    cases = [*_named_cases(), *_random_cases(30), *_equal_cases(80)]
     java = ["java", "-cp", f"{options.parse_args().libs}/*", str(Path(__file__).with_name("Golden.java"))]
     asked = "".join(json.dumps(case) + "\n" for case in cases)
     answered = subprocess.run(java, input=asked, capture_output=True, text=True, check=True).stdout.splitlines()

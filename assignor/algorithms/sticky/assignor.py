@@ -1,10 +1,9 @@
 """Sticky: equal counts first, then partitions on their readers' racks, then as many as possible left where they are.
 
-Kafka's ``AbstractStickyAssignor`` (KIP-54, KIP-341, KIP-881) states these three aims in this order; Java reaches them
-when all members subscribe to the same topics, and comes near where they do not. Here they are reached by counting first
-and naming after: how many partitions of each class (same subscribers, same racks) every member gets, then which ones.
-With equal subscriptions and no racks that count is a formula; otherwise
-`loadwise.assignor.algorithms.sticky.transport` finds it.
+Kafka's ``AbstractStickyAssignor`` (KIP-54, KIP-341, KIP-881) states these three aims in this order. Java reaches them
+where all members subscribe to the same topics and racks play no part, and there `uniform` gives its answer. In other
+groups Java comes near; here the best answer is found. `transport` finds how many partitions of each class (same
+subscribers, same racks) every member gets, and then they are named.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from loadwise.assignor.algorithms.sticky.transport import Transport
+from loadwise.assignor.algorithms.sticky.uniform import uniform_owner
 from loadwise.assignor.model import Assignment, GroupSnapshot, Ints, Owners, Traits, stable_order
 
 
@@ -28,26 +28,22 @@ class Sticky:
     def assign(self, group: GroupSnapshot) -> Assignment:
         """Answer counts that differ as little as the subscriptions allow, keeping what is owned.
 
-        O(P log P) for equal subscriptions without racks; see `Transport` for the others.
+        O(P log P) for equal subscriptions without racks; `Transport` tells what the others take.
         """
-        return Assignment(group, sticky_owner(group, np.arange(group.size)))
+        return Assignment(group, sticky_owner(group, np.arange(group.size), listed=group.listed))
 
 
-def sticky_owner(group: GroupSnapshot, rows: Ints) -> Owners:
-    """Answer the owner of some of a group's partitions, as if it had no others: int32[n] for int64[n] rows."""
+def sticky_owner(group: GroupSnapshot, rows: Ints, *, listed: Ints | None = None) -> Owners:
+    """Answer the owner of some of a group's partitions, as if it had no others: int32[n] for int64[n] rows.
+
+    ``listed`` is `GroupSnapshot.listed`, or None for an answer that does not depend on it.
+    """
     if not len(rows):
         return np.empty(0, np.int32)
     problem = Transport.of(group, rows)
-    counts = _even(len(rows), problem.owned[0]) if problem.is_uniform else problem.solve()
-    return _name(group.owner[rows], problem.class_of, problem.owned, counts)
-
-
-def _even(size: int, owned: Ints) -> Ints:
-    """int64[1, M]: all counts size // M or one more; the larger ones go where most is owned, then in Kafka's order."""
-    share, extra = np.divmod(size, len(owned))
-    counts = np.full(len(owned), share)
-    counts[np.argsort(-np.minimum(owned, share + 1), kind="stable")[:extra]] += 1
-    return counts[np.newaxis]
+    if problem.is_uniform:
+        return uniform_owner(group, rows, listed)
+    return _name(group.owner[rows], problem.class_of, problem.owned, problem.solve())
 
 
 def _name(owner: Owners, class_of: Owners, owned: Ints, counts: Ints) -> Owners:

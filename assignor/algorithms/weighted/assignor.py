@@ -17,7 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from loadwise.assignor.algorithms.sticky.assignor import Sticky, sticky_owner
+from loadwise.assignor.algorithms.sticky.assignor import sticky_owner
 from loadwise.assignor.algorithms.weighted.exchange import exchange_moving
 from loadwise.assignor.algorithms.weighted.placement import place_largest_first
 from loadwise.assignor.algorithms.weighted.subset import lightest_cover
@@ -76,7 +76,7 @@ class Weighted:
         """
         weight = weights(group)
         if weight is None:
-            return Sticky().assign(group)
+            return Assignment(group, sticky_owner(group, np.arange(group.size)))
         weight = scaled(weight)
         weight = np.where(weight < _LEAST, 0.0, weight)
         working = WorkingAssignment(group, weight, _spread_idle(group, weight))
