@@ -8,6 +8,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -224,8 +225,6 @@ class ThreadedCoordinator:
         self._coordinator = coordinator
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
-        self._started = threading.Event()
-        self._failure: BaseException | None = None
         self._thread: threading.Thread | None = None
         self.groups = GroupControl(coordinator._running, self._on_its_thread)
         """Kick a member, end its session, force a rebalance."""
@@ -266,12 +265,17 @@ class ThreadedCoordinator:
 
     def start(self) -> None:
         """Start the thread and wait until the coordinator listens. Raises what starting it raised."""
-        self._thread = threading.Thread(target=self._run, name="loadwise-coordinator", daemon=True)
-        self._thread.start()
-        self._started.wait()
-        if self._failure is not None:
-            self._thread.join()
-            raise self._failure
+        if self._thread is not None:
+            raise RuntimeError("the coordinator runs already: stop it before it is started again")
+        started: Future[None] = Future()
+        thread = threading.Thread(target=self._run, args=(started,), name="loadwise-coordinator", daemon=True)
+        thread.start()
+        try:
+            started.result()
+        except BaseException:
+            thread.join()
+            raise
+        self._thread = thread
 
     def stop(self) -> None:
         """Stop the coordinator and wait for its thread to end."""
@@ -299,19 +303,19 @@ class ThreadedCoordinator:
 
         return asyncio.run_coroutine_threadsafe(act(), self._loop).result(_THREAD_TIMEOUT_S)
 
-    def _run(self) -> None:
+    def _run(self, started: Future[None]) -> None:
         try:
-            run(self._serve())
-        except BaseException as failure:  # noqa: BLE001  (handed to whoever started the thread)
-            self._failure = failure
-        finally:
-            self._started.set()
+            run(self._serve(started))
+        except BaseException as failure:
+            if started.done():
+                raise
+            started.set_exception(failure)  # raised where the thread was started
 
-    async def _serve(self) -> None:
+    async def _serve(self, started: Future[None]) -> None:
         async with self._coordinator:
             self._loop = asyncio.get_running_loop()
             self._stopping = asyncio.Event()
-            self._started.set()
+            started.set_result(None)
             await self._stopping.wait()
 
 

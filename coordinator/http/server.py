@@ -83,13 +83,15 @@ class HttpServer:
         self.url = ""
         """Where it listens, as ``http://127.0.0.1:43567``; empty before the start."""
         self._listen = (host, port)
-        self._all_gone = asyncio.Event()
+        self._all_gone: asyncio.Event | None = None
+        """Of the loop that it listens on, which is another one after a restart."""
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
         """Listen. Raises OSError where that cannot be."""
         host, port = self._listen
         loop = asyncio.get_running_loop()
+        self._all_gone = asyncio.Event()
         self._server = await loop.create_server(lambda: _Connection(self, loop), host, port)
         bound = self._server.sockets[0].getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
@@ -98,7 +100,7 @@ class HttpServer:
 
     async def stop(self) -> None:
         """Close the listener and all connections."""
-        if self._server is None:
+        if self._server is None or self._all_gone is None:
             return
         self._server.close()
         self._all_gone.clear()
@@ -112,7 +114,7 @@ class HttpServer:
     def gone(self, transport: asyncio.Transport) -> None:
         """A peer is gone, whoever closed."""
         self.connections.discard(transport)
-        if not self.connections:
+        if not self.connections and self._all_gone is not None:
             self._all_gone.set()
 
     def answer(self, request: HttpRequest) -> HttpResponse:
@@ -144,6 +146,7 @@ class _Connection(asyncio.Protocol):
         self._max_head_bytes = server.limits.max_head_bytes
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=self._max_head_bytes)
         self._transport: asyncio.Transport | None = None
+        self._can_write = True
         self._timer: asyncio.TimerHandle | None = None
         self._head: h11.Request | None = None
         self._body = bytearray()
@@ -164,12 +167,30 @@ class _Connection(asyncio.Protocol):
             self._timer.cancel()
         self._transport = None
 
+    def pause_writing(self) -> None:
+        """asyncio: the peer reads too slowly; nothing more is read or answered until it has caught up."""
+        self._can_write = False
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """asyncio: the peer has caught up."""
+        self._can_write = True
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+            self._take_events()
+
     def data_received(self, data: bytes) -> None:
         """asyncio: bytes have come."""
+        self._http.receive_data(data)
+        self._take_events()
+
+    def _take_events(self) -> None:
+        """Handle what has come, as far as the peer reads the answers."""
         try:
-            self._http.receive_data(data)
-            while self._transport is not None and not self._transport.is_closing() and self._take_event():
-                pass
+            while self._can_write and self._transport is not None and not self._transport.is_closing():
+                if not self._take_event():
+                    break
         except h11.RemoteProtocolError as problem:
             self._send(refused(HTTPStatus(problem.error_status_hint), f"this is no HTTP request: {problem}"))
             self._close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import signal
@@ -9,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from datetime import datetime
 
 import confluent_kafka
@@ -21,6 +23,7 @@ from topics import WAIT_S
 from typer.testing import CliRunner
 
 from loadwise.cli.app import app
+from loadwise.cli.coordinator import set_on_signals
 from loadwise.coordinator import BrokerSettings, ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.settings import configured, described
 
@@ -157,3 +160,23 @@ def test_its_options_are_listed_where_all_commands_are() -> None:
     shown = CliRunner().invoke(app, ["--help"])
     assert "coordinator" in shown.stdout
     assert "--initial-rebalance-delay-ms" in CliRunner().invoke(app, ["coordinator", "--help"]).stdout
+
+
+async def test_it_ends_on_a_signal_where_the_loop_has_no_handlers_as_on_windows() -> None:
+    class Loop:
+        def add_signal_handler(self, number: int, callback: object) -> None:
+            raise NotImplementedError
+
+        def call_soon_threadsafe(self, callback: Callable[[], None]) -> None:
+            asyncio.get_running_loop().call_soon_threadsafe(callback)
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        for number in before:
+            stopping = asyncio.Event()
+            set_on_signals(Loop(), stopping)  # type: ignore[arg-type]
+            signal.raise_signal(number)
+            await asyncio.wait_for(stopping.wait(), WAIT_S)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

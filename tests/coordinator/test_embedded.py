@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -9,11 +10,16 @@ import threading
 
 import pytest
 from kafka import KafkaConsumer
+from kafka.protocol.consumer import FetchResponse, JoinGroupResponse
+from kafka.protocol.producer import ProduceResponse
+from peers import Peer, answers, fetch, join, produce
+from topics import WAIT_S
 
 from loadwise.coordinator import (
     BadClusterError,
     BadTopicError,
     Coordinator,
+    HttpOptions,
     NotLoopbackError,
     NotRunningError,
     ThreadedCoordinator,
@@ -96,3 +102,83 @@ def test_without_kafka_python_the_error_names_the_extra() -> None:
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 1
     assert pip_install("coordinator") in result.stderr.splitlines()[-1]
+
+
+# ---- stopped and started again ----
+
+
+async def test_who_waited_before_a_restart_gets_no_answer_of_it() -> None:
+    """A join that waits stays with its member; the wait must not have the name of anybody's wait after the restart."""
+    coordinator = Coordinator(topics={"t": 1})
+    async with coordinator:
+        stays, waits = await Peer.connect(coordinator), await Peer.connect(coordinator)
+        first = await stays.ask(join("g"), JoinGroupResponse)
+        waits.send(join("g"))
+        group = coordinator.cluster.groups.get("g")
+        assert group is not None
+        while len(group.members) < 2:
+            assert await answers(stays)
+    async with coordinator:
+        fetchers = [await Peer.connect(coordinator) for _ in range(8)]
+        for peer in fetchers:
+            peer.send(fetch(max_wait_ms=60_000))
+        again = await Peer.connect(coordinator)
+        while len(coordinator.cluster.fetches) < len(fetchers):
+            assert await answers(again)
+        assert (await again.ask(join("g", first.member_id), JoinGroupResponse)).generation_id == 2
+        assert (await again.ask(produce(), ProduceResponse)).responses
+        for peer in fetchers:
+            assert (await peer.read(FetchResponse, 11)).responses[0].partitions[0].records
+        for peer in (stays, waits, again, *fetchers):
+            await peer.close()
+
+
+def test_on_a_thread_it_listens_when_it_is_started_again() -> None:
+    threaded = Coordinator(http=HttpOptions()).in_thread()
+    for _ in range(5):
+        with threaded:
+            host, port = threaded.bootstrap_servers.split(":")
+            socket.create_connection((host, int(port))).close()
+            host, port = threaded.http_url.removeprefix("http://").split(":")
+            with socket.create_connection((host, int(port)), timeout=WAIT_S) as peer:
+                peer.sendall(b"GET / HTTP/1.1\r\nHost: " + f"{host}:{port}".encode() + b"\r\n\r\n")
+                assert peer.recv(12) == b"HTTP/1.1 401"
+
+
+def test_on_a_thread_a_start_that_failed_can_be_tried_again() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        threaded = Coordinator(port=port).in_thread()
+        for _ in range(2):
+            with pytest.raises(OSError, match="address already in use"):
+                threaded.start()
+    with threaded:
+        assert threaded.bootstrap_servers == f"127.0.0.1:{port}"
+        with pytest.raises(RuntimeError, match="runs already"):
+            threaded.start()
+
+
+FORKS = """
+import os, socket, sys
+from loadwise.coordinator import Coordinator
+
+with Coordinator().in_thread() as coordinator:
+    host, port = coordinator.bootstrap_servers.split(":")
+    peer = socket.create_connection((host, int(port)))
+    read, write = os.pipe()
+    if os.fork() == 0:
+        os.close(write)
+        os.read(read, 1)  # until the parent is gone
+        os._exit(0)
+try:
+    socket.create_connection((host, int(port)))
+except ConnectionRefusedError:
+    print("refused,", "hung up on" if peer.recv(1) == b"" else "open")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_child_does_not_keep_its_sockets_open() -> None:
+    command = [sys.executable, "-W", "ignore", "-c", FORKS]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=WAIT_S)
+    assert done.stdout == "refused, hung up on\n", done.stderr

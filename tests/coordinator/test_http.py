@@ -453,3 +453,32 @@ def test_on_a_thread_it_is_served_too() -> None:
     with Coordinator(http=HttpOptions()).in_thread() as coordinator:
         assert isinstance(coordinator, ThreadedCoordinator)
         assert Http(coordinator.http_url, coordinator.http_token)("GET", "/groups")["groups"] == []
+
+
+async def test_a_peer_that_does_not_read_is_not_answered_on_and_on() -> None:
+    handled = 0
+
+    def handle(request: HttpRequest) -> HttpResponse:
+        nonlocal handled
+        handled += 1
+        return HttpResponse(body=bytes(50_000))
+
+    server = HttpServer(handle, "127.0.0.1", 0)
+    await server.start()
+    port = int(server.url.rpartition(":")[2])
+    ask = b"GET / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % port
+    async with asyncio.timeout(WAIT_S):
+        reader, greedy = await asyncio.open_connection("127.0.0.1", port)
+        greedy.write(ask * 2000)
+        for _ in range(20):
+            other, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(ask)
+            assert await other.readuntil(b"\r\n") == b"HTTP/1.1 200 OK\r\n"
+            writer.close()
+        assert 20 < handled < 1000, "what does not fit into the sockets' buffers waits unanswered"
+        for _ in range(300):
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert b"200 OK" in head
+            await reader.readexactly(50_000)
+        greedy.transport.abort()
+        await server.stop()

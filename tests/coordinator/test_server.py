@@ -227,3 +227,57 @@ async def test_a_peer_that_does_not_read_is_not_answered_on_and_on(coordinator: 
         assert (await peer.read(MetadataResponse, 4)).header.correlation_id == number
     peer.writer.transport.abort()
     await other.close()
+
+
+# ---- peers that hold on to what they were given ----
+
+
+async def test_a_silent_connection_is_closed_unless_it_waits_for_an_answer(caplog: pytest.LogCaptureFixture) -> None:
+    settings = BrokerSettings(connections_max_idle_ms=50)
+    async with Coordinator(topics={"t": 1}, settings=settings) as coordinator:
+        waits, silent = await Peer.connect(coordinator), await Peer.connect(coordinator)
+        waits.send(fetch(max_wait_ms=1000))
+        assert await silent.is_hung_up_on()
+        assert (await waits.read(FetchResponse, 11)).error_code == 0
+        for peer in (waits, silent):
+            await peer.close()
+    assert "nothing came for" in caplog.text
+    assert "connections.max.idle.ms" in caplog.text
+
+
+async def test_answers_that_are_not_read_have_a_limit_together(caplog: pytest.LogCaptureFixture) -> None:
+    limits = ServerLimits(max_unsent_bytes=100_000)
+    async with Coordinator(topics={"large": 2000}, limits=limits) as coordinator:
+        greedy, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
+        greedy.writer.transport.pause_reading()
+        for number in range(2000):  # each is answered with 50 kB
+            greedy.send(MetadataRequest(version=4, topics=None), number)
+        while "answers that are not read" not in caplog.text:
+            assert await answers(other)
+        (line,) = [record.message for record in caplog.records if "closed:" in record.message]
+        assert f"{greedy.writer.get_extra_info('sockname')[1]}" in line
+        greedy.writer.transport.abort()
+        await other.close()
+
+
+async def test_an_answer_that_cannot_be_written_is_an_error_for_its_client_alone(
+    coordinator: Coordinator, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A member id is made of the client id; in JoinGroup v3 there is no room for 36 more characters. As Kafka."""
+    stays, long = await Peer.connect(coordinator), await Peer.connect(coordinator)
+    first = await stays.ask(join("g"), JoinGroupResponse)
+    request = join("g")
+    request.with_header(7, "x" * 32_760)
+    long.writer.write(bytes(request.encode(header=True, framed=True)))
+    group = coordinator.cluster.groups.get("g")
+    assert group is not None
+    while len(group.members) < 2:
+        assert await answers(stays)
+    joined = await stays.ask(join("g", first.member_id), JoinGroupResponse)
+    # The leader's answer names the other member, whose id does not fit.
+    assert joined.error_code in (0, -1)
+    assert (await long.read(JoinGroupResponse, 3)).error_code == -1
+    assert "cannot be encoded" in caplog.text
+    assert await answers(stays)
+    await stays.close()
+    await long.close()

@@ -169,9 +169,7 @@ def _parser() -> argparse.ArgumentParser:
 
 async def _serve(broker: Coordinator, http: HttpOptions | None, *, shows_token: bool) -> None:
     stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
+    set_on_signals(asyncio.get_running_loop(), stopping)
     async with broker:
         sys.stdout.write(f"loadwise coordinator ready at {broker.bootstrap_servers}\n")
         if http is not None:
@@ -179,6 +177,15 @@ async def _serve(broker: Coordinator, http: HttpOptions | None, *, shows_token: 
             sys.stdout.write(f"loadwise coordinator HTTP at {broker.http_url}{token}\n")
         sys.stdout.flush()
         await stopping.wait()
+
+
+def set_on_signals(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> None:
+    """Set an event when the program is to end: SIGTERM, or Ctrl-C."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        try:
+            loop.add_signal_handler(number, stopping.set)
+        except NotImplementedError:  # the loops of Windows have none
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stopping.set))
 
 
 def _log_to_stderr(*, as_json: bool) -> None:
