@@ -18,7 +18,7 @@
             └── ReadTimeoutError        nothing arrived for ``kafkaConsumer.pollTimeoutMs``
 
 Spark hands on only the text of what a Python data source raises, with our text last. So a message is one line, and
-that line alone says what is wrong, where (topic, partition, offset), and which option to change. No message holds a
+that line alone tells what is wrong, where (topic, partition, offset), and which option to change. No message holds a
 password.
 """
 

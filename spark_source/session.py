@@ -16,7 +16,7 @@ _MANY = 1_000_000
 def slots(spark: Any) -> int:
     """How many tasks the session runs at a time, for ``numTasks``: its default parallelism.
 
-    Runs a job of a moment, since Spark Connect has no other way to say it.
+    Runs a job of a moment, since Spark Connect has no other way to find out.
     """
     from pyspark.sql.functions import spark_partition_id  # noqa: PLC0415 - so that lag_of works on recorded progress
 

@@ -126,11 +126,11 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """One input partition a task of the plan, in order.
 
         ``start`` and ``end`` are those of the checkpoint, so a replay plans what was planned before.
-        Raises `DataLossError` (``failOnDataLoss``), `PlanError`, and `OptionError` where nobody can say any more where
+        Raises `DataLossError` (``failOnDataLoss``), `PlanError`, and `OptionError` where it cannot be found out any more where
         the micro-batch began.
         """
         # Nobody asked for its end: the first micro-batch, planned by a process that is no more. Spark takes what
-        # `initialOffset` says now as its start; but one of ours was empty, wherever that was.
+        # `initialOffset` answers now as its start; but one of ours was empty, wherever that was.
         # A query that uses the stream twice, as in a union with itself, has each micro-batch planned twice.
         if self._initial_is_news:
             self._initial_is_news, self._replayed_end = False, end
@@ -148,7 +148,7 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not any(map(len, found.ranges)):
             return []
         planned = shared_out(found.ranges, self._options, sticky=True)
-        self._say("%s; %s", planned, lag(ended, self._latest or ended))
+        self._log("%s; %s", planned, lag(ended, self._latest or ended))
         return [InputPartition(task) for task in planned.tasks]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -250,13 +250,13 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
     def _lose(self, losses: tuple[str, ...]) -> None:
-        """Fail for what is gone, or go on without it, as ``failOnDataLoss`` says."""
+        """Fail for what is gone, or go on without it, as ``failOnDataLoss`` demands."""
         if losses and self._options.fail_on_data_loss:
             raise DataLossError(f"{'; '.join(losses)}; set failOnDataLoss=false to go on with what there is")
         for loss in losses:
             logger.warning("%s; going on with what there is, since failOnDataLoss=false", loss)
 
-    def _say(self, text: str, *values: object) -> None:
+    def _log(self, text: str, *values: object) -> None:
         """Log for the user: Spark captures nothing of this process but its standard error, the driver's log."""
         if not logger.hasHandlers():
             handler = logging.StreamHandler(sys.stderr)

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 _Error = confluent_kafka.KafkaError
 UNKNOWN = frozenset((_Error.UNKNOWN_TOPIC_OR_PART, _Error._UNKNOWN_PARTITION, _Error._UNKNOWN_TOPIC))
-"""Errors that say: there is no such topic or partition."""
+"""Errors that mean that there is no such topic or partition."""
 
 _REFUSALS = {
     _Error._AUTHENTICATION: "check kafka.sasl.mechanism and kafka.sasl.jaas.config",
@@ -49,7 +49,7 @@ class Client:
     """What to change, where that complaint was of a login or a certificate."""
 
     doubtful: bool = False
-    """Whether a complaint since the flag was last cleared said that a topic or partition is not there."""
+    """Whether a complaint since the flag was last cleared was that a topic or partition is not there."""
 
     heard: bool = False
     """Whether any question was answered: then the addresses are right, and brokers that are down will come back."""
@@ -78,7 +78,7 @@ class Client:
         """Keep a complaint; librdkafka goes on trying, so it is an error only once we run out of time."""
         text = _DURATION.sub("", error.str())
         self.doubtful |= error.code() in UNKNOWN
-        # "All brokers down" follows each failed connection, which is lost after each refusal, and both say less.
+        # "All brokers down" follows each failed connection, which is lost after each refusal, and both tell less.
         self.all_down |= error.code() == _Error._ALL_BROKERS_DOWN
         if error.code() == _Error._ALL_BROKERS_DOWN and self.complaint:
             return

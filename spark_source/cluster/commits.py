@@ -1,6 +1,6 @@
 """Commits how far a stream has got to a consumer group, for those who watch the group's lag (``commitGroup``).
 
-The group is a display and never a start position: a stream goes on where its checkpoint says. So what cannot be
+The group is a display and never a start position: a stream goes on from its checkpoint. So what cannot be
 committed is a warning, and no micro-batch fails or waits long for it. The consumer joins nothing: Kafka takes such
 commits while the group has no members of its own.
 """

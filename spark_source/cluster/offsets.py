@@ -49,7 +49,7 @@ ASK_AGAIN_S = 0.2
 
 _Error = confluent_kafka.KafkaError
 _NO_ANSWER = frozenset((_Error._TRANSPORT, _Error._TIMED_OUT, _Error._ALL_BROKERS_DOWN, _Error._RESOLVE))
-"""Errors that say: nobody has answered so far."""
+"""Errors that mean that nobody has answered so far."""
 _PASSING = _NO_ANSWER | frozenset(
     (
         _Error._WAIT_CACHE,
@@ -253,7 +253,7 @@ def _must_match(
     """What is given by partition must be given for all partitions, and for no others: Spark's rule."""
     missing = [place for place in partitions if place not in given]
     if missing:
-        raise OptionError(option, f"does not say where {_some(missing)} shall be; name every partition ({values})")
+        raise OptionError(option, f"has no entry for {_some(missing)}; name every partition ({values})")
     known = set(partitions)
     strange = [place for place in given if place not in known]
     if strange:

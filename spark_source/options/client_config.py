@@ -136,7 +136,7 @@ ALIASES = {
 """What librdkafka's messages call a setting that it takes under Java's name too."""
 
 REFUSED = {
-    "auto.offset.reset": "use startingOffsets ('earliest', or JSON) to say where to start",
+    "auto.offset.reset": "use startingOffsets ('earliest', or JSON) for where to start",
     "enable.auto.commit": "the query's checkpoint holds its offsets; for lag tools, set commitGroup=true",
     "interceptor.classes": "interceptors are Java code, and this source reads without Java; leave it out",
     "key.deserializer": "keys are always read as binary; decode them with DataFrame operations",

@@ -31,7 +31,7 @@ WITHOUT_MEANING = frozenset(
         "socket.send.buffer.bytes",
     )
 )
-"""Settings of librdkafka that say nothing about a reader that joins no group and has no thread of its own."""
+"""Settings of librdkafka that mean nothing for a reader that joins no group and has no thread of its own."""
 
 USED = frozenset(
     (
@@ -64,7 +64,7 @@ USED = frozenset(
 """Settings that are honoured."""
 
 FETCH_BYTES = 8 << 20
-"""What one Fetch brings of a partition where the user does not say. With Java's 1 MiB, each MiB costs a round trip."""
+"""What one Fetch brings of a partition where the user does not set it. With Java's 1 MiB, each MiB costs a round trip."""
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 """SASL mechanisms that both readers have."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 STREAMING_ONLY = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
-"""Options that say nothing about a batch query: named in a warning, as Spark's Kafka integration does."""
+"""Options without a meaning for a batch query: named in a warning, as Spark's Kafka integration does."""
 
 _OF_STREAMS = (*STREAMING_ONLY, "commitGroup", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs")
 _OF_PLANS = ("assignor", "costPerRecord", "maxRecordsPerPartition", "minPartitions", "numTasks", "split")
-"""Options that shape a plan, and so say nothing where the group that is followed has made one already."""
+"""Options that shape a plan. They mean nothing where the group that is followed has made one already."""
 _RANKED = (
     ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets"),
     ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets"),
@@ -29,7 +29,7 @@ def ignored(
 ) -> Iterator[str]:
     """Name what changes nothing. ``costs`` are the topics of ``costPerRecord``; ``reads`` tells which are read."""
     if not streaming:
-        yield from (f"{name} (says nothing about a batch query)" for name in _OF_STREAMS if name in options)
+        yield from (f"{name} (means nothing in a batch query)" for name in _OF_STREAMS if name in options)
     if follow:
         yield from (f"{name} (the plan is that of the group followed)" for name in _OF_PLANS if name in options)
     for ranked in _RANKED:

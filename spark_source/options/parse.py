@@ -85,7 +85,7 @@ REFUSED = {
 
 
 def parse(given: Mapping[str, str], *, streaming: bool = False) -> SourceOptions:
-    """Check the options that Spark hands over (names in any case) and say what they mean.
+    """Check the options that Spark hands over (names in any case), and answer what they mean.
 
     Raises `OptionError`; its text begins with the name of the option.
     """
@@ -144,7 +144,7 @@ def parse(given: Mapping[str, str], *, streaming: bool = False) -> SourceOptions
 
 
 def parse_either(given: Mapping[str, str]) -> SourceOptions:
-    """The options of a query of which nobody says yet whether it is a batch or a stream: right for one of the two.
+    """The options of a query that may still become a batch or a stream: right for at least one of the two.
 
     In ``load()`` a data source is not told. Raises `OptionError` for what is wrong in both.
     """

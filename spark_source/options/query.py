@@ -65,7 +65,7 @@ class Everywhere:
     """The same end of every partition."""
 
     option: str
-    """The option that says so, for messages."""
+    """The option that asks for it, for messages."""
     offset: int
     """`EARLIEST` or `LATEST`."""
 
@@ -105,7 +105,7 @@ class Admission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """Everything that a query says. Its text shows no secret."""
+    """Everything that the options of a query ask for. Its text shows no secret."""
 
     topics: Topics
     starting: Bound

@@ -46,7 +46,7 @@ def certificates(store: Truststore) -> str:
 
 
 def _from_java(store: Truststore) -> tuple[list[str], str]:
-    """The certificates, or what keytool says instead."""
+    """The certificates, or the error that keytool prints instead."""
     keytool = _keytool()
     if keytool is None:
         raise OptionError(
@@ -68,8 +68,8 @@ def _from_java(store: Truststore) -> tuple[list[str], str]:
     except subprocess.TimeoutExpired:
         raise OptionError("kafka.ssl.truststore.location", f"keytool did not end within {TIMEOUT_S} s") from None
     if done.returncode:
-        said = (done.stdout + done.stderr).splitlines()
-        return [], next((line for line in said if "rror" in line), f"keytool ends with {done.returncode}")
+        printed = (done.stdout + done.stderr).splitlines()
+        return [], next((line for line in printed if "rror" in line), f"keytool ends with {done.returncode}")
     return _CERTIFICATE.findall(done.stdout), ""
 
 

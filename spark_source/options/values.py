@@ -1,6 +1,6 @@
 """Values of options: from the text that Spark hands over to numbers, durations, flags and JSON.
 
-Every refusal is an `OptionError` that names the option, says which form it must have, and quotes what was given.
+Every refusal is an `OptionError` that names the option, the form that it must have, and what was given.
 Durations are Spark's time strings (``JavaUtils.timeStringAsMs``).
 """
 
@@ -62,7 +62,7 @@ def by_partition(option: str, text: str, form: str, *, least: int) -> dict[Topic
 
 
 def json_object(option: str, text: str, form: str) -> dict[str, Any]:
-    """A JSON object; ``form`` says in the refusal what it must be."""
+    """A JSON object; ``form`` is what the refusal asks for."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -73,5 +73,5 @@ def json_object(option: str, text: str, form: str) -> dict[str, Any]:
 
 
 def is_int(value: object) -> bool:
-    """Whether JSON says a whole number: in Python, True is one too."""
+    """Whether a value of JSON is a whole number. In Python, True is an int too."""
     return isinstance(value, int) and not isinstance(value, bool)

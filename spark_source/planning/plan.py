@@ -2,7 +2,7 @@
 
 A task is a member of a group that exists only here, ``slot-0``, ``slot-1``, …; task i is ``slot-i``. What there is to
 read is cut into pieces, the pieces are the partitions of that group, and the assignor (any `Assignor`, the user's own
-included) says which member gets which. Whole partitions (``split=False``) make the very group that consumers of these
+included) decides which member gets which. Whole partitions (``split=False``) make the very group that consumers of these
 topics would be, so the plan is the assignment that they would get.
 
 With ``split=True`` the partitions are first cut into offset ranges that make even tasks, with each range at the task
@@ -35,7 +35,7 @@ MORE_TASKS = 5
 """How often the number of tasks is raised, to no more than double, to keep `max_records`. Pieces are a fair share at
 most, so one is mostly enough, and two where the last task comes out 1/16 above it."""
 WORTH_A_TASK = 5_000
-"""Records that a task has on average at least where nobody says how many tasks there shall be. A task in Python
+"""Records that a task has on average at least where `numTasks` is not given. A task in Python
 costs as much CPU as reading tens of thousands of small records does, whoever wrote the source (measured with one that
 reads nothing), so some records in each of many partitions are read sooner by few tasks.
 (Spark itself joins partitions of a shuffle below 1 MB: `spark.sql.adaptive.coalescePartitions.minPartitionSize`.)"""
@@ -76,7 +76,7 @@ def plan(
     max_records: int | None = None,
     sticky: bool = False,
 ) -> Plan:
-    """Share the ranges out to ``num_tasks`` tasks, by default as many as `_default_tasks` says.
+    """Share the ranges out to ``num_tasks`` tasks, by default as many as `_default_tasks` finds worth it.
 
     ``ranges`` holds each partition at most once, in any order; empty ones count as partitions of the group when whole
     partitions are asked for. With ``max_records`` there are as many more tasks as it takes for none to have more.
@@ -290,7 +290,7 @@ def _assigned(
 
 
 def _owners(assignor: Assignor, group: GroupSnapshot, rows: Sequence[OffsetRange]) -> list[int]:
-    """The member of each row, as the assignor says; checked, since it may be the user's own."""
+    """The member of each row, as the assignor answers; checked, since it may be the user's own."""
     if not group.size:
         return []
     try:

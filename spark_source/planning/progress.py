@@ -2,7 +2,7 @@
 
 A position is the next offset to be read. As JSON it is what Spark's Kafka integration writes into a checkpoint,
 ``{"topic": {"0": 123}}``, so that either source goes on where the other stopped (``KafkaSourceOffset``, ``JsonUtils``).
-Admission is that of ``KafkaMicroBatchStream``. Pure: what Kafka said and how late it is come in as arguments.
+Admission is that of ``KafkaMicroBatchStream``. Pure: Kafka's answers and the time come in as arguments.
 """
 
 from __future__ import annotations

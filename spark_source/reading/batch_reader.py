@@ -78,7 +78,7 @@ class _RangeReader:
         self._answered_at: int | None = None
         """Where the range was when the last answer came."""
         self._unknown_since: float | None = None
-        """Since when brokers have said that there is no such topic or partition."""
+        """Since when brokers have answered that there is no such topic or partition."""
         at.position = at.wanted.start
 
     @property

@@ -50,7 +50,7 @@ PASSING = frozenset(
 
 
 class UnreachableError(Exception):
-    """No answer came; the text says from whom, and why."""
+    """No answer came; the text names the broker and the reason."""
 
 
 class AnsweredError(Exception):

@@ -1,7 +1,7 @@
 """Reads offset ranges with librdkafka (confluent-kafka): messages, one after the other, turned into Arrow batches.
 
 A range ends at its end offset even if the offsets before it hold no record (compaction, transaction markers): then the
-partition's end, or a record behind the range, says that there is nothing more to come.
+partition's end, or a record behind the range, shows that there is nothing more to come.
 """
 
 from __future__ import annotations

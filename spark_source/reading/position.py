@@ -55,7 +55,7 @@ class Reading:
         self._deadline = monotonic() + self.options.poll_timeout_ms / 1000
 
     def lose(self, problem: str, resume: int) -> None:
-        """Fail for what is gone, or go on behind it, as ``failOnDataLoss`` says."""
+        """Fail for what is gone, or go on behind it, as ``failOnDataLoss`` demands."""
         if self.options.fail_on_data_loss:
             raise DataLossError(f"{self} is gone: {problem}; set failOnDataLoss=false to read what there is")
         where = str(self)  # a handler may look later, when it has moved

@@ -1,6 +1,6 @@
 """What a Fetch brought, as it came: which of its batches hold records of a range, unpacked and put behind each other.
 
-Headers only: what the records say is `loadwise.spark_source.reading.record_columns`. Batches that a consumer is
+Headers only: the records are decoded by `loadwise.spark_source.reading.record_columns`. Batches that a consumer is
 never given are left out: transaction markers, and with ``read_committed`` what was aborted. Mirrors ``CompletedFetch``.
 """
 

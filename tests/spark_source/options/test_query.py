@@ -82,7 +82,7 @@ def test_num_tasks_goes_before_min_partitions():
 def test_what_changes_nothing_is_named():
     given = {**MINIMAL, "maxoffsetspertrigger": "10", "groupIdPrefix": "a", "kafka.group.id": "b"}
     assert parse(given).ignored == (
-        "maxOffsetsPerTrigger (says nothing about a batch query)",
+        "maxOffsetsPerTrigger (means nothing in a batch query)",
         "groupIdPrefix (kafka.group.id is given)",
     )
     assert parse(given).client.settings["group.id"] == "b"
@@ -96,7 +96,7 @@ def test_what_changes_nothing_is_named():
             {"startingTimestamp": "5", "startingOffsets": "earliest"},
             "startingOffsets (startingTimestamp goes before it)",
         ),
-        ({"fetchOffset.numRetries": "1"}, "fetchOffset.numRetries (says nothing about a batch query)"),
+        ({"fetchOffset.numRetries": "1"}, "fetchOffset.numRetries (means nothing in a batch query)"),
         (
             {"startingOffsetsByTimestampStrategy": "latest"},
             "startingOffsetsByTimestampStrategy (no timestamp is given to start at)",

@@ -70,7 +70,7 @@ def test_assigned_partitions_and_no_others(topic):
 
 def test_offsets_must_be_given_for_every_partition_and_for_no_other(topic):
     topic = topic([1, 1])
-    with pytest.raises(OptionError, match=f"^option startingOffsets: does not say where {topic.name}-1 shall be"):
+    with pytest.raises(OptionError, match=f"^option startingOffsets: has no entry for {topic.name}-1;"):
         ranges(topic, startingOffsets=offsets(topic, 0))
     with pytest.raises(OptionError, match=f"^option endingOffsets: names {topic.name}-2, which .* not read"):
         ranges(topic, endingOffsets=offsets(topic, 1, 1, 1))
