@@ -126,8 +126,8 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """One input partition a task of the plan, in order.
 
         ``start`` and ``end`` are those of the checkpoint, so a replay plans what was planned before.
-        Raises `DataLossError` (``failOnDataLoss``), `PlanError`, and `OptionError` where it cannot be found out any more where
-        the micro-batch began.
+        Raises `DataLossError` (``failOnDataLoss``), `PlanError`, and `OptionError` where it cannot be found out
+        any more where the micro-batch began.
         """
         # Nobody asked for its end: the first micro-batch, planned by a process that is no more. Spark takes what
         # `initialOffset` answers now as its start; but one of ours was empty, wherever that was.

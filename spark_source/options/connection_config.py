@@ -64,7 +64,7 @@ USED = frozenset(
 """Settings that are honoured."""
 
 FETCH_BYTES = 8 << 20
-"""What one Fetch brings of a partition where the user does not set it. With Java's 1 MiB, each MiB costs a round trip."""
+"""What one Fetch brings of a partition unless the user sets it. With Java's 1 MiB, each MiB costs a round trip."""
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 """SASL mechanisms that both readers have."""

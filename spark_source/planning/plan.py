@@ -2,8 +2,8 @@
 
 A task is a member of a group that exists only here, ``slot-0``, ``slot-1``, …; task i is ``slot-i``. What there is to
 read is cut into pieces, the pieces are the partitions of that group, and the assignor (any `Assignor`, the user's own
-included) decides which member gets which. Whole partitions (``split=False``) make the very group that consumers of these
-topics would be, so the plan is the assignment that they would get.
+included) decides which member gets which. Whole partitions (``split=False``) make the very group that consumers of
+these topics would be, so the plan is the assignment that they would get.
 
 With ``split=True`` the partitions are first cut into offset ranges that make even tasks, with each range at the task
 that it fits into. An assignor that moves nothing without need leaves them there. For others, which count ranges or
