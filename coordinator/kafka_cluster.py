@@ -20,6 +20,8 @@ from loadwise.coordinator.cluster.brokers import (
 )
 from loadwise.coordinator.cluster.log import Appended, PartitionLog
 from loadwise.coordinator.cluster.topics import Topics
+from loadwise.coordinator.configs.resources import OF_ALL_BROKERS, ResourceConfigs, ResourceType
+from loadwise.coordinator.configs.topic_configs import LogConfig
 from loadwise.coordinator.delayed_fetches import DelayedFetches
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import Token
@@ -28,6 +30,9 @@ from loadwise.coordinator.settings import BrokerSettings
 from loadwise.coordinator.transactions.coordinator import Transactions
 from loadwise.coordinator.transactions.outcomes import Markers
 from loadwise.protocol.error_codes import ErrorCode
+
+RETENTION_CHECK_INTERVAL_MS = 300_000
+"""How often old records are looked for (log.retention.check.interval.ms)."""
 
 COORDINATOR_EPOCH = 0
 """The epoch of every transaction coordinator, which stands in the markers that it writes."""
@@ -49,6 +54,8 @@ class Cluster:
         self.new_uuid = new_uuid
         self.cluster_id = "loadwise"
         self.brokers = brokers or Brokers()
+        self.resource_configs = ResourceConfigs()
+        """What was set of brokers, groups and client metrics."""
         self.topics = Topics(
             brokers=self.brokers,
             new_log=self._new_log,
@@ -64,6 +71,8 @@ class Cluster:
         self.transactions = Transactions(self.new_producer_id, self.settings.transactions)
         self.encoded: dict[Any, EncodedBody] = {}
         """Metadata responses, kept while the topics do not change; see ``apis/metadata.py``."""
+        self._retention_due_ms: int | None = None
+        """When old records are to be deleted; None while there are no records."""
         self.now_ms = 0
         """The time of the call that is being handled."""
         self._waiting: dict[Token, tuple[Call, Callable[[Call, Any], Response]]] = {}
@@ -76,6 +85,7 @@ class Cluster:
             self.groups.next_deadline_ms,
             self.fetches.next_deadline_ms,
             self.transactions.next_deadline_ms,
+            self._retention_due_ms,
         )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
@@ -99,6 +109,8 @@ class Cluster:
         self._pass_on(self.groups.expire(now_ms))
         for markers in self.transactions.expire(now_ms):
             self.write_markers(markers)
+        if self._retention_due_ms is not None and self._retention_due_ms <= now_ms:
+            self._retain()
         return self._take_answers()
 
     def operate(self, operation: Callable[[Groups, int], Iterable[Reply]], now_ms: int) -> list[Answer]:
@@ -128,7 +140,22 @@ class Cluster:
     def grown(self, log: PartitionLog, appended: Appended) -> None:
         """Count what was appended to a log, and let the fetches go that waited for it."""
         self.topics.kept_bytes += appended.size_bytes
+        if appended.size_bytes and self._retention_due_ms is None:
+            self._retention_due_ms = self.now_ms + RETENTION_CHECK_INTERVAL_MS
         self.fetches.grown(log, appended.size_bytes, appended.stable_bytes)
+
+    def configs_changed(self) -> None:
+        """Let all logs go by what is set now."""
+        broker_configs = self._broker_configs()
+        for topic in self.topics:
+            config = LogConfig.of(topic.configs, broker_configs)
+            for partition in topic.partitions:
+                partition.log.config = config
+
+    def delete_records(self, log: PartitionLog, offset: int) -> None:
+        """Delete a log's records before an offset, and free their bytes."""
+        if offset > log.start_offset:
+            self.topics.kept_bytes -= log.delete_before(offset)
 
     def write_markers(self, markers: Markers) -> None:
         """End a transaction in all its partitions and groups; a partition that is gone by now is passed over."""
@@ -177,6 +204,13 @@ class Cluster:
         """
         self.brokers.move_coordinator(transactional_id, to, TRANSACTION_STATE)
 
+    def _retain(self) -> None:
+        for topic in self.topics:
+            for partition in topic.partitions:
+                self.delete_records(partition.log, partition.log.retained_from(self.now_ms))
+        has_records = self.topics.kept_bytes > 0
+        self._retention_due_ms = self.now_ms + RETENTION_CHECK_INTERVAL_MS if has_records else None
+
     def _pass_on(self, replies: Iterable[Reply]) -> None:
         for reply in replies:
             call, respond = self._waiting.pop(reply.token)
@@ -188,10 +222,14 @@ class Cluster:
         answers, self._answers = self._answers, []
         return answers
 
-    def _new_log(self, max_batch_bytes: int | None) -> PartitionLog:
-        if max_batch_bytes is None:
-            max_batch_bytes = self.settings.max_batch_bytes
-        return PartitionLog(_crc32c, max_batch_bytes=max_batch_bytes)
+    def _new_log(self, configs: Mapping[str, str]) -> PartitionLog:
+        return PartitionLog(_crc32c, LogConfig.of(configs, self._broker_configs()))
+
+    def _broker_configs(self) -> Mapping[str, str]:
+        """The brokers' configs that are defaults of topics': as it was started, then as it was set since."""
+        controller = str(self.brokers.controller.id)
+        of_all, its_own = (self.resource_configs.of(ResourceType.BROKER, each) for each in (OF_ALL_BROKERS, controller))
+        return {"message.max.bytes": str(self.settings.max_batch_bytes), **of_all, **its_own}
 
 
 def _crc32c(data: memoryview) -> int:

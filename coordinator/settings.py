@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
 from typing import Any, Literal, TypeAlias
 
+from loadwise.coordinator.configs.definitions import ConfigType
 from loadwise.coordinator.errors import BadAssignorError, BadSettingError
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.limits import GroupLimits
@@ -47,16 +47,6 @@ class BrokerSettings:
 
 Part: TypeAlias = Literal["groups", "consumer_groups", "transactions"]
 """A part of `BrokerSettings`."""
-
-
-class ConfigType(IntEnum):
-    """What a value is (``DescribeConfigsResponse.ConfigType``)."""
-
-    BOOLEAN = 1
-    STRING = 2
-    INT = 3
-    LONG = 5
-    LIST = 7
 
 
 @dataclass(frozen=True, slots=True)

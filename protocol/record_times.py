@@ -14,10 +14,11 @@ from loadwise.protocol.unpacking import unpacked
 
 
 class RecordTime(NamedTuple):
-    """Where a record is and when it is from."""
+    """Where a record is, when it is from, and whether it has a key."""
 
     offset: int
     timestamp_ms: int
+    has_key: bool = True
 
 
 def record_times(batch: bytes) -> Iterator[RecordTime]:
@@ -39,8 +40,10 @@ def record_times(batch: bytes) -> Iterator[RecordTime]:
             if length < 0 or position > len(data):
                 raise MalformedBytesError(f"a record of {length} bytes does not fit into its batch")
             timestamp_delta, start = zigzag(data, start + 1)  # behind the attributes
-            offset_delta, _ = zigzag(data, start)
-            yield RecordTime(base_offset + offset_delta, header.first_timestamp + timestamp_delta)
+            offset_delta, start = zigzag(data, start)
+            key_length, _ = zigzag(data, start)
+            timestamp_ms = header.max_timestamp if header.has_append_time else header.first_timestamp + timestamp_delta
+            yield RecordTime(base_offset + offset_delta, timestamp_ms, has_key=key_length >= 0)
     except IndexError as problem:
         raise MalformedBytesError("a record batch has fewer records than it announces") from problem
 

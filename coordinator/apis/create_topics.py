@@ -11,13 +11,17 @@ from collections.abc import Sequence
 
 from kafka.protocol.admin import CreateTopicsRequest, CreateTopicsResponse
 
+from loadwise.coordinator.apis.config_rows import Row, topic_rows
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.cluster.topics import Refusal, config_refusal
+from loadwise.coordinator.cluster.topics import Refusal
+from loadwise.coordinator.configs.definitions import BadConfigError
+from loadwise.coordinator.configs.topic_configs import check_topic_configs
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
 _BROKERS_DEFAULT = -1
+_TELLS_CONFIGS = 5
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
@@ -48,9 +52,7 @@ def _create(call: Call, cluster: Cluster, topic: Message) -> Message:
         replicas = [by_number[number] for number in sorted(by_number)]
     configs = {config.name: config.value for config in topic.configs if config.value is not None}
     refusal = (
-        _layout_refusal(cluster, topic, replicas)
-        or config_refusal(configs)
-        or cluster.topics.refusal(topic.name, count)
+        _layout_refusal(cluster, topic, replicas) or _config_refusal(topic) or cluster.topics.refusal(topic.name, count)
     )
     if refusal is not None:
         return _result(topic.name, None, refusal)
@@ -58,7 +60,21 @@ def _create(call: Call, cluster: Cluster, topic: Message) -> Message:
     if not call.body.validate_only:
         made = cluster.topics.create(topic.name, count, configs, replication_factor=factor, replicas=replicas)
         topic_id = made.id
-    return _result(topic.name, topic_id, None, count, len(replicas[0]) if replicas else factor)
+    rows = topic_rows(cluster, configs) if call.version >= _TELLS_CONFIGS else []
+    copies = len(replicas[0]) if replicas else factor
+    return _result(topic.name, topic_id, None, partitions=count, replicas=copies, rows=rows)
+
+
+def _config_refusal(topic: Message) -> Refusal | None:
+    nulls = [config.name for config in topic.configs if config.value is None]
+    if nulls:
+        message = f"Null value not supported for topic configs: {','.join(nulls)}"
+        return Refusal(ErrorCode.INVALID_CONFIG, message)
+    try:
+        check_topic_configs({config.name: config.value for config in topic.configs})
+    except BadConfigError as problem:
+        return Refusal(ErrorCode.INVALID_CONFIG, str(problem))
+    return None
 
 
 def _layout_refusal(cluster: Cluster, topic: Message, replicas: Sequence[Sequence[int]] | None) -> Refusal | None:
@@ -80,7 +96,15 @@ def _layout_refusal(cluster: Cluster, topic: Message, replicas: Sequence[Sequenc
     return None
 
 
-def _result(name: str, topic_id: object, refusal: Refusal | None, partitions: int = -1, replicas: int = -1) -> Message:
+def _result(
+    name: str,
+    topic_id: object,
+    refusal: Refusal | None,
+    *,
+    partitions: int = -1,
+    replicas: int = -1,
+    rows: Sequence[Row] = (),
+) -> Message:
     return CreateTopicsResponse.CreatableTopicResult(
         name=name,
         topic_id=topic_id,
@@ -88,7 +112,12 @@ def _result(name: str, topic_id: object, refusal: Refusal | None, partitions: in
         error_message=None if refusal is None else refusal.message,
         num_partitions=partitions,
         replication_factor=replicas,
-        configs=[],
+        configs=[
+            CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs(
+                name=row.name, value=row.value, read_only=False, config_source=row.source, is_sensitive=False
+            )
+            for row in rows
+        ],
     )
 
 

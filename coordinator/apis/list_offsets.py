@@ -90,7 +90,7 @@ def _find(log: PartitionLog, timestamp: int, end_offset: int) -> TimestampedOffs
 
 
 def _records(batch: bytes) -> Iterator[TimestampedOffset]:
-    return (TimestampedOffset(*each) for each in record_times(batch))
+    return (TimestampedOffset(each.offset, each.timestamp_ms) for each in record_times(batch))
 
 
 SERVICE = Service(Api.of(ListOffsetsRequest, ListOffsetsResponse, max_version=8), handle)

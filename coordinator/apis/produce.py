@@ -59,7 +59,8 @@ def handle(call: Call, cluster: Cluster) -> Message | NoAnswer | HangUp:
             else:
                 place = TopicPartition(found.name, data.index)
                 appended = _append(call, cluster, there[data.index], place, data.records)
-            row = _answer(data.index, appended)
+            start_offset = there[data.index].log.start_offset if appended.error is ErrorCode.NONE else NO_OFFSET
+            row = _answer(data.index, appended, start_offset)
             if appended.error is ErrorCode.NOT_LEADER_OR_FOLLOWER and call.version >= _NEW_LEADERS:
                 row.current_leader = current_leader(_Partition.LeaderIdAndEpoch, moved[-1])
             failures += appended.error is not ErrorCode.NONE
@@ -95,7 +96,9 @@ def _append(
             return Appended(error, message="the partition is not part of an open transaction of this producer")
         in_transaction = True
     begins_at_zero = in_transaction and call.version >= _ADDS_PARTITIONS
-    appended = partition.log.append(records, in_transaction=in_transaction, begins_at_zero=begins_at_zero)
+    appended = partition.log.append(
+        records, now_ms=cluster.now_ms, in_transaction=in_transaction, begins_at_zero=begins_at_zero
+    )
     if appended.size_bytes:
         cluster.grown(partition.log, appended)
     return appended
@@ -112,15 +115,17 @@ def _transaction_error(
     return verified(cluster.transactions, transactional_id, producer, place, kind=kind, now_ms=cluster.now_ms)
 
 
-def _answer(index: int, appended: Appended) -> Message:
-    failed = appended.error is not ErrorCode.NONE
+def _answer(index: int, appended: Appended, start_offset: int) -> Message:
     return _Partition(
         index=index,
         error_code=appended.error,
         base_offset=appended.base_offset,
-        log_append_time_ms=-1,  # timestamps are the producer's (message.timestamp.type=CreateTime)
-        log_start_offset=NO_OFFSET if failed else 0,
-        record_errors=[],
+        log_append_time_ms=appended.timestamp_ms,
+        log_start_offset=start_offset,
+        record_errors=[
+            _Partition.BatchIndexAndErrorMessage(batch_index=each, batch_index_error_message=appended.message)
+            for each in appended.bad_records
+        ],
         error_message=appended.message,
     )
 

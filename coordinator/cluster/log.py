@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from loadwise.coordinator.cluster.leader_epochs import LeaderEpochs
 from loadwise.coordinator.cluster.open_transactions import AbortedTransaction, OpenTransactions
 from loadwise.coordinator.cluster.producers import NO_PRODUCER_ID, ProducerStates
+from loadwise.coordinator.cluster.validator import validated
+from loadwise.coordinator.configs.topic_configs import LogConfig, TimestampType
 from loadwise.protocol.batches import HEADER_BYTES, MAGIC, BatchHeader, checksummed, placed, read_header
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.markers import end_marker
@@ -39,6 +41,10 @@ class Appended:
     """What is wrong with the batch, for the client to show."""
     size_bytes: int = 0
     """How many bytes the log grew by; 0 for a refused or repeated batch."""
+    bad_records: Sequence[int] = ()
+    """Which records of the batch are why it was refused, counted from 0."""
+    timestamp_ms: int = NO_TIMESTAMP
+    """The time that the broker gave all of its records; `NO_TIMESTAMP` where they keep their producer's."""
     stable_bytes: int = 0
     """How many bytes more a reader of committed records can see: all of them, unless a transaction is open."""
 
@@ -46,9 +52,11 @@ class Appended:
 class PartitionLog:
     """The log of one partition, from offset 0 on."""
 
-    def __init__(self, crc32c: Callable[[memoryview], int], *, max_batch_bytes: int) -> None:
+    def __init__(self, crc32c: Callable[[memoryview], int], config: LogConfig) -> None:
         self._crc32c = crc32c
-        self._max_batch_bytes = max_batch_bytes
+        self.config = config
+        """What its topic's configs want of it; changed with them."""
+        self._start_offset = 0
         self._batches: list[bytes] = []
         self._last_offsets: list[int] = []
         self._max_timestamps: list[int] = []
@@ -69,20 +77,24 @@ class PartitionLog:
     @property
     def start_offset(self) -> int:
         """Offset of the first record that is kept."""
-        return 0
+        return self._start_offset
 
     @property
     def end_offset(self) -> int:
         """Offset that the next record gets; the high watermark is the same here."""
-        return self._last_offsets[-1] + 1 if self._last_offsets else 0
+        return self._last_offsets[-1] + 1 if self._last_offsets else self._start_offset
 
     @property
     def stable_offset(self) -> int:
         """Offset up to which no transaction is open (the last stable offset): committed records end there."""
         return self.transactions.stable_offset(self.end_offset)
 
-    def append(self, data: bytes, *, in_transaction: bool = False, begins_at_zero: bool = False) -> Appended:
+    def append(
+        self, data: bytes, *, now_ms: int = 0, in_transaction: bool = False, begins_at_zero: bool = False
+    ) -> Appended:
         """Check one record batch and keep it. O(size of the batch), for the CRC.
+
+        ``now_ms``: milliseconds since 1970.
 
         ``in_transaction``: the coordinator of the producer's transaction knows that it writes here. Without that a
         transactional batch is refused unless the transaction has begun here. ``begins_at_zero`` as in
@@ -104,12 +116,45 @@ class PartitionLog:
         if is_open and not header.is_transactional:
             message = "the producer has a transaction open here, and the record is not part of it"
             return Appended(ErrorCode.INVALID_TXN_STATE, message=message)
+        valid = validated(data, header, self.config, now_ms, self._crc32c)
+        if valid.error is not ErrorCode.NONE:
+            return Appended(valid.error, message=valid.message, bad_records=valid.bad_records)
         base_offset = self.end_offset
         self.producers.remember(header, base_offset)
         if header.is_transactional:
             self.transactions.begin(header.producer_id, base_offset)
-        self._keep(data, header)
-        return self._appended(base_offset, stable_before=self.transactions.stable_offset(base_offset))
+        has_broker_time = self.config.timestamp_type is TimestampType.LOG_APPEND_TIME
+        self._keep(valid.batch, header, now_ms if has_broker_time else header.max_timestamp)
+        appended = self._appended(base_offset, stable_before=self.transactions.stable_offset(base_offset))
+        return replace(appended, timestamp_ms=now_ms) if has_broker_time else appended
+
+    def delete_before(self, offset: int) -> int:
+        """Delete the records before an offset of this log; answers how many bytes that freed. O(batches).
+
+        A batch goes when all of its records do.
+        """
+        count = bisect_left(self._last_offsets, offset)
+        freed_bytes = sum(map(len, self._batches[:count]))
+        del self._batches[:count], self._last_offsets[:count], self._max_timestamps[:count]
+        self._start_offset = offset
+        self.size_bytes -= freed_bytes
+        self.transactions.drop_before(offset)
+        return freed_bytes
+
+    def retained_from(self, now_ms: int) -> int:
+        """The first offset that retention.ms and retention.bytes leave. O(batches that go).
+
+        What Kafka does with segments is done with batches here; an open transaction stays whole.
+        """
+        config, count, left_bytes = self.config, 0, self.size_bytes
+        while config.is_deleted and count < len(self._batches):
+            is_old = config.retention_ms >= 0 and self._max_timestamps[count] < now_ms - config.retention_ms
+            left_bytes -= len(self._batches[count])
+            if not is_old and not 0 <= config.retention_bytes <= left_bytes:
+                break
+            count += 1
+        offset = self._last_offsets[count - 1] + 1 if count else self._start_offset
+        return min(offset, self.stable_offset)
 
     def is_writing(self, header: BatchHeader) -> bool:
         """Whether the producer of a batch has a transaction open here, in the epoch of the batch."""
@@ -147,7 +192,7 @@ class PartitionLog:
         base_offset, stable_before = self.end_offset, self.stable_offset
         self.producers.remember_marker(producer_id, epoch, coordinator_epoch, timestamp_ms)
         self.transactions.end(producer_id, base_offset, committed=committed)
-        self._keep(marker, header)
+        self._keep(marker, header, timestamp_ms)
         return self._appended(base_offset, stable_before)
 
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool, end_offset: int | None = None) -> bytes:
@@ -195,7 +240,9 @@ class PartitionLog:
         """The first record whose timestamp is at or after ``timestamp``; ``records`` unpacks one batch. O(batches)."""
         for batch, latest in zip(self._batches, self._max_timestamps, strict=True):
             if latest >= timestamp:
-                return next((found for found in records(batch) if found.timestamp >= timestamp), TimestampedOffset())
+                for found in records(batch):
+                    if found.timestamp >= timestamp and found.offset >= self._start_offset:
+                        return found
         return TimestampedOffset()
 
     def latest_timestamp(self, records: Callable[[bytes], Iterator[TimestampedOffset]]) -> TimestampedOffset:
@@ -206,12 +253,12 @@ class PartitionLog:
         batch = self._batches[self._max_timestamps.index(latest)]
         return next((found for found in records(batch) if found.timestamp >= latest), TimestampedOffset())
 
-    def _keep(self, data: bytes, header: BatchHeader) -> None:
+    def _keep(self, data: bytes, header: BatchHeader, max_timestamp_ms: int) -> None:
         base_offset = self.end_offset
         batch = placed(data, base_offset, self.leader_epoch)
         self._batches.append(batch)
         self._last_offsets.append(base_offset + header.last_offset_delta)
-        self._max_timestamps.append(header.max_timestamp)
+        self._max_timestamps.append(max_timestamp_ms)
         self.size_bytes += len(batch)
 
     def _appended(self, base_offset: int, stable_before: int) -> Appended:
@@ -229,8 +276,9 @@ class PartitionLog:
             return Appended(ErrorCode.INVALID_RECORD, message="a produce request takes one record batch a partition")
         if header.magic < MAGIC:
             return Appended(ErrorCode.INVALID_RECORD, message="only record batches v2 are taken")
-        if len(data) > self._max_batch_bytes:
-            message = f"the record batch has {len(data):,} bytes; the limit is {self._max_batch_bytes:,}"
+        limit = self.config.max_message_bytes
+        if len(data) > limit:
+            message = f"the record batch has {len(data):,} bytes; the limit is {limit:,}"
             return Appended(ErrorCode.MESSAGE_TOO_LARGE, message=message)
         if header.magic > MAGIC or self._crc32c(checksummed(data)) != header.crc:
             return Appended(ErrorCode.CORRUPT_MESSAGE, message="the CRC of the record batch is wrong")

@@ -14,8 +14,6 @@ from loadwise.coordinator.errors import BadClusterError
 from loadwise.protocol.error_codes import ErrorCode
 
 MAX_NAME_LENGTH = 249
-MAX_BATCH_CONFIG = "max.message.bytes"
-"""Name of the setting that says how large a record batch of a topic may be."""
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -27,7 +25,7 @@ class Topic:
     id: UUID
     partitions: list[ReplicatedPartition]
     configs: Mapping[str, str] = field(default_factory=dict)
-    """What its creator set; only max.message.bytes acts, the others are just told by ``DescribeConfigs``."""
+    """Its own configs, which `loadwise.coordinator.configs.topic_configs` has nothing against."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +41,6 @@ def is_topic_name(name: str) -> bool:
     return name not in {".", ".."} and len(name) <= MAX_NAME_LENGTH and _NAME.fullmatch(name) is not None
 
 
-def config_refusal(configs: Mapping[str, str]) -> Refusal | None:
-    """What is wrong with a topic's settings; None if they can be. Only those that act here are looked at."""
-    limit = configs.get(MAX_BATCH_CONFIG)
-    if limit is None or (limit.isdecimal() and int(limit) < 2**31):
-        return None
-    return Refusal(ErrorCode.INVALID_CONFIG, f"{MAX_BATCH_CONFIG}={limit!r} is no number of bytes")
-
-
 def _metric_name(name: str) -> str:
     """Kafka's metrics write a dot as an underscore, so two topics must not differ in that alone."""
     return name.replace(".", "_")
@@ -63,7 +53,7 @@ class Topics:
         self,
         *,
         brokers: Brokers,
-        new_log: Callable[[int | None], PartitionLog],
+        new_log: Callable[[Mapping[str, str]], PartitionLog],
         new_id: Callable[[], UUID],
         max_partitions: int = 100_000,
     ) -> None:
@@ -205,9 +195,7 @@ class Topics:
         return spread
 
     def _new_partition(self, topic: Topic, replicas: Sequence[int]) -> ReplicatedPartition:
-        limit = topic.configs.get(MAX_BATCH_CONFIG)
-        log = self._new_log(None if limit is None else int(limit))
-        return ReplicatedPartition(log, tuple(replicas), leader=replicas[0])
+        return ReplicatedPartition(self._new_log(topic.configs), tuple(replicas), leader=replicas[0])
 
     def _too_many(self, added: int) -> Refusal | None:
         if self._partition_count + added > self._max_partitions:

@@ -10,6 +10,7 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
+import config_exchanges
 import pytest
 import transaction_exchanges
 from commits import commit
@@ -403,6 +404,7 @@ EXCHANGES: dict[str, Callable[[Wire, int], None]] = {
     "OffsetForLeaderEpoch": offset_for_leader_epoch,
     "Produce": produce,
     "SyncGroup": sync_group,
+    **config_exchanges.EXCHANGES,
     **transaction_exchanges.EXCHANGES,
 }
 

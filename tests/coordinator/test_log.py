@@ -13,11 +13,12 @@ from kafka.record.util import calc_crc32c
 from record_batches import batch
 
 from loadwise.coordinator.cluster.log import PartitionLog, TimestampedOffset
+from loadwise.coordinator.configs.topic_configs import LogConfig
 from loadwise.protocol.error_codes import ErrorCode
 
 
 def new_log(max_batch_bytes: int = 1_000_000) -> PartitionLog:
-    return PartitionLog(calc_crc32c, max_batch_bytes=max_batch_bytes)
+    return PartitionLog(calc_crc32c, LogConfig(max_message_bytes=max_batch_bytes))
 
 
 def values(data: bytes) -> list[tuple[int, bytes]]:

@@ -12,6 +12,7 @@ from kafka.record.util import calc_crc32c
 from record_batches import batch
 
 from loadwise.coordinator.cluster.log import PartitionLog
+from loadwise.coordinator.configs.topic_configs import LogConfig
 from loadwise.coordinator.transactions.coordinator import TransactionLimits, Transactions
 from loadwise.coordinator.transactions.outcomes import NO_PRODUCER, Markers, ProducerAt, TopicPartition
 from loadwise.coordinator.transactions.transaction import LAST_EPOCH, Transaction, TransactionState
@@ -28,7 +29,7 @@ class Walk(RuleBasedStateMachine):
     def begin(self, start: int) -> None:
         self.now_ms = 0
         self.transactions = Transactions(count(100).__next__, TransactionLimits(max_timeout_ms=1000))
-        self.logs = {each: PartitionLog(calc_crc32c, max_batch_bytes=10_000) for each in PARTITIONS}
+        self.logs = {each: PartitionLog(calc_crc32c, LogConfig()) for each in PARTITIONS}
         self.current: dict[str, ProducerAt] = {}
         self.sequences: dict[tuple[str, TopicPartition], int] = {}
         self.written: dict[str, list[tuple[TopicPartition, int]]] = {name: [] for name in NAMES}
@@ -185,7 +186,7 @@ def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_shut_out(
 
 @pytest.mark.parametrize("committed", [True, False])
 def test_the_bytes_of_a_marker_are_those_of_kafka_python(committed: bool) -> None:
-    log = PartitionLog(calc_crc32c, max_batch_bytes=1000)
+    log = PartitionLog(calc_crc32c, LogConfig())
     log.end_transaction(5, 2, committed=committed, coordinator_epoch=3, timestamp_ms=77)
     from kafka.record import MemoryRecords
 

@@ -1,0 +1,40 @@
+"""AlterConfigs (33): a resource is to have these configs of its own, and no others.
+
+v1 throttled after the response; v2 flexible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kafka.protocol.admin import AlterConfigsRequest, AlterConfigsResponse
+
+from loadwise.coordinator.apis.config_changes import changed, no_duplicates, no_nulls
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.configs.definitions import Definitions
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.messages import Api
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Replace the configs of each resource."""
+    row = AlterConfigsResponse.AlterConfigsResourceResponse
+    responses = [
+        row(
+            error_code=error,
+            error_message=message,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+        for resource, error, message in changed(cluster, call.body, _replaced)
+    ]
+    return call.response(throttle_time_ms=0, responses=responses)
+
+
+def _replaced(_: Mapping[str, str], __: Definitions, resource: Message) -> Mapping[str, str]:
+    no_duplicates([each.name for each in resource.configs])
+    no_nulls([each.name for each in resource.configs if each.value is None])
+    return {each.name: each.value for each in resource.configs}
+
+
+SERVICE = Service(Api.of(AlterConfigsRequest, AlterConfigsResponse), handle)

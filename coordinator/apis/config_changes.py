@@ -1,0 +1,121 @@
+"""No API of its own: how AlterConfigs and IncrementalAlterConfigs change a resource's configs.
+
+Mirrors Kafka's ``ConfigAdminManager`` and ``ConfigurationControlManager``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from loadwise.coordinator.calls import Message
+from loadwise.coordinator.cluster.topics import is_topic_name
+from loadwise.coordinator.configs.definitions import BadConfigError, Definitions
+from loadwise.coordinator.configs.resources import (
+    CLIENT_METRICS_CONFIGS,
+    DYNAMIC_BROKER_CONFIGS,
+    GROUP_CONFIGS,
+    OF_ALL_BROKERS,
+    ResourceType,
+)
+from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS, check_topic_configs
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+
+_DEFINITIONS: Mapping[int, Definitions] = {
+    ResourceType.TOPIC: TOPIC_CONFIGS,
+    ResourceType.BROKER: DYNAMIC_BROKER_CONFIGS,
+    ResourceType.GROUP: GROUP_CONFIGS,
+    ResourceType.CLIENT_METRICS: CLIENT_METRICS_CONFIGS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedError(Exception):
+    """A change that cannot be."""
+
+    error: ErrorCode
+    message: str
+
+
+Change = Callable[[Mapping[str, str], Definitions, Message], Mapping[str, str]]
+"""From the configs that a resource has, and the request for it, to those that it is to have; may raise both errors."""
+
+
+def changed(cluster: Cluster, body: Message, change: Change) -> list[tuple[Message, ErrorCode, str | None]]:
+    """Change each resource by itself: the resources with what became of them."""
+    times = Counter((each.resource_type, each.resource_name) for each in body.resources)
+    results: list[tuple[Message, ErrorCode, str | None]] = []
+    for each in body.resources:
+        try:
+            if times[each.resource_type, each.resource_name] > 1:
+                raise RefusedError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            _change(cluster, each, change, validate_only=body.validate_only)
+        except RefusedError as refused:
+            results.append((each, refused.error, refused.message))
+        except BadConfigError as problem:
+            has_code = each.resource_type in (ResourceType.TOPIC, ResourceType.GROUP)
+            error = ErrorCode.INVALID_CONFIG if has_code else ErrorCode.INVALID_REQUEST
+            results.append((each, error, str(problem)))
+        else:
+            results.append((each, ErrorCode.NONE, None))
+    return results
+
+
+def no_duplicates(names: Sequence[str]) -> None:
+    """Raise `RefusedError` for a config that is named twice."""
+    if len(set(names)) < len(names):
+        raise RefusedError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+
+
+def no_nulls(nulls: Sequence[str]) -> None:
+    """Raise `RefusedError` for configs that are to be null."""
+    if nulls:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
+
+
+def _change(cluster: Cluster, resource: Message, change: Change, *, validate_only: bool) -> None:
+    name = resource.resource_name
+    definitions = _DEFINITIONS.get(resource.resource_type)
+    if definitions is None:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource.resource_type}.")
+    if resource.resource_type == ResourceType.TOPIC:
+        _change_topic(cluster, resource, change, validate_only=validate_only)
+        return
+    kind = ResourceType(resource.resource_type)
+    if kind is ResourceType.BROKER:
+        _check_broker(cluster, resource)
+    elif not name:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f"Default {kind.name.lower()} resources are not allowed.")
+    configs = change(cluster.resource_configs.of(kind, name), definitions, resource)
+    definitions.check(configs)
+    if not validate_only:
+        cluster.resource_configs.put(kind, name, configs)
+        cluster.configs_changed()
+
+
+def _change_topic(cluster: Cluster, resource: Message, change: Change, *, validate_only: bool) -> None:
+    name = resource.resource_name
+    if not name:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+    if not is_topic_name(name):
+        raise RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name!r} is no name for a topic")
+    topic = cluster.topics.get(name)
+    if topic is None:
+        raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic {name!r} does not exist.")
+    configs = change(topic.configs, TOPIC_CONFIGS, resource)
+    check_topic_configs(configs)
+    if not validate_only:
+        topic.configs = configs
+        cluster.configs_changed()
+
+
+def _check_broker(cluster: Cluster, resource: Message) -> None:
+    name = resource.resource_name
+    if name != OF_ALL_BROKERS and name not in {str(node.id) for node in cluster.brokers.nodes}:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f"there is no broker {name!r}")
+    fixed = sorted({each.name for each in resource.configs} - set(DYNAMIC_BROKER_CONFIGS.by_name))
+    if fixed:
+        message = f"Cannot update these configs dynamically: {', '.join(fixed)}"
+        raise RefusedError(ErrorCode.INVALID_REQUEST, message)

@@ -1,0 +1,71 @@
+"""IncrementalAlterConfigs (44): some configs of a resource are set, dropped, or get items more or fewer (KIP-339).
+
+v1 flexible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+
+from kafka.protocol.admin import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+
+from loadwise.coordinator.apis.config_changes import RefusedError, changed, no_duplicates, no_nulls
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.configs.definitions import BadConfigError, Definitions, items
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import Api
+
+
+class _Operation(IntEnum):
+    """What is done to a config (``AlterConfigOp.OpType``)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Change the configs of each resource."""
+    row = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+    responses = [
+        row(
+            error_code=error,
+            error_message=message,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+        for resource, error, message in changed(cluster, call.body, _operated)
+    ]
+    return call.response(throttle_time_ms=0, responses=responses)
+
+
+def _operated(configs: Mapping[str, str], definitions: Definitions, resource: Message) -> Mapping[str, str]:
+    no_duplicates([each.name for each in resource.configs])
+    no_nulls([e.name for e in resource.configs if e.value is None and e.config_operation != _Operation.DELETE])
+    after = dict(configs)
+    for each in resource.configs:
+        match each.config_operation:
+            case _Operation.SET:
+                after[each.name] = each.value
+            case _Operation.DELETE:
+                after.pop(each.name, None)
+            case _Operation.APPEND | _Operation.SUBTRACT:
+                if not definitions.is_list(each.name):
+                    verb = _Operation(each.config_operation).name
+                    raise BadConfigError(f"Can't {verb} to key {each.name} because its type is not LIST.")
+                now = items(after.get(each.name, definitions.by_name[each.name].default))
+                asked = items(each.value)
+                if each.config_operation == _Operation.APPEND:
+                    result = [*now, *(item for item in asked if item not in now)]
+                else:
+                    result = [item for item in now if item not in asked]
+                after[each.name] = ",".join(result)
+            case unknown:
+                raise RefusedError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown operation type {unknown}")
+    return after
+
+
+SERVICE = Service(Api.of(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse), handle)

@@ -1,0 +1,104 @@
+"""What a config is: its name, type, default and the values that it takes. Mirrors Kafka's ``ConfigDef``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+
+
+class ConfigType(IntEnum):
+    """What a value is (``DescribeConfigsResponse.ConfigType``)."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+
+
+class BadConfigError(ValueError):
+    """A config that there is not, or a value that it does not take; the message names both."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """One config."""
+
+    name: str
+    type: ConfigType
+    default: str
+    broker_config: str | None = None
+    """The broker's config that is the default of this one; None if there is none."""
+    check: Callable[[str], str | None] = lambda _: None
+    """What is wrong with a value of the right type; None if nothing is."""
+
+    def refusal(self, value: str) -> str | None:
+        """What is wrong with a value; None if it may be."""
+        problem = _type_problem(self.type, value.strip()) or self.check(value.strip())
+        return None if problem is None else f"Invalid value {value} for configuration {self.name}: {problem}"
+
+
+class Definitions:
+    """All configs of one kind of resource."""
+
+    def __init__(self, kind: str, definitions: Iterable[Definition]) -> None:
+        self._kind = kind
+        self.by_name: Mapping[str, Definition] = {each.name: each for each in definitions}
+
+    def check(self, configs: Mapping[str, str]) -> None:
+        """Raise `BadConfigError` for a name that there is not, or a value that cannot be."""
+        for name, value in configs.items():
+            definition = self.by_name.get(name)
+            if definition is None:
+                raise BadConfigError(f"Unknown {self._kind} config name: {name}")
+            problem = definition.refusal(value)
+            if problem is not None:
+                raise BadConfigError(problem)
+
+    def is_list(self, name: str) -> bool:
+        """Whether a config's value is a list, to which one can append."""
+        definition = self.by_name.get(name)
+        return definition is not None and definition.type is ConfigType.LIST
+
+
+def at_least(least: int) -> Callable[[str], str | None]:
+    """Whole numbers from ``least`` on."""
+    return lambda value: None if int(value) >= least else f"Value must be at least {least}"
+
+
+def between(least: float, most: float) -> Callable[[str], str | None]:
+    """Numbers from ``least`` to ``most``."""
+    return lambda value: None if least <= float(value) <= most else f"Value must be between {least} and {most}"
+
+
+def one_of(*allowed: str) -> Callable[[str], str | None]:
+    """One of some words."""
+    return lambda value: None if value in allowed else f"String must be one of: {', '.join(allowed)}"
+
+
+def items(value: str) -> Sequence[str]:
+    """The items of a list as it is written, with commas between them."""
+    return [each.strip() for each in value.split(",")] if value.strip() else []
+
+
+def _type_problem(kind: ConfigType, value: str) -> str | None:
+    match kind:
+        case ConfigType.BOOLEAN if value.lower() not in {"true", "false"}:
+            return "Expected value to be either true or false"
+        case ConfigType.INT | ConfigType.LONG:
+            limit = INT_MAX if kind is ConfigType.INT else LONG_MAX
+            digits = value.removeprefix("-") if value.startswith("-") else value.removeprefix("+")
+            # Not int() alone: it takes "1_000" and digits that are not ASCII's.
+            if not (digits.isascii() and digits.isdecimal() and -limit - 1 <= int(value) <= limit):
+                return f"Not a number of type {kind.name}"
+        case ConfigType.DOUBLE:
+            try:
+                float(value)
+            except ValueError:
+                return "Not a number of type DOUBLE"
+    return None

@@ -1,0 +1,118 @@
+"""The resources that have configs, those of groups and of client metrics, and what was set of brokers, groups and them.
+
+Topics keep their own. Mirrors Kafka's ``ConfigurationControlManager``, ``GroupConfig`` and ``ClientMetricsConfigs``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+
+from loadwise.coordinator.configs.definitions import ConfigType, Definition, Definitions, at_least, between, one_of
+from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS
+
+
+class ResourceType(IntEnum):
+    """What has configs (``ConfigResource.Type``)."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+def _int(name: str, default: int, least: int, most: int = 2**31 - 1) -> Definition:
+    check = at_least(least) if most == 2**31 - 1 else between(least, most)
+    return Definition(name=name, type=ConfigType.INT, default=str(default), broker_config=f"group.{name}", check=check)
+
+
+GROUP_CONFIGS = Definitions(
+    "group",
+    [
+        _int("consumer.assignment.interval.ms", 1000, 0),
+        _int("consumer.heartbeat.interval.ms", 5000, 1),
+        _int("consumer.session.timeout.ms", 45_000, 1),
+        _int("share.assignment.interval.ms", 1000, 0),
+        Definition(
+            name="share.auto.offset.reset",
+            type=ConfigType.STRING,
+            default="latest",
+            broker_config="share.auto.offset.reset",
+            check=lambda value: (
+                None if value in {"latest", "earliest"} or value.startswith("by_duration:") else "unknown strategy"
+            ),
+        ),
+        _int("share.delivery.count.limit", 5, 2),
+        _int("share.heartbeat.interval.ms", 5000, 1),
+        Definition(
+            name="share.isolation.level",
+            type=ConfigType.STRING,
+            default="read_uncommitted",
+            broker_config="share.isolation.level",
+            check=one_of("read_committed", "read_uncommitted"),
+        ),
+        _int("share.partition.max.record.locks", 2000, 100),
+        _int("share.record.lock.duration.ms", 30_000, 1000),
+        Definition(
+            name="share.renew.acknowledge.enable",
+            type=ConfigType.BOOLEAN,
+            default="true",
+            broker_config="share.renew.acknowledge.enable",
+        ),
+        _int("share.session.timeout.ms", 45_000, 1),
+        _int("streams.assignment.interval.ms", 1000, 0),
+        _int("streams.heartbeat.interval.ms", 5000, 1),
+        _int("streams.initial.rebalance.delay.ms", 3000, 0),
+        _int("streams.num.standby.replicas", 0, 0),
+        _int("streams.session.timeout.ms", 45_000, 1),
+    ],
+)
+"""What groups can have of their own, in place of the broker's."""
+
+CLIENT_METRICS_CONFIGS = Definitions(
+    "client metrics",
+    [
+        Definition(name="interval.ms", type=ConfigType.INT, default="300000", check=between(100, 3_600_000)),
+        Definition(name="match", type=ConfigType.LIST, default=""),
+        Definition(name="metrics", type=ConfigType.LIST, default=""),
+    ],
+)
+"""What a subscription to clients' metrics has (KIP-714)."""
+
+DYNAMIC_BROKER_CONFIGS = Definitions(
+    "broker",
+    [
+        Definition(name=each.broker_config, type=each.type, default=each.default, check=each.check)
+        for each in TOPIC_CONFIGS.by_name.values()
+        if each.broker_config is not None
+    ],
+)
+"""What brokers can change while they run: the defaults of topics."""
+
+OF_ALL_BROKERS = ""
+"""The name of the resource whose configs hold for every broker."""
+
+
+class ResourceConfigs:
+    """What was set of each resource but topics, by its type and name."""
+
+    def __init__(self) -> None:
+        # With eligible leader replicas, as 4.3 has them, Kafka sets this one itself when a cluster begins (KIP-966).
+        self._set: dict[tuple[ResourceType, str], Mapping[str, str]] = {
+            (ResourceType.BROKER, OF_ALL_BROKERS): {"min.insync.replicas": "1"}
+        }
+
+    def of(self, kind: ResourceType, name: str) -> Mapping[str, str]:
+        """What was set of a resource; empty if nothing was."""
+        return self._set.get((kind, name), {})
+
+    def put(self, kind: ResourceType, name: str, configs: Mapping[str, str]) -> None:
+        """Set a resource's configs, all of them; none forgets it."""
+        self._set.pop((kind, name), None)
+        if configs:
+            self._set[kind, name] = dict(configs)
+
+    def names(self, kind: ResourceType) -> list[str]:
+        """The resources of a type of which something was set."""
+        return [name for each, name in self._set if each is kind]

@@ -1,0 +1,91 @@
+"""What configs do, seen by real clients and under a clock that we set."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+from kafka.record.util import calc_crc32c
+from record_batches import batch
+from topics import WAIT_S
+
+from loadwise.coordinator import Coordinator, ThreadedCoordinator
+from loadwise.coordinator.cluster.log import PartitionLog
+from loadwise.coordinator.configs.topic_configs import LogConfig
+
+
+@pytest.mark.parametrize("produced", ["none", "gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize("kept", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
+def test_what_is_packed_anew_is_read_by_clients(
+    coordinator: ThreadedCoordinator, topic_name: str, produced: str, kept: str
+) -> None:
+    broker = coordinator.bootstrap_servers
+    new = NewTopic(topic_name, 1, 1, config={"compression.type": kept})
+    AdminClient({"bootstrap.servers": broker}).create_topics([new])[topic_name].result(WAIT_S)
+    producer = Producer({"bootstrap.servers": broker, "compression.type": produced, "linger.ms": 50})
+    values = [b"%d " % number * 2000 for number in range(20)]
+    for value in values:
+        producer.produce(topic_name, value, partition=0)
+    assert producer.flush(WAIT_S) == 0
+    consumer = Consumer({"bootstrap.servers": broker, "group.id": topic_name, "check.crcs": True})
+    consumer.assign([TopicPartition(topic_name, 0, 0)])
+    read = [message.value() for message in consumer.consume(len(values), WAIT_S)]
+    consumer.close()
+    assert read == values
+
+
+def test_a_config_that_is_altered_acts_from_then_on(coordinator: ThreadedCoordinator, topic_name: str) -> None:
+    broker = coordinator.bootstrap_servers
+    coordinator.create_topic(topic_name, 1)
+    admin = AdminClient({"bootstrap.servers": broker})
+    entry = ConfigEntry("max.message.bytes", "100", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic_name, incremental_configs=[entry])
+    (altered,) = admin.incremental_alter_configs([resource]).values()
+    altered.result(WAIT_S)
+    (described,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic_name)]).values()
+    assert described.result(WAIT_S)["max.message.bytes"].value == "100"
+    errors: list[str] = []
+    producer = Producer({"bootstrap.servers": broker})
+    producer.produce(topic_name, b"x" * 200, on_delivery=lambda error, _: errors.append(error.name()))
+    producer.flush(WAIT_S)
+    assert errors == ["MSG_SIZE_TOO_LARGE"]
+
+
+def test_records_go_when_they_are_older_than_retention_ms(topic_name: str) -> None:
+    with Coordinator().in_thread() as running:
+        broker = running.bootstrap_servers
+        new = NewTopic(topic_name, 1, 1, config={"retention.ms": "60000"})
+        AdminClient({"bootstrap.servers": broker}).create_topics([new])[topic_name].result(WAIT_S)
+        producer = Producer({"bootstrap.servers": broker})
+        producer.produce(topic_name, b"x", partition=0)
+        assert producer.flush(WAIT_S) == 0
+        consumer = Consumer({"bootstrap.servers": broker, "group.id": topic_name})
+        place = TopicPartition(topic_name, 0)
+        running.clock.step(50_000)
+        assert consumer.get_watermark_offsets(place, WAIT_S) == (0, 1)
+        running.clock.step(300_000)
+        assert consumer.get_watermark_offsets(place, WAIT_S) == (1, 1)
+        consumer.close()
+
+
+def test_the_oldest_batches_go_when_a_log_is_larger_than_retention_bytes() -> None:
+    size = len(batch([b"x"]))
+    log = PartitionLog(calc_crc32c, LogConfig(retention_bytes=2 * size))
+    for _ in range(5):
+        log.append(batch([b"x"]))
+    assert log.delete_before(log.retained_from(0)) == 3 * size
+    assert (log.start_offset, log.end_offset, log.size_bytes) == (3, 5, 2 * size)
+    log.config = LogConfig(retention_bytes=0, is_deleted=False)
+    assert log.retained_from(0) == 3, "a compacted topic keeps what it has"
+
+
+def test_an_open_transaction_stays() -> None:
+    log = PartitionLog(calc_crc32c, LogConfig(retention_ms=10))
+    log.append(batch([b"x"]))
+    log.append(batch([b"y"], producer=(7, 0, 0), transactional=True), in_transaction=True)
+    assert log.retained_from(10_000) == 1
+    log.end_transaction(7, 0, committed=True, coordinator_epoch=0, timestamp_ms=5000)
+    assert log.retained_from(10_000) == 3
+    log.delete_before(3)
+    assert (log.start_offset, log.end_offset, log.read(3, 1000, at_least_one=True)) == (3, 3, b"")
+    assert log.append(batch([b"z"])).base_offset == 3
