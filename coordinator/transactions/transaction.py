@@ -96,7 +96,8 @@ class Transaction:
 
     def needs_new_producer_id(self, expected: ProducerAt | None) -> bool:
         """Whether `initialized` needs a producer id that is new."""
-        return self.is_exhausted and (expected is None or expected.epoch == self.epoch)
+        was_given = self.epoch <= LAST_EPOCH
+        return self.is_exhausted and (not was_given or expected is None or expected.epoch == self.epoch)
 
     def initialized(
         self, expected: ProducerAt | None, timeout_ms: int, now_ms: int, *, new_producer_id: int

@@ -21,7 +21,8 @@ def test_what_is_packed_anew_is_read_by_clients(
 ) -> None:
     broker = coordinator.bootstrap_servers
     new = NewTopic(topic_name, 1, 1, config={"compression.type": kept})
-    AdminClient({"bootstrap.servers": broker}).create_topics([new])[topic_name].result(WAIT_S)
+    admin = AdminClient({"bootstrap.servers": broker})
+    admin.create_topics([new])[topic_name].result(WAIT_S)
     producer = Producer({"bootstrap.servers": broker, "compression.type": produced, "linger.ms": 50})
     values = [b"%d " % number * 2000 for number in range(20)]
     for value in values:
@@ -55,7 +56,8 @@ def test_records_go_when_they_are_older_than_retention_ms(topic_name: str) -> No
     with Coordinator().in_thread() as running:
         broker = running.bootstrap_servers
         new = NewTopic(topic_name, 1, 1, config={"retention.ms": "60000"})
-        AdminClient({"bootstrap.servers": broker}).create_topics([new])[topic_name].result(WAIT_S)
+        admin = AdminClient({"bootstrap.servers": broker})
+        admin.create_topics([new])[topic_name].result(WAIT_S)
         producer = Producer({"bootstrap.servers": broker})
         producer.produce(topic_name, b"x", partition=0)
         assert producer.flush(WAIT_S) == 0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from topics import WAIT_S
 from transactors import NOW_MS, Transactor
 
 from loadwise.coordinator import ThreadedCoordinator
@@ -166,6 +168,28 @@ def hanging(broker: Transactor) -> Iterator[Any]:
     yield broker.mark((who[0], who[1] + 1), version=2, transactions=2), broker.read(committed=True)
 
 
+def timing_out(broker: Transactor) -> Iterator[Any]:
+    def late() -> tuple[int, int]:
+        """A producer whose transaction was aborted as it took too long: Kafka looks for those every ten seconds."""
+        who = broker.init(timeout_ms=500)[1]
+        assert broker.write(who)[0] == 0
+        deadline = time.monotonic() + WAIT_S
+        while broker.described()[1] != "CompleteAbort":
+            assert time.monotonic() < deadline
+            time.sleep(0.05)  # between two looks
+        return who
+
+    who = late()
+    yield broker.shown((0, who)), broker.described(), broker.read(committed=True)
+    yield broker.write(who, 1), broker.write(who, 1, version=11), broker.add(who, 0), broker.commit_offset(who, 3)
+    yield [
+        broker.shown(broker.end(who, committed=each, version=version)) for each in (True, False) for version in (4, 5)
+    ]
+    yield "recovers", broker.shown(broker.init(who))
+    who = late()
+    yield "recovers", broker.shown(broker.init(who)), broker.shown(broker.init(who))
+
+
 def running_out_of_epochs(broker: Transactor) -> Iterator[Any]:
     who = broker.begin()
     yield broker.shown((0, who))
@@ -192,6 +216,7 @@ SCENARIOS = [
     offsets_of_members,
     listing,
     hanging,
+    timing_out,
     running_out_of_epochs,
 ]
 
