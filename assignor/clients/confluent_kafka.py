@@ -16,11 +16,9 @@ that can be seen.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import re
-import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
 from typing import Any
 
@@ -28,16 +26,8 @@ from loadwise.assignor.errors import MissingClientError
 from loadwise.installation import pip_install
 
 try:
-    from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, TopicPartition
-    from kafka.errors import (
-        BrokerResponseError,
-        CommitFailedError,
-        FencedInstanceIdError,
-        IllegalStateError,
-        KafkaConnectionError,
-        KafkaTimeoutError,
-    )
-    from kafka.errors import KafkaError as MemberError
+    from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+    from kafka.errors import IllegalStateError
     from kafka.structs import OffsetAndMetadata
     from kafka.structs import TopicPartition as Partition
 except ImportError as error:
@@ -45,12 +35,22 @@ except ImportError as error:
         f"confluent-kafka or kafka-python is not installed; get them with: {pip_install('confluent-kafka')}"
     ) from error
 
+from loadwise.assignor.clients.confluent_terms import (
+    after,
+    as_confluent,
+    confluent_error,
+    keys,
+    listed,
+    named,
+    not_owned,
+    offsets_of,
+    written,
+)
 from loadwise.assignor.clients.librdkafka_config import OF_THE_MEMBER, member_settings
-from loadwise.assignor.clients.membership import WAKE_S, GroupMetadata, Membership
+from loadwise.assignor.clients.membership import WAKE_S, Membership
 from loadwise.assignor.clients.membership_commits import CommitOutcome, Offsets
-from loadwise.assignor.load.lag import LoadOfLag
-from loadwise.assignor.load.source import LoadSource
-from loadwise.assignor.model import Assignor
+from loadwise.assignor.live.busy import BusyTime
+from loadwise.assignor.participant import AssignorChoice
 
 __all__ = ["ConfluentConsumer", "confluent_consumer"]
 
@@ -60,40 +60,30 @@ TURN_S = WAKE_S
 """How often the member gets its turn while records are read, and how long librdkafka waits for records at a time."""
 JOINING_TURN_S = 0.01
 """The same while a join is under way."""
+MEASURE_S = 1.0
+"""How often it is measured what the application processes."""
 COMMIT_TIMEOUT_S = 60.0
 """How long a synchronous commit waits; librdkafka's ``socket.timeout.ms`` by default."""
 
 _read = Consumer.poll
-_METADATA = b"CGMDv2:"
-"""How librdkafka writes group metadata down: this, the generation, and texts that end in a zero byte."""
 
 
 def confluent_consumer(
     config: Mapping[str, Any],
     *,
-    assignor: str | Assignor = "weighted",
-    cooperative: bool = False,
-    capacity: float = 1.0,
-    load: LoadSource | LoadOfLag | None = None,
-    lag_interval_s: float = 5.0,
+    assignor: AssignorChoice = "weighted",
     **options: Any,
 ) -> ConfluentConsumer:
     """Make a confluent-kafka ``Consumer`` whose group is assigned by one of our strategies.
 
     ``config`` is what ``Consumer`` takes, callbacks included, without ``partition.assignment.strategy`` and
-    ``group.protocol``. ``assignor``, ``cooperative``, ``capacity``, ``load`` and ``lag_interval_s`` are those of
-    `loadwise.assignor.clients.kafka_python.kafka_consumer`, and so is any further one.
+    ``group.protocol``. ``assignor`` and all ``options`` are those of
+    `loadwise.assignor.clients.kafka_python.kafka_consumer`: ``cooperative``, ``capacity``, ``load``,
+    ``lag_interval_s``, ``live``, ``on_decision``.
 
     Raises what that and ``Consumer`` raise, and `UnsupportedByClientError` for a setting that the member cannot honour.
     """
-    strategy = {
-        "assignor": assignor,
-        "cooperative": cooperative,
-        "capacity": capacity,
-        "load": load,
-        "lag_interval_s": lag_interval_s,
-    }
-    return ConfluentConsumer(config, **strategy, **options)
+    return ConfluentConsumer(config, assignor=assignor, **options)
 
 
 class ConfluentConsumer(Consumer):
@@ -119,6 +109,9 @@ class ConfluentConsumer(Consumer):
         self._sent: dict[Partition, int] = {}  # committed last, or on the way
         self._auto_commit_at = monotonic() + self._auto_commit_s
         self._turn_at = 0.0
+        self._measured_at = monotonic()
+        self._measured: dict[Partition, int] = {}  # positions at that time
+        self._waited_s = 0.0  # for records, since then
         self._calm = False  # the member needs no turn yet; its thread takes this back
 
     @property
@@ -137,7 +130,7 @@ class ConfluentConsumer(Consumer):
     ) -> None:
         """Subscribe to topics, and to those that match where a name begins with ^; the next ``poll`` joins."""
         self._callbacks = {"on_assign": on_assign, "on_revoke": on_revoke, "on_lost": on_lost or on_revoke}
-        with _as_confluent():
+        with as_confluent():
             if self._member is None:
                 self._member = Membership(self, self._wake, **self._options)
             if any(topic.startswith("^") for topic in topics):
@@ -150,7 +143,7 @@ class ConfluentConsumer(Consumer):
     def unsubscribe(self) -> None:
         """Give everything up, by ``on_revoke``, and leave the group."""
         if self._member is not None:
-            with _as_confluent():
+            with as_confluent():
                 self._member.unsubscribe()
 
     def poll(self, timeout: float | None = -1) -> Message | None:
@@ -165,7 +158,10 @@ class ConfluentConsumer(Consumer):
                 return message
         ends = None if timeout is None or timeout < 0 else monotonic() + timeout
         while True:
-            message = _read(self, self._take_turn(ends))
+            wait_s = self._take_turn(ends)
+            began = monotonic()
+            message = _read(self, wait_s)
+            self._waited_s += monotonic() - began
             if message is not None or (ends is not None and monotonic() >= ends):
                 return message
 
@@ -176,7 +172,10 @@ class ConfluentConsumer(Consumer):
         while True:
             if messages and self._member is not None and self._member.joining:
                 return messages  # they may be of partitions that the next turn gives up
-            messages += super().consume(num_messages - len(messages), self._take_turn(ends))
+            wait_s = self._take_turn(ends)
+            began = monotonic()
+            messages += super().consume(num_messages - len(messages), wait_s)
+            self._waited_s += monotonic() - began
             if len(messages) >= num_messages or (ends is not None and monotonic() >= ends):
                 return messages
 
@@ -184,7 +183,7 @@ class ConfluentConsumer(Consumer):
         """Give everything up, by ``on_revoke``, leave the group, and close."""
         try:
             if self._member is not None:
-                with _as_confluent():
+                with as_confluent():
                     self._member.close()
         finally:
             super().close()
@@ -201,8 +200,8 @@ class ConfluentConsumer(Consumer):
         Raises ``KafkaException`` while the member is of no generation: librdkafka's own, without one, would let a
         member that was put out commit.
         """
-        with _as_confluent():
-            return _written(self._joined().metadata(), super().consumer_group_metadata())
+        with as_confluent():
+            return written(self._joined().metadata(), super().consumer_group_metadata())
 
     def memberid(self) -> str:
         """The member's id in its group; empty while it has none."""
@@ -239,9 +238,9 @@ class ConfluentConsumer(Consumer):
         if message is not None:
             if message.error() is not None:
                 raise KafkaException(message.error())
-            wanted = _offsets([_after(message)])
+            wanted = offsets_of([after(message)])
         elif offsets is not None:
-            wanted = _offsets(offsets)
+            wanted = offsets_of(offsets)
         else:
             wanted = self._to_commit()
         if asynchronous:
@@ -251,14 +250,19 @@ class ConfluentConsumer(Consumer):
             return None
         return self._commit_now(wanted)
 
+    def seek(self, partition: TopicPartition) -> None:
+        """Read a partition on from another offset."""
+        super().seek(partition)
+        self._measured = {}
+
     def store_offsets(self, message: Message | None = None, offsets: list[TopicPartition] | None = None) -> None:
         """Remember what the next commit without arguments, or the next automatic one, commits."""
         if message is not None:
             super().store_offsets(message=message)
-            self._stored |= _offsets([_after(message)])
+            self._stored |= offsets_of([after(message)])
         else:
             super().store_offsets(offsets=offsets)
-            self._stored |= _offsets(offsets or ())
+            self._stored |= offsets_of(offsets or ())
 
     # Assignments: by the member, and by callbacks of its rebalances.
 
@@ -288,7 +292,7 @@ class ConfluentConsumer(Consumer):
 
     def assigned(self, partitions: Iterable[Partition]) -> None:
         """Read these as well."""
-        added = _named(partitions)
+        added = named(partitions)
         try:
             self._call_back("on_assign", added)
         finally:
@@ -298,7 +302,7 @@ class ConfluentConsumer(Consumer):
 
     def revoked(self, partitions: Iterable[Partition]) -> None:
         """Commit these, and read them no more."""
-        going = _named(partitions)
+        going = named(partitions)
         try:
             self._call_back("on_revoke", going)
         finally:
@@ -308,7 +312,7 @@ class ConfluentConsumer(Consumer):
 
     def lost(self, partitions: Iterable[Partition]) -> None:
         """Read these no more: they are others' already."""
-        going = _named(partitions)
+        going = named(partitions)
         try:
             self._call_back("on_lost", going)
         finally:
@@ -341,7 +345,7 @@ class ConfluentConsumer(Consumer):
         left = [each for each in partitions if (each.topic, each.partition) in still]
         if left:
             super().incremental_unassign(left)
-        for key in _keys(partitions):
+        for key in keys(partitions):
             self._stored.pop(key, None)
             self._sent.pop(key, None)
 
@@ -362,30 +366,48 @@ class ConfluentConsumer(Consumer):
             return min(left, self._turn_at - now)
         self._calm = True
         joining = member.joining
-        with _as_confluent():
+        with as_confluent():
             # Nobody reads while all partitions are given up: then the join may be waited for here.
             member.poll(min(left, TURN_S) if joining and not member.owned else 0.0)
         if self._auto_commit_at <= now:
             self._auto_commit_at = now + self._auto_commit_s
             self._commit_later(self._to_commit())
+        if now - self._measured_at >= MEASURE_S:
+            self._measure(member.busy, now)
         turn = JOINING_TURN_S if member.joining else TURN_S
         self._turn_at = monotonic() + turn
         return min(left, turn)
 
+    def _measure(self, busy: BusyTime | None, now: float) -> None:
+        """Tell how many records the application has processed, and how long it took for that."""
+        if busy is None:
+            return
+        before, self._measured = self._measured, {key: at.offset for key, at in self._positions().items()}
+        records = sum(max(0, offset - before[key]) for key, offset in self._measured.items() if key in before)
+        worked_s = max(0.0, now - self._measured_at - self._waited_s)
+        now_ns = int(now * 1e9)
+        busy.given(records, now_ns - int(worked_s * 1e9))
+        busy.polls(now_ns)
+        self._measured_at, self._waited_s = now, 0.0
+
     # Commits
+
+    def _positions(self) -> dict[Partition, OffsetAndMetadata]:
+        """The offset behind the last record that was read, where there is one."""
+        return offsets_of(each for each in super().position(super().assignment()) if each.offset >= 0)
 
     def _to_commit(self) -> dict[Partition, OffsetAndMetadata]:
         """What is stored and was not committed yet: what was read, or what `store_offsets` was given."""
         stored = self._stored
         if self._stores:
-            stored = _offsets(each for each in super().position(super().assignment()) if each.offset >= 0)
+            stored = self._positions()
         return {key: offset for key, offset in stored.items() if self._sent.get(key) != offset.offset}
 
     def _commit_what_goes(self, partitions: Iterable[TopicPartition]) -> None:
         """Commit what is stored of partitions that are about to go, where commits are automatic."""
         if self._auto_commit_s == float("inf") or self._calling == "on_lost":
             return
-        going = _keys(partitions)
+        going = keys(partitions)
         wanted = {key: offset for key, offset in self._to_commit().items() if key in going}
         if wanted:
             self._commit_later(wanted)  # the member waits for the answer before it joins
@@ -393,7 +415,7 @@ class ConfluentConsumer(Consumer):
     def _commit_later(self, wanted: Offsets) -> None:
         self._sent |= {key: offset.offset for key, offset in wanted.items()}
         if wanted:
-            with _as_confluent():
+            with as_confluent():
                 self._joined().commit_async(wanted, self._committed)
 
     def _committed(self, outcome: CommitOutcome) -> None:
@@ -407,20 +429,20 @@ class ConfluentConsumer(Consumer):
         if self._on_commit is None:
             return
         if outcome.dropped:
-            self._on_commit(_not_owned(outcome.dropped), _listed(outcome.dropped))
+            self._on_commit(not_owned(outcome.dropped), listed(outcome.dropped))
         reached = dict(outcome.committed) | dict(outcome.refused)
         if reached:
-            self._on_commit(None if outcome.error is None else _confluent_error(outcome.error), _listed(reached))
+            self._on_commit(None if outcome.error is None else confluent_error(outcome.error), listed(reached))
 
     def _commit_now(self, wanted: Offsets) -> list[TopicPartition]:
         if not wanted:
             raise KafkaException(KafkaError(KafkaError._NO_OFFSET))
-        with _as_confluent():
+        with as_confluent():
             outcome = self._joined().commit(wanted, COMMIT_TIMEOUT_S)
         self._sent |= {key: offset.offset for key, offset in outcome.committed.items()}
         if outcome.dropped:
-            raise KafkaException(_not_owned(outcome.dropped))
-        return _listed(outcome.committed)
+            raise KafkaException(not_owned(outcome.dropped))
+        return listed(outcome.committed)
 
 
 def _is_true(value: Any) -> bool:
@@ -431,86 +453,3 @@ def _auto_commit_s(config: Mapping[str, Any]) -> float:
     """How often to commit what is stored; infinite where nothing is committed unasked."""
     every_ms = int(config.get("auto.commit.interval.ms", 5000))
     return every_ms / 1000 if _is_true(config.get("enable.auto.commit", True)) and every_ms else float("inf")
-
-
-def _named(partitions: Iterable[Partition]) -> list[TopicPartition]:
-    return [TopicPartition(key.topic, key.partition) for key in sorted(partitions)]
-
-
-def _keys(partitions: Iterable[TopicPartition]) -> set[Partition]:
-    return {Partition(each.topic, each.partition) for each in partitions}
-
-
-def _after(message: Message) -> TopicPartition:
-    """The offset to commit when a message was processed."""
-    after = message.offset() + 1
-    return TopicPartition(message.topic(), message.partition(), after, leader_epoch=message.leader_epoch())
-
-
-def _offsets(partitions: Iterable[TopicPartition]) -> dict[Partition, OffsetAndMetadata]:
-    return {
-        Partition(each.topic, each.partition): OffsetAndMetadata(
-            each.offset, each.metadata or "", -1 if each.leader_epoch is None else each.leader_epoch
-        )
-        for each in partitions
-        if each.offset != OFFSET_INVALID
-    }
-
-
-def _listed(offsets: Offsets) -> list[TopicPartition]:
-    return [TopicPartition(key.topic, key.partition, offset.offset) for key, offset in sorted(offsets.items())]
-
-
-def _written(member: GroupMetadata, stock: bytes) -> bytes:
-    """Group metadata as ``rd_kafka_consumer_group_metadata_read`` of librdkafka reads it."""
-    if not stock.startswith(_METADATA):
-        raise KafkaException(
-            KafkaError(
-                KafkaError._NOT_IMPLEMENTED,
-                f"this librdkafka writes group metadata in a form that is not known here ({stock[:7]!r}, not"
-                f" {_METADATA!r}), so a transaction could not be fenced",
-            )
-        )
-    texts = [member.group_id, member.member_id]
-    if member.instance_id is not None:
-        texts.append(member.instance_id)
-    group_id, *others = (text.encode() + b"\0" for text in texts)
-    is_dynamic = bytes([member.instance_id is None])
-    member_id, *instance_id = others
-    return b"".join([_METADATA, struct.pack("=i", member.generation), group_id, member_id, is_dynamic, *instance_id])
-
-
-def _not_owned(dropped: Offsets) -> KafkaError:
-    names = ", ".join(f"{key.topic} [{key.partition}] @ {offset.offset}" for key, offset in sorted(dropped.items()))
-    return KafkaError(
-        KafkaError._ASSIGNMENT_LOST,
-        f"not committed, because this member does not own them any more: {names}",
-    )
-
-
-def _confluent_error(error: Exception) -> KafkaError:
-    """What a member's error is to users of confluent-kafka."""
-    cause = error.args[0] if isinstance(error, CommitFailedError) and error.args else error
-    match cause:
-        case FencedInstanceIdError():
-            return KafkaError(KafkaError.FENCED_INSTANCE_ID, str(error), fatal=True)
-        case BrokerResponseError(errno=int(code)):
-            return KafkaError(code, str(error), retriable=bool(cause.retriable))
-        case str():
-            return KafkaError(KafkaError.UNKNOWN_MEMBER_ID, str(error))
-        case IllegalStateError():
-            return KafkaError(KafkaError._STATE, str(error))
-        case KafkaTimeoutError():
-            return KafkaError(KafkaError._TIMED_OUT, str(error), retriable=True)
-        case KafkaConnectionError():
-            return KafkaError(KafkaError._TRANSPORT, str(error), retriable=True)
-        case _:
-            return KafkaError(KafkaError._FAIL, str(error) or repr(error))
-
-
-@contextlib.contextmanager
-def _as_confluent() -> Iterator[None]:
-    try:
-        yield
-    except MemberError as error:
-        raise KafkaException(_confluent_error(error)) from error

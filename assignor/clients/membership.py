@@ -40,10 +40,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from loadwise.assignor.clients.kafka_python import kafka_consumer
+from loadwise.assignor.clients.kafka_python import TRIED, kafka_consumer
 from loadwise.assignor.clients.membership_commits import CommitOutcome, Commits, Done
 from loadwise.assignor.clients.membership_joins import watch_joins
-from loadwise.assignor.errors import MissingClientError
+from loadwise.assignor.errors import MissingClientError, UnsupportedByClientError
+from loadwise.assignor.live.busy import BusyTime
 from loadwise.installation import pip_install
 
 try:
@@ -101,6 +102,12 @@ class Membership:
     """
 
     def __init__(self, listener: RebalanceListener, wake: Callable[[], None] | None = None, **options: Any) -> None:
+        if not TRIED.includes_installed:
+            raise UnsupportedByClientError(
+                f"a member that fetches nothing takes private parts of kafka-python, and version {TRIED.installed} was"
+                f" never tried ({'.'.join(map(str, TRIED.oldest))} to {'.'.join(map(str, TRIED.newest))} were);"
+                f" install one of those: {pip_install('confluent-kafka')}"
+            )
         self._listener = listener
         self._wake = wake or _nothing
         self._consumer = kafka_consumer(**options, enable_auto_commit=False)
@@ -126,6 +133,12 @@ class Membership:
     def assignor(self) -> Any:
         """The assignor of kafka-python's consumer, which is what watches the load and explains itself."""
         return self._consumer.assignor
+
+    @property
+    def busy(self) -> BusyTime | None:
+        """What to tell how long the application works on its records; None where nobody wants to know."""
+        leader = self._consumer._leader
+        return None if leader is None else leader.busy
 
     @property
     def owned(self) -> frozenset[TopicPartition]:
@@ -232,7 +245,7 @@ class Membership:
             while not update.is_done and time.monotonic() < deadline:
                 time.sleep(0.001)  # between two looks
         topics = self._coordinator._subscription.subscription or ()
-        eager = not self._consumer.assignor.participant.strategy.cooperative
+        eager = not self._consumer.assignor.participant.cooperative
         going = frozenset(each for each in self._owned if eager or each.topic not in topics)
         self._prepared = True
         if going:

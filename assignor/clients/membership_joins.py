@@ -33,13 +33,8 @@ def watch_joins(
     reset_generation = coordinator.reset_generation
     request_rejoin = coordinator.request_rejoin
     send_heartbeat = coordinator._send_heartbeat_request
-    generation_if_stable = coordinator.generation_if_stable
-    find_coordinator = coordinator.coordinator
-    leaving: Generation | None = None  # the generation that a JoinGroup without an answer is to end
 
     async def join_and_sync_and_stay() -> bytes:
-        nonlocal leaving
-        leaving = coordinator._generation
         assignment: bytes = await join_and_sync()
         with coordinator._lock:
             coordinator.state = MemberState.STABLE
@@ -75,30 +70,11 @@ def watch_joins(
             fenced()
             raise
 
-    def generation_while_waiting() -> Any:
-        # The broker takes commits of the old generation until all members have joined; nobody who reads on meanwhile
-        # (KIP-429) should have to wait for that.
-        if coordinator.state is MemberState.REBALANCING and coordinator._generation is leaving:
-            return None if leaving.is_lost() else leaving
-        return generation_if_stable()
-
-    def coordinator_for_commits() -> Any:
-        # A broker answers the requests of a connection in their order, and a JoinGroup only when all have joined. So
-        # commits go to the same broker by the connection that is not the group's own. (Whatever else goes to the
-        # group's coordinator asks for `coordinator_id`.)
-        node_id = find_coordinator()
-        if node_id is None or coordinator.state is not MemberState.REBALANCING:
-            return node_id
-        broker_id = int(str(node_id).rpartition("-")[2])
-        return node_id if coordinator._cluster.broker_metadata(broker_id) is None else broker_id
-
-    coordinator.coordinator = coordinator_for_commits
     coordinator._do_join_and_sync_async = join_and_sync_and_stay
     coordinator._on_join_complete_async = on_join_complete_and_tell
     coordinator.reset_generation = reset_generation_and_tell
     coordinator.request_rejoin = request_rejoin_and_tell
     coordinator._send_heartbeat_request = send_heartbeat_and_tell
-    coordinator.generation_if_stable = generation_while_waiting
 
 
 def _keep_the_poll_deadline(heartbeat: Any) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
+import uuid
 
 import pytest
 from confluent_group import ConfluentGroup
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from secured_kafka import PASSWORDS, PREFIX
 from topics import WAIT_S, fill, make_topic
 
 from loadwise.assignor.clients.confluent_kafka import confluent_consumer
@@ -197,6 +200,37 @@ def test_a_closed_consumer_says_so(topic, members):
     with pytest.raises(RuntimeError):
         member.poll(0)
     assert members.calls[member][-1] == ("on_revoke", set(range(PARTITIONS)))
+
+
+def test_what_the_application_can_do_is_learned_from_its_polls(broker, topic, members):
+    fill(broker, topic, [500] * PARTITIONS)
+    member = members.join(topic)
+    members.until(lambda: members.read[member])
+    while not member._member.busy.per_s:
+        assert member.poll(WAIT_S) is not None
+        time.sleep(0.01)  # the work on a record
+    assert member._member.busy.per_s < 100
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+def test_credentials_and_certificates_are_given_once_by_librdkafkas_names(secured, mechanism):
+    name = f"{PREFIX}{uuid.uuid4().hex[:12]}"
+    make_topic(secured.open_address, name, PARTITIONS)
+    fill(secured.open_address, name, [5] * PARTITIONS)
+    members = ConfluentGroup(secured.address, name)
+    member = members.join(
+        name,
+        security_protocol="SASL_SSL",
+        sasl_mechanism=mechanism,
+        sasl_username="reader",
+        sasl_password=PASSWORDS["reader"],
+        ssl_ca_location=str(secured.folder / "ca.pem"),
+    )
+    members.until(lambda: len(members.read[member]) == 5 * PARTITIONS)
+    member.commit(asynchronous=False)
+    assert committed(member, name) == [5] * PARTITIONS
+    members.close()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,115 @@
+"""What a member's partitions, offsets, errors and metadata are to users of confluent-kafka, and the other way round."""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections.abc import Iterable, Iterator
+
+from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, Message, TopicPartition
+from kafka.errors import (
+    BrokerResponseError,
+    CommitFailedError,
+    FencedInstanceIdError,
+    IllegalStateError,
+    KafkaConnectionError,
+    KafkaTimeoutError,
+)
+from kafka.errors import KafkaError as MemberError
+from kafka.structs import OffsetAndMetadata
+from kafka.structs import TopicPartition as Partition
+
+from loadwise.assignor.clients.membership import GroupMetadata
+from loadwise.assignor.clients.membership_commits import Offsets
+
+_METADATA = b"CGMDv2:"
+"""How librdkafka writes group metadata down: this, the generation, and texts that end in a zero byte."""
+
+
+def named(partitions: Iterable[Partition]) -> list[TopicPartition]:
+    """A member's partitions, for confluent-kafka."""
+    return [TopicPartition(key.topic, key.partition) for key in sorted(partitions)]
+
+
+def keys(partitions: Iterable[TopicPartition]) -> set[Partition]:
+    """confluent-kafka's partitions, for the member."""
+    return {Partition(each.topic, each.partition) for each in partitions}
+
+
+def after(message: Message) -> TopicPartition:
+    """The offset to commit when a message was processed."""
+    after = message.offset() + 1
+    return TopicPartition(message.topic(), message.partition(), after, leader_epoch=message.leader_epoch())
+
+
+def offsets_of(partitions: Iterable[TopicPartition]) -> dict[Partition, OffsetAndMetadata]:
+    """The offsets that partitions name, for the member; partitions without one are left out."""
+    return {
+        Partition(each.topic, each.partition): OffsetAndMetadata(
+            each.offset, each.metadata or "", -1 if each.leader_epoch is None else each.leader_epoch
+        )
+        for each in partitions
+        if each.offset != OFFSET_INVALID
+    }
+
+
+def listed(offsets: Offsets) -> list[TopicPartition]:
+    """A member's offsets, for confluent-kafka."""
+    return [TopicPartition(key.topic, key.partition, offset.offset) for key, offset in sorted(offsets.items())]
+
+
+def written(member: GroupMetadata, stock: bytes) -> bytes:
+    """The member's group metadata as ``rd_kafka_consumer_group_metadata_read`` of librdkafka reads it."""
+    if not stock.startswith(_METADATA):
+        raise KafkaException(
+            KafkaError(
+                KafkaError._NOT_IMPLEMENTED,
+                f"this librdkafka writes group metadata in a form that is not known here ({stock[:7]!r}, not"
+                f" {_METADATA!r}), so a transaction could not be fenced",
+            )
+        )
+    texts = [member.group_id, member.member_id]
+    if member.instance_id is not None:
+        texts.append(member.instance_id)
+    group_id, *others = (text.encode() + b"\0" for text in texts)
+    is_dynamic = bytes([member.instance_id is None])
+    member_id, *instance_id = others
+    return b"".join([_METADATA, struct.pack("=i", member.generation), group_id, member_id, is_dynamic, *instance_id])
+
+
+def not_owned(dropped: Offsets) -> KafkaError:
+    """The error that names what was not committed because it is not owned."""
+    names = ", ".join(f"{key.topic} [{key.partition}] @ {offset.offset}" for key, offset in sorted(dropped.items()))
+    return KafkaError(
+        KafkaError._ASSIGNMENT_LOST,
+        f"not committed, because this member does not own them any more: {names}",
+    )
+
+
+def confluent_error(error: Exception) -> KafkaError:
+    """What a member's error is to users of confluent-kafka."""
+    cause = error.args[0] if isinstance(error, CommitFailedError) and error.args else error
+    match cause:
+        case FencedInstanceIdError():
+            return KafkaError(KafkaError.FENCED_INSTANCE_ID, str(error), fatal=True)
+        case BrokerResponseError(errno=int(code)):
+            return KafkaError(code, str(error), retriable=bool(cause.retriable))
+        case str():
+            return KafkaError(KafkaError.UNKNOWN_MEMBER_ID, str(error))
+        case IllegalStateError():
+            return KafkaError(KafkaError._STATE, str(error))
+        case KafkaTimeoutError():
+            return KafkaError(KafkaError._TIMED_OUT, str(error), retriable=True)
+        case KafkaConnectionError():
+            return KafkaError(KafkaError._TRANSPORT, str(error), retriable=True)
+        case _:
+            return KafkaError(KafkaError._FAIL, str(error) or repr(error))
+
+
+@contextlib.contextmanager
+def as_confluent() -> Iterator[None]:
+    """Raise the member's errors as confluent-kafka's."""
+    try:
+        yield
+    except MemberError as error:
+        raise KafkaException(confluent_error(error)) from error
