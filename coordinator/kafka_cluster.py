@@ -66,8 +66,8 @@ class Cluster:
         self.fetches = DelayedFetches()
         self.tokens = count(1)
         """Names for waits; never used twice, so that nobody gets what another client waited for before a restart."""
-        self.new_producer_id = count(1000).__next__
-        """Gives a producer id that nobody has had."""
+        self.new_producer_id = count(new_uuid().int >> 66).__next__
+        """Gives a producer id that nobody has had, nor a producer that outlived another coordinator on this port."""
         self.transactions = Transactions(self.new_producer_id, self.settings.transactions)
         self.encoded: dict[Any, EncodedBody] = {}
         """Metadata responses, kept while the topics do not change; see ``apis/metadata.py``."""

@@ -228,7 +228,7 @@ class Server:
             elif isinstance(response, NoAnswer):
                 connection.free()
             else:
-                data = _encoded(answer)
+                data = _encoded(answer, self.limits.max_unsent_bytes)
                 if data is None:
                     connection.waits_for = None
                     connection.abort("its answer cannot be sent")
@@ -290,7 +290,7 @@ class Server:
             group_log.info("%(group_id)s: %(before)s -> %(after)s: %(reason)s", fields, extra=fields)
 
 
-def _encoded(answer: Answer) -> bytes | bytearray | None:
+def _encoded(answer: Answer, max_bytes: int) -> bytes | None:
     """An answer as bytes. One that the wire has no room for is an error for its client, as in Kafka, and for no other.
 
     None if there is no way to tell even that.
@@ -300,7 +300,7 @@ def _encoded(answer: Answer) -> bytes | bytearray | None:
     if isinstance(response, EncodedBody):
         return frame_body(response.data, request.correlation_id, flexible=response.flexible)
     try:
-        return encode_response(response, request.correlation_id)
+        return encode_response(response, request.correlation_id, max_bytes=max_bytes)
     except Exception:
         log.exception("an answer to %s v%d cannot be encoded", request.api.name, request.version)
     try:

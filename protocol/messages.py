@@ -107,7 +107,7 @@ def decode_request(frame: bytes, apis: Mapping[int, Api]) -> Request:
     return Request(api, version, correlation_id, client_id, body)
 
 
-def encode_response(response: Any, correlation_id: int) -> bytes:
+def encode_response(response: Any, correlation_id: int, *, max_bytes: int = 2**31 - 1) -> bytes:
     """A response, made with its version, as a frame with size and header.
 
     The body of a large Metadata takes milliseconds: keep what `encode_body` gives, and use `frame_body`. Raises
@@ -116,6 +116,8 @@ def encode_response(response: Any, correlation_id: int) -> bytes:
     encode, tags = _codec_of(response)
     pieces = encode(response)
     size = 4 + len(tags) + sum(map(len, pieces))
+    if size > max_bytes:
+        raise ValueError(f"a response of {size:,} bytes is too large to be sent; {max_bytes:,} is most")
     return b"".join((_RESPONSE.pack(size, correlation_id), tags, *pieces))
 
 

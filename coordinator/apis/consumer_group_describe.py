@@ -23,8 +23,34 @@ _NOT_ASKED = -(2**31)
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Describe each group by itself; one of the classic protocol is not found."""
-    return call.response(throttle_time_ms=0, groups=[_describe(call, cluster, each) for each in call.body.group_ids])
+    """Describe each group by itself; one of the classic protocol is not found.
+
+    What is named again and again is refused where it would be more than all members that there can be.
+    """
+    members_left = cluster.settings.groups.max_members
+    described: dict[str, Message] = {}
+    groups = []
+    for group_id in call.body.group_ids:
+        if group_id not in described:
+            described[group_id] = _describe(call, cluster, group_id)
+        row = described[group_id]
+        members_left -= len(row.members)
+        groups.append(row if members_left >= 0 else _repeated(group_id))
+    return call.response(throttle_time_ms=0, groups=groups)
+
+
+def _repeated(group_id: str) -> Message:
+    return _Group(
+        error_code=ErrorCode.INVALID_REQUEST,
+        error_message=f"Group {group_id} is named too often in one request.",
+        group_id=group_id,
+        group_state="",
+        group_epoch=0,
+        assignment_epoch=0,
+        assignor_name="",
+        members=[],
+        authorized_operations=_NOT_ASKED,
+    )
 
 
 def _describe(call: Call, cluster: Cluster, group_id: str) -> Message:

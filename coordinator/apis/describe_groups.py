@@ -20,9 +20,34 @@ _Group = DescribeGroupsResponse.DescribedGroup
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Describe each group by itself."""
-    groups = [_describe(call, cluster, group_id) for group_id in call.body.groups]
+    """Describe each group by itself.
+
+    All members that there can be fit into an answer once. What is named again and again beyond that is refused, so that
+    a small request cannot ask for gigabytes.
+    """
+    members_left = cluster.settings.groups.max_members
+    described: dict[str, Message] = {}
+    groups = []
+    for group_id in call.body.groups:
+        if group_id not in described:
+            described[group_id] = _describe(call, cluster, group_id)
+        row = described[group_id]
+        members_left -= len(row.members)
+        groups.append(row if members_left >= 0 else _repeated(group_id))
     return call.response(throttle_time_ms=0, groups=groups)
+
+
+def _repeated(group_id: str) -> Message:
+    return _Group(
+        error_code=ErrorCode.INVALID_REQUEST,
+        error_message=f"Group {group_id} is named too often in one request.",
+        group_id=group_id,
+        group_state="",
+        protocol_type="",
+        protocol_data="",
+        members=[],
+        authorized_operations=None,
+    )
 
 
 def _describe(call: Call, cluster: Cluster, group_id: str) -> Message:

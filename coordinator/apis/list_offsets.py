@@ -9,6 +9,7 @@ Records are unpacked to find a timestamp; a batch whose codec is not installed g
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator
 
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
@@ -31,7 +32,8 @@ _Topic = ListOffsetsResponse.ListOffsetsTopicResponse
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Look every partition up."""
+    """Look every partition up; one that is named twice gets INVALID_REQUEST, as in Kafka."""
+    named = Counter((topic.name, each.partition_index) for topic in call.body.topics for each in topic.partitions)
     topics = []
     for topic in call.body.topics:
         partitions = []
@@ -41,6 +43,8 @@ def handle(call: Call, cluster: Cluster) -> Message:
             epoch = NO_EPOCH
             if partition is None:
                 error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif named[topic.name, each.partition_index] > 1:
+                error = ErrorCode.INVALID_REQUEST
             elif each.timestamp < _OLDEST_MEANING:
                 error = ErrorCode.UNSUPPORTED_VERSION
             else:

@@ -30,7 +30,8 @@ def handle(call: Call, cluster: Cluster) -> EncodedBody:
     wanted = None
     if body.topics is not None and not (call.version == 0 and not body.topics):
         # Java writes an empty name beside an id.
-        wanted = tuple((None if topic.topic_id else topic.name, topic.topic_id) for topic in body.topics)
+        names = ((None if topic.topic_id else topic.name, topic.topic_id) for topic in body.topics)
+        wanted = tuple(dict.fromkeys(names))  # once each, as in Kafka
         if cluster.settings.auto_create_topics and (call.version < 4 or body.allow_auto_topic_creation):
             for name, _ in wanted:
                 _create_missing(cluster, name)

@@ -86,7 +86,9 @@ def _append(
 ) -> Appended:
     limit = cluster.settings.max_kept_bytes
     if cluster.topics.kept_bytes + len(records) > limit:
-        message = f"the coordinator keeps at most {limit:,} bytes of records (max_kept_bytes); delete topics"
+        message = (
+            f"the coordinator keeps at most {limit:,} bytes of records: delete topics, or allow more (max_kept_bytes)"
+        )
         return Appended(ErrorCode.POLICY_VIOLATION, message=message)
     header = read_header(records)
     in_transaction = False

@@ -6,6 +6,7 @@ The broker is driven without a network, under a clock that stands still.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
 from typing import Any
 from uuid import UUID
@@ -22,6 +23,7 @@ from record_batches import batch
 from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp, NoAnswer
 from loadwise.coordinator.groups.events import Committer
+from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol import consumer_group
@@ -540,3 +542,47 @@ def test_a_topic_may_say_how_large_its_batches_can_be() -> None:
     for partition in small.partitions:
         assert partition.log.append(batch([b"x"])).error is ErrorCode.NONE
         assert partition.log.append(batch([b"x" * 100])).error is ErrorCode.MESSAGE_TOO_LARGE
+
+
+# ---- one name again and again: a small request must not cost much ----
+
+
+def test_a_group_that_is_named_often_is_described_as_often_as_all_members_fit() -> None:
+    wire = Wire()
+    wire.cluster.settings = replace(wire.cluster.settings, groups=GroupLimits(max_members=5))
+    join_group(wire, 3)
+    for number in range(2):
+        request = consumer_group.ConsumerGroupHeartbeatRequest(
+            version=1, group_id="modern", member_id=f"m{number}", member_epoch=0, rebalance_timeout_ms=1000,
+            subscribed_topic_names=["t"], topic_partitions=[], instance_id=None, rack_id=None,
+            subscribed_topic_regex=None, server_assignor=None,
+        )  # fmt: skip
+        assert wire.ask(request, 1).error_code == 0
+    classic = wire.ask(admin.DescribeGroupsRequest(version=5, groups=["new"] * 200), 5)
+    assert [len(each.members) for each in classic.groups] == [1] * 5 + [0] * 195
+    assert {each.error_code for each in classic.groups[5:]} == {ErrorCode.INVALID_REQUEST}
+    described = wire.ask(consumer_group.ConsumerGroupDescribeRequest(version=1, group_ids=["modern"] * 200), 1)
+    assert [len(each.members) for each in described.groups] == [2, 2] + [0] * 198
+    assert {each.error_code for each in described.groups[2:]} == {ErrorCode.INVALID_REQUEST}
+
+
+def test_a_topic_that_is_named_often_is_answered_once_as_in_kafka() -> None:
+    topic = metadata.MetadataRequest.MetadataRequestTopic
+    request = metadata.MetadataRequest(version=9, topics=[topic(name="t")] * 200)
+    assert [each.name for each in Wire().ask(request, 9).topics] == ["t"]
+
+
+def test_a_partition_that_is_named_twice_has_no_offset_as_in_kafka() -> None:
+    topic = consumer.ListOffsetsRequest.ListOffsetsTopic
+    rows = [topic.ListOffsetsPartition(partition_index=index, timestamp=-1) for index in (0, 0, 1)]
+    request = consumer.ListOffsetsRequest(version=5, topics=[topic(name="t", partitions=rows)])
+    (answered,) = Wire().ask(request, 5).topics
+    assert [each.error_code for each in answered.partitions] == [42, 42, 0]
+
+
+def test_producers_of_two_coordinators_have_no_id_in_common() -> None:
+    ids = {
+        Wire().ask(producer.InitProducerIdRequest(version=2, transactional_id=None), 2).producer_id for _ in range(20)
+    }
+    assert len(ids) == 20
+    assert min(ids) >= 0

@@ -71,6 +71,7 @@ def main(arguments: Sequence[str]) -> None:
             settings=configured(
                 BrokerSettings(
                     auto_create_topics=options.auto_create_topics,
+                    max_kept_bytes=options.max_kept_bytes,
                     groups=GroupLimits(initial_rebalance_delay_ms=options.initial_rebalance_delay_ms),
                 ),
                 dict(options.config),
@@ -138,6 +139,13 @@ def _parser() -> argparse.ArgumentParser:
         action=argparse.BooleanOptionalAction,
         default=True,
         help="whether asking for a topic makes it",
+    )
+    add(
+        "--max-kept-bytes",
+        type=_at_least(1),
+        metavar="BYTES",
+        default=1024 * 1024 * 1024,
+        help="most bytes of records of all topics together; what is produced beyond is refused",
     )
     add(
         "--config",
