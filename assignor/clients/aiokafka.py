@@ -10,40 +10,46 @@ Two ways to plug in::
     consumer = AIOKafkaConsumer("flights", group_id="g", bootstrap_servers="localhost:9092",
                                 partition_assignment_strategy=[aiokafka.assignor("sticky")])
 
-Give the explicit form one assignor, not several: the client sends one JoinGroup for each. The factory is the better
-one. The client tells its assignor neither the generation (aiokafka #1176: so a claim of long ago looks as good as a new
-one) nor the other members' instance ids and racks. The factory's consumer does: it reads them where the client's
-coordinator has them, so that it answers what any other client's leader would.
+The factory is the better one. The client tells its assignor neither the generation (aiokafka #1176: partitions of long
+ago look as good as new ones) nor the other members' instance ids and racks. It is eager, and it sends one JoinGroup for
+each assignor, so give the explicit form one eager assignor. The factory's consumer reads what is missing where the
+client's coordinator has it, joins with any list of strategies at once, and is cooperative where they are.
 
-aiokafka is eager: a cooperative strategy is refused. Hooks run on the event loop, and one that raises ends the
-coordination of the group for good; hence nothing that a peer can send raises here.
+Hooks run on the event loop, and one that raises ends the coordination of the group for good; hence nothing that a peer
+can send raises here.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
 from loadwise.assignor.clients.aiokafka_lag import AiokafkaLag
 from loadwise.assignor.clients.arguments import check_arguments
 from loadwise.assignor.clients.metadata import ClientMetadata
+from loadwise.assignor.clients.versions import TriedVersions
 from loadwise.assignor.errors import MissingClientError, UnsupportedByClientError
 from loadwise.assignor.load.lag import LoadOfLag, load_of
 from loadwise.assignor.load.source import LoadSource
 from loadwise.assignor.model import NO_GENERATION, Assignor
-from loadwise.assignor.participant import Participant
-from loadwise.assignor.subscription import JoinedMember, read_joined_members
+from loadwise.assignor.participant import AssignorChoice, Participant
+from loadwise.assignor.strategy import Strategy
+from loadwise.assignor.subscription import JoinedMember
 from loadwise.installation import pip_install
 from loadwise.protocol.consumer import Subscription
 
 try:
+    import aiokafka
     from aiokafka import AIOKafkaConsumer
-    from aiokafka.consumer.group_coordinator import GroupCoordinator
     from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 except ImportError as error:
     raise MissingClientError(f"aiokafka is not installed; get it with: {pip_install('aiokafka')}") from error
+
+TRIED = TriedVersions("aiokafka", aiokafka.__version__, oldest=(0, 13, 0), newest=(0, 14, 0))
+"""The versions whose private classes `loadwise.assignor.clients.aiokafka_internals` was tested with."""
 
 __all__ = ["AiokafkaAssignor", "AiokafkaLag", "aiokafka_consumer", "assignor"]
 
@@ -54,70 +60,47 @@ FIRST_READING_S = 5.0
 class AiokafkaAssignor(AbstractPartitionAssignor):
     """One of our assignors for ``partition_assignment_strategy=[...]``. One object a consumer: it has its state."""
 
-    def __init__(self, participant: Participant) -> None:
-        if participant.strategy.cooperative:
-            raise UnsupportedByClientError(
-                f"aiokafka cannot use {participant.strategy.name!r}: it revokes everything before it joins (eager), and"
-                " a member of a cooperative group must not; use 'sticky' or 'weighted', or kafka-python"
-            )
+    def __init__(self, participant: Participant, strategy: Strategy | None = None) -> None:
         self.participant = participant
         """The member's state and decisions. Its counters tell how often it led, and how often without load."""
-        self._generation: Callable[[], int] = lambda: NO_GENERATION
-        """The generation that the consumer is in, where we can ask it."""
-        self._joined: Sequence[JoinedMember] = ()
-        """The members of the rebalance under way as JoinGroup listed them, where we could see that."""
+        self.strategy = participant.strategies[0] if strategy is None else strategy
+        """Which of the member's strategies this is."""
+        self.joined: Sequence[JoinedMember] = ()
+        """The members of the rebalance under way as JoinGroup listed them, where the consumer tells us."""
+        self._coordinator: Any = None
 
     @property
     def name(self) -> str:
         """The strategy's name on the wire."""
-        return self.participant.strategy.name
+        return self.strategy.name
 
     def metadata(self, topics: Iterable[str]) -> bytes:
         """The subscription to join with; the client sends bytes as they are."""
-        return self.participant.subscription(topics)
+        owned: defaultdict[str, list[int]] | None = None
+        if self.participant.cooperative and self._coordinator is not None:
+            owned = defaultdict(list)
+            for topic, partition in self._coordinator.held:
+                owned[topic].append(partition)
+        return self.participant.subscription(topics, owned=owned, protocol=self.name)
 
     def on_assignment(self, assignment: Any) -> None:
         """Remember the assignment for the next join."""
-        self.participant.assigned(dict(assignment.assignment), self._generation())
+        generation = NO_GENERATION if self._coordinator is None else int(self._coordinator.generation)
+        self.participant.assigned(dict(assignment.assignment), generation, self.name)
 
     def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, bytes]:
         """Answer every member's assignment, as the leader; the client sends bytes as they are."""
-        joined = self._joined or [
+        joined = self.joined or [
             JoinedMember(
                 id=member, subscription=Subscription(topics=metadata.subscription, user_data=metadata.user_data)
             )
             for member, metadata in members.items()
         ]
-        return self.participant.assign(joined, _metadata(cluster))
+        return self.participant.assign(joined, _metadata(cluster), protocol=self.name)
 
-    def follow(self, coordinator: GroupCoordinator, lag: AiokafkaLag | None = None) -> None:
-        """Learn from the client's coordinator what it does not tell an assignor: generations, and members in full."""
-        self._generation = lambda: int(coordinator.generation)
-        perform = coordinator._perform_assignment
-
-        async def perform_with_members_in_full(response: Any) -> Any:
-            self._joined = read_joined_members(
-                (member_id, instance_id[0] if instance_id else None, data)
-                for member_id, *instance_id, data in response.members
-            )
-            # The client decodes all members as well, for their topics, and one that it cannot decode ends its work.
-            readable: dict[int, bytes] = {}
-            for joined in self._joined:
-                if id(joined.subscription.topics) not in readable:  # most members share their list with others
-                    topics_only = Subscription(topics=joined.subscription.topics)
-                    readable[id(joined.subscription.topics)] = topics_only.encode()
-            response.members = [
-                (*member[:-1], readable[id(joined.subscription.topics)])
-                for member, joined in zip(response.members, self._joined, strict=True)
-            ]
-            if lag is not None:
-                await lag.wait(FIRST_READING_S)  # at once, unless these topics were subscribed to only just now
-            try:
-                return await perform(response)
-            finally:
-                self._joined = ()
-
-        coordinator._perform_assignment = perform_with_members_in_full
+    def follow(self, coordinator: Any) -> None:
+        """Learn from the consumer's coordinator what the client does not tell: its generation, and what it holds."""
+        self._coordinator = coordinator
 
 
 def assignor(
@@ -136,13 +119,16 @@ def assignor(
 
     Raises `UnsupportedByClientError` for a cooperative strategy, `UnknownStrategyError` and `BadGroupError`.
     """
-    return AiokafkaAssignor(Participant(name, capacity=capacity, rack=rack, load=load))
+    participant = Participant(name, capacity=capacity, rack=rack, load=load)
+    _refuse_cooperative(participant, "it revokes everything before it joins (eager); use aiokafka_consumer()")
+    return AiokafkaAssignor(participant)
 
 
 def aiokafka_consumer(
     *topics: str,
     group_id: str,
-    assignor: str | Assignor = "weighted",
+    assignor: AssignorChoice = "weighted",
+    cooperative: bool = False,
     capacity: float = 1.0,
     load: LoadSource | LoadOfLag | None = None,
     lag_interval_s: float = 5.0,
@@ -151,32 +137,48 @@ def aiokafka_consumer(
     """Make an ``AIOKafkaConsumer`` whose group is assigned by one of our strategies; start and stop it as usual.
 
     ``config`` is the client's own, any of its keyword arguments but ``partition_assignment_strategy``. ``assignor`` and
-    ``capacity`` are those of `assignor`. So is ``load``; but without one, ``weighted`` goes by the group's lag, read
-    with the client's own settings every ``lag_interval_s`` from start to stop, or by what ``load`` makes of that lag
-    where it is a function of it. ``start`` waits for the first reading, a few seconds at most. The consumer is
-    aiokafka's own class; its ``assignor`` is the `AiokafkaAssignor`.
+    ``capacity`` are those of `assignor`. ``assignor`` may be cooperative, too, or a list in order of preference, as
+    ``["weighted", "range"]`` in the middle of an upgrade: the group uses the first name that all of its members have,
+    and one eager name makes this member eager. ``cooperative`` asks for the cooperative form of a name. ``load`` is
+    that of `assignor`. Without one, a weighted strategy goes by the group's lag, read with the client's own settings
+    every ``lag_interval_s`` from start to stop, or by what ``load`` makes of that lag where it is a function of it.
+    ``start`` waits for the first reading, a few seconds at most. The consumer is aiokafka's own class; its ``assignor``
+    is the `AiokafkaAssignor` of the preferred strategy.
 
-    Raises what `assignor` and ``AIOKafkaConsumer`` raise.
+    Raises what `assignor` and ``AIOKafkaConsumer`` raise, and `TypeError` or `ValueError` that names a bad argument.
     """
     check_arguments(group_id, lag_interval_s, config)
     source = load if isinstance(load, LoadSource) else None
     rack = config.get("client_rack")
-    participant = Participant(assignor, capacity=capacity, rack=rack, load=source)
-    plug = AiokafkaAssignor(participant)
+    participant = Participant(assignor, cooperative=cooperative, capacity=capacity, rack=rack, load=source)
+    if not TRIED.includes_installed:
+        why = f"aiokafka {TRIED.installed} was never tried with loadwise's own coordinator, {TRIED.range} were"
+        _refuse_cooperative(participant, why)
+        if len(participant.strategies) > 1:
+            raise UnsupportedByClientError(f"{why}; give one eager strategy instead of a list")
     lag = None
     if participant.load_aware and source is None:
         lag = AiokafkaLag(*topics, group_id=group_id, interval_s=lag_interval_s, **config)
         participant.load = load_of(lag, load)
-    return _Consumer(*topics, plug=plug, lag=lag, group_id=group_id, **config)
+    return _Consumer(*topics, participant=participant, lag=lag, group_id=group_id, **config)
+
+
+def _refuse_cooperative(participant: Participant, why: str) -> None:
+    for strategy in participant.strategies:
+        if strategy.cooperative:
+            raise UnsupportedByClientError(
+                f"aiokafka cannot use {strategy.name!r} here: {why}, or use {strategy.algorithm!r}, which is eager"
+            )
 
 
 class _Consumer(AIOKafkaConsumer):
-    """An ``AIOKafkaConsumer`` that keeps its assignor informed, and its group safe from members that it cannot read."""
+    """An ``AIOKafkaConsumer`` with our assignors, in a group that is safe from members that it cannot read."""
 
-    def __init__(self, *topics: str, plug: AiokafkaAssignor, lag: AiokafkaLag | None, **config: Any) -> None:
-        self.assignor = plug
+    def __init__(self, *topics: str, participant: Participant, lag: AiokafkaLag | None, **config: Any) -> None:
+        self._plugs = [AiokafkaAssignor(participant, strategy) for strategy in participant.strategies]
+        self.assignor = self._plugs[0]
         self._lag = lag
-        super().__init__(*topics, partition_assignment_strategy=[plug], **config)
+        super().__init__(*topics, partition_assignment_strategy=self._plugs, **config)
 
     def subscribe(
         self, topics: Iterable[str] = (), pattern: str | re.Pattern[str] | None = None, listener: Any = None
@@ -208,16 +210,28 @@ class _Consumer(AIOKafkaConsumer):
         if self._lag is not None:
             await self._lag.close()
 
+    async def _before_assignment(self) -> None:
+        if self._lag is not None:
+            await self._lag.wait(FIRST_READING_S)  # at once, unless these topics were subscribed to only just now
+
     @property
-    def _coordinator(self) -> GroupCoordinator | None:
+    def _coordinator(self) -> Any:
         return self._group_coordinator
 
     @_coordinator.setter
-    def _coordinator(self, coordinator: GroupCoordinator | None) -> None:
+    def _coordinator(self, coordinator: Any) -> None:
         # `start` makes the coordinator and waits for its first assignment: this is the one moment in between.
         self._group_coordinator = coordinator
-        if isinstance(coordinator, GroupCoordinator):
-            self.assignor.follow(coordinator, self._lag)
+        if coordinator is None:
+            return
+        if not TRIED.includes_installed:
+            TRIED.warn("as the leader, it assigns without generations, racks and instance ids of the others")
+            return
+        from loadwise.assignor.clients.aiokafka_internals import take_over  # noqa: PLC0415 (other versions lack it)
+
+        take_over(coordinator, self._plugs, self._before_assignment)
+        for plug in self._plugs:
+            plug.follow(coordinator)
 
 
 def _metadata(cluster: Any) -> ClientMetadata:

@@ -12,7 +12,8 @@ takes its result. Heartbeats stay off, the broker evicts the member, and the mem
 **Places that are lost.** A member that is evicted while it joins keeps its partitions and positions, because what
 precedes a join is not done again. An eager member that misses a generation keeps its positions in what it is given
 back, although somebody else may have read on from there. Both read records twice, and their next commit moves offsets
-back. (Java: ``AbstractCoordinator.resetStateAndRejoin``.)
+back. A cooperative member that joins a generation and gets no assignment in it keeps what it had, but leaders of other
+clients do not believe it from then on. (Java: ``AbstractCoordinator.resetStateAndRejoin``, KAFKA-13419.)
 
 **Metadata.** A leader does not wait for the metadata of topics that only others subscribe to, and so it takes them from
 everybody for a round. (Java: ``ConsumerCoordinator.onLeaderElected``.)
@@ -34,13 +35,22 @@ from typing import Any
 from kafka.consumer.fetcher import Fetcher
 from kafka.coordinator.assignors.abstract import RebalanceProtocol
 from kafka.coordinator.consumer import ConsumerCoordinator
-from kafka.errors import KafkaError, KafkaTimeoutError
-from kafka.protocol.consumer import JoinGroupRequest
+from kafka.errors import (
+    IllegalGenerationError,
+    InconsistentGroupProtocolError,
+    KafkaError,
+    KafkaTimeoutError,
+    RebalanceInProgressError,
+    UnknownMemberIdError,
+)
+from kafka.protocol.admin import DescribeGroupsRequest
+from kafka.protocol.consumer import JoinGroupRequest, OffsetCommitRequest
 from kafka.structs import OffsetAndMetadata
 from kafka.util import Timer
 
 from loadwise.assignor.clients.kafka_python_lag import KafkaPythonLag
 from loadwise.assignor.clients.kafka_python_watch import LoadWatch
+from loadwise.assignor.clients.no_common_strategy import no_common_strategy
 from loadwise.assignor.leader import Leader
 from loadwise.assignor.subscription import JoinedMember, read_joined_members
 from loadwise.protocol.consumer import Assignment, Subscription
@@ -53,6 +63,10 @@ _METADATA_WAIT_S = 5.0
 """How long a leader waits for metadata at most; a third of the session timeout where that is shorter."""
 _UPDATES = 2
 """The first update may have been asked for before the topics were named; the second one is about them all."""
+_ANOTHER_GENERATION = {
+    error.errno for error in (IllegalGenerationError, UnknownMemberIdError, RebalanceInProgressError)
+}
+"""Codes of a commit whose generation is not, or not any more, the group's."""
 _TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 """Kafka's ``Topic.validate``."""
 
@@ -69,6 +83,7 @@ def repair(consumer: Any, leader: Leader | None = None, lag: KafkaPythonLag | No
     coordinator._last_generation = -1
     coordinator._untaken = None
     coordinator._leaving = None
+    coordinator.answer_beside_join = None
     coordinator.failed = None
     coordinator._listed = (None, [])
     coordinator.load_watch = None if leader is None or lag is None else LoadWatch(coordinator, leader, lag)
@@ -83,6 +98,8 @@ class Coordinator(ConsumerCoordinator):
     """The result of a join that no ``poll`` has taken yet: generation, topics, assignment."""
     _leaving: Any
     """The generation that the newest JoinGroup is to end."""
+    answer_beside_join: Any
+    """The newest answer to a commit, where a join went on beside it: it tells nothing of the generation since."""
     failed: KafkaError | None
     """Why a join has failed that no ``poll`` waited for."""
     _listed: tuple[Any, Sequence[JoinedMember]]
@@ -107,9 +124,37 @@ class Coordinator(ConsumerCoordinator):
             assignment: bytes = await super()._do_join_and_sync_async()
         except KafkaError as error:
             self.failed = error
+            if isinstance(error, InconsistentGroupProtocolError) and self._generation is self._leaving:
+                self.failed = InconsistentGroupProtocolError(await self._explain_no_common_strategy())
+                raise self.failed from None
+            if self._cooperative and self._generation is not self._leaving and not self._generation.is_lost():
+                self.reset_generation(member_id=self._generation.member_id)
             raise
         self._untaken = (self._generation, topics, assignment)
         return assignment
+
+    async def _explain_no_common_strategy(self) -> str:
+        in_use = ""
+        try:
+            request = DescribeGroupsRequest(groups=[self.group_id])
+            answer = await self._manager.send(request, node_id=self.coordinator_id)
+            in_use = answer.groups[0].protocol_data
+        except KafkaError as error:
+            log.warning("Group %s cannot be described (%r)", self.group_id, error)
+        return no_common_strategy(self.group_id, in_use, list(self._assignors))
+
+    async def _on_join_prepare_async(self, *args: Any, **kwargs: Any) -> None:
+        await super()._on_join_prepare_async(*args, **kwargs)
+        if self._generation.is_lost() and self._subscription.assigned_partitions():
+            await super()._on_join_prepare_async(
+                *args, **kwargs
+            )  # its commit was told that the member is none any more
+
+    def _handle_offset_commit_response(self, offsets: Any, send_time: float, response: Any) -> None:
+        codes = {code for _, partitions in response.topics for _, code in partitions}
+        if response is self.answer_beside_join and codes & _ANOTHER_GENERATION:
+            raise RebalanceInProgressError(f"group {self.group_id} has rebalanced meanwhile: commit again after a poll")
+        super()._handle_offset_commit_response(offsets, send_time, response)
 
     @property
     def join_has_ended(self) -> bool:
@@ -263,12 +308,22 @@ class _Manager:
     def send(self, request: Any, **how: Any) -> Any:
         if isinstance(request, JoinGroupRequest):
             return self._join(request, how)
+        if isinstance(request, OffsetCommitRequest):
+            return self._commit(request, how)
         return self._manager.send(request, **how)
 
     async def _join(self, request: Any, how: Mapping[str, Any]) -> Any:
         response = await self._manager.send(request, **how)
         if response.error_code == 0 and response.leader == response.member_id:
             await self._coordinator.prepare_to_lead(response.members)
+        return response
+
+    async def _commit(self, request: Any, how: Mapping[str, Any]) -> Any:
+        coordinator = self._coordinator
+        sent, beside = coordinator._generation, coordinator.rebalance_in_progress()
+        response = await self._manager.send(request, **how)
+        beside = beside or coordinator.rebalance_in_progress() or coordinator._generation is not sent
+        coordinator.answer_beside_join = response if beside else None
         return response
 
     async def wait_for(self, future: Any, timeout_ms: float | None) -> Any:

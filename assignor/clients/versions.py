@@ -31,11 +31,16 @@ class TriedVersions:
         """Whether the installed version is among those that were tested."""
         return self.oldest <= _parsed(self.installed) <= self.newest
 
+    @property
+    def range(self) -> str:
+        """The versions that were tested, in words."""
+        return f"{_text(self.oldest)} to {_text(self.newest)}"
+
     def warn(self, missing: str) -> None:
         """Log that the installed version was never tried, and what is ``missing`` for that reason."""
         log.warning(
-            "%s %s was never tried with loadwise (%s to %s were): %s",
-            *(self.client, self.installed, _text(self.oldest), _text(self.newest), missing),
+            "%s %s was never tried with loadwise, %s were: %s",
+            *(self.client, self.installed, self.range, missing),
         )
 
 

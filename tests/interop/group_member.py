@@ -1,10 +1,11 @@
 """A Python consumer in a group, for the mixed-group tests; what ``GroupMember.java`` is for Java.
 
 ``python group_member.py CLIENT BOOTSTRAP GROUP TOPIC STRATEGY SESSION_TIMEOUT_MS [INSTANCE_ID]``, CLIENT being
-kafka-python or aiokafka (with our assignors) or confluent-kafka (with librdkafka's own; STRATEGY ``consumer`` is the
-protocol of KIP-848). It prints one JSON object a line::
+kafka-python or aiokafka (with our assignors; STRATEGY may be several names with commas between) or confluent-kafka
+(with librdkafka's own; STRATEGY ``consumer`` is the protocol of KIP-848). It prints one JSON object a line::
 
-    {"event": "assigned", "generation": g, "partitions": […]}   all that it owns from this generation on
+    {"event": "assigned", "generation": g, "partitions": […]}   all that it owns from this generation on; of ours also
+                                                                the "strategy" that the group has elected
     {"event": "revoked", "generation": g, "partitions": […]}    all that is left to it before the next one
     {"event": "leads"}                                          it assigns the generation that it is told of next
     {"event": "records", "partition": p, "from": a, "to": b}    what it processed: [a, b), committed after each poll
@@ -20,6 +21,7 @@ import json
 import logging
 import sys
 import threading
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 HEARTBEAT_INTERVAL_MS = 200
@@ -53,7 +55,7 @@ def _config(
     return {
         "bootstrap_servers": bootstrap,
         "group_id": group,
-        "assignor": strategy,
+        "assignor": strategy.split(",") if "," in strategy else strategy,
         "auto_offset_reset": "earliest",
         "enable_auto_commit": False,
         "session_timeout_ms": int(session_timeout_ms),
@@ -61,6 +63,18 @@ def _config(
         "heartbeat_interval_ms": HEARTBEAT_INTERVAL_MS,
         "metadata_max_age_ms": METADATA_MAX_AGE_MS,
     }
+
+
+def _tell_assignments(consumer: Any) -> None:
+    participant = consumer.assignor.participant
+    assigned = participant.assigned
+
+    def told(partitions: Mapping[str, Sequence[int]], generation: int, protocol: str | None = None) -> None:
+        assigned(partitions, generation, protocol)
+        given = sorted(number for numbers in partitions.values() for number in numbers)
+        say("assigned", generation=generation, partitions=given, strategy=protocol)
+
+    participant.assigned = told
 
 
 def run_kafka_python(topic: str, asked: dict[str, Any]) -> None:
@@ -71,14 +85,7 @@ def run_kafka_python(topic: str, asked: dict[str, Any]) -> None:
     logging.getLogger("kafka.coordinator").setLevel(logging.INFO)
     logging.getLogger("kafka.coordinator").addHandler(Elections())
     consumer = kafka_consumer(**asked)
-    on_assignment = consumer.assignor.on_assignment
-
-    def told(assignment: Any, generation: int) -> None:
-        on_assignment(assignment, generation)
-        given = sorted(partition for _, partitions in assignment.assigned_partitions for partition in partitions)
-        say("assigned", generation=generation, partitions=given)
-
-    consumer.assignor.on_assignment = told  # the client tells its assignor what it is given in which generation
+    _tell_assignments(consumer)
     consumer.subscribe([topic])
     while not ended.is_set():
         for partition, records in consumer.poll(timeout_ms=200).items():
@@ -96,14 +103,7 @@ async def run_aiokafka(topic: str, asked: dict[str, Any]) -> None:
     logging.getLogger("aiokafka").setLevel(logging.INFO)
     logging.getLogger("aiokafka").addHandler(Elections())
     consumer = aiokafka_consumer(topic, **asked)
-    on_assignment = consumer.assignor.on_assignment
-
-    def told(assignment: Any) -> None:
-        on_assignment(assignment)
-        given = sorted(partition for _, partition in assignment.partitions())
-        say("assigned", generation=consumer._coordinator.generation, partitions=given)
-
-    consumer.assignor.on_assignment = told
+    _tell_assignments(consumer)
     await consumer.start()
     while not ended.is_set():
         for partition, records in (await consumer.getmany(timeout_ms=200)).items():

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.kafka
 
 PARTITIONS = 6
 EAGER = ("kafka-python", "aiokafka", "java", "confluent-kafka")
-COOPERATIVE = ("kafka-python", "java", "confluent-kafka")
+COOPERATIVE = EAGER
 # Every client leads once under each strategy, and then leaves or crashes, by turns.
 CASES = [
     *zip(itertools.repeat("range"), EAGER, itertools.cycle(["leaves", "crashes"])),

@@ -68,7 +68,7 @@ async def test_a_cooperative_group_moves_in_two_rounds_and_revokes_nothing_else(
     assert rest > given_on
 
 
-async def test_a_member_that_narrows_its_subscription_orphans_nothing(group, coordinator, topic):
+async def test_a_member_that_narrows_its_subscription_orphans_nothing(group, coordinator, topic, until):
     """With kafka-python's own cooperative sticky, nobody ever gets what it has given up."""
     other = f"{topic}-other"
     coordinator.create_topic(other, 2)
@@ -77,6 +77,7 @@ async def test_a_member_that_narrows_its_subscription_orphans_nothing(group, coo
     await group.join("kafka-python", topic, other, assignor="cooperative-sticky")
     await group.settle(8, [4, 4])
     narrowing.consumer.subscribe([topic])
+    await until(lambda: {name for name, _ in narrowing.owned()} == {topic})
     await group.settle(8, [4, 4])
     assert {name for name, _ in narrowing.owned()} == {topic}
 

@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -12,11 +13,19 @@ from loadwise.installation import pip_install
 
 
 @pytest.mark.parametrize("name", ["cooperative-sticky", "cooperative-weighted"])
-def test_aiokafka_refuses_a_cooperative_strategy(name):
-    with pytest.raises(UnsupportedByClientError, match=f"aiokafka cannot use '{name}'.*eager.*use 'sticky'"):
+def test_aiokafka_s_own_consumer_cannot_be_cooperative(name):
+    with pytest.raises(UnsupportedByClientError, match=f"cannot use '{name}'.*eager.*use aiokafka_consumer"):
         aiokafka.assignor(name)
-    with pytest.raises(UnsupportedByClientError, match="eager"):
-        aiokafka.aiokafka_consumer("t", group_id="g", assignor=name)
+
+
+@pytest.mark.parametrize("version", ["0.12.0", "0.15.0", "1.0"])
+def test_an_aiokafka_that_was_never_tried_gets_what_needs_no_private_part(version, monkeypatch):
+    monkeypatch.setattr(aiokafka, "TRIED", replace(aiokafka.TRIED, installed=version))
+    for assignor in ("cooperative-weighted", ["cooperative-weighted", "range"]):
+        with pytest.raises(UnsupportedByClientError, match=rf"aiokafka {version} was never tried.*0\.13\.0 to"):
+            aiokafka.aiokafka_consumer("t", group_id="g", assignor=assignor)
+    with pytest.raises(UnsupportedByClientError, match="give one eager strategy instead of a list"):
+        aiokafka.aiokafka_consumer("t", group_id="g", assignor=["weighted", "range"])
 
 
 @pytest.mark.parametrize("factory", [kafka_python.kafka_consumer, aiokafka.aiokafka_consumer])

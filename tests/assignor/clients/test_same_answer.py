@@ -4,7 +4,6 @@ Both clients' own leader code runs here, around our assignors, on the same JoinG
 """
 
 import asyncio
-import functools
 import struct
 from dataclasses import replace
 from types import SimpleNamespace
@@ -20,7 +19,7 @@ from kafka.cluster import ClusterMetadata as KafkaPythonMetadata
 from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.protocol.metadata import MetadataResponse
 
-from loadwise.assignor.clients import aiokafka, kafka_python
+from loadwise.assignor.clients import aiokafka, aiokafka_internals, kafka_python
 from loadwise.assignor.clients.kafka_python_internals import Coordinator
 from loadwise.assignor.load.source import FixedLoad
 from loadwise.assignor.participant import Participant
@@ -81,18 +80,15 @@ def led_by_aiokafka(plug, cluster, members, *, follow):
     async def ready():
         pass
 
-    coordinator = SimpleNamespace(
-        group_id="g",
-        generation=1,
-        _lookup_assignor={plug.name: plug}.get,
-        _subscription=SimpleNamespace(subscribed_pattern=None),
-        _client=SimpleNamespace(set_topics=set, _maybe_wait_metadata=ready),
-        _cluster=cluster,
-        _get_metadata_snapshot=dict,
-    )
-    coordinator._perform_assignment = functools.partial(GroupCoordinator._perform_assignment, coordinator)
-    if follow:
-        plug.follow(coordinator)
+    coordinator = object.__new__(aiokafka_internals.Coordinator if follow else GroupCoordinator)
+    coordinator.group_id = "g"
+    coordinator.generation = 1
+    coordinator._assignors = coordinator.plugs = [plug]
+    coordinator.before_assignment = ready
+    coordinator._subscription = SimpleNamespace(subscribed_pattern=None)
+    coordinator._client = SimpleNamespace(set_topics=set, _maybe_wait_metadata=ready)
+    coordinator._cluster = cluster
+    coordinator._get_metadata_snapshot = dict
     response = SimpleNamespace(API_VERSION=5, group_protocol=plug.name, members=members)
     return asyncio.run(coordinator._perform_assignment(response))
 

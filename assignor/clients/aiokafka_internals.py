@@ -1,0 +1,249 @@
+"""aiokafka: its coordinator, with one JoinGroup for all strategies and with cooperative rebalances (KIP-429).
+
+`GroupCoordinator` is private to the client. So this is used with versions that it was tested with: ``TRIED`` in
+`loadwise.assignor.clients.aiokafka`.
+
+**Several strategies.** The client sends a JoinGroup for each assignor, and so a group rebalances once for each.
+
+**What an assignor is not told.** The generation, and the other members' instance ids, racks and owned partitions. The
+coordinator knows them, and hands them to our assignors.
+
+**Cooperative rebalances.** The client gives up everything before it joins. `CooperativeCoordinator` keeps its
+assignment, reads on while the join is pending, and then gives up only what it was not given again. The state of a kept
+partition (position, pauses, who waits for it) is the same object before and after, so that no position jumps. Its
+counterparts are ``onJoinPrepare`` and ``onJoinComplete`` of Java's ``ConsumerCoordinator``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from aiokafka.client import ConnectionGroup
+from aiokafka.consumer.group_coordinator import GroupCoordinator
+from aiokafka.coordinator.protocol import ConsumerProtocol
+from aiokafka.errors import (
+    IllegalGenerationError,
+    InconsistentGroupProtocolError,
+    KafkaError,
+    RebalanceInProgressError,
+    UnknownMemberIdError,
+)
+from aiokafka.protocol.admin import DescribeGroupsRequest
+from aiokafka.protocol.commit import OffsetCommitRequest, OffsetFetchRequest
+from aiokafka.protocol.group import JoinGroupRequest
+
+from loadwise.assignor.clients.no_common_strategy import no_common_strategy
+from loadwise.assignor.subscription import read_joined_members
+from loadwise.protocol.consumer import Subscription
+
+log = logging.getLogger(__name__)
+
+_ANOTHER_GENERATION = {
+    error.errno for error in (IllegalGenerationError, UnknownMemberIdError, RebalanceInProgressError)
+}
+"""Codes of a commit whose generation is not, or not any more, the group's."""
+_NO_GENERATION = OffsetCommitRequest.DEFAULT_GENERATION_ID
+
+
+def take_over(coordinator: GroupCoordinator, plugs: Sequence[Any], before_assignment: Callable[[], Any]) -> None:
+    """Make a coordinator that has not run yet one of ours, cooperative where the member's strategies are.
+
+    ``plugs`` are the assignors for the member's strategies, the preferred one first. The leader waits for
+    ``before_assignment()`` between JoinGroup and SyncGroup.
+    """
+    coordinator.__class__ = CooperativeCoordinator if plugs[0].participant.cooperative else Coordinator
+    coordinator.plugs = plugs
+    coordinator.before_assignment = before_assignment
+    coordinator._assignors = plugs[:1]  # the client sends one JoinGroup for each of these
+    coordinator.last_assignment = None
+    coordinator.joining = False
+
+
+class Coordinator(GroupCoordinator):
+    """A ``GroupCoordinator`` that joins with all strategies at once, and knows the members of its group in full."""
+
+    plugs: Sequence[Any]
+    before_assignment: Callable[[], Any]
+    last_assignment: Any
+    joining: bool
+    generation: int
+
+    @property
+    def held(self) -> frozenset[Any]:
+        """The partitions that the member keeps while it joins: an eager one keeps none."""
+        return frozenset()
+
+    def _lookup_assignor(self, name: str) -> Any:
+        return next((plug for plug in self.plugs if plug.name == name), None)
+
+    async def _send_req(self, request: Any) -> Any:
+        if isinstance(request, JoinGroupRequest):
+            topics = self._subscription.subscription.topics
+            request._group_protocols[:] = [(plug.name, plug.metadata(topics)) for plug in self.plugs]
+        return await super()._send_req(request)
+
+    async def _do_rejoin_group(self, subscription: Any) -> bool:
+        self.joining = True
+        try:
+            return bool(await super()._do_rejoin_group(subscription))
+        except InconsistentGroupProtocolError as error:
+            raise InconsistentGroupProtocolError(await self._explain_no_common_strategy()) from error
+        finally:
+            self.joining = False
+
+    async def _explain_no_common_strategy(self) -> str:
+        try:
+            answer = await super()._send_req(DescribeGroupsRequest([self.group_id]))
+            _, _, _, _, in_use, *_ = answer.groups[0]
+        except KafkaError as error:
+            log.warning("Group %s cannot be described (%r)", self.group_id, error)
+            in_use = ""
+        return no_common_strategy(self.group_id, in_use, [plug.name for plug in self.plugs])
+
+    async def _perform_assignment(self, response: Any) -> Any:
+        joined = read_joined_members(
+            (member_id, instance_id[0] if instance_id else None, data)
+            for member_id, *instance_id, data in response.members
+        )
+        # The client decodes all members as well, for their topics, and one that it cannot decode ends its work.
+        readable: dict[int, bytes] = {}
+        for member in joined:
+            topics = member.subscription.topics
+            if id(topics) not in readable:  # most members share their list with others
+                readable[id(topics)] = Subscription(topics=topics).encode()
+        response.members = [
+            (*listed[:-1], readable[id(member.subscription.topics)])
+            for listed, member in zip(response.members, joined, strict=True)
+        ]
+        await self.before_assignment()
+        plug = self._lookup_assignor(response.group_protocol)
+        plug.joined = joined
+        try:
+            return await super()._perform_assignment(response)
+        finally:
+            plug.joined = ()
+
+
+class CooperativeCoordinator(Coordinator):
+    """A ``GroupCoordinator`` whose consumer keeps its partitions while it joins (KIP-429)."""
+
+    @property
+    def held(self) -> frozenset[Any]:
+        """The partitions that the member keeps while it joins."""
+        return frozenset() if self.last_assignment is None else frozenset(self.last_assignment.tps)
+
+    async def _send_req(self, request: Any) -> Any:
+        if not isinstance(request, OffsetCommitRequest | OffsetFetchRequest):
+            return await super()._send_req(request)
+        sent, beside = self.generation, self.joining
+        if beside:
+            # A broker answers the requests of a connection in their order, and a JoinGroup only when all have joined.
+            # Its consumer reads on meanwhile, and must be able to commit.
+            await self.ensure_coordinator_known()
+            answer = await self._client.send(self.coordinator_id, request, group=ConnectionGroup.DEFAULT)
+        else:
+            answer = await super()._send_req(request)
+        if isinstance(request, OffsetCommitRequest) and (beside or self.joining or self.generation != sent):
+            codes = {code for _, partitions in answer.topics for _, code in partitions}
+            if codes & _ANOTHER_GENERATION:  # that is no news of the generation since
+                raise RebalanceInProgressError(self.group_id)
+        return answer
+
+    async def _do_rejoin_group(self, subscription: Any) -> bool:
+        before = self.generation
+        has_assignment = await super()._do_rejoin_group(subscription)
+        if not has_assignment and self.generation not in (before, _NO_GENERATION):
+            # It has joined a generation and got no assignment in it. Leaders of other clients do not believe that it
+            # still holds partitions of the one before (KAFKA-13419), so it must give them up.
+            self.generation = _NO_GENERATION
+            self._performed_join_prepare = False
+        return has_assignment
+
+    def reset_generation(self) -> None:
+        """Forget the generation; what precedes a join is done again, so that it gives up what was lost with it."""
+        super().reset_generation()
+        self._performed_join_prepare = False
+
+    async def _on_join_prepare(self, previous_assignment: Any) -> None:  # noqa: ARG002 (it may be older than ours)
+        self._group_subscription = None
+        if self.last_assignment is None:
+            return
+        if self.generation == _NO_GENERATION:
+            lost = self.held
+            self._assign(())
+            await self._tell("on_partitions_lost", lost)
+            return
+        try:
+            await self._maybe_do_last_autocommit(self.last_assignment)
+        except KafkaError as error:
+            log.error("OffsetCommit failed before join, ignoring: %s", error)
+        topics = self._subscription.subscription.topics
+        left = {partition for partition in self.held if partition.topic not in topics}
+        if left:
+            await self._tell("on_partitions_revoked", left)
+        if left or not self.last_assignment.active:
+            self._assign(self.held - left)
+
+    async def _on_join_complete(
+        self, _generation: int, _member_id: str, protocol: str, assignment_bytes: bytes
+    ) -> None:
+        plug = self._lookup_assignor(protocol)
+        assert plug, f"invalid assignment protocol: {protocol}"
+        assignment = ConsumerProtocol.ASSIGNMENT.decode(assignment_bytes)
+        given = frozenset(assignment.partitions())
+        revoked, added = self.held - given, given - self.held
+        if revoked:
+            await self._give_up(revoked)
+        if not self._subscription.subscription.active:
+            return
+        self._assign(given)
+        plug.on_assignment(assignment)
+        log.info("Group %s gave %s and took %s", self.group_id, sorted(added), sorted(revoked))
+        await self._tell("on_partitions_assigned", added)
+        if revoked:
+            self.request_rejoin()  # now that nobody has them, they can be given to their new owners
+
+    async def _give_up(self, revoked: Collection[Any]) -> None:
+        """Stop reading partitions, and commit what was read of them while the join was pending."""
+        current = self.last_assignment
+        for partition in revoked:
+            current.state_value(partition).pause()
+        if self._enable_auto_commit:
+            consumed = current.all_consumed_offsets()
+            going = {partition: consumed[partition] for partition in revoked if partition in consumed}
+            try:
+                await self.commit_offsets(current, going)
+            except KafkaError as error:
+                log.warning("Offsets of revoked partitions could not be committed (%r): others read them again", error)
+        await self._tell("on_partitions_revoked", revoked)
+
+    def _assign(self, partitions: Collection[Any]) -> None:
+        """Give the consumer these partitions; those that it has already go on as they are."""
+        before = self.last_assignment
+        self._subscription.assign_from_subscribed(list(partitions))
+        now = self.last_assignment = self._subscription.subscription.assignment
+        if before is not None:
+            for partition in now.tps & before.tps:
+                state = now._tp_state[partition] = before._tp_state[partition]
+                state._assignment = now
+        self.start_commit_offsets_refresh_task(now)
+
+    async def _maybe_do_last_autocommit(self, assignment: Any) -> None:
+        # What the client passes may be an assignment of before, with partitions that others own by now.
+        await super()._maybe_do_last_autocommit(self.last_assignment or assignment)
+
+    async def _tell(self, method: str, partitions: Collection[Any]) -> None:
+        """Call the user's listener, as the client does. One that does not know of losses is told of a revocation."""
+        listener = self._subscription.listener
+        if listener is None:
+            return
+        call = getattr(listener, method, None) or listener.on_partitions_revoked
+        try:
+            answer = call(set(partitions))
+            if inspect.isawaitable(answer):
+                await answer
+        except Exception:
+            log.exception("The listener %r of group %s failed in %s", listener, self.group_id, method)
