@@ -1,4 +1,4 @@
-"""From librdkafka's configuration to the one that `reading.brokers` connects and fetches with (aiokafka's).
+"""From librdkafka's configuration to the one that `cluster.brokers` connects and fetches with (aiokafka's).
 
 The one reader's settings are what the options were translated to; the other reads them here. What it cannot honour is
 told by name, and then the first one reads. Pure: no file is opened and nothing is connected.

@@ -8,7 +8,7 @@ STREAMING_ONLY = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDel
 """Options without a meaning for a batch query: named in a warning, as Spark's Kafka integration does."""
 
 _OF_STREAMS = (*STREAMING_ONLY, "commitGroup", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs")
-_OF_PLANS = ("assignor", "costPerRecord", "maxRecordsPerPartition", "minPartitions", "numTasks", "split")
+_OF_PLANS = ("assignor", "costPerRecord", "loadBy", "maxRecordsPerPartition", "minPartitions", "numTasks", "split")
 """Options that shape a plan. They mean nothing where the group that is followed has made one already."""
 _RANKED = (
     ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets"),

@@ -60,6 +60,7 @@ NAMES = (
     "groupIdPrefix",
     "includeHeaders",
     "kafkaConsumer.pollTimeoutMs",
+    "loadBy",
     "maxRecordsPerPartition",
     "minPartitions",
     "numTasks",
@@ -118,6 +119,7 @@ def parse(given: Mapping[str, str], *, streaming: bool = False) -> SourceOptions
         num_tasks=number(options, "numTasks") or number(options, "minPartitions"),
         split=split,
         cost_per_record=costs,
+        load_by=_load_by(options),
         fail_on_data_loss=flag(options, "failOnDataLoss", default=True),
         include_headers=flag(options, "includeHeaders", default=False),
         group_id_prefix=options.get("groupIdPrefix", DEFAULT_GROUP_ID_PREFIX[streaming]),
@@ -328,6 +330,19 @@ def _refuse_backwards(starting: Bound, ending: Bound) -> None:
             if start > end >= 0:
                 where = f"{place.topic}-{place.partition}"
                 raise OptionError(starting.option, f"{where} starts at {start}, behind {end}, its {ending.option}")
+
+
+def _load_by(options: Mapping[str, str]) -> str:
+    known = ("records", "bytes", "cost")
+    costs = "costPerRecord" in options
+    by = options.get("loadBy", "cost" if costs else "records").strip().lower()
+    if by not in known:
+        raise OptionError("loadBy", f"must be one of {', '.join(known)}, not {options['loadBy']!r}")
+    if by == "cost" and not costs:
+        raise OptionError("loadBy", "cost needs what a record of each topic costs: set costPerRecord")
+    if by != "cost" and costs:
+        raise OptionError("loadBy", f"{by} goes against costPerRecord; leave out one of them")
+    return by
 
 
 def _costs(options: Mapping[str, str]) -> dict[str, float]:

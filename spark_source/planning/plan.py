@@ -18,10 +18,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 
-from loadwise.assignor.model import NOBODY, Assignment, Assignor, GroupSnapshot, Member, utf16_order
+from loadwise.assignor.model import NOBODY, Assignment, Assignor, GroupSnapshot, Member, TopicPartition, utf16_order
 from loadwise.spark_source.errors import PlanError
 from loadwise.spark_source.task import OffsetRange, Task
 
@@ -43,8 +44,14 @@ FULL_TASK = 250_000
 """Records that make a task worth it even where nothing is done with them: Spark takes 60 ms of CPU to start one."""
 ROUND = 8
 """Default numbers of tasks above this are its multiples: PySpark (4.2, 4.3) tells no source how many slots it has."""
+USUAL_BYTES = 100.0
+"""What a record has where tasks are worth it by the number of records; larger ones are worth more."""
 ROUNDING = 1e-9
 """What floating point may have added or lost where a partition weighs just a fair share: it must not fall in two."""
+
+
+Costs: TypeAlias = Mapping[tuple[str, int], float]
+"""By topic and partition, what one of its records weighs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,7 @@ def plan(
     num_tasks: int | None = None,
     split: bool = True,
     cost_per_record: Mapping[str, float] | None = None,
+    record_bytes: Mapping[TopicPartition, float] | None = None,
     max_records: int | None = None,
     sticky: bool = False,
 ) -> Plan:
@@ -80,6 +88,8 @@ def plan(
 
     ``ranges`` holds each partition at most once, in any order; empty ones count as partitions of the group when whole
     partitions are asked for. With ``max_records`` there are as many more tasks as it takes for none to have more.
+
+    A record weighs the cost of its topic, 1 if it has none, times the bytes of its partition's records if given.
 
     ``sticky`` is for plans that follow each other: every partition has a home, by its place in the sorted ``ranges``
     alone, which an assignor that looks at owners leaves it in unless that makes the tasks uneven.
@@ -89,8 +99,13 @@ def plan(
     """
     ranges = sorted(ranges, key=lambda item: (utf16_order(item.topic), item.partition))
     records = sum(map(len, ranges))
-    costs = cost_per_record or {}
-    slots = num_tasks or _default_tasks(ranges, costs, split=split)
+    by_topic, sizes = cost_per_record or {}, record_bytes or {}
+    costs = {
+        (item.topic, item.partition): by_topic.get(item.topic, 1.0)
+        * sizes.get(TopicPartition(item.topic, item.partition), 1.0)
+        for item in ranges
+    }
+    slots = num_tasks or _default_tasks(ranges, costs, split=split, usual=USUAL_BYTES if sizes else 1.0)
     if max_records is None:
         return _planned(ranges, assignor, slots, costs, split=split, sticky=sticky)
     for _ in range(MORE_TASKS):
@@ -106,14 +121,14 @@ def plan(
     )
 
 
-def _default_tasks(ranges: Sequence[OffsetRange], costs: Mapping[str, float], *, split: bool) -> int:
+def _default_tasks(ranges: Sequence[OffsetRange], costs: Costs, *, split: bool, usual: float) -> int:
     """A task for each range that has something to read, but none for less than is `WORTH_A_TASK`.
 
     Above `ROUND` tasks there are multiples of it, which the slots of most machines share without a rest, and no more
     than give each `FULL_TASK`. A record counts as its topic's cost: five that cost 1,000 are worth a task.
     """
     filled = sum(1 for item in ranges if len(item))
-    weight = math.fsum(len(item) * costs.get(item.topic, 1.0) for item in ranges)
+    weight = math.fsum(len(item) * costs[item.topic, item.partition] for item in ranges) / usual
     tasks = max(1, min(filled, math.ceil(weight / WORTH_A_TASK)))
     if tasks <= ROUND or not split:
         return tasks
@@ -124,7 +139,7 @@ def _planned(
     ranges: Sequence[OffsetRange],
     assignor: Assignor,
     slots: int,
-    costs: Mapping[str, float],
+    costs: Costs,
     *,
     split: bool,
     sticky: bool,
@@ -145,7 +160,7 @@ def _planned(
 
 
 def _proposals(
-    filled: Sequence[OffsetRange], slots: int, costs: Mapping[str, float], homes: Mapping[tuple[str, int], int]
+    filled: Sequence[OffsetRange], slots: int, costs: Costs, homes: Mapping[tuple[str, int], int]
 ) -> Iterator[tuple[list[OffsetRange], list[int]]]:
     """Ways to cut, the best first, and the member that owns each piece before the assignor decides.
 
@@ -173,18 +188,18 @@ def _at_home(pieces: Sequence[OffsetRange], homes: Mapping[tuple[str, int], int]
 
 
 def _poured(
-    filled: Sequence[OffsetRange], slots: int, costs: Mapping[str, float], homes: Mapping[tuple[str, int], int]
+    filled: Sequence[OffsetRange], slots: int, costs: Costs, homes: Mapping[tuple[str, int], int]
 ) -> tuple[list[OffsetRange], list[int]]:
     """Fill the members one after the other with a fair share each, and cut a range where a member is full.
 
     A partition with a home stays there with what fits in, up to `FULL_AT_HOME` of a fair share.
     """
-    fair = math.fsum(len(item) * costs.get(item.topic, 1.0) for item in filled) / slots
+    fair = math.fsum(len(item) * costs[item.topic, item.partition] for item in filled) / slots
     weights = [0.0] * slots
     pieces: list[tuple[OffsetRange, int]] = []
 
     def put(item: OffsetRange, slot: int, most: float) -> OffsetRange:
-        cost = costs.get(item.topic, 1.0)
+        cost = costs[item.topic, item.partition]
         room = (most - weights[slot]) / cost
         count = len(item) if room >= len(item) else max(0, round(room))
         if count:
@@ -196,7 +211,7 @@ def _poured(
 
     left = [put(item, homes[item.topic, item.partition], fair * FULL_AT_HOME) if homes else item for item in filled]
     before = list(weights)
-    level = _level(weights, math.fsum(len(item) * costs.get(item.topic, 1.0) for item in left))
+    level = _level(weights, math.fsum(len(item) * costs[item.topic, item.partition] for item in left))
     slot, owed = 0, 0.0  # what whole records left over or took too much of the members before
     for item in left:
         rest = item
@@ -220,18 +235,18 @@ def _level(weights: Sequence[float], more: float) -> float:
     return 0.0
 
 
-def _cuts(filled: Sequence[OffsetRange], slots: int, costs: Mapping[str, float]) -> Iterator[list[OffsetRange]]:
+def _cuts(filled: Sequence[OffsetRange], slots: int, costs: Costs) -> Iterator[list[OffsetRange]]:
     """Ways to cut, from coarse to fine, each in two manners.
 
     Whole fair shares and a remainder make the fewest pieces, for assignors that weigh them. Equal pieces are what those
     that count need: range, round robin, sticky.
     """
-    fair = math.fsum(len(item) * costs.get(item.topic, 1.0) for item in filled) / slots
+    fair = math.fsum(len(item) * costs[item.topic, item.partition] for item in filled) / slots
     for fineness in FINENESS:
         shares: list[OffsetRange] = []
         equal: list[OffsetRange] = []
         for item in filled:
-            cost = costs.get(item.topic, 1.0)
+            cost = costs[item.topic, item.partition]
             share = max(1, int(fair / cost + ROUNDING))
             full = item.start + len(item) // share * share
             shares += [OffsetRange(item.topic, item.partition, at, at + share) for at in range(item.start, full, share)]
@@ -257,7 +272,7 @@ def _assigned(
     pieces: Sequence[OffsetRange],
     assignor: Assignor,
     slots: int,
-    costs: Mapping[str, float],
+    costs: Costs,
     owners: Sequence[int],
 ) -> Plan:
     by_topic: dict[str, list[OffsetRange]] = {}
@@ -268,7 +283,7 @@ def _assigned(
             owned[owner].setdefault(piece.topic, []).append(len(rows))
         rows.append(piece)
     weights = {
-        topic: np.array([len(piece) for piece in rows], np.float64) * costs.get(topic, 1.0)
+        topic: np.array([len(piece) * costs[piece.topic, piece.partition] for piece in rows], np.float64)
         for topic, rows in by_topic.items()
     }
     topics = tuple(by_topic)
@@ -276,7 +291,7 @@ def _assigned(
         [Member(id=f"slot-{slot}", topics=topics, owned=owned[slot]) for slot in range(slots)],
         {topic: len(rows) for topic, rows in by_topic.items()},
         load=weights,
-        load_unit="cost" if costs else "records",
+        load_unit="cost" if any(cost != 1.0 for cost in costs.values()) else "records",
     )
     rows = [piece for topic in group.topics for piece in by_topic[topic]]
     loads = [weight for topic in group.topics for weight in weights[topic].tolist()]

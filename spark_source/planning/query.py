@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 
+from loadwise.assignor.model import TopicPartition
 from loadwise.installation import pip_install
 from loadwise.spark_source.errors import MissingDependencyError
 from loadwise.spark_source.options.parse import parse
@@ -72,12 +73,18 @@ def shared_out(ranges: Sequence[OffsetRange], options: SourceOptions, *, sticky:
         from loadwise.spark_source.planning.following import follow, owners_of  # noqa: PLC0415 - see check_installed
 
         return follow(ranges, owners_of(options.client, options.follow_group), options.follow_group)
+    sizes: Mapping[TopicPartition, float] = {}
+    if options.load_by == "bytes":
+        from loadwise.spark_source.planning.sampling import record_bytes  # noqa: PLC0415 - see check_installed
+
+        sizes = record_bytes(options, ranges)
     return plan(
         ranges,
         assignor_named(options.assignor),
         num_tasks=options.num_tasks,
         split=options.split,
         cost_per_record=options.cost_per_record,
+        record_bytes=sizes,
         max_records=options.max_records_per_task,
         sticky=sticky,
     )

@@ -14,12 +14,7 @@ from time import monotonic
 from typing import Any
 
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.spark_source.errors import START_BEHIND, BatchError, OtherReaderError
-from loadwise.spark_source.options.connection_config import connection_config
-from loadwise.spark_source.options.query import EARLIEST, SourceOptions
-from loadwise.spark_source.reading import position
-from loadwise.spark_source.reading.arrow_batches import BatchBuilder
-from loadwise.spark_source.reading.brokers import (
+from loadwise.spark_source.cluster.brokers import (
     PASSING,
     AnsweredError,
     Brokers,
@@ -27,6 +22,11 @@ from loadwise.spark_source.reading.brokers import (
     UnreachableError,
     tls_context,
 )
+from loadwise.spark_source.errors import START_BEHIND, BatchError, OtherReaderError
+from loadwise.spark_source.options.connection_config import connection_config
+from loadwise.spark_source.options.query import EARLIEST, SourceOptions
+from loadwise.spark_source.reading import position
+from loadwise.spark_source.reading.arrow_batches import BatchBuilder
 from loadwise.spark_source.reading.fetching import Fetching, LoopThread
 from loadwise.spark_source.reading.position import CHECK_OPTIONS, MAY_READ, Reading
 from loadwise.spark_source.reading.record_columns import Records

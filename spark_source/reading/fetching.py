@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from loadwise.assignor.model import TopicPartition
-from loadwise.spark_source.reading.brokers import Brokers, Fetched
+from loadwise.spark_source.cluster.brokers import Brokers, Fetched
 from loadwise.spark_source.reading.record_sets import end_of_batches
 from loadwise.spark_source.task import OffsetRange
 

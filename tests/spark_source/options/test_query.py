@@ -149,6 +149,9 @@ def test_each_option_that_changes_nothing_has_its_reason(given, named):
         ({"costPerRecord": '{"flights": 0}'}, "costPerRecord", "each from 1e-09"),
         ({"costPerRecord": '{"flights": 1e300}'}, "costPerRecord", "each from 1e-09 to"),
         ({"costPerRecord": "2"}, "costPerRecord", "JSON like"),
+        ({"loadBy": "size"}, "loadBy", "must be one of records, bytes, cost"),
+        ({"loadBy": "cost"}, "loadBy", "set costPerRecord"),
+        ({"loadBy": "bytes", "costPerRecord": '{"flights": 2}'}, "loadBy", "goes against costPerRecord"),
         (
             {"startingOffsets": '{"flights":{"0":5}}', "endingOffsets": '{"flights":{"0":4}}'},
             "startingOffsets",

@@ -229,7 +229,7 @@ def test_homes_cost_no_evenness(sizes, slots):
 
 @given(sizes=st.lists(st.integers(1, 10**7), min_size=1, max_size=60), slots=st.integers(1, 60), sticky=st.booleans())
 @settings(max_examples=50)
-def test_the_first_cut_is_even_so_that_the_assignor_has_nothing_to_search_for(sizes, slots, sticky):
+def test_the_first_cut_is_even_so_that_the_assignor_is_asked_once(sizes, slots, sticky):
     """However the partitions differ: 1,000 of them and 1,000 tasks took 13 s where cuts were tried one by one."""
     asked = []
 
@@ -244,7 +244,6 @@ def test_the_first_cut_is_even_so_that_the_assignor_has_nothing_to_search_for(si
     ranges = [OffsetRange("t", number, 3, 3 + size) for number, size in enumerate(sizes)]
     made = plan(ranges, Counting(), num_tasks=slots, sticky=sticky)
     if records >= 1000 * slots:  # a record cannot be cut
-        (group,) = asked
-        assert algorithm("weighted").assign(group).owner.tolist() == group.owner.tolist()
-        assert made.max_over_mean <= EVEN_ENOUGH + 0.001
+        assert len(asked) == 1
+        assert made.max_over_mean <= EVEN_ENOUGH
     assert sum(len(task.ranges) for task in made.tasks) <= 2 * (len(sizes) + slots)

@@ -1,0 +1,90 @@
+"""Sampled sizes of records, on batches that another client wrote and on a live broker."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
+
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from confluent_kafka import Producer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from topics import WAIT_S
+
+from loadwise.assignor.model import TopicPartition
+from loadwise.coordinator import Coordinator
+from loadwise.spark_source.planning import sampling
+from loadwise.spark_source.planning.query import planned
+from loadwise.spark_source.planning.sampling import bytes_of_offset, completed
+from loadwise.spark_source.task import OffsetRange
+
+
+def written(offsets, size, codec):
+    builder = DefaultRecordBatchBuilder(2, codec, False, -1, 0, 0, 1 << 30)
+    for offset in offsets:
+        assert builder.append(offset, 1, None, bytes(size), []) is not None
+    return bytes(builder.build())
+
+
+@settings(max_examples=20)
+@given(
+    sizes=st.lists(st.integers(100, 3_000), min_size=1, max_size=4),
+    codec=st.sampled_from([0, 4]),
+    gap=st.integers(1, 4),
+    cut=st.integers(0, 60),
+)
+def test_what_is_packed_weighs_what_it_unpacks_to_and_gaps_weigh_nothing(sizes, codec, gap, cut):
+    data = b"".join(written(range(0, 50 * gap, gap), size, codec) for size in sizes)
+    found = bytes_of_offset(data + written([0], 10, codec)[:cut])
+    covered = 49 * gap + 1
+    wanted = sum(50 * size for size in sizes) / (covered * len(sizes))
+    assert wanted <= found <= wanted + 12
+
+
+def test_nothing_is_learnt_from_nothing():
+    assert bytes_of_offset(b"") is None
+    assert bytes_of_offset(bytes(200)) is None
+    assert completed({}, [OffsetRange("t", 0, 0, 5)]) == {}
+
+
+def test_a_partition_that_nobody_looked_at_counts_as_its_topics_mean_or_that_of_all():
+    found = {TopicPartition("a", 0): 10.0, TopicPartition("a", 1): 30.0, TopicPartition("b", 0): 80.0}
+    filled = [OffsetRange(*place, 0, 5) for place in [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("c", 0)]]
+    assert list(completed(found, filled).values()) == [10.0, 30.0, 20.0, 80.0, 40.0]
+
+
+SMALL, LARGE, COUNT = 20, 4_000, 2_000
+
+
+@pytest.fixture(scope="module")
+def uneven():
+    """A partition of small records beside one of large ones, which are as many."""
+    with Coordinator({"t": 2}).in_thread() as running:
+        producer = Producer({"bootstrap.servers": running.bootstrap_servers, "batch.num.messages": 100})
+        for partition, size in enumerate((SMALL, LARGE)):
+            for _ in range(COUNT):
+                producer.produce("t", bytes(size), partition=partition)
+        assert producer.flush(WAIT_S) == 0
+        yield running
+
+
+def bytes_of_tasks(uneven, **more):
+    given = {"kafka.bootstrap.servers": uneven.bootstrap_servers, "subscribe": "t", "numTasks": "4"} | more
+    tasks = planned(given).tasks
+    assert sum(task.records for task in tasks) == 2 * COUNT
+    found = [sum(len(item) * (SMALL, LARGE)[item.partition] for item in task.ranges) for task in tasks]
+    return max(found) * len(found) / sum(found)
+
+
+def test_tasks_are_even_in_bytes_however_the_records_differ(uneven):
+    assert bytes_of_tasks(uneven) > 1.9
+    assert bytes_of_tasks(uneven, loadBy="bytes") < 1.10
+
+
+def test_without_any_sample_records_are_counted_with_a_warning(uneven, monkeypatch, caplog):
+    monkeypatch.setattr(sampling, "PATIENCE_S", 0.3)
+    uneven.faults.drop("Fetch", times=None)
+    assert bytes_of_tasks(uneven, loadBy="bytes") > 1.9
+    uneven.faults.clear()
+    assert [record.getMessage() for record in caplog.records if "loadBy=bytes" in record.getMessage()]
