@@ -57,15 +57,15 @@ def _describe(call: Call, cluster: Cluster, group_id: str) -> Message:
     group = cluster.groups.consumer(group_id)
     fields = {"group_id": group_id, "authorized_operations": _NOT_ASKED}
     if group is not None and cluster.coordinates(call, group_id):
-        kept = group.kept
+        state = group.hard_state
         return _Group(
             error_code=ErrorCode.NONE,
             error_message=None,
             group_state=group.state.value,
-            group_epoch=kept.epoch,
-            assignment_epoch=kept.target_epoch,
+            group_epoch=state.epoch,
+            assignment_epoch=state.target_epoch,
             assignor_name=group.assignor.name,
-            members=[_member(cluster, group, member) for member in kept.members.values()],
+            members=[_member(cluster, group, member) for member in state.members.values()],
             **fields,
         )
     if not group_id:
@@ -89,18 +89,18 @@ def _describe(call: Call, cluster: Cluster, group_id: str) -> Message:
 
 
 def _member(cluster: Cluster, group: ConsumerGroup, member: ConsumerMember) -> Message:
-    said = member.subscription
+    subscription = member.subscription
     return _Member(
         member_id=member.member_id,
-        instance_id=said.instance_id,
-        rack_id=said.rack,
+        instance_id=subscription.instance_id,
+        rack_id=subscription.rack,
         member_epoch=member.current.epoch,
-        client_id=said.client_id,
-        client_host=said.client_host,
-        subscribed_topic_names=sorted(said.topics),
-        subscribed_topic_regex=said.regex,
+        client_id=subscription.client_id,
+        client_host=subscription.client_host,
+        subscribed_topic_names=sorted(subscription.topics),
+        subscribed_topic_regex=subscription.regex,
         assignment=_assignment(cluster, member.held()),
-        target_assignment=_assignment(cluster, group.kept.target(member.member_id)),
+        target_assignment=_assignment(cluster, group.hard_state.target(member.member_id)),
         member_type=_CLASSIC if member.is_classic else _CONSUMER,
     )
 

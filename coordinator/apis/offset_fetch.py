@@ -66,7 +66,7 @@ def _answered(call: Call, cluster: Cluster, group: Message) -> Message:
 
 
 def _refused(call: Call) -> Message:
-    """NOT_COORDINATOR of a request about one group, which before v2 each partition has to say."""
+    """NOT_COORDINATOR of a request about one group, which before v2 has to stand at each partition."""
     topics = []
     nothing, error = _Offsets({}, ()), ErrorCode.NOT_COORDINATOR
     if call.version < _ERROR_OF_ALL:

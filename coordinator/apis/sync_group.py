@@ -21,7 +21,7 @@ def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
     """Ask the group; the answer comes with the leader's assignment."""
     body = call.body
     if call.version >= _PROTOCOL_REQUIRED and (body.protocol_type is None or body.protocol_name is None):
-        # Kafka: a client of this version has to say what it joined under.
+        # Kafka: a client of this version has to name what it joined under.
         return _respond(call, SyncReply(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
     event = Sync(
         token=call.token,

@@ -55,7 +55,7 @@ class GroupEpoch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClassicSide:
+class ClassicMemberMetadata:
     """What a member brings that speaks the classic protocol in a consumer group."""
 
     session_timeout_ms: int
@@ -64,7 +64,7 @@ class ClassicSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberSubscription:
-    """What a member said of itself (``ConsumerGroupMemberMetadata``)."""
+    """The subscription of a member, and who it is (``ConsumerGroupMemberMetadata``)."""
 
     group_id: str
     member_id: str
@@ -76,12 +76,12 @@ class MemberSubscription:
     regex: str = ""
     assignor: str | None = None
     rebalance_timeout_ms: int = -1
-    classic: ClassicSide | None = None
+    classic: ClassicMemberMetadata | None = None
     """None for a member that speaks KIP-848 itself."""
 
     @property
     def size(self) -> int:
-        """How much of it grows with what the member says, in bytes or nearly so."""
+        """Bytes of the subscription, or nearly so."""
         metadata = () if self.classic is None else (metadata for _, metadata in self.classic.protocols)
         return sum(map(len, self.topics)) + len(self.regex) + sum(map(len, metadata))
 
@@ -128,7 +128,7 @@ class MemberAssignment:
     previous_epoch: int = -1
     state: MemberState = MemberState.STABLE
     assigned: Epochs = field(default_factory=dict)
-    revoking: Epochs = field(default_factory=dict)
+    pending_revocation: Epochs = field(default_factory=dict)
 
     @property
     def key(self) -> _Key:

@@ -42,7 +42,7 @@ class Join:
     instance_id: str | None
     """Group instance id of a static member (KIP-345)."""
     fresh_member_id: str
-    """The id to give out if one is needed; the caller makes it, because chance has no place in the machine."""
+    """The id to give out if one is needed; the caller makes it, because the state machine draws no random numbers."""
     client_id: str
     client_host: str
     protocol_type: str
@@ -65,9 +65,9 @@ class Sync:
     instance_id: str | None
     generation: int
     protocol_type: str | None
-    """What the member thinks the group's is; None if it does not say (before SyncGroup v5)."""
+    """The group's protocol type as the member knows it; None before SyncGroup v5."""
     protocol_name: str | None
-    """What the member thinks was chosen; None if it does not say (before SyncGroup v5)."""
+    """The chosen protocol as the member knows it; None before SyncGroup v5."""
     assignments: Sequence[tuple[str, bytes]]
     """Member id and assignment; empty but for the leader."""
 
@@ -134,7 +134,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpireSession:
-    """A test says that a member's session is over, whatever the clock says."""
+    """A test ends a member's session, whatever the time is."""
 
     member_id: str
 
@@ -146,7 +146,10 @@ class ForceRebalance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerHeartbeat:
-    """ConsumerGroupHeartbeat (KIP-848): a member joins, is alive, has changed or leaves. None: as it said before."""
+    """ConsumerGroupHeartbeat (KIP-848): a member joins, is alive, has changed or leaves.
+
+    A field that is None is as it was before.
+    """
 
     token: Token
     member_id: str

@@ -42,7 +42,7 @@ class MemberRecord:
     session_timeout_ms: int
     rebalance_timeout_ms: int
     subscription: bytes
-    """The member's metadata under the chosen protocol; what it offered besides is not kept, as in Kafka."""
+    """The member's metadata under the chosen protocol; what it offered besides is not remembered, as in Kafka."""
     assignment: bytes
 
 
@@ -98,7 +98,7 @@ class OffsetRecord:
     offset: int
     """The next offset to read."""
     leader_epoch: int
-    """Leader epoch of the last record read; -1 if the client does not say."""
+    """Leader epoch of the last record read; -1 if the client does not know."""
     metadata: str
     """Free text of the client."""
     committed_ms: int = 0

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from loadwise.coordinator.groups.consumer.member import ConsumerMember
 from loadwise.coordinator.groups.consumer.rebalancer import Rebalancer, Timer
-from loadwise.coordinator.groups.consumer_records import ClassicSide, MemberState
+from loadwise.coordinator.groups.consumer_records import ClassicMemberMetadata, MemberState
 from loadwise.coordinator.groups.effects import HeartbeatReply, JoinReply, Reply, SyncReply
 from loadwise.coordinator.groups.events import NO_MEMBER_ID, Heartbeat, Join, Sync
 from loadwise.coordinator.groups.topic_view import TopicView
@@ -33,13 +33,13 @@ def join(group: Rebalancer, event: Join) -> None:
         group.effects.append(Reply(event.token, JoinReply(error=error, member_id=told)))
         return
     subscription = Subscription.decode(event.protocols[0].metadata)
-    static = None if event.instance_id is None else group.kept.static_member(event.instance_id)
+    static = None if event.instance_id is None else group.hard_state.static_member(event.instance_id)
     was_last_consumer = static is not None and not static.is_classic
     if static is not None and event.member_id == NO_MEMBER_ID:
         member = group.replace(static, member_id)
     else:
-        member = group.kept.members.get(member_id) or ConsumerMember.new(group.kept.group_id, member_id)
-    said = replace(
+        member = group.hard_state.members.get(member_id) or ConsumerMember.new(group.hard_state.group_id, member_id)
+    subscribed = replace(
         member.subscription,
         instance_id=event.instance_id or member.subscription.instance_id,
         rack=subscription.rack or member.subscription.rack,
@@ -48,19 +48,19 @@ def join(group: Rebalancer, event: Join) -> None:
         regex="",
         client_id=event.client_id,
         client_host=event.client_host,
-        classic=ClassicSide(session_timeout_ms=event.session_timeout_ms, protocols=tuple(event.protocols)),
+        classic=ClassicMemberMetadata(session_timeout_ms=event.session_timeout_ms, protocols=tuple(event.protocols)),
     )
-    changed = group.subscribe(member, said)
-    member = group.kept.members[member_id]
+    changed = group.subscribe(member, subscribed)
+    member = group.hard_state.members[member_id]
     downgrades = was_last_consumer and group.may_downgrade()
     if not downgrades:
         group.update_targets()
-    if not (downgrades and group.kept.target_epoch < group.kept.epoch):
+    if not (downgrades and group.hard_state.target_epoch < group.hard_state.epoch):
         owned = _by_id(subscription.owned, group.topics)
         group.reconcile(member, owned, subscription_changed=changed)
     group.set_timer(Timer.JOIN, member_id, None)
     if downgrades:
-        is_stale = group.kept.target_epoch < group.kept.epoch
+        is_stale = group.hard_state.target_epoch < group.hard_state.epoch
         group.downgrade(f"{member_id} speaks the classic protocol now", rebalance=is_stale)
     else:
         group.restart_session(member)
@@ -121,17 +121,17 @@ def assignment_bytes(member: ConsumerMember, partitions: Mapping[UUID, object], 
 
 
 def _join_error(group: Rebalancer, event: Join, member_id: str) -> ErrorCode:
-    kept, policy = group.kept, group.limits.migration_policy
+    state, policy = group.hard_state, group.limits.migration_policy
     if not (policy.upgrades or policy.downgrades):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    if len(kept.members) >= group.limits.max_size and member_id not in kept.members:
+    if len(state.members) >= group.limits.max_size and member_id not in state.members:
         return ErrorCode.GROUP_MAX_SIZE_REACHED
-    if event.protocol_type != PROTOCOL_TYPE or not kept.supports_any(name for name, _ in event.protocols):
+    if event.protocol_type != PROTOCOL_TYPE or not state.supports_any(name for name, _ in event.protocols):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     if event.member_id == NO_MEMBER_ID and event.instance_id is None and event.requires_member_id:
         return ErrorCode.MEMBER_ID_REQUIRED
     if event.member_id != NO_MEMBER_ID and event.instance_id is not None:
-        static = kept.static_member(event.instance_id)
+        static = state.static_member(event.instance_id)
         if static is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
         if static.member_id != event.member_id:
@@ -145,9 +145,9 @@ def _join_error(group: Rebalancer, event: Join, member_id: str) -> ErrorCode:
 
 def _member(group: Rebalancer, member_id: str, instance_id: str | None) -> tuple[ConsumerMember | None, ErrorCode]:
     if instance_id is None:
-        member = group.kept.members.get(member_id)
+        member = group.hard_state.members.get(member_id)
     else:
-        member = group.kept.static_member(instance_id)
+        member = group.hard_state.static_member(instance_id)
         if member is not None and member.member_id != member_id:
             return None, ErrorCode.FENCED_INSTANCE_ID
     if member is None or not member.is_classic:
@@ -161,23 +161,26 @@ def _sync_error(group: Rebalancer, member: ConsumerMember, event: Sync) -> Error
     if event.generation != member.current.epoch:
         return ErrorCode.ILLEGAL_GENERATION
     names = (PROTOCOL_TYPE, classic.protocols[0].name)
-    for said, known in zip((event.protocol_type, event.protocol_name), names, strict=True):
-        if said is not None and said != known:
+    for given, known in zip((event.protocol_type, event.protocol_name), names, strict=True):
+        if given is not None and given != known:
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     # One that has to give up has joined for that already; it will hear of what comes after when it has.
-    if group.kept.target_epoch > member.current.epoch and member.current.state is not MemberState.UNREVOKED_PARTITIONS:
+    if (
+        group.hard_state.target_epoch > member.current.epoch
+        and member.current.state is not MemberState.UNREVOKED_PARTITIONS
+    ):
         _expect_join(group, member)
         return ErrorCode.REBALANCE_IN_PROGRESS
     return ErrorCode.NONE
 
 
 def _has_a_step_to_take(group: Rebalancer, member: ConsumerMember) -> bool:
-    current, kept = member.current, group.kept
-    if current.epoch < kept.target_epoch or current.state is MemberState.UNREVOKED_PARTITIONS:
+    current, state = member.current, group.hard_state
+    if current.epoch < state.target_epoch or current.state is MemberState.UNREVOKED_PARTITIONS:
         return True
     return current.state is MemberState.UNRELEASED_PARTITIONS and all(
-        number in current.assigned.get(topic_id, ()) or kept.holder(topic_id, number) is None
-        for topic_id, numbers in kept.target(member.member_id).items()
+        number in current.assigned.get(topic_id, ()) or state.holder(topic_id, number) is None
+        for topic_id, numbers in state.target(member.member_id).items()
         for number in numbers
     )
 

@@ -1,7 +1,8 @@
 """The consumer group protocol (KIP-848) as a state machine: epochs, targets, and how members get there.
 
-Mirrors Kafka 4.3's ``consumerGroup…`` methods of ``GroupMetadataManager``. No I/O, no clock, no chance:
-`ConsumerGroup.handle` takes an event and the time, and gives effects. Three numbers say how far the group is::
+Mirrors Kafka 4.3's ``consumerGroup…`` methods of ``GroupMetadataManager``. `ConsumerGroup.handle` takes an event and
+the time, and gives effects; it does no I/O, reads no clock and draws no random numbers. Three numbers tell how far the
+group is::
 
     group epoch        grows when members, subscriptions or topics change
     target epoch       the group epoch that the targets were made for
@@ -12,7 +13,7 @@ ahead of them, and moves its own member one step towards its target (`…consume
 
 It differs from Kafka in two things. A regular expression is resolved at once, and again as soon as topics have changed,
 where Kafka does both in the background, the latter every 10 s at most. And of assignors that equally many members ask
-for the first one is taken, where Kafka's choice hangs on a hash map.
+for the first one is taken, where Kafka's choice depends on a hash map.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class ConsumerGroup:
         self.is_dead = False
         self._topics = topics
         self._rebalancer = Rebalancer(group_id, topics, self.limits, max_classic_size=max_classic_size, loads=loads)
-        self.kept = self._rebalancer.kept
+        self.hard_state = self._rebalancer.hard_state
 
     @classmethod
     def replay(
@@ -106,9 +107,9 @@ class ConsumerGroup:
         """Rebuild a group from its records; all timers start afresh."""
         group = cls(group_id, topics, limits, max_classic_size=max_classic_size, loads=loads)
         for record in records:
-            group.kept.apply(record)
+            group.hard_state.apply(record)
         group._rebalancer.now_ms = now_ms
-        for member in group.kept.members.values():
+        for member in group.hard_state.members.values():
             group._rebalancer.restart_session(member)
             group._rebalancer.set_rebalance_timer(member)
         return group
@@ -128,17 +129,17 @@ class ConsumerGroup:
     @property
     def members(self) -> Mapping[str, ConsumerMember]:
         """The members by id."""
-        return self.kept.members
+        return self.hard_state.members
 
     @property
     def generation(self) -> int:
         """The group epoch, where a classic group has its generation."""
-        return self.kept.epoch
+        return self.hard_state.epoch
 
     @property
     def state(self) -> ConsumerGroupState:
         """The group's state."""
-        return ConsumerGroupState.DEAD if self.is_dead else self.kept.name
+        return ConsumerGroupState.DEAD if self.is_dead else self.hard_state.name
 
     @property
     def protocol_name(self) -> str:
@@ -148,21 +149,21 @@ class ConsumerGroup:
     @property
     def num_members(self) -> int:
         """How many members there are."""
-        return len(self.kept.members)
+        return len(self.hard_state.members)
 
     @property
     def size_bytes(self) -> int:
         """Bytes of its members' subscriptions, or nearly so."""
-        return self.kept.said_bytes
+        return self.hard_state.subscription_bytes
 
     def records(self) -> Sequence[ConsumerRecord]:
         """The records that rebuild it."""
-        return list(self.kept.records())
+        return list(self.hard_state.records())
 
     def assignment(self, member_id: str) -> Mapping[str, Sequence[int]]:
         """What a member has and what it has not given up yet, by topic name."""
         named = {}
-        for topic_id, numbers in self.kept.members[member_id].held().items():
+        for topic_id, numbers in self.hard_state.members[member_id].held().items():
             topic = self._topics.get_by_id(topic_id)
             if topic is not None:
                 named[topic.name] = sorted(numbers)
@@ -170,7 +171,7 @@ class ConsumerGroup:
 
     def is_subscribed_to_topic(self, topic: str) -> bool:
         """Whether a member subscribes to a topic, by its name or by a regular expression."""
-        return topic in self.kept.topics()
+        return topic in self.hard_state.topics()
 
     def expires_from_ms(self, committed: CommittedOffset) -> int:
         """An offset's retention counts from its commit."""
@@ -182,8 +183,8 @@ class ConsumerGroup:
         A member that has not heard of its new epoch may commit with an older one for partitions that it had at that
         epoch already, and has not given up (KIP-1251).
         """
-        member = self.kept.members.get(who.member_id)
-        if who.generation < 0 and not self.kept.members:
+        member = self.hard_state.members.get(who.member_id)
+        if who.generation < 0 and not self.hard_state.members:
             return ErrorCode.NONE  # an administrator, or a consumer that assigns itself
         if who.producer_id is not None and who.generation < 0 and not who.member_id:
             return ErrorCode.NONE  # in a transaction it need not tell which member it is
@@ -209,7 +210,7 @@ class ConsumerGroup:
         """Whether this client may read committed offsets now. Mirrors ``ConsumerGroup.validateOffsetFetch``."""
         if member_id is None and epoch < 0:
             return ErrorCode.NONE
-        member = self.kept.members.get(member_id or "")
+        member = self.hard_state.members.get(member_id or "")
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
         if epoch == member.current.epoch:
@@ -230,10 +231,12 @@ class ConsumerGroup:
         """
         rebalancer = self._rebalancer
         rebalancer.now_ms = now_ms
-        before, epoch = self.state, self.kept.epoch
+        before, epoch = self.state, self.hard_state.epoch
         match event:
             case ConsumerHeartbeat():
-                self._reply(event.token, self._on_goodbye(event) if event.epoch < 0 else self._on_heartbeat(event))
+                self._reply(
+                    event.token, self._on_leaving_heartbeat(event) if event.epoch < 0 else self._on_heartbeat(event)
+                )
             case Join():
                 classic_members.join(rebalancer, event)
             case Sync():
@@ -245,10 +248,10 @@ class ConsumerGroup:
             case Delete():
                 self._on_delete(event)
             case ExpireSession():
-                if event.member_id in self.kept.members:
+                if event.member_id in self.hard_state.members:
                     rebalancer.remove([event.member_id], f"the session of {event.member_id} ended")
             case ForceRebalance():
-                if self.kept.members:
+                if self.hard_state.members:
                     rebalancer.refresh("it was asked for")
             case CommitOffsets() | Tick():
                 pass
@@ -256,8 +259,8 @@ class ConsumerGroup:
                 assert_never(event)
         rebalancer.expire()
         rebalancer.watch_loads()
-        if not rebalancer.is_downgraded and (self.state is not before or self.kept.epoch != epoch):
-            self._note(before, epoch)
+        if not rebalancer.is_downgraded and (self.state is not before or self.hard_state.epoch != epoch):
+            self._append_transition(before, epoch)
         return rebalancer.take_effects()
 
     def unload(self, error: ErrorCode, now_ms: int) -> list[Effect]:  # noqa: ARG002
@@ -273,7 +276,7 @@ class ConsumerGroup:
         member = self._admit(event)
         before = member.current
         changed = self._rebalancer.subscribe(member, _updated(member.subscription, event))
-        member = self.kept.members[event.member_id]
+        member = self.hard_state.members[event.member_id]
         self._rebalancer.update_targets()
         self._rebalancer.reconcile(member, event.owned, subscription_changed=changed)
         self._rebalancer.restart_session(member)
@@ -293,11 +296,11 @@ class ConsumerGroup:
         return self._refusal(event) or self._regex_refusal(event)
 
     def _refusal(self, event: ConsumerHeartbeat) -> ConsumerHeartbeatReply | None:
-        members = self.kept.members
+        members = self.hard_state.members
         if len(members) >= self.limits.max_size and event.member_id not in members:
             return _refused(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group has {len(members)} members already")
         if event.instance_id is not None:
-            static = self.kept.static_member(event.instance_id)
+            static = self.hard_state.static_member(event.instance_id)
             if event.epoch == 0:
                 released = static is None or static.is_classic or static.current.epoch == LEFT_FOR_NOW
                 return None if released else _unreleased(event, static)
@@ -312,7 +315,7 @@ class ConsumerGroup:
         return None if event.epoch == 0 else self._unknown(event.member_id)
 
     def _regex_refusal(self, event: ConsumerHeartbeat) -> ConsumerHeartbeatReply | None:
-        if event.regex and not self.kept.is_subscribed_with(event.regex):
+        if event.regex and not self.hard_state.is_subscribed_with(event.regex):
             try:
                 matching(event.regex, ())
             except BadRegexError as problem:
@@ -322,27 +325,29 @@ class ConsumerGroup:
     def _admit(self, event: ConsumerHeartbeat) -> ConsumerMember:
         """The member that the heartbeat is from; one that comes takes the place of its instance's last one."""
         if event.instance_id is not None and event.epoch == 0:
-            replaced = self.kept.static_member(event.instance_id)
+            replaced = self.hard_state.static_member(event.instance_id)
             if replaced is not None:
                 return self._rebalancer.replace(replaced, event.member_id)
-        return self.kept.members.get(event.member_id) or ConsumerMember.new(self.group_id, event.member_id)
+        return self.hard_state.members.get(event.member_id) or ConsumerMember.new(self.group_id, event.member_id)
 
     # ---- leaving ----
 
-    def _on_goodbye(self, event: ConsumerHeartbeat) -> ConsumerHeartbeatReply:
+    def _on_leaving_heartbeat(self, event: ConsumerHeartbeat) -> ConsumerHeartbeatReply:
         if event.instance_id is None:
-            if event.member_id not in self.kept.members:
+            if event.member_id not in self.hard_state.members:
                 return self._unknown(event.member_id)
         else:
-            static = self.kept.static_member(event.instance_id)
+            static = self.hard_state.static_member(event.instance_id)
             if static is None:
                 return _refused(ErrorCode.UNKNOWN_MEMBER_ID, f"no member has the instance id {event.instance_id!r}")
             if static.member_id != event.member_id:
                 return _fenced_instance(event, static)
             if event.epoch == LEFT_FOR_NOW:
                 # Its partitions stay its own until it is back, or its session ends.
-                kept = {topic: dict.fromkeys(numbers, 0) for topic, numbers in static.current.assigned.items()}
-                self._rebalancer.write(replace(static.current, epoch=LEFT_FOR_NOW, assigned=kept, revoking={}))
+                at_epoch_0 = {topic: dict.fromkeys(numbers, 0) for topic, numbers in static.current.assigned.items()}
+                self._rebalancer.write(
+                    replace(static.current, epoch=LEFT_FOR_NOW, assigned=at_epoch_0, pending_revocation={})
+                )
                 self._rebalancer.set_timer(Timer.REBALANCE, static.member_id, None)
                 return ConsumerHeartbeatReply(member_id=static.member_id, epoch=LEFT_FOR_NOW)
         self._rebalancer.remove([event.member_id], f"{event.member_id} left")
@@ -360,8 +365,8 @@ class ConsumerGroup:
 
     def _leaver(self, leaver: Leaver) -> str | ErrorCode:
         if leaver.instance_id is None:
-            return leaver.member_id if leaver.member_id in self.kept.members else ErrorCode.UNKNOWN_MEMBER_ID
-        static = self.kept.static_member(leaver.instance_id)
+            return leaver.member_id if leaver.member_id in self.hard_state.members else ErrorCode.UNKNOWN_MEMBER_ID
+        static = self.hard_state.static_member(leaver.instance_id)
         if static is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
         return (
@@ -371,7 +376,7 @@ class ConsumerGroup:
     def _on_delete(self, event: Delete) -> None:
         if self.is_dead:
             error = ErrorCode.GROUP_ID_NOT_FOUND
-        elif self.kept.members:
+        elif self.hard_state.members:
             error = ErrorCode.NON_EMPTY_GROUP
         else:
             error = ErrorCode.NONE
@@ -381,8 +386,8 @@ class ConsumerGroup:
 
     # ---- answers ----
 
-    def _note(self, before: ConsumerGroupState, epoch: int) -> None:
-        if self.kept.epoch == epoch:
+    def _append_transition(self, before: ConsumerGroupState, epoch: int) -> None:
+        if self.hard_state.epoch == epoch:
             reason = {
                 ConsumerGroupState.STABLE: "every member has what it should have",
                 ConsumerGroupState.RECONCILING: "new targets were made",
@@ -393,8 +398,8 @@ class ConsumerGroup:
             Transition(
                 before=before.value,
                 after=self.state.value,
-                generation=self.kept.epoch,
-                members=len(self.kept.members),
+                generation=self.hard_state.epoch,
+                members=len(self.hard_state.members),
                 reason=reason,
             )
         )
@@ -406,16 +411,16 @@ class ConsumerGroup:
         return _refused(ErrorCode.UNKNOWN_MEMBER_ID, f"{member_id!r} is not a member of group {self.group_id!r}")
 
 
-def _updated(said: MemberSubscription, event: ConsumerHeartbeat) -> MemberSubscription:
+def _updated(before: MemberSubscription, event: ConsumerHeartbeat) -> MemberSubscription:
     timeout_ms = event.rebalance_timeout_ms
     return replace(
-        said,
-        instance_id=said.instance_id if event.instance_id is None else event.instance_id,
-        rack=said.rack if event.rack is None else event.rack,
-        rebalance_timeout_ms=said.rebalance_timeout_ms if timeout_ms is None else timeout_ms,
-        assignor=said.assignor if event.assignor is None else event.assignor,
-        topics=said.topics if event.topics is None else frozenset(event.topics),
-        regex=said.regex if event.regex is None else event.regex,
+        before,
+        instance_id=before.instance_id if event.instance_id is None else event.instance_id,
+        rack=before.rack if event.rack is None else event.rack,
+        rebalance_timeout_ms=before.rebalance_timeout_ms if timeout_ms is None else timeout_ms,
+        assignor=before.assignor if event.assignor is None else event.assignor,
+        topics=before.topics if event.topics is None else frozenset(event.topics),
+        regex=before.regex if event.regex is None else event.regex,
         client_id=event.client_id,
         client_host=event.client_host,
         classic=None,

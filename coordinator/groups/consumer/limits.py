@@ -33,7 +33,9 @@ class MigrationPolicy(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupLimits:
-    """What holds for all groups of KIP-848; the names in brackets are Kafka's, and so are the values unless said.
+    """What holds for all groups of KIP-848.
+
+    The names in brackets are Kafka's, and so are the values where no other is named.
 
     Raises `BadAssignorError` for an assignor that is not there.
     """

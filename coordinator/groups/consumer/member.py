@@ -1,4 +1,4 @@
-"""A member of a consumer group: what it said of itself, and what it has. Mirrors Kafka's ``ConsumerGroupMember``."""
+"""A member of a consumer group: its subscription, and its assignment. Mirrors Kafka's ``ConsumerGroupMember``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ConsumerMember:
 
     @classmethod
     def new(cls, group_id: str, member_id: str) -> Self:
-        """A member of which nothing is known yet."""
+        """A member that has not subscribed to anything yet."""
         return cls(
             MemberSubscription(group_id=group_id, member_id=member_id),
             MemberAssignment(group_id=group_id, member_id=member_id),
@@ -70,7 +70,7 @@ class ConsumerMember:
         nothing: Mapping[int, int] = {}
         if topic_id is None:
             return otherwise
-        for part in (self.current.assigned, self.current.revoking):
+        for part in (self.current.assigned, self.current.pending_revocation):
             epoch = part.get(topic_id, nothing).get(number)
             if epoch is not None:
                 return epoch
@@ -79,7 +79,7 @@ class ConsumerMember:
     def held(self) -> dict[UUID, set[int]]:
         """What it has, and what it has not given up yet, by topic id."""
         held: dict[UUID, set[int]] = {}
-        for part in (self.current.assigned, self.current.revoking):
+        for part in (self.current.assigned, self.current.pending_revocation):
             for topic_id, numbers in part.items():
                 held.setdefault(topic_id, set()).update(numbers)
         return held

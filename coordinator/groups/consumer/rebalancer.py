@@ -55,7 +55,7 @@ class Rebalancer:
         max_classic_size: int,
         loads: LoadView | None,
     ) -> None:
-        self.kept = ConsumerState(group_id)
+        self.hard_state = ConsumerState(group_id)
         self.topics = topics
         self.limits = limits
         self.max_classic_size = max_classic_size
@@ -74,7 +74,7 @@ class Rebalancer:
     @property
     def assignor(self) -> ServerAssignor:
         """The assignor that most members ask for."""
-        return SERVER_ASSIGNORS[self.kept.preferred_assignor() or self.limits.assignors[0]]
+        return SERVER_ASSIGNORS[self.hard_state.preferred_assignor() or self.limits.assignors[0]]
 
     def take_effects(self) -> list[Effect]:
         """What was done since this was asked last."""
@@ -83,14 +83,15 @@ class Rebalancer:
 
     # ---- members and epochs ----
 
-    def subscribe(self, member: ConsumerMember, said: MemberSubscription) -> bool:
-        """Take in what a member says of itself; tells whether it wants other topics than before."""
+    def subscribe(self, member: ConsumerMember, subscription: MemberSubscription) -> bool:
+        """Take in a member's subscription; answers whether it is for other topics than before."""
         before = member.subscription
-        is_new = member.member_id not in self.kept.members
-        if said != before or is_new:
-            self.write(said)
-        changed = said.topics != before.topics or said.regex != before.regex
-        self.refresh(f"{said.member_id} {'joined' if is_new else 'changed its subscription'}" if changed else None)
+        is_new = member.member_id not in self.hard_state.members
+        if subscription != before or is_new:
+            self.write(subscription)
+        changed = subscription.topics != before.topics or subscription.regex != before.regex
+        what = "joined" if is_new else "changed its subscription"
+        self.refresh(f"{member.member_id} {what}" if changed else None)
         return changed
 
     def refresh(self, reason: str | None) -> None:
@@ -99,28 +100,28 @@ class Rebalancer:
             return
         resolved = self._resolve_regexes()
         self._topics_version = self.topics.version
-        fingerprint = self.kept.fingerprint(self.topics)
-        if reason is not None or resolved or fingerprint != self.kept.metadata_hash:
+        fingerprint = self.hard_state.fingerprint(self.topics)
+        if reason is not None or resolved or fingerprint != self.hard_state.metadata_hash:
             self.reason = reason or "topics changed"
-            self.write(GroupEpoch(group_id=self._group_id, epoch=self.kept.epoch + 1, metadata_hash=fingerprint))
+            self.write(GroupEpoch(group_id=self._group_id, epoch=self.hard_state.epoch + 1, metadata_hash=fingerprint))
 
     def _resolve_regexes(self) -> bool:
         changed = False
         is_old = self._topics_version != self.topics.version
-        for regex in self.kept.subscribed_regexes():
-            if is_old or regex not in self.kept.regexes:
+        for regex in self.hard_state.subscribed_regexes():
+            if is_old or regex not in self.hard_state.regexes:
                 topics = matching(regex, (topic.name for topic in self.topics))
-                if topics != self.kept.regexes.get(regex):
+                if topics != self.hard_state.regexes.get(regex):
                     changed = True
                     self.write(ResolvedRegex(group_id=self._group_id, regex=regex, topics=topics))
-        for regex in [regex for regex in self.kept.regexes if not self.kept.is_subscribed_with(regex)]:
+        for regex in [regex for regex in self.hard_state.regexes if not self.hard_state.is_subscribed_with(regex)]:
             self.write(ConsumerTombstone(group_id=self._group_id, key=("regex", regex)))
         return changed
 
     def update_targets(self) -> None:
         """Make new targets if the group epoch is ahead of them, and the last ones are old enough."""
-        kept = self.kept
-        if kept.target_epoch >= kept.epoch:
+        state = self.hard_state
+        if state.target_epoch >= state.epoch:
             return
         interval_ms, last_ms = self.limits.assignment_interval_ms, self._assigned_at_ms
         if interval_ms and last_ms is not None and self.now_ms < last_ms + interval_ms:
@@ -129,20 +130,20 @@ class Rebalancer:
 
         group = snapshot(self._rows(), self.topics, self.assignor, self._read_loads())
         for member_id, partitions in targets(group, self.topics, self.assignor).items():
-            if partitions != kept.target(member_id):
+            if partitions != state.target(member_id):
                 self.write(MemberTarget(group_id=self._group_id, member_id=member_id, partitions=partitions))
-        self.write(TargetEpoch(group_id=self._group_id, epoch=kept.epoch))
+        self.write(TargetEpoch(group_id=self._group_id, epoch=state.epoch))
         self._assigned_at_ms = self.now_ms
 
     def _read_loads(self) -> Loads:
         if self._loads is None or not self.assignor.uses_load:
             return {}
-        return self._loads.read(self._group_id, self.kept.topics(), self.now_ms)
+        return self._loads.read(self._group_id, self.hard_state.topics(), self.now_ms)
 
     def _look_at_loads(self) -> None:
         """Bump the group epoch if members have got too uneven a share of the load."""
-        kept = self.kept
-        if not self.assignor.uses_load or not kept.members or kept.target_epoch < kept.epoch:
+        state = self.hard_state
+        if not self.assignor.uses_load or not state.members or state.target_epoch < state.epoch:
             return
         from loadwise.coordinator.groups.consumer.target import is_uneven, snapshot  # noqa: PLC0415  (as above)
 
@@ -151,29 +152,33 @@ class Rebalancer:
             self.refresh("load has got uneven")
 
     def _rows(self) -> Iterator[tuple[ConsumerMember, frozenset[str], Partitions]]:
-        for member in self.kept.members.values():
-            yield member, self.kept.wanted(member.subscription), self.kept.target(member.member_id)
+        for member in self.hard_state.members.values():
+            yield (
+                member,
+                self.hard_state.subscribed_topics(member.subscription),
+                self.hard_state.target(member.member_id),
+            )
 
     def reconcile(
         self, member: ConsumerMember, owned: Mapping[UUID, Sequence[int]] | None, *, subscription_changed: bool
     ) -> None:
         """Move a member one step towards its target."""
-        kept = self.kept
-        if not subscription_changed and member.is_reconciled_to(kept.target_epoch):
+        state = self.hard_state
+        if not subscription_changed and member.is_reconciled_to(state.target_epoch):
             return
-        wanted = kept.wanted(member.subscription)
+        wanted = state.subscribed_topics(member.subscription)
 
         def is_subscribed(topic_id: UUID) -> bool:
             topic = self.topics.get_by_id(topic_id)
             return topic is not None and topic.name in wanted
 
         step = Reconciliation(
-            target=kept.target(member.member_id),
-            target_epoch=kept.target_epoch,
+            target=state.target(member.member_id),
+            target_epoch=state.target_epoch,
             subscription_changed=subscription_changed,
             owned=owned,
             is_subscribed=is_subscribed,
-            is_free=lambda topic_id, number: kept.holder(topic_id, number) in (None, member.member_id),
+            is_free=lambda topic_id, number: state.holder(topic_id, number) in (None, member.member_id),
         )
         after = step.next(member.current)
         if after != member.current:
@@ -182,12 +187,12 @@ class Rebalancer:
 
     def replace(self, replaced: ConsumerMember, member_id: str) -> ConsumerMember:
         """Let a member take the place of the last one of its instance (KIP-345)."""
-        target = self.kept.target(replaced.member_id)
+        target = self.hard_state.target(replaced.member_id)
         self.forget(replaced.member_id)
         self.write(replace(replaced.subscription, member_id=member_id))
         self.write(MemberTarget(group_id=self._group_id, member_id=member_id, partitions=target))
         self.write(replace(replaced.current, member_id=member_id, epoch=0, previous_epoch=0))
-        return self.kept.members[member_id]
+        return self.hard_state.members[member_id]
 
     def remove(self, member_ids: Iterable[str], reason: str) -> None:
         """Take members out, and let the group go on as a classic one if only such members are left."""
@@ -200,9 +205,9 @@ class Rebalancer:
 
     def may_downgrade(self) -> bool:
         """Whether only members of the classic protocol are left, and the group may go on under it."""
-        members = len(self.kept.members)
+        members = len(self.hard_state.members)
         is_allowed = self.limits.migration_policy.downgrades and members <= self.max_classic_size
-        return is_allowed and 0 < members == self.kept.classic_members
+        return is_allowed and 0 < members == self.hard_state.classic_members
 
     def downgrade(self, reason: str, *, rebalance: bool) -> None:
         """Let the group go on as a classic one."""
@@ -223,13 +228,13 @@ class Rebalancer:
         for timer, member_id in self.deadlines.due(self.now_ms):
             if timer is Timer.LOADS:
                 self._look_at_loads()
-            elif member_id in self.kept.members and not self.is_downgraded:
+            elif member_id in self.hard_state.members and not self.is_downgraded:
                 self.remove([member_id], f"{member_id} {timer.value}")
 
     def watch_loads(self) -> None:
         """Look at the load of partitions again and again while the assignor goes by it."""
         key = (Timer.LOADS, "")
-        if not (self.kept.members and self.assignor.uses_load):
+        if not (self.hard_state.members and self.assignor.uses_load):
             self.deadlines.set(key, None)
         elif key not in self.deadlines:
             self.deadlines.set(key, self.now_ms + self.limits.load_interval_ms)
@@ -252,6 +257,6 @@ class Rebalancer:
     # ---- records ----
 
     def write(self, record: ConsumerRecord) -> None:
-        """Take a record in, and have it kept."""
-        self.kept.apply(record)
+        """Take a record in, and have it state."""
+        self.hard_state.apply(record)
         self.effects.append(Append(record))

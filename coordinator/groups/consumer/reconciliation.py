@@ -1,8 +1,8 @@
 """How a member gets from what it has to its target, without a partition ever having two owners (KIP-848).
 
-Mirrors Kafka's ``CurrentAssignmentBuilder``: first a member gives up what is not in its target, and stays at its epoch
-until it says that it has (UNREVOKED_PARTITIONS); then it goes on to the target's epoch and gets what is free; for what
-others still hold it waits (UNRELEASED_PARTITIONS).
+Mirrors Kafka's ``CurrentAssignmentBuilder``. First a member gives up what is not in its target, and stays at its epoch
+until it reports that it has (UNREVOKED_PARTITIONS). Then it goes on to the target's epoch and gets what is free. For
+what others still hold it waits (UNRELEASED_PARTITIONS).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Reconciliation:
     subscription_changed: bool
     """Whether the member has just changed what it subscribes to."""
     owned: Mapping[UUID, Sequence[int]] | None
-    """What the member says it holds; None if it does not say."""
+    """What the member reports to hold; None if it reports nothing."""
     is_subscribed: Callable[[UUID], bool]
     """Whether the member subscribes to a topic."""
     is_free: Callable[[UUID, int], bool]
@@ -41,7 +41,7 @@ class Reconciliation:
                     return self._towards_target(member)
                 return self._without_unsubscribed(member) if self.subscription_changed else member
             case MemberState.UNREVOKED_PARTITIONS:
-                if self._owns_any(member.revoking):
+                if self._owns_any(member.pending_revocation):
                     return self._without_unsubscribed(member) if self.subscription_changed else member
                 return self._towards_target(member)
             case MemberState.UNRELEASED_PARTITIONS:
@@ -66,40 +66,51 @@ class Reconciliation:
         if not gone:
             return member
         assigned = {topic_id: each for topic_id, each in member.assigned.items() if topic_id not in gone}
-        revoking = dict(member.revoking)
+        pending_revocation = dict(member.pending_revocation)
         for topic_id in gone:
-            revoking[topic_id] = {**revoking.get(topic_id, {}), **member.assigned[topic_id]}
-        if self._owns_any(revoking):
-            return _moved(member, MemberState.UNREVOKED_PARTITIONS, member.epoch, assigned, revoking)
-        return _moved(member, member.state, member.epoch, assigned, member.revoking)
+            pending_revocation[topic_id] = {**pending_revocation.get(topic_id, {}), **member.assigned[topic_id]}
+        if self._owns_any(pending_revocation):
+            return _moved(member, MemberState.UNREVOKED_PARTITIONS, member.epoch, assigned, pending_revocation)
+        return _moved(member, member.state, member.epoch, assigned, member.pending_revocation)
 
     def _towards_target(self, member: MemberAssignment) -> MemberAssignment:
+        # Kafka's set equations, for each topic: assigned = previous ∩ target, pending revocation = previous - target,
+        # pending assignment = target - previous, as far as it is free.
         assigned: dict[UUID, dict[int, int]] = {}
-        revoking: dict[UUID, dict[int, int]] = {}
-        gained: dict[UUID, list[int]] = {}
-        waits = False
+        pending_revocation: dict[UUID, dict[int, int]] = {}
+        pending_assignment: dict[UUID, list[int]] = {}
+        has_unreleased = False
         for topic_id in self.target.keys() | member.assigned.keys():
             target = self.target.get(topic_id, _NONE) if self.is_subscribed(topic_id) else _NONE
-            has = member.assigned.get(topic_id, _NO_EPOCHS)
-            kept = {number: epoch for number, epoch in has.items() if number in target}
-            if kept:
-                assigned[topic_id] = kept
-            if len(kept) < len(has):
-                revoking[topic_id] = {number: epoch for number, epoch in has.items() if number not in target}
-            if len(kept) < len(target):
-                free = [number for number in target if number not in kept and self.is_free(topic_id, number)]
-                waits = waits or len(kept) + len(free) < len(target)
+            previous = member.assigned.get(topic_id, _NO_EPOCHS)
+            common = {number: epoch for number, epoch in previous.items() if number in target}
+            if common:
+                assigned[topic_id] = common
+            if len(common) < len(previous):
+                pending_revocation[topic_id] = {
+                    number: epoch for number, epoch in previous.items() if number not in target
+                }
+            if len(common) < len(target):
+                free = [number for number in target if number not in common and self.is_free(topic_id, number)]
+                has_unreleased = has_unreleased or len(common) + len(free) < len(target)
                 if free:
-                    gained[topic_id] = free
-        if revoking and self._owns_any(revoking):
-            return _moved(member, MemberState.UNREVOKED_PARTITIONS, member.epoch, assigned, revoking)
-        for topic_id, free in gained.items():
+                    pending_assignment[topic_id] = free
+        if pending_revocation and self._owns_any(pending_revocation):
+            return _moved(member, MemberState.UNREVOKED_PARTITIONS, member.epoch, assigned, pending_revocation)
+        for topic_id, free in pending_assignment.items():
             assigned.setdefault(topic_id, {}).update(dict.fromkeys(free, self.target_epoch))
-        state = MemberState.UNRELEASED_PARTITIONS if waits else MemberState.STABLE
+        state = MemberState.UNRELEASED_PARTITIONS if has_unreleased else MemberState.STABLE
         return _moved(member, state, self.target_epoch, assigned, {})
 
 
 def _moved(
-    member: MemberAssignment, state: MemberState, epoch: int, assigned: Epochs, revoking: Epochs
+    member: MemberAssignment, state: MemberState, epoch: int, assigned: Epochs, pending_revocation: Epochs
 ) -> MemberAssignment:
-    return replace(member, epoch=epoch, previous_epoch=member.epoch, state=state, assigned=assigned, revoking=revoking)
+    return replace(
+        member,
+        epoch=epoch,
+        previous_epoch=member.epoch,
+        state=state,
+        assigned=assigned,
+        pending_revocation=pending_revocation,
+    )

@@ -58,8 +58,8 @@ class ConsumerState:
         self._topics: Counter[frozenset[str]] = Counter()
         self._regexes: Counter[str] = Counter()
         self._assignors: Counter[str] = Counter()
-        self.said_bytes = 0
-        """Size of what members said of themselves."""
+        self.subscription_bytes = 0
+        """Size of the subscriptions of all members."""
         self._classic = 0
         self._classic_protocols: Counter[str] = Counter()
         self._behind: set[str] = set()  # members that have not their whole target yet
@@ -80,8 +80,8 @@ class ConsumerState:
         holders = self._holders.get(topic_id)
         return None if holders is None else holders.get(partition)
 
-    def wanted(self, subscription: MemberSubscription) -> frozenset[str]:
-        """Names of the topics that a member subscribes to, those of its regular expression included."""
+    def subscribed_topics(self, subscription: MemberSubscription) -> frozenset[str]:
+        """Names of the topics that a member subscribes to, together with those of its regular expression."""
         if not subscription.regex:
             return subscription.topics
         resolved = self.regexes.get(subscription.regex, frozenset())
@@ -211,7 +211,7 @@ class ConsumerState:
                 raise AssertionError(f"no record of a consumer group has the key {key}")
 
     def _count(self, subscription: MemberSubscription, step: int) -> None:
-        self.said_bytes += step * subscription.size
+        self.subscription_bytes += step * subscription.size
         _add(self._topics, subscription.topics, step)
         if subscription.regex:
             _add(self._regexes, subscription.regex, step)
@@ -242,7 +242,7 @@ class ConsumerState:
 
 
 def _all(current: MemberAssignment) -> Iterator[tuple[UUID, Iterable[int]]]:
-    parts: tuple[Epochs, Epochs] = (current.assigned, current.revoking)
+    parts: tuple[Epochs, Epochs] = (current.assigned, current.pending_revocation)
     for part in parts:
         yield from part.items()
 

@@ -17,7 +17,7 @@ from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.consumer.member import ConsumerMember
 from loadwise.coordinator.groups.consumer.state import ConsumerState
 from loadwise.coordinator.groups.consumer_records import (
-    ClassicSide,
+    ClassicMemberMetadata,
     ConsumerRecord,
     GroupEpoch,
     MemberAssignment,
@@ -134,7 +134,7 @@ def _member_records(group: ClassicGroup, member: ClassicMember, topics: TopicVie
         client_host=member.client_host,
         topics=frozenset(subscription.topics),
         rebalance_timeout_ms=member.rebalance_timeout_ms,
-        classic=ClassicSide(session_timeout_ms=member.session_timeout_ms, protocols=tuple(member.protocols)),
+        classic=ClassicMemberMetadata(session_timeout_ms=member.session_timeout_ms, protocols=tuple(member.protocols)),
     )
     yield MemberTarget(group_id=group_id, member_id=member_id, partitions=numbers)
     yield MemberAssignment(
@@ -147,15 +147,15 @@ def _member_records(group: ClassicGroup, member: ClassicMember, topics: TopicVie
 
 
 def _classic_member(group: ConsumerGroup, member: ConsumerMember, topics: TopicView) -> ClassicMember:
-    said = member.subscription
-    assert said.classic is not None
+    subscription = member.subscription
+    assert subscription.classic is not None
     return ClassicMember(
         member_id=member.member_id,
-        instance_id=said.instance_id,
-        client_id=said.client_id,
-        client_host=said.client_host,
-        session_timeout_ms=said.classic.session_timeout_ms,
-        rebalance_timeout_ms=said.rebalance_timeout_ms,
-        protocols=said.classic.protocols,
-        assignment=assignment_bytes(member, group.kept.target(member.member_id), topics),
+        instance_id=subscription.instance_id,
+        client_id=subscription.client_id,
+        client_host=subscription.client_host,
+        session_timeout_ms=subscription.classic.session_timeout_ms,
+        rebalance_timeout_ms=subscription.rebalance_timeout_ms,
+        protocols=subscription.classic.protocols,
+        assignment=assignment_bytes(member, group.hard_state.target(member.member_id), topics),
     )

@@ -1,4 +1,4 @@
-"""How much all groups may keep together: members, groups, and the bytes that members say of themselves.
+"""How much all groups may keep together: members, groups, and the bytes of subscriptions and assignments.
 
 Kafka has no such limits. Here groups are in the memory of somebody's test run, and anybody who can connect may fill it.
 """

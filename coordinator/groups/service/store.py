@@ -28,7 +28,7 @@ from loadwise.coordinator.groups.topic_view import TopicView
 
 
 class GroupStore:
-    """All groups of a coordinator. Whoever changes it appends the record that says so."""
+    """All groups of a coordinator. Every change of it is a record that is appended."""
 
     def __init__(
         self, limits: GroupLimits, consumer_limits: ConsumerGroupLimits, topics: TopicView, logs: LogView | None
@@ -112,7 +112,7 @@ class GroupStore:
                 pass
 
     def replay(self, records: Iterable[Record], now_ms: int) -> None:
-        """Rebuild groups from records in the order in which they were kept; the journal has them already.
+        """Rebuild groups from records in the order in which they were appended; the journal has them already.
 
         A group of which there are only offsets comes back as a classic group without members.
         """

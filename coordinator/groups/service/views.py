@@ -39,7 +39,7 @@ class PartitionView:
     end: int | None
     """The offset that the next record gets; None if there is no such partition (any more)."""
     lag: int | None
-    """Records that the group has before it; None where the two above do not say."""
+    """Records that the group has before it; None where one of the two above is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,11 +42,11 @@ def test_nothing_is_given_before_it_was_given_up() -> None:
     first.beat()
     joined = second.beat()
     assert (joined.epoch, joined.assigned) == (3, {}), "b is at the target's epoch, and waits"
-    assert driver.group.kept.members["b"].current.state is MemberState.UNRELEASED_PARTITIONS
+    assert driver.group.hard_state.members["b"].current.state is MemberState.UNRELEASED_PARTITIONS
     told = first.beat()
     assert told.epoch == 2, "a stays at its epoch until it has given up"
     assert first.count == 3
-    assert driver.group.kept.members["a"].current.state is MemberState.UNREVOKED_PARTITIONS
+    assert driver.group.hard_state.members["a"].current.state is MemberState.UNREVOKED_PARTITIONS
     assert second.beat().assigned is None
     assert driver.group.state is ConsumerGroupState.RECONCILING
     assert first.beat().epoch == 3, "it says what it owns now"
@@ -94,7 +94,7 @@ def test_a_fenced_member_joins_again_and_keeps_its_place() -> None:
     first.epoch = 0
     again = first.beat()
     assert (again.epoch, first.count) == (3, 3)
-    assert driver.group.kept.epoch == 3
+    assert driver.group.hard_state.epoch == 3
 
 
 def test_a_full_request_gets_the_assignment_again() -> None:
@@ -145,7 +145,7 @@ def test_a_topic_that_grows_is_assigned_anew() -> None:
     assert (first.epoch, first.count, second.count) == (4, 4, 4)
     driver.topics.set("other", 3)
     driver.settle(first, second)
-    assert driver.group.kept.epoch == 4, "nobody reads that one"
+    assert driver.group.hard_state.epoch == 4, "nobody reads that one"
 
 
 def test_a_deleted_topic_is_given_up() -> None:
@@ -155,7 +155,7 @@ def test_a_deleted_topic_is_given_up() -> None:
     driver.topics.delete("u")
     driver.settle(client)
     assert client.partitions == {"t": [0, 1]}
-    assert by_name(driver.topics, driver.group.kept.members["a"].held()) == {"t": [0, 1]}
+    assert by_name(driver.topics, driver.group.hard_state.members["a"].held()) == {"t": [0, 1]}
 
 
 def test_a_changed_subscription_takes_effect_at_once() -> None:
@@ -175,11 +175,11 @@ def test_targets_are_made_once_an_interval() -> None:
     clients = [driver.client(name) for name in "abc"]
     for client in clients:
         client.beat()
-    assert (driver.group.kept.epoch, driver.group.kept.target_epoch) == (4, 2)
+    assert (driver.group.hard_state.epoch, driver.group.hard_state.target_epoch) == (4, 2)
     driver.now_ms += 1000
     driver.settle(*clients)
     assert [client.count for client in clients] == [2, 2, 2]
-    assert driver.group.kept.target_epoch == 4
+    assert driver.group.hard_state.target_epoch == 4
 
 
 def test_a_group_has_a_largest_size() -> None:
@@ -210,7 +210,7 @@ class TestStaticMembers:
         assert (left.error, left.epoch) == (ErrorCode.NONE, -2)
         back = driver.client("a2", instance_id="i")
         back.beat()
-        assert (back.partitions, back.epoch, driver.group.kept.epoch) == (had, 3, 3)
+        assert (back.partitions, back.epoch, driver.group.hard_state.epoch) == (had, 3, 3)
         assert static.beat().error is ErrorCode.FENCED_INSTANCE_ID
         driver.settle(back, other)
 
@@ -258,7 +258,7 @@ class TestRegularExpressions:
         client.beat(regex="", topics=["b"])
         driver.settle(client)
         assert client.partitions == {"b": [0]}
-        assert driver.group.kept.regexes == {}
+        assert driver.group.hard_state.regexes == {}
 
     @pytest.mark.parametrize("regex", ["(", "a**", r"(a)\1", "(?=a)", "a" * 5000])
     def test_what_re2_does_not_read_is_refused(self, regex: str) -> None:
@@ -368,9 +368,9 @@ def test_a_restart_in_mid_rebalance_goes_on_from_there() -> None:
     records = [record for record in driver.records if isinstance(record, ConsumerRecord)]
     driver.group = ConsumerGroup.replay("g", records, driver.topics, driver.now_ms, driver.group.limits)
     driver.settle(first, second)
-    assert (first.count, second.count, driver.group.kept.epoch) == (3, 3, 3)
+    assert (first.count, second.count, driver.group.hard_state.epoch) == (3, 3, 3)
     driver.wait(1000)
-    assert not driver.group.kept.members, "sessions went on as well"
+    assert not driver.group.hard_state.members, "sessions went on as well"
 
 
 def test_an_administrator_removes_members_of_either_kind() -> None:

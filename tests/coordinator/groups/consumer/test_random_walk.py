@@ -131,7 +131,7 @@ class Walk(RuleBasedStateMachine):
         replayed = ConsumerGroup.replay(
             "g", records, self.driver.topics, self.driver.now_ms, group.limits, loads=self.driver.loads
         )
-        before, after = set(map(repr, group.kept.records())), set(map(repr, replayed.kept.records()))
+        before, after = set(map(repr, group.hard_state.records())), set(map(repr, replayed.hard_state.records()))
         assert after == before
         assert replayed.state is group.state
         self.driver.group = replayed
@@ -145,7 +145,7 @@ class Walk(RuleBasedStateMachine):
             for topic_id, numbers in member.held().items():
                 for number in numbers:
                     assert (topic_id, number) not in seen
-                    assert self.driver.group.kept.holder(topic_id, number) == member.member_id
+                    assert self.driver.group.hard_state.holder(topic_id, number) == member.member_id
                     seen.add((topic_id, number))
 
     @invariant()
@@ -163,22 +163,26 @@ class Walk(RuleBasedStateMachine):
 
     @invariant()
     def epochs_never_fall(self) -> None:
-        kept = self.driver.group.kept
-        assert kept.epoch >= self.epochs[0]
-        assert kept.target_epoch >= self.epochs[1]
-        assert kept.target_epoch <= kept.epoch
-        self.epochs = (kept.epoch, kept.target_epoch)
+        state = self.driver.group.hard_state
+        assert state.epoch >= self.epochs[0]
+        assert state.target_epoch >= self.epochs[1]
+        assert state.target_epoch <= state.epoch
+        self.epochs = (state.epoch, state.target_epoch)
 
     @invariant()
     def the_state_fits_the_members(self) -> None:
         group = self.driver.group
         for member in group.members.values():
-            assert member.current.epoch <= group.kept.target_epoch
+            assert member.current.epoch <= group.hard_state.target_epoch
             if member.current.epoch == LEFT_FOR_NOW:
-                assert not member.current.revoking, "it cannot give anything up; Kafka leaves its state as it was"
+                assert not member.current.pending_revocation, (
+                    "it cannot give anything up; Kafka leaves its state as it was"
+                )
             else:
-                assert bool(member.current.revoking) == (member.current.state is MemberState.UNREVOKED_PARTITIONS)
-        reconciled = [member.is_reconciled_to(group.kept.target_epoch) for member in group.members.values()]
+                assert bool(member.current.pending_revocation) == (
+                    member.current.state is MemberState.UNREVOKED_PARTITIONS
+                )
+        reconciled = [member.is_reconciled_to(group.hard_state.target_epoch) for member in group.members.values()]
         if group.state is ConsumerGroupState.STABLE:
             assert all(reconciled)
         assert (group.state is ConsumerGroupState.EMPTY) == (not group.members)
@@ -208,16 +212,16 @@ class Walk(RuleBasedStateMachine):
             self.driver.wait(50)
             for client in list(self.clients.values()):
                 self._beat(client)
-        group, kept = self.driver.group, self.driver.group.kept
+        group, state = self.driver.group, self.driver.group.hard_state
         assert group.state in {ConsumerGroupState.STABLE, ConsumerGroupState.EMPTY}
         for member in group.members.values():
-            assert {topic: frozenset(each) for topic, each in member.current.assigned.items()} == kept.target(
+            assert {topic: frozenset(each) for topic, each in member.current.assigned.items()} == state.target(
                 member.member_id
             )
-        wanted = [kept.wanted(member.subscription) for member in group.members.values()]
+        wanted = [state.subscribed_topics(member.subscription) for member in group.members.values()]
         for topic in self.driver.topics:
             if any(topic.name in each for each in wanted):
-                assert all(kept.holder(topic.id, number) is not None for number in range(len(topic.partitions)))
+                assert all(state.holder(topic.id, number) is not None for number in range(len(topic.partitions)))
 
     # ---- how it is driven ----
 
