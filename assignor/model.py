@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loadwise.assignor import rows as to_rows
+from loadwise.assignor.by_member import ByMember
 from loadwise.assignor.member import NO_GENERATION, Member, TopicPartition, kafka_order, utf16_order
 from loadwise.assignor.rows import LARGEST, NOBODY, SMALLEST_CAPACITY, Bools, Floats, Ints, Owners
-from loadwise.collector import collector_paused
 
 __all__ = [  # one place to import from, whichever side of the edge a name is on
     "LARGEST",
@@ -312,29 +311,20 @@ class Assignment:
             partition=(rows - group.topic_start[topic]).astype(np.int32),
         )
 
-    def by_member(self) -> dict[str, dict[str, list[int]]]:
-        """Member id to topic to its partitions, ascending; every member has an entry. O(P)."""
+    def by_member(self) -> ByMember:
+        """Member id to topic to its partitions, ascending; every member has an entry. O(P).
+
+        Dictionaries and lists are made for a member when it is asked for.
+        """
         cells = self.cells()
-        if not len(cells.start):
-            return {member: {} for member in self.group.members}
-        names = np.array(self.group.topics, object)[cells.topic].tolist()
-        numbers = np.arange(cells.partition.max() + 1).astype(object)[cells.partition]
-        shortest, longest = int(cells.length.min()), int(cells.length.max())
-        with collector_paused():
-            if shortest == longest:
-                lists: list[list[int]] = numbers.reshape(-1, longest).tolist()
-            else:
-                by_length = np.empty(len(cells.start), object)
-                for length in np.unique(cells.length).tolist():  # lists of one length are made by one call
-                    alike = cells.length == length
-                    rows = cells.start[alike, np.newaxis] + np.arange(length)
-                    by_length[alike] = np.fromiter(numbers[rows].tolist(), object)
-                lists = by_length.tolist()
-            pairs = zip(names, lists, strict=True)
-            return {
-                member: dict(islice(pairs, count))
-                for member, count in zip(self.group.members, cells.count.tolist(), strict=True)
-            }
+        return ByMember(
+            self.group.members,
+            self.group.topics,
+            count=cells.count,
+            topic=cells.topic,
+            start=cells.start,
+            partition=cells.partition,
+        )
 
     def owner_of(self, topic: str, partition: int) -> str | None:
         """The member id that owns a partition, None if nobody does. Raises KeyError for an unknown partition."""

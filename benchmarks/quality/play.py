@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,7 +27,7 @@ class Score:
 def play(scene: Scene, assignor: Assignor) -> list[Score]:
     """One score a round."""
     scores: list[Score] = []
-    owned: dict[str, dict[str, list[int]]] = {}
+    owned: Mapping[str, dict[str, list[int]]] = {}
     for number, round_ in enumerate(scene.rounds):
         members = [
             replace(member, owned=owned.get(member.id, {}), generation=number if member.id in owned else -1)

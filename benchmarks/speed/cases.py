@@ -97,7 +97,7 @@ class Case:
         members = read_members(self.strategy, self.joined)
         return GroupSnapshot.of(members, self.partitions, load=self.load)
 
-    def answer(self) -> dict[str, dict[str, list[int]]]:
+    def answer(self) -> Mapping[str, dict[str, list[int]]]:
         """What is measured: from decoded names to lists of names."""
         target = algorithm(self.strategy.algorithm).assign(self.snapshot())
         return (stage(target) if self.strategy.cooperative else target).by_member()

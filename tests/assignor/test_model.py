@@ -173,3 +173,18 @@ def test_claims_are_those_on_partitions_that_exist(group: Group) -> None:
     assert len(found) == len(claims)
     assert set(found) == claims
     assert (np.diff(rows.claim_row * len(rows.members) + rows.claim_member) > 0).all()
+
+
+def test_an_answer_by_member_is_a_mapping_that_makes_each_part_when_it_is_asked_for() -> None:
+    members = [Member(id=name, topics=["t", "u"]) for name in "abc"]
+    group = GroupSnapshot.of(members, {"t": 3, "u": 2})
+    answer = Assignment(group, np.array([0, 2, 0, NOBODY, 2], np.int32)).by_member()
+    assert answer == {"a": {"t": [0, 2]}, "b": {}, "c": {"t": [1], "u": [1]}}
+    assert list(answer) == ["a", "b", "c"]
+    assert "b" in answer
+    assert "d" not in answer
+    answer["a"]["t"].append(7)
+    assert answer["a"] == {"t": [0, 2]}, "what was handed out is the caller's"
+    assert repr(answer) == repr(dict(answer))
+    with pytest.raises(KeyError):
+        answer["d"]

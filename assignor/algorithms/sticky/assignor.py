@@ -40,6 +40,8 @@ def sticky_owner(group: GroupSnapshot, rows: Ints, *, listed: Ints | None = None
     """
     if not len(rows):
         return np.empty(0, np.int32)
+    if group.equal_subscriptions and not group.racks_known:
+        return uniform_owner(group, rows, listed)
     problem = Transport.of(group, rows)
     if problem.is_uniform:
         return uniform_owner(group, rows, listed)
