@@ -23,16 +23,19 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
 from loadwise.assignor.clients.aiokafka_lag import AiokafkaLag
+from loadwise.assignor.clients.aiokafka_watch import LoadWatch, timed
 from loadwise.assignor.clients.arguments import check_arguments
 from loadwise.assignor.clients.metadata import ClientMetadata
 from loadwise.assignor.clients.versions import TriedVersions
 from loadwise.assignor.errors import MissingClientError, UnsupportedByClientError
-from loadwise.assignor.load.lag import LoadOfLag, load_of
+from loadwise.assignor.live.decision import Decision
+from loadwise.assignor.live.settings import LiveSettings
+from loadwise.assignor.load.lag import LoadOfLag, commit_slack_s, load_of
 from loadwise.assignor.load.source import LoadSource
 from loadwise.assignor.model import NO_GENERATION, Assignor
 from loadwise.assignor.participant import AssignorChoice, Participant
@@ -54,7 +57,7 @@ TRIED = TriedVersions("aiokafka", aiokafka.__version__, oldest=(0, 13, 0), newes
 __all__ = ["AiokafkaAssignor", "AiokafkaLag", "aiokafka_consumer", "assignor"]
 
 FIRST_READING_S = 5.0
-"""How long a starting consumer waits for the group's lag before it joins without."""
+"""How long a starting consumer with a load of the user's own waits for the group's lag before it joins without."""
 
 
 class AiokafkaAssignor(AbstractPartitionAssignor):
@@ -86,7 +89,12 @@ class AiokafkaAssignor(AbstractPartitionAssignor):
     def on_assignment(self, assignment: Any) -> None:
         """Remember the assignment for the next join."""
         generation = NO_GENERATION if self._coordinator is None else int(self._coordinator.generation)
-        self.participant.assigned(dict(assignment.assignment), generation, self.name)
+        user_data = assignment.user_data or None
+        self.participant.assigned(dict(assignment.assignment), generation, self.name, user_data=user_data)
+
+    def explain(self) -> Decision | None:
+        """Answer the newest decision about the group's load; None while another member leads."""
+        return self.participant.explain()
 
     def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, bytes]:
         """Answer every member's assignment, as the leader; the client sends bytes as they are."""
@@ -106,7 +114,7 @@ class AiokafkaAssignor(AbstractPartitionAssignor):
 def assignor(
     name: str | Assignor = "weighted",
     *,
-    capacity: float = 1.0,
+    capacity: float | None = None,
     rack: str | None = None,
     load: LoadSource | None = None,
 ) -> AiokafkaAssignor:
@@ -129,9 +137,11 @@ def aiokafka_consumer(
     group_id: str,
     assignor: AssignorChoice = "weighted",
     cooperative: bool = False,
-    capacity: float = 1.0,
+    capacity: float | None = None,
     load: LoadSource | LoadOfLag | None = None,
     lag_interval_s: float = 5.0,
+    live: LiveSettings | bool = True,
+    on_decision: Callable[[Decision], None] | None = None,
     **config: Any,
 ) -> AIOKafkaConsumer:
     """Make an ``AIOKafkaConsumer`` whose group is assigned by one of our strategies; start and stop it as usual.
@@ -140,10 +150,16 @@ def aiokafka_consumer(
     ``capacity`` are those of `assignor`. ``assignor`` may be cooperative, too, or a list in order of preference, as
     ``["weighted", "range"]`` in the middle of an upgrade: the group uses the first name that all of its members have,
     and one eager name makes this member eager. ``cooperative`` asks for the cooperative form of a name. ``load`` is
-    that of `assignor`. Without one, a weighted strategy goes by the group's lag, read with the client's own settings
-    every ``lag_interval_s`` from start to stop, or by what ``load`` makes of that lag where it is a function of it.
-    ``start`` waits for the first reading, a few seconds at most. The consumer is aiokafka's own class; its ``assignor``
-    is the `AiokafkaAssignor` of the preferred strategy.
+    that of `assignor`.
+
+    Without a load, a weighted strategy goes by the group's demand: what arrives in each partition, and what waits in
+    it. The member that leads the group reads that every ``lag_interval_s``, with the client's own settings. It learns
+    what members can process where no ``capacity`` is given, and asks for a rebalance where one pays. ``live`` tells
+    when that is (`LiveSettings`); False: never. ``on_decision`` is called with each of its decisions. ``load`` may also
+    be a function of the group's lag, which every member then reads; for a load of the user's own no rebalance is asked
+    for.
+
+    The consumer is aiokafka's own class; its ``assignor`` is the `AiokafkaAssignor` of the preferred strategy.
 
     Raises what `assignor` and ``AIOKafkaConsumer`` raise, and `TypeError` or `ValueError` that names a bad argument.
     """
@@ -159,7 +175,10 @@ def aiokafka_consumer(
     lag = None
     if participant.load_aware and source is None:
         lag = AiokafkaLag(*topics, group_id=group_id, interval_s=lag_interval_s, **config)
-        participant.load = load_of(lag, load)
+        if load is None and TRIED.includes_installed:
+            participant.lead_by(lag, live, slack_s=commit_slack_s(config), on_decision=on_decision)
+        else:
+            participant.load = load_of(lag, load)
     return _Consumer(*topics, participant=participant, lag=lag, group_id=group_id, **config)
 
 
@@ -178,6 +197,8 @@ class _Consumer(AIOKafkaConsumer):
         self._plugs = [AiokafkaAssignor(participant, strategy) for strategy in participant.strategies]
         self.assignor = self._plugs[0]
         self._lag = lag
+        self._leader = participant.leader
+        self._watch: LoadWatch | None = None
         super().__init__(*topics, partition_assignment_strategy=self._plugs, **config)
 
     def subscribe(
@@ -185,19 +206,32 @@ class _Consumer(AIOKafkaConsumer):
     ) -> None:
         """Subscribe. The first rebalance waits for the lag of these topics, a few seconds at most."""
         super().subscribe(topics, pattern, listener)
-        if self._lag is not None:
+        if self._lag is not None and self._leader is not None:
+            self._lag.include(self.subscription() or (), pattern=pattern)
+        elif self._lag is not None:
             self._lag.watch(self.subscription() or (), pattern=pattern)
 
     async def start(self) -> None:
         """Start the consumer, and before it what reads the lag for its first rebalance."""
         try:
             if self._lag is not None:
-                self._lag.start()
-                await self._lag.wait(FIRST_READING_S)
+                self._lag.start(at_once=self._leader is None)
+                if self._leader is None:
+                    await self._lag.wait(FIRST_READING_S)
             await super().start()
         except BaseException:
             await self._stop_lag()
             raise
+
+    async def getone(self, *partitions: Any) -> Any:
+        """Get a record as the client does. How long the application works on it tells what this member can do."""
+        return await timed(self._leader, super().getone, lambda _: 1)(*partitions)
+
+    async def getmany(self, *partitions: Any, **options: Any) -> Any:
+        """Get records as the client does. How long the application works on them tells what this member can do."""
+        return await timed(self._leader, super().getmany, lambda given: sum(map(len, given.values())))(
+            *partitions, **options
+        )
 
     async def stop(self) -> None:
         """Stop the consumer, and what reads the lag for it."""
@@ -210,8 +244,10 @@ class _Consumer(AIOKafkaConsumer):
         if self._lag is not None:
             await self._lag.close()
 
-    async def _before_assignment(self) -> None:
-        if self._lag is not None:
+    async def _before_assignment(self, joined: Sequence[JoinedMember]) -> None:
+        if self._watch is not None:
+            await self._watch.elected({topic for member in joined for topic in member.subscription.topics})
+        elif self._lag is not None:
             await self._lag.wait(FIRST_READING_S)  # at once, unless these topics were subscribed to only just now
 
     @property
@@ -232,6 +268,8 @@ class _Consumer(AIOKafkaConsumer):
         take_over(coordinator, self._plugs, self._before_assignment)
         for plug in self._plugs:
             plug.follow(coordinator)
+        if self._leader is not None and self._lag is not None:
+            self._watch = LoadWatch(coordinator, self._leader, self._lag)
 
 
 def _metadata(cluster: Any) -> ClientMetadata:

@@ -48,11 +48,11 @@ _ANOTHER_GENERATION = {
 _NO_GENERATION = OffsetCommitRequest.DEFAULT_GENERATION_ID
 
 
-def take_over(coordinator: GroupCoordinator, plugs: Sequence[Any], before_assignment: Callable[[], Any]) -> None:
+def take_over(coordinator: GroupCoordinator, plugs: Sequence[Any], before_assignment: Callable[[Any], Any]) -> None:
     """Make a coordinator that has not run yet one of ours, cooperative where the member's strategies are.
 
     ``plugs`` are the assignors for the member's strategies, the preferred one first. The leader waits for
-    ``before_assignment()`` between JoinGroup and SyncGroup.
+    ``before_assignment(members)`` between JoinGroup and SyncGroup.
     """
     coordinator.__class__ = CooperativeCoordinator if plugs[0].participant.cooperative else Coordinator
     coordinator.plugs = plugs
@@ -66,7 +66,7 @@ class Coordinator(GroupCoordinator):
     """A ``GroupCoordinator`` that joins with all strategies at once, and knows the members of its group in full."""
 
     plugs: Sequence[Any]
-    before_assignment: Callable[[], Any]
+    before_assignment: Callable[[Any], Any]
     last_assignment: Any
     joining: bool
     generation: int
@@ -118,7 +118,7 @@ class Coordinator(GroupCoordinator):
             (*listed[:-1], readable[id(member.subscription.topics)])
             for listed, member in zip(response.members, joined, strict=True)
         ]
-        await self.before_assignment()
+        await self.before_assignment(joined)
         plug = self._lookup_assignor(response.group_protocol)
         plug.joined = joined
         try:

@@ -58,6 +58,7 @@ async def test_aiokafka(coordinator, group_id, skewed, how, started):
             await consumer.getmany(timeout_ms=100)
         participant = consumer.assignor.participant
         assert participant.fallbacks == 0
-        assert list(participant.load.snapshot([skewed]).load[skewed]) == [0, 0, 50, 0]
+        demand = list(participant.load.snapshot([skewed]).load[skewed])
+        assert [each > 0 for each in demand] == [False, False, True, False]
     finally:
         await consumer.stop()

@@ -1,0 +1,62 @@
+"""aiokafka: a leader that reads the offsets before it assigns, and asks for a rebalance when one pays.
+
+aiokafka has a public call for neither. `request_rejoin` is the coordinator's own answer to a heartbeat that tells of a
+rebalance; tests fail when it changes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from typing import Any
+from weakref import ref
+
+from loadwise.assignor.clients.aiokafka_lag import AiokafkaLag
+from loadwise.assignor.leader import Leader
+
+FIRST_READING_S = 2.0
+"""How long a leader without a fresh reading waits for one before it assigns..."""
+_OF_SESSION = 1 / 3
+"""... and no longer than this part of the session timeout: the group waits for it."""
+
+
+class LoadWatch:
+    """What a ``GroupCoordinator`` and a `Leader` have to tell each other."""
+
+    def __init__(self, coordinator: Any, leader: Leader, lag: AiokafkaLag) -> None:
+        self._leader, self._lag = leader, lag
+        self._coordinator = coordinator
+        self._session_s = coordinator._session_timeout_ms / 1000
+        known = ref(coordinator)
+
+        def ask() -> bool:
+            coordinator = known()
+            if coordinator is None or coordinator._rejoin_needed_fut.done() or coordinator.generation < 0:
+                return False
+            coordinator.request_rejoin()
+            return True
+
+        leader.ask = ask
+
+    async def elected(self, topics: Collection[str]) -> None:
+        """The member is to lead a group that reads these topics: read their offsets, unless that was done."""
+        self._leader.name = self._coordinator._group_instance_id or self._coordinator.member_id
+        if not (self._leader.has_fresh_reading and self._lag.topics.issuperset(topics)):
+            self._lag.include(topics)
+            self._lag.refresh()
+            await self._lag.wait(min(FIRST_READING_S, self._session_s * _OF_SESSION))
+
+
+def timed(leader: Leader | None, get: Callable[..., Any], count: Callable[[Any], int]) -> Callable[..., Any]:
+    """A consumer's ``getone`` or ``getmany`` that tells its leader how long the application works on what it gets."""
+    if leader is None:
+        return get
+    busy = leader.busy
+
+    async def get_and_tell(*args: Any, **kwargs: Any) -> Any:
+        busy.polls(time.monotonic_ns())
+        records = await get(*args, **kwargs)
+        busy.given(count(records), time.monotonic_ns())
+        return records
+
+    return get_and_tell

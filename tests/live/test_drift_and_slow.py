@@ -1,0 +1,48 @@
+"""Real groups whose load shifts while nobody comes or goes: they are even again within a minute.
+
+``make test-kafka`` runs them on both brokers with every client. By default one of them runs, on our coordinator.
+"""
+
+import time
+
+import pytest
+from live_group import LiveGroup
+
+KAFKA_PYTHON, AIOKAFKA = "kafka-python", "aiokafka"
+MINUTE_S = 60.0
+GROUPS = [
+    pytest.param((KAFKA_PYTHON,) * 3, "weighted", id="kafka-python", marks=pytest.mark.kafka),
+    pytest.param((KAFKA_PYTHON,) * 3, "cooperative-weighted", id="cooperative", marks=pytest.mark.kafka),
+    pytest.param((AIOKAFKA,) * 3, "weighted", id="aiokafka", marks=pytest.mark.kafka),
+    pytest.param((AIOKAFKA, KAFKA_PYTHON, AIOKAFKA), "weighted", id="mixed"),
+]
+SLOW_GROUPS = [pytest.param(*each.values, id=each.id, marks=pytest.mark.kafka) for each in GROUPS]
+
+
+@pytest.mark.parametrize(("clients", "assignor"), GROUPS)
+def test_drift(broker, topic_name, group_id, clients, assignor):
+    """The worst shift for the present assignment: all of it goes to one member, 450/s more than that can process."""
+    with LiveGroup(broker, topic_name, group_id, assignor=assignor, rates=[112.5] * 12) as group:
+        for client in clients:
+            group.join(client)
+        group.wait_until(lambda: group.settled(3), why="joining")
+        group.wait_until(lambda: group.lag <= 900, why="catching up")
+        began, generation = time.monotonic(), group.generation
+        hot = set(max((member.owned for member in group.members), key=len))
+        group.arrivals.rates = [1350 / len(hot) if partition in hot else 0.0 for partition in range(12)]
+        group.wait_until(lambda: group.load_rebalances() >= 1, MINUTE_S, why="a request for a rebalance")
+        group.wait_until(lambda: group.lag <= 900, MINUTE_S - (time.monotonic() - began), why="a lag below 900")
+        rebalances = group.generation - generation
+        assert rebalances <= (3 if assignor == "weighted" else 4)
+
+
+@pytest.mark.parametrize(("clients", "assignor"), SLOW_GROUPS)
+def test_slow(broker, topic_name, group_id, clients, assignor):
+    """Members of 900, 900 and 120 records/s, 900 arriving: a minute later nobody is behind."""
+    with LiveGroup(broker, topic_name, group_id, assignor=assignor, rates=[75.0] * 12) as group:
+        for client, speed in zip(clients, (900.0, 900.0, 120.0), strict=True):
+            group.join(client, speed=speed)
+        group.wait_until(lambda: group.settled(3), why="joining")
+        began = time.monotonic()
+        group.wait_until(lambda: group.load_rebalances() >= 1, MINUTE_S, why="a request for a rebalance")
+        group.wait_until(lambda: group.lag <= 900, MINUTE_S - (time.monotonic() - began), why="a lag below 900")

@@ -1,0 +1,176 @@
+"""A group of real members under steady arrivals, each a process of its own, and the books about it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from confluent_kafka import Producer
+from topics import WAIT_S, make_topic
+
+MEMBER = Path(__file__).with_name("live_member.py")
+_TICK_S = 0.05
+
+
+class Arrivals:
+    """Records that arrive in each partition of a topic at rates that may change; a thread of its own."""
+
+    def __init__(self, servers, topic, rates):
+        self.rates = list(rates)
+        self.sent = [0] * len(self.rates)
+        self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 10, "log_level": 0})
+        self._topic = topic
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._ended.set()
+        self._thread.join()
+        self._producer.flush(WAIT_S)
+
+    def _run(self):
+        due, last = [0.0] * len(self.rates), time.monotonic()
+        while not self._ended.wait(_TICK_S):
+            now = time.monotonic()
+            for partition, rate in enumerate(list(self.rates)):
+                due[partition] += rate * (now - last)
+                for _ in range(int(due[partition])):
+                    self._producer.produce(self._topic, b"x" * 20, partition=partition)
+                self.sent[partition] += int(due[partition])
+                due[partition] -= int(due[partition])
+            last = now
+            self._producer.poll(0)
+
+
+class Member:
+    """One member's process, and what it has told."""
+
+    def __init__(self, group, name, client, *, speed, instance, more):
+        self.name = name
+        self.owned, self.generation, self.done, self.leads, self.fallbacks = [], -1, {}, False, 0
+        self.told = []
+        """The lines of its log."""
+        command = [sys.executable, str(MEMBER), f"--client={client}", f"--topic={group.topic}", f"--group={group.id}"]
+        command += [f"--servers={group.servers}", f"--name={name}", f"--assignor={group.assignor}", f"--speed={speed}"]
+        command += [f"--instance={instance}", f"--more={json.dumps(more)}"]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+        self._threads = [threading.Thread(target=each, daemon=True) for each in (self._listen, self._read_log)]
+        for thread in self._threads:
+            thread.start()
+
+    def _listen(self):
+        for line in self.process.stdout:
+            told = json.loads(line)
+            self.owned, self.generation, self.leads = told["owned"], told["generation"], told["leads"]
+            self.done = {int(partition): count for partition, count in told["done"].items()}
+            self.fallbacks = told["fallbacks"]
+
+    def _read_log(self):
+        for line in self.process.stderr:
+            self.told.append(line.rstrip())
+
+    def kill(self):
+        """As ``kill -9`` does."""
+        self.process.kill()
+        self._ended()
+
+    def stop(self):
+        """Ask it to leave, and make it leave where it does not."""
+        self.process.stdin.close()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+        self._ended()
+
+    def _ended(self):
+        self.process.wait()
+        for thread in self._threads:
+            thread.join()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            pipe.close()
+        self.owned, self.leads = [], False
+
+
+class LiveGroup:
+    """A topic with arrivals and a group that reads it."""
+
+    def __init__(self, servers, topic, group_id, *, assignor="weighted", rates, **more):
+        make_topic(servers, topic, len(rates))
+        self.servers, self.topic, self.id, self.assignor = servers, topic, group_id, assignor
+        self.arrivals = Arrivals(servers, topic, rates)
+        self.members = []
+        self._more = more
+
+    def __enter__(self):
+        self.arrivals.__enter__()
+        return self
+
+    def __exit__(self, kind, *_):
+        self.arrivals.__exit__()
+        for member in self.members:
+            if not member.process.stdin.closed:
+                member.stop()
+        if kind is not None:
+            for member in self.members:
+                print(*member.told, sep="\n")
+
+    def join(self, client="kafka-python", *, speed=900.0, instance=""):
+        """Another member."""
+        member = Member(self, f"m{len(self.members)}", client, speed=speed, instance=instance, more=self._more)
+        self.members.append(member)
+        return member
+
+    @property
+    def alive(self):
+        return [member for member in self.members if member.process.poll() is None]
+
+    @property
+    def generation(self):
+        return max(member.generation for member in self.alive)
+
+    @property
+    def lag(self):
+        """Records that arrived and were processed by nobody."""
+        done = self.done
+        return sum(max(sent - done.get(partition, 0), 0) for partition, sent in enumerate(self.arrivals.sent))
+
+    @property
+    def done(self):
+        done = {}
+        for member in self.members:
+            for partition, count in member.done.items():
+                done[partition] = done.get(partition, 0) + count
+        return done
+
+    def settled(self, members):
+        """Whether so many members own all partitions, each once, in one generation."""
+        alive = self.alive
+        owned = sorted(partition for member in alive for partition in member.owned)
+        one = len({member.generation for member in alive}) == 1
+        return one and len(alive) == members and owned == list(range(len(self.arrivals.rates)))
+
+    def wait_until(self, what, limit_s=WAIT_S, *, why="it"):
+        """Wait for a condition."""
+        deadline = time.monotonic() + limit_s
+        while not what():
+            for member in self.members:
+                assert member.process.poll() in (None, 0, -9), f"{member.name} died: {member.told[-20:]}"
+            assert time.monotonic() < deadline, f"{why} did not happen in {limit_s:g} s: lag {self.lag}, {self}"
+            time.sleep(_TICK_S)  # between two looks
+
+    def load_rebalances(self):
+        """How many rebalances were asked for because of the load."""
+        return sum("asking for a rebalance" in line for member in self.members for line in member.told)
+
+    def __str__(self):
+        return "; ".join(f"{member.name} generation {member.generation} {member.owned}" for member in self.alive)

@@ -1,0 +1,132 @@
+"""A member of a group as a process of its own: a real consumer that can process so many records a second.
+
+It writes a line of JSON whenever something changed: its generation, what it owns, and how many records of each
+partition it has processed. It ends when its standard input does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import sys
+import threading
+import time
+
+REPORT_S = 0.2
+
+
+class Report:
+    """What the test is told."""
+
+    def __init__(self):
+        self.done: dict[int, int] = {}
+        self.last = ("", 0.0)
+
+    def send(self, consumer, generation):
+        """Write a line, if there is something new and the last one was a moment ago."""
+        leader = consumer.assignor.participant.leader
+        line = json.dumps(
+            {
+                "generation": generation,
+                "owned": sorted(partition.partition for partition in consumer.assignment()),
+                "done": self.done,
+                "leads": leader is not None and leader.leads,
+                "fallbacks": consumer.assignor.participant.fallbacks,
+            }
+        )
+        if line != self.last[0] and time.monotonic() - self.last[1] >= REPORT_S:
+            self.last = line, time.monotonic()
+            print(line, flush=True)
+
+    def processed(self, batches):
+        """Count records; how many they were."""
+        count = 0
+        for partition, records in batches.items():
+            self.done[partition.partition] = self.done.get(partition.partition, 0) + len(records)
+            count += len(records)
+        return count
+
+
+class Work:
+    """Work that takes its time, however busy the machine is."""
+
+    def __init__(self, speed):
+        self._speed, self._done_at = speed, 0.0
+
+    def add(self, records):
+        self._done_at = max(self._done_at, time.monotonic() - REPORT_S) + records / self._speed
+
+    @property
+    def left_s(self):
+        return max(self._done_at - time.monotonic(), 0.0)
+
+
+def options(args):
+    config = {
+        "group_id": args.group,
+        "bootstrap_servers": args.servers,
+        "client_id": args.name,
+        "assignor": args.assignor,
+        "auto_offset_reset": "earliest",
+        "max_poll_records": 100,
+        "session_timeout_ms": 10_000,
+        "heartbeat_interval_ms": 500,
+        **json.loads(args.more),
+    }
+    if args.instance:
+        config["group_instance_id"] = args.instance
+    return config
+
+
+def kafka_python(args, ended):
+    from loadwise.assignor.clients.kafka_python import kafka_consumer
+
+    consumer = kafka_consumer(args.topic, **options(args))
+    report, work = Report(), Work(args.speed)
+    try:
+        while not ended.is_set():
+            work.add(report.processed(consumer.poll(timeout_ms=200)))
+            time.sleep(work.left_s)
+            report.send(consumer, consumer._coordinator._generation.generation_id)
+    finally:
+        consumer.close()
+
+
+async def aiokafka(args, ended):
+    from loadwise.assignor.clients.aiokafka import aiokafka_consumer
+
+    consumer = aiokafka_consumer(args.topic, **options(args))
+    await consumer.start()
+    report, work = Report(), Work(args.speed)
+    try:
+        while not ended.is_set():
+            work.add(report.processed(await consumer.getmany(timeout_ms=200, max_records=100)))
+            await asyncio.sleep(work.left_s)
+            report.send(consumer, consumer._coordinator.generation)
+    finally:
+        await consumer.stop()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ("client", "topic", "group", "servers", "name", "assignor"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--instance", default="")
+    parser.add_argument("--speed", type=float, required=True)
+    parser.add_argument("--more", default="{}")
+    args = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format=f"%(asctime)s {args.name} %(name)s %(message)s", stream=sys.stderr)
+    logging.getLogger("kafka").setLevel(logging.ERROR)
+    logging.getLogger("aiokafka").setLevel(logging.ERROR)
+    ended = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+    if args.client == "kafka-python":
+        kafka_python(args, ended)
+    else:
+        asyncio.run(aiokafka(args, ended))
+
+
+if __name__ == "__main__":
+    main()
