@@ -35,6 +35,7 @@ lint: $(VENV)/.dev
 # Requests a second of one coordinator with one group of 2,000 members and 1,000,000 partitions.
 bench-coordinator: $(VENV)/.all
 	$(BIN)/python -m benchmarks.coordinator $(COORDINATOR)
+	$(BIN)/python -m benchmarks.coordinator.rates $(RATES)
 
 # format("loadwise") beside Spark's own format("kafka"): tables and benchmark-spark.html. It needs a JDK 17 and Maven, and
 # makes an environment of its own where .venv has another PySpark than the connector is for.

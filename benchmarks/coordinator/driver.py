@@ -23,7 +23,6 @@ from kafka.protocol.consumer import (
 )
 
 from loadwise.protocol.consumer import Assignment, Subscription
-from loadwise.protocol.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 
 Script: TypeAlias = Generator[bytes, bytes, None]
 """Gives requests as frames, and is given the answers without their sizes."""
@@ -48,7 +47,6 @@ class Member:
         self.group_id = group_id
         self.member_id = ""
         self.generation = -1
-        self.owned: list[Any] = []
         self.socket = socket.create_connection(address)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.setblocking(False)
@@ -116,35 +114,6 @@ class Member:
         row = LeaveGroupRequest.MemberIdentity
         members = [row(member_id=self.member_id, group_instance_id=None, reason=None)]
         yield _frame(LeaveGroupRequest(version=5, group_id=self.group_id, members=members))
-
-    def consumer_join(self) -> Script:
-        """Join a group of the consumer protocol (KIP-848), and send heartbeats until there is an assignment."""
-        fields: dict[str, Any] = {
-            "instance_id": None, "rack_id": None, "subscribed_topic_regex": None, "server_assignor": None,
-        }  # fmt: skip
-        news: dict[str, Any] = {
-            "rebalance_timeout_ms": 60_000, "subscribed_topic_names": [TOPIC], "topic_partitions": [],
-        }  # fmt: skip
-        epoch = 0
-        while True:
-            answer = yield _frame(
-                ConsumerGroupHeartbeatRequest(
-                    version=1, group_id=self.group_id, member_id=self.member_id, member_epoch=epoch, **fields, **news
-                )
-            )
-            reply = ConsumerGroupHeartbeatResponse.decode(answer, version=1, header=True)
-            _check(reply.error_code, "ConsumerGroupHeartbeat")
-            epoch = reply.member_epoch
-            news = {"rebalance_timeout_ms": -1, "subscribed_topic_names": None, "topic_partitions": None}
-            if reply.assignment is not None:
-                row = ConsumerGroupHeartbeatRequest.TopicPartitions
-                self.owned = [
-                    row(topic_id=each.topic_id, partitions=each.partitions)
-                    for each in reply.assignment.topic_partitions
-                ]
-                news["topic_partitions"] = self.owned
-            elif self.owned:
-                return
 
     def heartbeat(self) -> bytes:
         """A heartbeat of this member as it goes over the wire."""

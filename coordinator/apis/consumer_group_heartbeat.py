@@ -12,9 +12,10 @@ from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
+from loadwise.protocol.structs import struct_class
 
 _OWN_MEMBER_IDS = 1
-_Assignment = ConsumerGroupHeartbeatResponse.Assignment
+_Assignment = struct_class(ConsumerGroupHeartbeatResponse.Assignment)
 _JOIN, _LEAVE, _LEAVE_FOR_NOW = 0, -1, -2
 
 

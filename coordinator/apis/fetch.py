@@ -21,8 +21,9 @@ from loadwise.coordinator.cluster.replication import NO_EPOCH, NO_NODE, Replicat
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
+from loadwise.protocol.structs import struct_class
 
-_Topic = FetchResponse.FetchableTopicResponse
+_Topic = struct_class(FetchResponse.FetchableTopicResponse)
 _Partition = _Topic.PartitionData
 _MAX_BYTES = 55 * 1024 * 1024
 """Most bytes of one answer, whatever the client asks for (fetch.max.bytes of the broker)."""

@@ -13,6 +13,7 @@ from loadwise.coordinator.groups.effects import JoinReply
 from loadwise.coordinator.groups.events import Join, Protocol
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.messages import Api
+from loadwise.protocol.structs import struct_class
 
 _REBALANCE_TIMEOUT = 1
 _MEMBER_ID_REQUIRED = 4
@@ -44,7 +45,7 @@ def handle(call: Call, cluster: Cluster) -> GroupRequest:
 
 def _respond(call: Call, reply: JoinReply) -> Message:
     no_name = None if call.version >= _NULLABLE_PROTOCOL else ""
-    row = JoinGroupResponse.JoinGroupResponseMember
+    row = struct_class(JoinGroupResponse.JoinGroupResponseMember)
     return call.response(
         throttle_time_ms=0,
         error_code=reply.error,

@@ -19,9 +19,10 @@ from loadwise.coordinator.cluster.topics import Topic, is_topic_name
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api, encode_body
+from loadwise.protocol.structs import struct_class
 
 _KEPT = 64
-_Topic = MetadataResponse.MetadataResponseTopic
+_Topic = struct_class(MetadataResponse.MetadataResponseTopic)
 
 
 def handle(call: Call, cluster: Cluster) -> EncodedBody:

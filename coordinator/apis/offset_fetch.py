@@ -17,6 +17,7 @@ from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
+from loadwise.protocol.structs import struct_class
 
 _ERROR_OF_ALL = 2
 _REQUIRE_STABLE = 7
@@ -24,8 +25,8 @@ _MANY_GROUPS = 8
 _MEMBERS = 9
 _BY_ID = 10
 _NOTHING = CommittedOffset(-1, -1, "")
-_Topic = OffsetFetchResponse.OffsetFetchResponseTopic
-_Group = OffsetFetchResponse.OffsetFetchResponseGroup
+_Topic = struct_class(OffsetFetchResponse.OffsetFetchResponseTopic)
+_Group = struct_class(OffsetFetchResponse.OffsetFetchResponseGroup)
 _GroupTopic = _Group.OffsetFetchResponseTopics
 
 

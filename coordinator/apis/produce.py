@@ -21,8 +21,9 @@ from loadwise.coordinator.transactions.verification import Verification, verifie
 from loadwise.protocol.batches import BatchHeader, read_header
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
+from loadwise.protocol.structs import struct_class
 
-_Topic = ProduceResponse.TopicProduceResponse
+_Topic = struct_class(ProduceResponse.TopicProduceResponse)
 _Partition = _Topic.PartitionProduceResponse
 _NEW_LEADERS = 10
 _ADDS_PARTITIONS = 12

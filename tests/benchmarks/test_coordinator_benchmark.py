@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.coordinator import rates
 from benchmarks.coordinator.__main__ import main
+from benchmarks.coordinator.driver import Driver, DriverError, Member
 
 
 def test_it_says_how_fast_each_phase_was(capsys: pytest.CaptureFixture[str]) -> None:
@@ -12,3 +14,20 @@ def test_it_says_how_fast_each_phase_was(capsys: pytest.CaptureFixture[str]) -> 
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("consumer protocol (KIP-848), 1,000 partitions, 5 members")
     assert sum(line.endswith("/s") for line in lines) == 8
+
+
+def test_it_says_what_clients_see_over_sockets_on_both_loops(capsys: pytest.CaptureFixture[str]) -> None:
+    rates.main(["--members", "20", "--seconds", "0.1", "--sizes", "20,40"])
+    lines = capsys.readouterr().out.splitlines()
+    for loop in ("uvloop", "asyncio"):
+        rows = [line for line in lines if line.startswith(f"  ours, {loop} ")]
+        assert len(rows) == 8
+        assert sum("/s, p99" in row for row in rows) == 2
+
+
+def test_an_error_of_the_broker_ends_the_measurement(broker: str) -> None:
+    driver = Driver(broker)
+    members = driver.members(1, "")
+    with pytest.raises(DriverError, match="JoinGroup got error 24"):
+        driver.run(members, Member.join)
+    driver.close(members)

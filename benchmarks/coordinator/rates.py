@@ -1,0 +1,144 @@
+"""``python -m benchmarks.coordinator.rates``: what clients see of a coordinator over real sockets, beside Apache Kafka.
+
+The load comes from one process (`benchmarks.coordinator.driver`), the coordinator is another, so that each has a
+processor where there are two. Every row has the processor time that the coordinator took as well: that does not
+depend on what else the machine does. ``--kafka HOST:PORT`` measures an Apache Kafka that runs in place of ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from benchmarks.coordinator.driver import TOPIC, Driver, Member
+
+WITHOUT_UVLOOP = "import sys; sys.modules['uvloop'] = None; from loadwise.cli import main; main()"
+"""An import of a module that is None fails as if it were not installed."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """A coordinator that runs."""
+
+    name: str
+    bootstrap: str
+    pid: int | None
+    """None where it is not known: then there are no rows of processor time and memory."""
+    ready_s: float | None
+    """How long it took to listen."""
+
+    def cpu_s(self) -> float:
+        """Processor time that it has taken so far."""
+        if self.pid is None:
+            return 0.0
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def resident_mib(self) -> float:
+        """Memory that it holds."""
+        if self.pid is None:
+            return 0.0
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+@contextmanager
+def ours(*, uvloop: bool) -> Iterator[Served]:
+    """Our coordinator as a program, on one event loop or the other."""
+    command = [sys.executable, "-m", "loadwise"] if uvloop else [sys.executable, "-c", WITHOUT_UVLOOP]
+    start = time.perf_counter()
+    arguments = [*command, "coordinator", "--topic", f"{TOPIC}:1000"]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            bootstrap = process.stdout.readline().split()[-1]
+            ready_s = time.perf_counter() - start
+            yield Served("ours, uvloop" if uvloop else "ours, asyncio", bootstrap, process.pid, ready_s)
+        finally:
+            process.terminate()
+
+
+def row(served: Served, what: str, figure: str, cpu_s: float = 0.0) -> None:
+    """Print one result."""
+    cpu = f"{cpu_s:8.2f} s" if served.pid is not None and cpu_s else ""
+    print(f"  {served.name:<14} {what:<44} {figure:>26} {cpu}", flush=True)
+
+
+def measure(served: Served, members: int, beat_s: float, sizes: Sequence[int]) -> None:
+    """All rows of one coordinator. A group has ``members``; heartbeats go on for ``beat_s`` seconds."""
+    driver = Driver(served.bootstrap)
+    if served.ready_s is not None:
+        row(served, "process start until it listens", f"{served.ready_s * 1000:.0f} ms", served.cpu_s())
+
+    def timed(what: str, who: Sequence[Member], work: Callable[[], float]) -> None:
+        before = served.cpu_s()
+        seconds = work()
+        row(served, f"{what} ({len(who):,} members)", f"{seconds:.2f} s", served.cpu_s() - before)
+
+    # Its own group for the first answers of each API, which make the code that reads and writes them.
+    first = driver.members(1, f"first-{uuid4()}")
+    start = time.perf_counter()
+    driver.run(first, Member.join)
+    row(served, "first member of a cold coordinator", f"{(time.perf_counter() - start) * 1000:.0f} ms")
+    driver.close(first)
+
+    group = driver.members(members, f"large-{uuid4()}")
+    timed("first join to all stable", group, lambda: driver.run(group, Member.join))
+    row(served, f"memory with {members:,} members", f"{served.resident_mib():.0f} MiB")
+    for size in sizes:
+        more = driver.members(max(size - members, 0), f"more-{uuid4()}")
+        driver.run(more, Member.join)
+        beating = (group + more)[:size]
+        latencies: list[float] = []
+        before = served.cpu_s()
+        until_s = time.perf_counter() + beat_s
+        driver.run(beating, lambda member, until_s=until_s, to=latencies: member.beat(until_s, to))  # type: ignore[misc]
+        latencies.sort()
+        cpu_us = (served.cpu_s() - before) / len(latencies) * 1e6
+        rate = len(latencies) / beat_s
+        p99_ms = latencies[int(len(latencies) * 0.99)] * 1000
+        cpu = f", {cpu_us:.0f} µs CPU" if served.pid is not None else ""
+        row(served, f"heartbeats flat out ({size:,} members)", f"{rate:,.0f} /s, p99 {p99_ms:.1f} ms{cpu}")
+        driver.close(more)
+    leaving, staying = group[: members // 10], group[members // 10 :]
+
+    def leave() -> float:
+        return driver.run(leaving, Member.leave) + driver.run(staying, Member.rejoin)
+
+    timed("10 % leave, to stable", staying, leave)
+    driver.close(group)
+    many = [member for number in range(100) for member in driver.members(members // 20, f"small-{number}-{uuid4()}")]
+    timed("100 groups, to stable", many, lambda: driver.run(many, Member.join))
+    driver.close(many)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, and print a line for each row."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--members", type=int, default=1000, help="a multiple of 20")
+    options.add_argument("--seconds", type=float, default=4, help="how long heartbeats go on")
+    options.add_argument("--sizes", type=lambda text: [int(each) for each in text.split(",")], default=[100, 1000])
+    options.add_argument("--kafka", metavar="HOST:PORT", help="measure this instead")
+    options.add_argument("--kafka-pid", type=int, help="its process, for processor time and memory")
+    chosen = options.parse_args(arguments)
+    print("over sockets; the last column is the coordinator's processor time")
+    if chosen.kafka:
+        measure(
+            Served("Apache Kafka", chosen.kafka, chosen.kafka_pid, None), chosen.members, chosen.seconds, chosen.sizes
+        )
+        return
+    for uvloop in (True, False):
+        with ours(uvloop=uvloop) as served:
+            measure(served, chosen.members, chosen.seconds, chosen.sizes)
+
+
+if __name__ == "__main__":
+    main()
