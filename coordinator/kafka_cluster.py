@@ -6,7 +6,7 @@ without a network, under a clock of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 from uuid import UUID, uuid4
@@ -19,6 +19,7 @@ from loadwise.coordinator.cluster.brokers import (
     coordinator_partition,
 )
 from loadwise.coordinator.cluster.log import Appended, PartitionLog
+from loadwise.coordinator.cluster.replication import ReplicatedPartition
 from loadwise.coordinator.cluster.topics import Topics
 from loadwise.coordinator.configs.resources import OF_ALL_BROKERS, ResourceConfigs, ResourceType
 from loadwise.coordinator.configs.topic_configs import LogConfig
@@ -184,6 +185,11 @@ class Cluster:
         """
         moved = self.topics.move_leader(topic, partition, to)
         self.fetches.gone(moved.log)
+
+    def reassign(self, partition: ReplicatedPartition, replicas: Sequence[int]) -> None:
+        """Put a partition on other brokers; clients that wait for it are told."""
+        self.topics.reassign(partition, replicas)
+        self.fetches.gone(partition.log)
 
     def move_coordinator(self, group_id: str, to: int | None = None) -> None:
         """Let another broker coordinate a group, and those that share its partition of ``__consumer_offsets``.

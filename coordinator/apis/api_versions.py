@@ -18,8 +18,12 @@ from loadwise.protocol.messages import Api
 
 _FEATURES = 3
 _ZERO_AS_LOWEST = 4
-_NEWEST_FEATURES = {"group.version": 1, "transaction.version": 2}
-"""Features that begin with version 0: consumer groups (KIP-848), and an epoch for each transaction (KIP-890)."""
+FEATURES = {
+    "group.version": (0, 1),
+    "metadata.version": (7, 30),
+    "transaction.version": (0, 2),
+}
+"""The oldest and the newest version of each feature: consumer groups (KIP-848), Kafka 4.3, KIP-890's transactions."""
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
@@ -48,13 +52,13 @@ def _features(call: Call) -> tuple[list[Message], list[Message]]:
         return [], []
     # Before v4 a lowest version of 0 is not understood, so the feature is left out, as Kafka does.
     supported = [
-        ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=0, max_version=newest)
-        for name, newest in _NEWEST_FEATURES.items()
-        if call.version >= _ZERO_AS_LOWEST
+        ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=oldest, max_version=newest)
+        for name, (oldest, newest) in FEATURES.items()
+        if oldest > 0 or call.version >= _ZERO_AS_LOWEST
     ]
     finalized = [
         ApiVersionsResponse.FinalizedFeatureKey(name=name, min_version_level=newest, max_version_level=newest)
-        for name, newest in _NEWEST_FEATURES.items()
+        for name, (_, newest) in FEATURES.items()
     ]
     return supported, finalized
 

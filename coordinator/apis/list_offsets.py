@@ -1,7 +1,7 @@
 """ListOffsets (2): the first, the last, or the offset of a timestamp.
 
 v1 one offset a partition; v2 isolation level; v4 leader epoch; v6 flexible; v7 largest timestamp (KIP-734);
-v8 earliest local offset (the earliest of all, here). Later versions ask for tiered storage, which is not here.
+v8 earliest local offset (the earliest of all, here); v9 and v11 offsets of tiered storage, of which there is none.
 
 Records are unpacked to find a timestamp; a batch whose codec is not installed gets UNSUPPORTED_COMPRESSION_TYPE.
 """
@@ -27,7 +27,9 @@ _log = logging.getLogger("loadwise.coordinator")
 _LEADER_EPOCH = 4
 _ISOLATION_LEVEL = 2
 _READ_COMMITTED = 1
-_OLDEST_MEANING = -4
+_NEVER = 99
+_SINCE = {-1: 0, -2: 0, -3: 7, -4: 8, -5: 9, -6: 11}
+"""Timestamps that mean something else, and the version since which they do."""
 _Topic = ListOffsetsResponse.ListOffsetsTopicResponse
 
 
@@ -45,7 +47,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
                 error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             elif named[topic.name, each.partition_index] > 1:
                 error = ErrorCode.INVALID_REQUEST
-            elif each.timestamp < _OLDEST_MEANING:
+            elif each.timestamp < 0 and call.version < _SINCE.get(each.timestamp, _NEVER):
                 error = ErrorCode.UNSUPPORTED_VERSION
             else:
                 known_epoch = each.current_leader_epoch if call.version >= _LEADER_EPOCH else NO_EPOCH
@@ -86,6 +88,8 @@ def _find(log: PartitionLog, timestamp: int, end_offset: int) -> TimestampedOffs
             return TimestampedOffset(end_offset, NO_TIMESTAMP)
         case -2 | -4:  # earliest, earliest local
             return TimestampedOffset(log.start_offset, NO_TIMESTAMP)
+        case -5 | -6:  # the last in tiered storage, the first that is to go there
+            return TimestampedOffset()
         case -3:  # largest timestamp
             return log.latest_timestamp(_records)
         case _:
@@ -97,4 +101,4 @@ def _records(batch: bytes) -> Iterator[TimestampedOffset]:
     return (TimestampedOffset(each.offset, each.timestamp_ms) for each in record_times(batch))
 
 
-SERVICE = Service(Api.of(ListOffsetsRequest, ListOffsetsResponse, max_version=8), handle)
+SERVICE = Service(Api.of(ListOffsetsRequest, ListOffsetsResponse), handle)

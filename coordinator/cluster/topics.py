@@ -188,6 +188,14 @@ class Topics:
         self.version += 1
         return partition
 
+    def reassign(self, partition: ReplicatedPartition, replicas: Sequence[int]) -> None:
+        """Put a partition on other brokers, the preferred leader first; its leader stays if it is among them."""
+        partition.replicas = tuple(replicas)
+        if partition.leader not in partition.replicas:
+            partition.leader = partition.replicas[0]
+            partition.log.epochs.start(partition.leader_epoch + 1, partition.log.end_offset)
+        self.version += 1
+
     def _spread(self, partitions: int, factor: int) -> list[tuple[int, ...]]:
         # Each topic begins at another broker, so that topics of one partition do not all have the same leader.
         spread = self._brokers.spread(partitions, factor, start=self._next_leader)

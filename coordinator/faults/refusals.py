@@ -43,11 +43,15 @@ _ROWS: Mapping[str, tuple[tuple[range, _Rows], ...]] = {
             ),
         ),
     ),
+    "AlterPartitionReassignments": (
+        (range(99), _Rows("responses", "topics", inner=_Rows("partitions", "partitions"))),
+    ),
     "AlterConfigs": ((range(99), _Rows("responses", "resources")),),
     "ConsumerGroupDescribe": ((range(99), _Rows("groups", "group_ids", "group_id")),),
     "CreatePartitions": ((range(99), _Rows("results", "topics")),),
     "CreateTopics": ((range(99), _Rows("topics", "topics")),),
     "DeleteGroups": ((range(99), _Rows("results", "groups_names", "group_id")),),
+    "DeleteRecords": ((range(99), _Rows("topics", "topics", inner=_PARTITIONS)),),
     "DeleteTopics": (
         (range(6), _Rows("responses", "topic_names", "name")),
         (range(6, 99), _Rows("responses", "topics")),
@@ -55,7 +59,18 @@ _ROWS: Mapping[str, tuple[tuple[range, _Rows], ...]] = {
     "DescribeConfigs": ((range(99), _Rows("results", "resources")),),
     "DescribeGroups": ((range(99), _Rows("groups", "groups", "group_id")),),
     "DescribeProducers": ((range(99), _Rows("topics", "topics", inner=_BY_INDEX)),),
+    "DescribeTopicPartitions": ((range(99), _Rows("topics", "topics")),),
     "DescribeTransactions": ((range(99), _Rows("transaction_states", "transactional_ids", "transactional_id")),),
+    "ElectLeaders": (
+        (
+            range(99),
+            _Rows(
+                "replica_election_results",
+                "topic_partitions",
+                inner=_Rows("partition_result", "partitions", "partition_id"),
+            ),
+        ),
+    ),
     # From v13 on a client reads the error of the whole response.
     "Fetch": (
         (
@@ -66,6 +81,7 @@ _ROWS: Mapping[str, tuple[tuple[range, _Rows], ...]] = {
     "FindCoordinator": ((range(4, 99), _Rows("coordinators", "coordinator_keys", "key")),),
     "IncrementalAlterConfigs": ((range(99), _Rows("responses", "resources")),),
     "ListOffsets": ((range(99), _Rows("topics", "topics", inner=_PARTITIONS)),),
+    "ListPartitionReassignments": ((range(99), _Rows("topics", "topics", inner=_BY_INDEX)),),
     "Metadata": ((range(99), _Rows("topics", "topics")),),
     "OffsetCommit": ((range(99), _Rows("topics", "topics", inner=_PARTITIONS)),),
     "OffsetFetch": (
@@ -94,6 +110,7 @@ _UNKNOWN: Mapping[str, Any] = {
     "base_offset": -1,
     "committed_offset": -1,
     "high_watermark": -1,
+    "low_watermark": -1,
     "node_id": -1,
     "port": -1,
 }

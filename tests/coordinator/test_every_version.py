@@ -11,6 +11,7 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
+import admin_exchanges
 import config_exchanges
 import pytest
 import transaction_exchanges
@@ -406,6 +407,7 @@ EXCHANGES: dict[str, Callable[[Wire, int], None]] = {
     "OffsetForLeaderEpoch": offset_for_leader_epoch,
     "Produce": produce,
     "SyncGroup": sync_group,
+    **admin_exchanges.EXCHANGES,
     **config_exchanges.EXCHANGES,
     **transaction_exchanges.EXCHANGES,
 }

@@ -1,0 +1,49 @@
+"""DeleteRecords (21): partitions are to begin at another offset.
+
+v1 throttled after the response; v2 flexible.
+"""
+
+from __future__ import annotations
+
+from kafka.protocol.admin import DeleteRecordsRequest, DeleteRecordsResponse
+
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import Api
+
+_UP_TO_THE_END = -1
+_NONE = -1
+_Topic = DeleteRecordsResponse.DeleteRecordsTopicResult
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Delete in each partition that this broker leads; one that begins later already stays as it is."""
+    topics = [
+        _Topic(name=topic.name, partitions=[_deleted(call, cluster, topic.name, each) for each in topic.partitions])
+        for topic in call.body.topics
+    ]
+    return call.response(throttle_time_ms=0, topics=topics)
+
+
+def _deleted(call: Call, cluster: Cluster, topic: str, asked: Message) -> Message:
+    partition = cluster.topics.partition(topic, asked.partition_index)
+    error, low_watermark = ErrorCode.NONE, _NONE
+    if partition is None:
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    elif partition.leader != call.node_id:
+        error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    else:
+        log = partition.log
+        offset = log.end_offset if asked.offset == _UP_TO_THE_END else asked.offset
+        if 0 <= offset <= log.end_offset:
+            cluster.delete_records(log, offset)
+            low_watermark = log.start_offset
+        else:
+            error = ErrorCode.OFFSET_OUT_OF_RANGE
+    return _Topic.DeleteRecordsPartitionResult(
+        partition_index=asked.partition_index, low_watermark=low_watermark, error_code=error
+    )
+
+
+SERVICE = Service(Api.of(DeleteRecordsRequest, DeleteRecordsResponse), handle)

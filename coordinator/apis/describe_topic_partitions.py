@@ -1,0 +1,87 @@
+"""DescribeTopicPartitions (75): topics and their partitions, page by page (KIP-966)."""
+
+from __future__ import annotations
+
+from kafka.protocol.admin import DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
+
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.cluster.topics import is_topic_name
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import Api
+
+_MOST = 2000
+"""Most partitions of one answer (max.request.partition.size.limit)."""
+_UNKNOWN_OPERATIONS = -(2**31)
+_Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """List the topics by name, from the cursor on, until there are as many partitions as were asked for."""
+    body = call.body
+    asked = sorted({topic.name for topic in body.topics}) or sorted(topic.name for topic in cluster.topics)
+    first_name, first_partition = ("", 0)
+    if body.cursor is not None:
+        first_name, first_partition = body.cursor.topic_name, body.cursor.partition_index
+    left = max(min(body.response_partition_limit, _MOST), 1)
+    topics: list[Message] = []
+    cursor = None
+    for name in asked:
+        if name < first_name:
+            continue
+        if left == 0:
+            cursor = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=0)
+            break
+        start = first_partition if name == first_name else 0
+        row, count, total = _described(cluster, name, start, left)
+        topics.append(row)
+        left -= count
+        if start + count < total:
+            cursor = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=start + count)
+            break
+    return call.response(throttle_time_ms=0, topics=topics, next_cursor=cursor)
+
+
+def _described(cluster: Cluster, name: str, start: int, limit: int) -> tuple[Message, int, int]:
+    """A topic's row, how many partitions it has, and how many the topic has."""
+    topic = cluster.topics.get(name)
+    if topic is None:
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_topic_name(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
+        return (
+            _Topic(
+                error_code=error,
+                name=name,
+                topic_id=None,
+                is_internal=False,
+                partitions=[],
+                topic_authorized_operations=_UNKNOWN_OPERATIONS,
+            ),
+            0,
+            0,
+        )
+    partitions = [
+        _Topic.DescribeTopicPartitionsResponsePartition(
+            error_code=ErrorCode.NONE,
+            partition_index=start + index,
+            leader_id=partition.leader,
+            leader_epoch=partition.leader_epoch,
+            replica_nodes=partition.replicas,
+            isr_nodes=partition.replicas,
+            eligible_leader_replicas=[],
+            last_known_elr=[],
+            offline_replicas=[],
+        )
+        for index, partition in enumerate(topic.partitions[start : start + limit])
+    ]
+    row = _Topic(
+        error_code=ErrorCode.NONE,
+        name=name,
+        topic_id=topic.id,
+        is_internal=False,
+        partitions=partitions,
+        topic_authorized_operations=_UNKNOWN_OPERATIONS,
+    )
+    return row, len(partitions), len(topic.partitions)
+
+
+SERVICE = Service(Api.of(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse), handle)

@@ -1,0 +1,50 @@
+"""ElectLeaders (43): the preferred replicas are to lead.
+
+v1 unclean elections (KIP-460); v2 flexible. Every partition has a leader here, so that unclean ones are never needed.
+"""
+
+from __future__ import annotations
+
+from kafka.protocol.admin import ElectLeadersRequest, ElectLeadersResponse
+
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import Api
+
+_KINDS = 1
+_PREFERRED = 0
+_Topic = ElectLeadersResponse.ReplicaElectionResult
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Elect in each partition; null stands for all of them, of which only those are answered that change."""
+    asked = call.body.topic_partitions
+    is_preferred = call.version < _KINDS or call.body.election_type == _PREFERRED
+    wanted = (
+        [(topic.name, range(len(topic.partitions))) for topic in cluster.topics]
+        if asked is None
+        else [(topic.topic, topic.partitions) for topic in asked]
+    )
+    results = []
+    for name, numbers in wanted:
+        rows = [_elected(cluster, name, number, is_preferred=is_preferred) for number in numbers]
+        if asked is None:
+            rows = [row for row in rows if row.error_code != ErrorCode.ELECTION_NOT_NEEDED]
+        results.append(_Topic(topic=name, partition_result=rows))
+    return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, replica_election_results=results)
+
+
+def _elected(cluster: Cluster, name: str, number: int, *, is_preferred: bool) -> Message:
+    error, message = ErrorCode.NONE, None
+    partition = cluster.topics.partition(name, number)
+    if partition is None:
+        error, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {number} of a topic {name!r}"
+    elif not is_preferred or partition.leader == partition.replicas[0]:
+        error, message = ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."
+    else:
+        cluster.move_leader(name, number, partition.replicas[0])
+    return _Topic.PartitionResult(partition_id=number, error_code=error, error_message=message)
+
+
+SERVICE = Service(Api.of(ElectLeadersRequest, ElectLeadersResponse), handle)

@@ -1,0 +1,18 @@
+"""ListPartitionReassignments (46): the reassignments under way, of which there are none: each is complete at once."""
+
+from __future__ import annotations
+
+from kafka.protocol.admin import ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse
+
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import Api
+
+
+def handle(call: Call, _: Cluster) -> Message:
+    """List none."""
+    return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, topics=[])
+
+
+SERVICE = Service(Api.of(ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse), handle)

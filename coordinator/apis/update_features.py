@@ -1,0 +1,57 @@
+"""UpdateFeatures (57): a feature is to be finalized in another version.
+
+v1 kinds of upgrades, validation only (KIP-778); v2 no more results of each feature. What is finalized here is the
+newest version of each feature, which cannot be changed: a request that asks for what is so already succeeds, and so
+does a validation of what Kafka would allow.
+"""
+
+from __future__ import annotations
+
+from kafka.protocol.admin import UpdateFeaturesRequest, UpdateFeaturesResponse
+
+from loadwise.coordinator.apis.api_versions import FEATURES
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import Api
+
+_KINDS = 1
+_RESULTS_END = 2
+_UPGRADE = 1
+
+
+def handle(call: Call, _: Cluster) -> Message:
+    """Refuse all of them if one cannot be."""
+    body = call.body
+    problems = [problem for each in body.feature_updates if (problem := _problem(call, each)) is not None]
+    error, message = ErrorCode.NONE, None
+    results = []
+    if problems:
+        error = ErrorCode.INVALID_UPDATE_VERSION
+        message = f"The update failed for all features since the following feature had an error: {problems[0]}"
+    elif call.version < _RESULTS_END:
+        row = UpdateFeaturesResponse.UpdatableFeatureResult
+        results = [row(feature=each.feature, error_code=ErrorCode.NONE, error_message="NONE")
+                   for each in body.feature_updates]  # fmt: skip
+    return call.response(throttle_time_ms=0, error_code=error, error_message=message, results=results)
+
+
+def _problem(call: Call, asked: Message) -> str | None:
+    feature = FEATURES.get(asked.feature)
+    wrong = f"Invalid update version {asked.max_version_level} for feature {asked.feature}."
+    if feature is None:
+        return f"{wrong} This controller does not support this feature."
+    oldest, newest = feature
+    if not oldest <= asked.max_version_level <= newest:
+        return f"{wrong} This controller only supports versions {oldest}-{newest}"
+    if asked.max_version_level == newest:
+        return None
+    is_downgrade = asked.upgrade_type != _UPGRADE if call.version >= _KINDS else asked.allow_downgrade
+    if not is_downgrade:
+        return f"{wrong} Can't downgrade the version of this feature without setting the upgrade type to a downgrade."
+    if call.version >= _KINDS and call.body.validate_only:
+        return None
+    return f"{wrong} The newest version of each feature is finalized here, and stays so."
+
+
+SERVICE = Service(Api.of(UpdateFeaturesRequest, UpdateFeaturesResponse), handle)

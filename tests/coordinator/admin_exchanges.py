@@ -1,0 +1,126 @@
+"""The APIs of administrators, each asked over a wire in one of its versions: for ``test_every_version.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kafka.protocol import admin
+
+from loadwise.protocol.error_codes import ErrorCode
+
+
+def only(items: Any) -> Any:
+    (item,) = items
+    return item
+
+
+def delete_records(wire: Any, version: int) -> None:
+    row = admin.DeleteRecordsRequest.DeleteRecordsTopic
+
+    def delete(partition: int, offset: int) -> tuple[int, int]:
+        each = row.DeleteRecordsPartition(partition_index=partition, offset=offset)
+        request = admin.DeleteRecordsRequest(
+            version=version, topics=[row(name="t", partitions=[each])], timeout_ms=1000
+        )
+        found = only(only(wire.ask(request, version).topics).partitions)
+        return found.error_code, found.low_watermark
+
+    log = wire.cluster.topics.log("t", 0)
+    assert delete(0, 2) == (0, 2)
+    assert (log.start_offset, log.end_offset) == (2, 3)
+    assert delete(0, -1) == (0, 3)
+    assert log.size_bytes == 0
+    assert delete(0, 9) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
+    assert delete(9, 0) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
+
+
+def describe_log_dirs(wire: Any, version: int) -> None:
+    size = wire.cluster.topics.log("t", 0).size_bytes
+    directory = only(wire.ask(admin.DescribeLogDirsRequest(version=version, topics=None), version).results)
+    sizes = [(each.partition_index, each.partition_size) for each in only(directory.topics).partitions]
+    assert sizes == [(0, size), (1, 0)]
+    row = admin.DescribeLogDirsRequest.DescribableLogDirTopic
+    asked = [row(topic="t", partitions=[1, 9]), row(topic="none", partitions=[0])]
+    directory = only(wire.ask(admin.DescribeLogDirsRequest(version=version, topics=asked), version).results)
+    assert only(only(directory.topics).partitions).partition_index == 1
+
+
+def describe_topic_partitions(wire: Any, version: int) -> None:
+    row = admin.DescribeTopicPartitionsRequest
+
+    def describe(limit: int, cursor: Any = None) -> Any:
+        topics = [row.TopicRequest(name="t"), row.TopicRequest(name="none")]
+        return wire.ask(row(version=version, topics=topics, response_partition_limit=limit, cursor=cursor), version)
+
+    missing, found = describe(10).topics
+    assert missing.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert [(each.partition_index, each.leader_id) for each in found.partitions] == [(0, 1), (1, 1)]
+    first = describe(1)
+    assert (first.next_cursor.topic_name, first.next_cursor.partition_index) == ("t", 1)
+    rest = describe(1, row.Cursor(topic_name="t", partition_index=1))
+    assert only(only(rest.topics).partitions).partition_index == 1
+    assert rest.next_cursor is None
+
+
+def elect_leaders(wire: Any, version: int) -> None:
+    row = admin.ElectLeadersRequest.TopicPartitions(topic="t", partitions=[0, 9])
+    request = admin.ElectLeadersRequest(version=version, election_type=0, topic_partitions=[row], timeout_ms=1000)
+    result = only(wire.ask(request, version).replica_election_results)
+    errors = [each.error_code for each in result.partition_result]
+    assert errors == [ErrorCode.ELECTION_NOT_NEEDED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+def alter_partition_reassignments(wire: Any, version: int) -> None:
+    row = admin.AlterPartitionReassignmentsRequest.ReassignableTopic
+
+    def reassign(replicas: list[int] | None) -> int:
+        each = row.ReassignablePartition(partition_index=0, replicas=replicas)
+        request = admin.AlterPartitionReassignmentsRequest(
+            version=version, timeout_ms=1000, topics=[row(name="t", partitions=[each])]
+        )
+        return int(only(only(wire.ask(request, version).responses).partitions).error_code)
+
+    assert reassign([1]) == 0
+    assert reassign([2]) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert reassign(None) == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+
+
+def list_partition_reassignments(wire: Any, version: int) -> None:
+    request = admin.ListPartitionReassignmentsRequest(version=version, timeout_ms=1000, topics=None)
+    answer = wire.ask(request, version)
+    assert (answer.error_code, answer.topics) == (0, [])
+
+
+def describe_quorum(wire: Any, version: int) -> None:
+    row = admin.DescribeQuorumRequest.TopicData
+    asked = [
+        row(topic_name=name, partitions=[row.PartitionData(partition_index=0)]) for name in ("__cluster_metadata", "t")
+    ]
+    found, missing = wire.ask(admin.DescribeQuorumRequest(version=version, topics=asked), version).topics
+    assert (only(found.partitions).leader_id, only(only(found.partitions).current_voters).replica_id) == (1, 1)
+    assert only(missing.partitions).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def update_features(wire: Any, version: int) -> None:
+    row = admin.UpdateFeaturesRequest.FeatureUpdateKey
+
+    def update(feature: str, level: int) -> int:
+        each = row(feature=feature, max_version_level=level, upgrade_type=1)
+        request = admin.UpdateFeaturesRequest(version=version, timeout_ms=1000, feature_updates=[each])
+        return int(wire.ask(request, version).error_code)
+
+    assert update("transaction.version", 2) == 0
+    assert update("transaction.version", 1) == update("none", 1) == ErrorCode.INVALID_UPDATE_VERSION
+
+
+EXCHANGES: dict[str, Callable[[Any, int], None]] = {
+    "AlterPartitionReassignments": alter_partition_reassignments,
+    "DeleteRecords": delete_records,
+    "DescribeLogDirs": describe_log_dirs,
+    "DescribeQuorum": describe_quorum,
+    "DescribeTopicPartitions": describe_topic_partitions,
+    "ElectLeaders": elect_leaders,
+    "ListPartitionReassignments": list_partition_reassignments,
+    "UpdateFeatures": update_features,
+}

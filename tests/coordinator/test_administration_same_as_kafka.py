@@ -1,0 +1,170 @@
+"""What administrators ask: the same requests to Apache Kafka and to ours get the same answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from configurator import NOW_MS, Configurator
+from kafka.protocol import admin, consumer, metadata
+from record_batches import batch
+
+from loadwise.coordinator import ThreadedCoordinator
+
+pytestmark = pytest.mark.kafka
+
+
+class Administrator(Configurator):
+    """A session that asks what administrators ask."""
+
+    def offset(self, timestamp: int, version: int = 11) -> tuple[int, int, int]:
+        topic = consumer.ListOffsetsRequest.ListOffsetsTopic
+        row = topic.ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=timestamp)
+        request = consumer.ListOffsetsRequest(
+            version=version, replica_id=-1, isolation_level=0, timeout_ms=1000,
+            topics=[topic(name=self.topic, partitions=[row])],
+        )  # fmt: skip
+        (found,) = self.ask(request, consumer.ListOffsetsResponse).topics[0].partitions
+        return found.error_code, found.offset, found.timestamp
+
+    def delete_before(self, offset: int, *, partition: int = 0, topic: str | None = None) -> tuple[int, int]:
+        row = admin.DeleteRecordsRequest.DeleteRecordsTopic
+        each = row.DeleteRecordsPartition(partition_index=partition, offset=offset)
+        request = admin.DeleteRecordsRequest(
+            version=2, topics=[row(name=topic or self.topic, partitions=[each])], timeout_ms=10_000
+        )
+        (found,) = self.ask(request, admin.DeleteRecordsResponse).topics[0].partitions
+        return found.error_code, found.low_watermark
+
+    def fetch_error(self, offset: int) -> tuple[int, int, int]:
+        topic = consumer.FetchRequest.FetchTopic
+        row = topic.FetchPartition(
+            partition=0, current_leader_epoch=-1, fetch_offset=offset, last_fetched_epoch=-1, log_start_offset=-1,
+            partition_max_bytes=1_000_000,
+        )  # fmt: skip
+        request = consumer.FetchRequest(
+            version=12, cluster_id=None, max_wait_ms=0, min_bytes=1, max_bytes=1_000_000, rack_id="",
+            topics=[topic(topic=self.topic, partitions=[row])], forgotten_topics_data=[],
+        )  # fmt: skip
+        (found,) = self.ask(request, consumer.FetchResponse).responses[0].partitions
+        return found.error_code, found.high_watermark, found.log_start_offset
+
+    def elected(self, kind: int, *partitions: int) -> Any:
+        row = admin.ElectLeadersRequest.TopicPartitions
+        asked = [row(topic=self.topic, partitions=list(partitions)), row(topic="none", partitions=[0])]
+        request = admin.ElectLeadersRequest(version=2, election_type=kind, topic_partitions=asked, timeout_ms=1000)
+        answer = self.ask(request, admin.ElectLeadersResponse)
+        return answer.error_code, [
+            [each.error_code for each in found.partition_result] for found in answer.replica_election_results
+        ]
+
+    def reassigned(self, replicas: list[int] | None, topic: str | None = None) -> Any:
+        row = admin.AlterPartitionReassignmentsRequest.ReassignableTopic
+        each = row.ReassignablePartition(partition_index=0, replicas=replicas)
+        request = admin.AlterPartitionReassignmentsRequest(
+            version=1, timeout_ms=1000, topics=[row(name=topic or self.topic, partitions=[each])]
+        )
+        answer = self.ask(request, admin.AlterPartitionReassignmentsResponse)
+        return answer.error_code, [each.error_code for found in answer.responses for each in found.partitions]
+
+    def updated(self, feature: str, level: int, kind: int, version: int) -> int:
+        row = admin.UpdateFeaturesRequest.FeatureUpdateKey(feature=feature, max_version_level=level, upgrade_type=kind)
+        request = admin.UpdateFeaturesRequest(
+            version=version, timeout_ms=1000, validate_only=True, feature_updates=[row]
+        )
+        return int(self.ask(request, admin.UpdateFeaturesResponse).error_code)
+
+    def log_dirs(self, *partitions: int, topic: str | None = None) -> Any:
+        row = admin.DescribeLogDirsRequest.DescribableLogDirTopic
+        asked = [row(topic=topic or self.topic, partitions=list(partitions))]
+        answer = self.ask(admin.DescribeLogDirsRequest(version=4, topics=asked), admin.DescribeLogDirsResponse)
+        (directory,) = answer.results
+        sizes = [
+            (each.partition_index, each.partition_size, each.offset_lag, each.is_future_key)
+            for found in directory.topics for each in found.partitions
+        ]  # fmt: skip
+        return answer.error_code, directory.error_code, directory.total_bytes > directory.usable_bytes > 0, sizes
+
+
+def deleting_records(broker: Administrator) -> Iterator[Any]:
+    for number in range(4):
+        broker.append(batch([b"x", b"y"], timestamp=NOW_MS + 10 * number))
+    yield broker.delete_before(3), broker.end(), broker.offset(-2)
+    yield [broker.fetch_error(offset) for offset in (2, 3, 8, 9)]
+    yield broker.offset(NOW_MS), broker.offset(NOW_MS + 11), broker.offset(-3)
+    yield [broker.delete_before(offset) for offset in (1, 3, 9, -2, -1, 8)]
+    yield broker.delete_before(0, partition=7), broker.delete_before(0, topic="none")
+    yield broker.end(), broker.offset(-2), broker.append(batch([b"z"], timestamp=NOW_MS))
+
+
+def listing_offsets(broker: Administrator) -> Iterator[Any]:
+    broker.append(batch([b"x"], timestamp=NOW_MS))
+    for version in range(1, 12):
+        yield version, [broker.offset(timestamp, version) for timestamp in range(-7, 0)]
+
+
+def asking(broker: Administrator) -> Iterator[Any]:
+    broker.append(batch([b"x"], timestamp=NOW_MS))
+    yield [broker.elected(kind, 0, 9) for kind in (0, 1)]
+    yield [broker.reassigned(each) for each in ([1], [2], [], [1, 1], None)], broker.reassigned([1], topic="none")
+    yield broker.log_dirs(0, 5), broker.log_dirs(0, topic="none")
+    updates = [("transaction.version", 2, 1), ("transaction.version", 1, 1), ("transaction.version", 9, 1),
+               ("transaction.version", 1, 3), ("none", 1, 1), ("metadata.version", 31, 1),
+               ("group.version", 0, 3)]  # fmt: skip
+    yield [broker.updated(*each, version) for each in updates for version in (1, 2)]
+
+
+def describing_topics(broker: Administrator) -> Iterator[Any]:
+    names = [broker.make(partitions=3)[1] for _ in range(2)]
+    row = admin.DescribeTopicPartitionsRequest
+
+    def page(limit: int, cursor: Any = None) -> Any:
+        topics = [row.TopicRequest(name=name) for name in [*names, "a/b", "none"]]
+        answer = broker.ask(
+            row(version=0, topics=topics, response_partition_limit=limit, cursor=cursor),
+            admin.DescribeTopicPartitionsResponse,
+        )
+        order = sorted(names)
+        seen = [
+            (order.index(found.name) if found.name in order else found.name, found.error_code, found.is_internal,
+             [(each.partition_index, each.leader_id, each.leader_epoch, each.replica_nodes, each.isr_nodes,
+               each.eligible_leader_replicas, each.offline_replicas) for each in found.partitions])
+            for found in answer.topics
+        ]  # fmt: skip
+        after = answer.next_cursor
+        return seen, None if after is None else (order.index(after.topic_name), after.partition_index)
+
+    yield [page(limit) for limit in (1, 2, 3, 4, 5, 6, 100)]
+    yield [
+        page(2, row.Cursor(topic_name=sorted(names)[index], partition_index=at)) for index in (0, 1) for at in (0, 2)
+    ]
+
+
+def features(broker: Administrator) -> Iterator[Any]:
+    ours = {"group.version", "transaction.version", "metadata.version"}
+    for version in range(5):
+        request = metadata.ApiVersionsRequest(version=version, client_software_name="a", client_software_version="1")
+        answer = broker.ask(request, metadata.ApiVersionsResponse)
+        rows = [(each.name, each.min_version, each.max_version) for each in answer.supported_features or ()]
+        final = [
+            (each.name, each.max_version_level, each.min_version_level) for each in answer.finalized_features or ()
+        ]
+        yield [sorted(each for each in some if each[0] in ours) for some in (rows, final)]
+
+
+SCENARIOS = [deleting_records, listing_offsets, asking, describing_topics, features]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_ours_answers_as_kafka_does(
+    apache_kafka: str, coordinator: ThreadedCoordinator, scenario: Callable[[Administrator], Iterator[Any]]
+) -> None:
+    with ExitStack() as closing:
+        theirs, ours = Administrator(apache_kafka), Administrator(coordinator.bootstrap_servers)
+        for broker in (theirs, ours):
+            closing.callback(broker.socket.close)
+            broker.make()
+        for step, (expected, got) in enumerate(zip(scenario(theirs), scenario(ours), strict=True)):
+            assert got == expected, f"answer {step}"
