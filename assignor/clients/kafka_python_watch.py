@@ -10,8 +10,6 @@ from collections.abc import Collection
 from typing import Any
 from weakref import ref
 
-from kafka.structs import MemberState
-
 from loadwise.assignor.clients.kafka_python_lag import KafkaPythonLag
 from loadwise.assignor.leader import Leader
 
@@ -33,7 +31,7 @@ class LoadWatch:
 
         def ask() -> bool:
             coordinator = known()
-            if coordinator is None or coordinator.state is not MemberState.STABLE or coordinator.rejoin_needed:
+            if coordinator is None or not coordinator.stable() or coordinator.rejoin_needed:
                 return False
             coordinator.request_rejoin()
             return True
