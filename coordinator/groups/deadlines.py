@@ -66,6 +66,9 @@ class Deadlines(Generic[K]):
             else:
                 del self._at_ms[key]
                 keys.append(key)
+        if not self._at_ms:
+            self._heap.clear()
+            self._placed_ms.clear()
         return keys
 
     def _place(self, key: K, at_ms: int) -> None:
