@@ -33,7 +33,7 @@ from loadwise.coordinator.errors import (
 from loadwise.installation import pip_install
 
 try:
-    import kafka.protocol  # noqa: F401  (asked for here, so that what is missing is said in one place)
+    import kafka.protocol  # noqa: F401  (asked for here, so that one place tells what is missing)
 except ImportError as missing:
     raise MissingLibraryError(
         f"the coordinator is built on kafka-python, which is not installed: {pip_install('coordinator')}"

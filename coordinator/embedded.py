@@ -56,8 +56,8 @@ class HttpOptions:
 class Coordinator:
     """A cluster in memory that Kafka clients connect to; starts with ``async with`` and is gone after it.
 
-    ``topics`` maps names to numbers of partitions; others are made when they are asked for, unless ``settings`` say
-    otherwise. ``brokers`` is how many brokers there are, each on a port of its own; ``racks`` are dealt out to them in
+    ``topics`` maps names to numbers of partitions; others are made when they are asked for, unless ``settings`` forbid
+    it. ``brokers`` is how many brokers there are, each on a port of its own; ``racks`` are dealt out to them in
     a circle. Port 0 takes free ports; another is the first broker's, and the others have those after it.
 
     It listens on loopback only: a ``host`` that other machines can reach needs ``allow_remote=True`` too, since there
@@ -87,12 +87,12 @@ class Coordinator:
     ) -> None:
         if not allow_remote and not _is_loopback(host):
             raise NotLoopbackError(
-                f"other machines can reach {host!r}, and there is no authentication: say allow_remote=True too"
+                f"other machines can reach {host!r}, and there is no authentication: give allow_remote=True too"
             )
         if not advertised_host and _is_every_address(host):
             raise BadClusterError(
                 f"{host!r} is every address of this machine, and none that clients can connect to: "
-                "say by which host they reach it (advertised_host, --advertise)"
+                "give the host by which they reach it (advertised_host, --advertise)"
             )
         self._listen = (host, port)
         self._advertised = (advertised_host, advertised_port)
@@ -135,7 +135,7 @@ class Coordinator:
         Raises `NotRunningError` before the start, and where there is no HTTP.
         """
         if self._server is None or self._http is None:
-            raise NotRunningError("HTTP is served while the coordinator runs, if http=HttpOptions() says so")
+            raise NotRunningError("HTTP is served while the coordinator runs, if it was made with http=HttpOptions()")
         return self._http.url
 
     def create_topic(self, name: str, partitions: int = 1) -> None:

@@ -38,7 +38,7 @@ class NotLoopbackError(CoordinatorError, ValueError):
 
 
 class BadTopicError(CoordinatorError, ValueError):
-    """A topic cannot be made; the message names it and says why."""
+    """A topic cannot be made; the message names it and the reason."""
 
 
 class BadFaultError(CoordinatorError, ValueError):
@@ -74,11 +74,11 @@ class NotRunningError(CoordinatorError, RuntimeError):
 
 
 class BadRegexError(CoordinatorError, ValueError):
-    """A regular expression cannot be used; the message says why. Clients get INVALID_REGULAR_EXPRESSION."""
+    """A regular expression cannot be used; the message gives the reason. Clients get INVALID_REGULAR_EXPRESSION."""
 
 
 class CannotConvertError(CoordinatorError, ValueError):
-    """A classic group cannot become a consumer group; the message says why."""
+    """A classic group cannot become a consumer group; the message gives the reason."""
 
     def __init__(self, message: str, error: ErrorCode = ErrorCode.GROUP_ID_NOT_FOUND) -> None:
         super().__init__(message)

@@ -40,7 +40,7 @@ COORDINATOR_EPOCH = 0
 
 
 class Cluster:
-    """All brokers of a cluster behind one state: each call says which of them was asked."""
+    """All brokers of a cluster behind one state: each call names the one that was asked."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """A broker's settings by the names that Kafka's own brokers give them, as in their server.properties.
 
-One table for both ways: `configured` reads what somebody wrote, `described` says what a broker runs with, as
+One table for both ways: `configured` reads what somebody wrote, `described` gives what a broker runs with, as
 DescribeConfigs does. Mirrors the definitions in Kafka's `GroupCoordinatorConfig` and `ServerLogConfigs`.
 """
 
@@ -21,12 +21,12 @@ _INT32_MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSettings:
-    """How the broker behaves; the names in brackets are Kafka's, and so are the values unless said otherwise."""
+    """How the broker behaves; the names in brackets are Kafka's, and so are the values unless another is named."""
 
     auto_create_topics: bool = True
     """Whether asking for a topic makes it (auto.create.topics.enable)."""
     default_partitions: int = 1
-    """Partitions of a topic whose creator does not say (num.partitions)."""
+    """Partitions of a topic whose creator gives no number (num.partitions)."""
     max_batch_bytes: int = 1_048_588
     """Largest record batch that is accepted (message.max.bytes)."""
     max_request_bytes: int = 100 * 1024 * 1024
@@ -58,7 +58,7 @@ class Setting:
     field: str
     type: ConfigType
     read: Callable[[str], Any]
-    """Raises `ValueError` that says what it takes."""
+    """Raises `ValueError` with what it takes."""
 
     group_field: str | None = None
     """The field of `GroupLimits` that follows it, as a topic's setting follows its broker's."""

@@ -13,7 +13,7 @@ _SCHEMAS = "loadwise.protocol.schemas"
 
 
 class ConsumerGroupHeartbeatRequest(ApiMessage, load_json=_SCHEMAS):  # type: ignore[call-arg]  # their metaclass takes it
-    """A member is alive, and says what is new of it."""
+    """A member is alive, and tells what is new."""
 
 
 class ConsumerGroupHeartbeatResponse(ApiMessage, load_json=_SCHEMAS):  # type: ignore[call-arg]  # their metaclass takes it

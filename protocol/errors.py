@@ -25,7 +25,7 @@ class ProtocolError(Exception):
 
 
 class MalformedBytesError(ProtocolError, ValueError):
-    """Bytes from a peer are not what they claim to be; the message says which field at which offset."""
+    """Bytes from a peer are not what they claim to be; the message names the field and its offset."""
 
 
 class FrameError(MalformedBytesError):

@@ -128,7 +128,7 @@ def encode_body(response: Any) -> bytes:
 
 
 def frame_body(body: bytes, correlation_id: int, *, flexible: bool) -> bytes:
-    """Put size and response header before a body; ``flexible`` as the response's class says for its version."""
+    """Put size and response header before a body; ``flexible``: whether the response is, in its version."""
     tags = b"\x00" if flexible else b""
     return b"".join((_RESPONSE.pack(4 + len(tags) + len(body), correlation_id), tags, body))
 

@@ -1,6 +1,6 @@
 """Offsets and timestamps of the records in a batch v2, which a broker needs to find a record by its time.
 
-The header says only the first and the largest timestamp.
+The header has only the first and the largest timestamp.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def _resolve(call: Call, cluster: Cluster, topic: Message) -> list[_Wanted]:
             error = unknown
         else:
             epoch = each.current_leader_epoch if call.version >= _LEADER_EPOCH else NO_EPOCH
-            # Who says which rack it is in may read from any replica (KIP-392).
+            # A client that tells its rack may read from any replica (KIP-392).
             error = partition.refusal(call.node_id, epoch, leader_only=call.version < _RACK)
             if error is ErrorCode.NONE:
                 if call.version >= _RACK:

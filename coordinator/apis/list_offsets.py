@@ -34,12 +34,12 @@ _Topic = ListOffsetsResponse.ListOffsetsTopicResponse
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Look every partition up; one that is named twice gets INVALID_REQUEST, as in Kafka."""
+    """Look every partition up; one that is named twice is answered once, with INVALID_REQUEST, as in Kafka."""
     named = Counter((topic.name, each.partition_index) for topic in call.body.topics for each in topic.partitions)
     topics = []
     for topic in call.body.topics:
         partitions = []
-        for each in topic.partitions:
+        for each in {each.partition_index: each for each in topic.partitions}.values():
             partition = cluster.topics.partition(topic.name, each.partition_index)
             found = TimestampedOffset()
             epoch = NO_EPOCH

@@ -69,7 +69,7 @@ class Brokers:
 
     @property
     def default_replication_factor(self) -> int:
-        """Replicas of a partition unless its creator says: on every broker, but no more than most clusters have."""
+        """Replicas of a partition whose creator gives no number: on every broker, no more than most clusters have."""
         return min(len(self.nodes), _MOST_REPLICAS)
 
     def node(self, node_id: int) -> Node | None:
@@ -77,7 +77,7 @@ class Brokers:
         return self._by_id.get(node_id)
 
     def spread(self, partitions: int, factor: int, *, start: int = 0) -> list[tuple[int, ...]]:
-        """Who holds each of some partitions, the leader first; ``start`` says at which broker to begin.
+        """Who holds each of some partitions, the leader first; ``start`` is the broker to begin at.
 
         ``factor`` is from 1 to the number of brokers. O(partitions * brokers).
         """

@@ -14,7 +14,7 @@ from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.protocol.error_codes import ErrorCode
 
 NO_EPOCH = -1
-"""The leader epoch of a client that does not say which one it knows."""
+"""The leader epoch of a client that does not tell which one it knows."""
 
 NO_NODE = -1
 

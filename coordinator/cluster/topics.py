@@ -128,7 +128,7 @@ class Topics:
     ) -> Topic:
         """Make a topic that `refusal` has nothing against.
 
-        ``replicas`` says of each partition which brokers hold it; without it they are spread over the brokers.
+        ``replicas`` are the brokers that hold each partition; without it they are spread over the brokers.
         """
         if replicas is None:
             factor = replication_factor or self._brokers.default_replication_factor

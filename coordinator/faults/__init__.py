@@ -1,1 +1,1 @@
-"""Requests that go wrong when a test says so."""
+"""Requests that go wrong when a test asks for it."""

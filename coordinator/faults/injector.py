@@ -1,4 +1,4 @@
-"""Stands between the server and the cluster, and does to requests and answers what the faults say.
+"""Stands between the server and the cluster, and does to requests and answers what the faults tell.
 
 It looks like a cluster to the server: a call and the time go in, answers come out, now or at a deadline. Without faults
 everything passes as it is.

@@ -1,8 +1,8 @@
 """The answer to a request that is refused as a whole: an error code at every place where its client looks for one.
 
 Mirrors ``getErrorResponse`` of each of Kafka's request classes. Some responses have one error code, some one for each
-group, topic or partition that the request names; `_ROWS` says which. All other fields have the values by which Kafka
-says "unknown".
+group, topic or partition that the request names; `_ROWS` lists them. All other fields have the values that mean
+"unknown" in Kafka.
 """
 
 from __future__ import annotations

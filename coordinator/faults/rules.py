@@ -2,8 +2,8 @@
 
 The rules stand in the order in which they were made. A request takes the first one that fits it and has some of its
 times left, so the same requests in the same order always meet the same faults.
-`loadwise.coordinator.faults.subjects` says whom a request is about, `loadwise.coordinator.faults.injector` does
-what a rule says.
+`loadwise.coordinator.faults.subjects` finds out whom a request is about, `loadwise.coordinator.faults.injector` does
+what a rule tells.
 """
 
 from __future__ import annotations

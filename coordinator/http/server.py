@@ -2,7 +2,7 @@
 
 Made to be safe next to a browser: it answers only requests whose ``Host`` is its own loopback address (a page that
 rebinds its name to 127.0.0.1 sends another one), refuses those whose ``Origin`` is another site's, and allows no other
-site to read what it says.
+site to read its answers.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class HttpServer:
             self._all_gone.set()
 
     def answer(self, request: HttpRequest) -> HttpResponse:
-        """What a request gets: a refusal if it comes from where it should not, else what the handler says."""
+        """What a request gets: a refusal if it comes from where it should not, else the handler's answer."""
         if request.headers.get("host", "").lower() not in self.own_addresses:
             known = ", ".join(sorted(self.own_addresses))
             return refused(HTTPStatus.MISDIRECTED_REQUEST, f"the header Host has to be one of {known}")
@@ -129,7 +129,7 @@ class HttpServer:
             return self.handle(request)
         except Exception:
             log.exception("%s %s failed", request.method, request.path)
-            return refused(HTTPStatus.INTERNAL_SERVER_ERROR, "the coordinator failed at this request; its log says how")
+            return refused(HTTPStatus.INTERNAL_SERVER_ERROR, "the coordinator failed at this request; see its log")
 
 
 def refused(status: HTTPStatus, message: str, headers: Mapping[str, str] | None = None) -> HttpResponse:
@@ -138,7 +138,7 @@ def refused(status: HTTPStatus, message: str, headers: Mapping[str, str] | None 
 
 
 class _Connection(asyncio.Protocol):
-    """One connection: h11 says what came, the server what to answer."""
+    """One connection: h11 tells what came, the server what to answer."""
 
     def __init__(self, server: HttpServer, loop: asyncio.AbstractEventLoop) -> None:
         self._server = server

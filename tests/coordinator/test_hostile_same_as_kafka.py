@@ -1,0 +1,91 @@
+"""Requests that no client sends get the same from ours as from Apache Kafka: one name again and again, bad lengths."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kafka.protocol import admin, consumer, metadata
+from sessions import Session
+from topics import WAIT_S
+
+
+@pytest.fixture
+def session(broker: str) -> Iterator[Session]:
+    opened = Session(broker)
+    yield opened
+    opened.close()
+
+
+def describe_topics(session: Session, times: int) -> Any:
+    topic = metadata.MetadataRequest.MetadataRequestTopic
+    request = metadata.MetadataRequest(version=9, topics=[topic(name=session.topic)] * times)
+    return session.ask(request, metadata.MetadataResponse).topics
+
+
+def test_a_topic_that_is_named_often_is_answered_once(session: Session) -> None:
+    assert [each.name for each in describe_topics(session, 200)] == [session.topic]
+
+
+def test_a_partition_that_is_named_twice_has_no_offset(session: Session) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while describe_topics(session, 1)[0].error_code or describe_topics(session, 1)[0].partitions[0].leader_id < 0:
+        assert time.monotonic() < deadline
+    topic = consumer.ListOffsetsRequest.ListOffsetsTopic
+    row = topic.ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=-1)
+    for rows, errors in (([row], [0]), ([row, row], [42])):
+        request = consumer.ListOffsetsRequest(version=5, topics=[topic(name=session.topic, partitions=rows)])
+        (answered,) = session.ask(request, consumer.ListOffsetsResponse).topics
+        assert [each.error_code for each in answered.partitions] == errors
+
+
+def test_a_group_that_is_named_often_is_described_as_often(session: Session) -> None:
+    request = admin.DescribeGroupsRequest(version=5, groups=[session.group] * 200)
+    assert len(session.ask(request, admin.DescribeGroupsResponse).groups) == 200
+
+
+def joining(**changes: Any) -> bytes:
+    row = consumer.JoinGroupRequest.JoinGroupRequestProtocol
+    fields: dict[str, Any] = {
+        "version": 4, "group_id": "hostile", "session_timeout_ms": 10_000, "rebalance_timeout_ms": 10_000,
+        "member_id": "", "protocol_type": "consumer", "protocols": [row(name="range", metadata=b"")],
+    }  # fmt: skip
+    request = consumer.JoinGroupRequest(**fields | changes)
+    request.with_header(7, "client")
+    return bytes(request.encode(header=True, framed=True))
+
+
+def test_bad_utf_8_is_replaced(session: Session) -> None:
+    session.socket.sendall(joining().replace(b"hostile", b"host\xff\xfee"))
+    (size,) = struct.unpack(">i", session._read(4))
+    answered = consumer.JoinGroupResponse.decode(session._read(size), version=4, header=True)
+    assert answered.error_code == 79
+    assert answered.member_id
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        struct.pack(">ihhihi", 14, 3, 0, 1, -1, -5),
+        joining(version=9, group_id="x" * 1_000_000, reason=None, group_instance_id=None),
+    ],
+    ids=["a count of -5", "a group id of a million bytes"],
+)
+def test_bad_lengths_close_the_connection(session: Session, bad: bytes) -> None:
+    session.socket.sendall(bad)
+    assert session.socket.recv(1) == b""
+
+
+def test_a_member_id_that_does_not_fit_into_its_answer_is_an_error(session: Session) -> None:
+    request = consumer.JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"")
+    join = consumer.JoinGroupRequest(
+        version=3, group_id=session.group, session_timeout_ms=10_000, rebalance_timeout_ms=10_000, member_id="",
+        protocol_type="consumer", protocols=[request],
+    )  # fmt: skip
+    join.with_header(7, "x" * 32_760)
+    session.socket.sendall(bytes(join.encode(header=True, framed=True)))
+    (size,) = struct.unpack(">i", session._read(4))
+    assert consumer.JoinGroupResponse.decode(session._read(size), version=3, header=True).error_code == -1
