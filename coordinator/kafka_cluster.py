@@ -21,6 +21,7 @@ from loadwise.coordinator.cluster.brokers import (
 from loadwise.coordinator.cluster.log import Appended, PartitionLog
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
 from loadwise.coordinator.cluster.topics import Topics
+from loadwise.coordinator.configs.client_quotas import ClientQuotas
 from loadwise.coordinator.configs.resources import OF_ALL_BROKERS, ResourceConfigs, ResourceType
 from loadwise.coordinator.configs.topic_configs import LogConfig
 from loadwise.coordinator.delayed_fetches import DelayedFetches
@@ -57,6 +58,7 @@ class Cluster:
         self.brokers = brokers or Brokers()
         self.resource_configs = ResourceConfigs()
         """What was set of brokers, groups and client metrics."""
+        self.client_quotas = ClientQuotas()
         self.topics = Topics(
             brokers=self.brokers,
             new_log=self._new_log,

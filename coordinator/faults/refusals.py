@@ -43,13 +43,16 @@ _ROWS: Mapping[str, tuple[tuple[range, _Rows], ...]] = {
             ),
         ),
     ),
+    "AlterClientQuotas": ((range(99), _Rows("entries", "entries", inner=_Rows("entity", "entity"))),),
     "AlterPartitionReassignments": (
         (range(99), _Rows("responses", "topics", inner=_Rows("partitions", "partitions"))),
     ),
     "AlterConfigs": ((range(99), _Rows("responses", "resources")),),
     "ConsumerGroupDescribe": ((range(99), _Rows("groups", "group_ids", "group_id")),),
+    "CreateAcls": ((range(99), _Rows("results", "creations")),),
     "CreatePartitions": ((range(99), _Rows("results", "topics")),),
     "CreateTopics": ((range(99), _Rows("topics", "topics")),),
+    "DeleteAcls": ((range(99), _Rows("filter_results", "filters")),),
     "DeleteGroups": ((range(99), _Rows("results", "groups_names", "group_id")),),
     "DeleteRecords": ((range(99), _Rows("topics", "topics", inner=_PARTITIONS)),),
     "DeleteTopics": (
@@ -95,6 +98,8 @@ _ROWS: Mapping[str, tuple[tuple[range, _Rows], ...]] = {
 }
 _ERRORS = ("error_code", "partition_error_code")
 _NAMES = (
+    "entity_name",
+    "entity_type",
     "group_id",
     "index",
     "name",
@@ -126,6 +131,8 @@ def refusal(call: Call, error: ErrorCode) -> Message | NoAnswer:
     for versions, rows in _ROWS.get(api.name, ()):
         if call.version in versions:
             fields[rows.response] = _items(api.response, body, rows, call.version, error)
+    if api.name == "DescribeClientQuotas":
+        fields["entries"] = None
     if api.name == "InitProducerId":
         fields["producer_epoch"] = -1
     if api.name == "JoinGroup":

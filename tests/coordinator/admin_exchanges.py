@@ -114,9 +114,75 @@ def update_features(wire: Any, version: int) -> None:
     assert update("transaction.version", 1) == update("none", 1) == ErrorCode.INVALID_UPDATE_VERSION
 
 
+def client_quotas(wire: Any, alter_version: int, describe_version: int) -> None:
+    row = admin.AlterClientQuotasRequest.EntryData
+
+    def alter(kind: str, name: str | None, key: str, value: float | None) -> int:
+        entry = row(
+            entity=[row.EntityData(entity_type=kind, entity_name=name)],
+            ops=[row.OpData(key=key, value=value or 0.0, remove=value is None)],
+        )
+        request = admin.AlterClientQuotasRequest(version=alter_version, entries=[entry], validate_only=False)
+        return int(only(wire.ask(request, alter_version).entries).error_code)
+
+    def described(kind: str, match: int, name: str | None = None) -> dict[str | None, dict[str, float]]:
+        component = admin.DescribeClientQuotasRequest.ComponentData(entity_type=kind, match_type=match, match=name)
+        request = admin.DescribeClientQuotasRequest(version=describe_version, components=[component], strict=True)
+        entries = wire.ask(request, describe_version).entries
+        return {only(each.entity).entity_name: {found.key: found.value for found in each.values} for each in entries}
+
+    assert alter("user", "u", "producer_byte_rate", 5.0) == alter("user", None, "request_percentage", 7.0) == 0
+    assert alter("user", "u", "nonsense", 5.0) == alter("planet", "u", "producer_byte_rate", 5.0) == 42
+    assert described("user", 0, "u") == {"u": {"producer_byte_rate": 5.0}}
+    assert described("user", 1) == {None: {"request_percentage": 7.0}}
+    assert len(described("user", 2)) == 2
+    assert described("client-id", 2) == {}
+    assert alter("user", "u", "producer_byte_rate", None) == 0
+    assert described("user", 0, "u") == {}
+
+
+def alter_client_quotas(wire: Any, version: int) -> None:
+    client_quotas(wire, version, 1)
+
+
+def describe_client_quotas(wire: Any, version: int) -> None:
+    client_quotas(wire, 1, version)
+
+
+def create_acls(wire: Any, version: int) -> None:
+    row = admin.CreateAclsRequest.AclCreation(
+        resource_type=2, resource_name="t", resource_pattern_type=3, principal="User:u", host="*", operation=3,
+        permission_type=3,
+    )  # fmt: skip
+    answer = wire.ask(admin.CreateAclsRequest(version=version, creations=[row]), version)
+    assert only(answer.results).error_code == ErrorCode.SECURITY_DISABLED
+
+
+def describe_acls(wire: Any, version: int) -> None:
+    request = admin.DescribeAclsRequest(
+        version=version, resource_type_filter=1, resource_name_filter=None, pattern_type_filter=1,
+        principal_filter=None, host_filter=None, operation=1, permission_type=1,
+    )  # fmt: skip
+    assert wire.ask(request, version).error_code == ErrorCode.SECURITY_DISABLED
+
+
+def delete_acls(wire: Any, version: int) -> None:
+    row = admin.DeleteAclsRequest.DeleteAclsFilter(
+        resource_type_filter=1, resource_name_filter=None, pattern_type_filter=1, principal_filter=None,
+        host_filter=None, operation=1, permission_type=1,
+    )  # fmt: skip
+    answer = wire.ask(admin.DeleteAclsRequest(version=version, filters=[row]), version)
+    assert only(answer.filter_results).error_code == ErrorCode.SECURITY_DISABLED
+
+
 EXCHANGES: dict[str, Callable[[Any, int], None]] = {
+    "AlterClientQuotas": alter_client_quotas,
     "AlterPartitionReassignments": alter_partition_reassignments,
+    "CreateAcls": create_acls,
+    "DeleteAcls": delete_acls,
     "DeleteRecords": delete_records,
+    "DescribeAcls": describe_acls,
+    "DescribeClientQuotas": describe_client_quotas,
     "DescribeLogDirs": describe_log_dirs,
     "DescribeQuorum": describe_quorum,
     "DescribeTopicPartitions": describe_topic_partitions,

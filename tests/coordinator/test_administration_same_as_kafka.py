@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from configurator import NOW_MS, Configurator
 from kafka.protocol import admin, consumer, metadata
 from record_batches import batch
+from topics import WAIT_S
 
 from loadwise.coordinator import ThreadedCoordinator
 
@@ -154,7 +157,62 @@ def features(broker: Administrator) -> Iterator[Any]:
         yield [sorted(each for each in some if each[0] in ours) for some in (rows, final)]
 
 
-SCENARIOS = [deleting_records, listing_offsets, asking, describing_topics, features]
+def quotas(broker: Administrator) -> Iterator[Any]:
+    row, component = admin.AlterClientQuotasRequest.EntryData, admin.DescribeClientQuotasRequest.ComponentData
+    user, client = f"u-{uuid4()}", f"c-{uuid4()}"
+
+    def alter(entity: list[tuple[str, str | None]], *changes: tuple[str, float | None], check: bool = False) -> int:
+        entry = row(
+            entity=[row.EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+            ops=[row.OpData(key=key, value=value or 0.0, remove=value is None) for key, value in changes],
+        )
+        request = admin.AlterClientQuotasRequest(version=1, entries=[entry], validate_only=check)
+        (found,) = broker.ask(request, admin.AlterClientQuotasResponse).entries
+        return int(found.error_code)
+
+    def described(*wanted: tuple[str, int, str | None], strict: bool = False) -> Any:
+        rows = [component(entity_type=kind, match_type=match, match=name) for kind, match, name in wanted]
+        request = admin.DescribeClientQuotasRequest(version=1, components=rows, strict=strict)
+        answer = broker.ask(request, admin.DescribeClientQuotasResponse)
+        entries = [
+            (sorted(each.entity_type for each in entry.entity), sorted((each.key, each.value) for each in entry.values))
+            for entry in answer.entries or ()
+        ]
+        return answer.error_code, answer.entries is None, sorted(entries)
+
+    def awaited(*wanted: tuple[str, int, str | None], count: int) -> Any:
+        deadline = time.monotonic() + WAIT_S
+        while len((found := described(*wanted))[2]) != count:
+            assert time.monotonic() < deadline  # Kafka's broker hears of it some time after the answer
+        return found
+
+    yield alter([("user", user)], ("producer_byte_rate", 5.0)), awaited(("user", 0, user), count=1)
+    yield alter([("user", user), ("client-id", client)], ("consumer_byte_rate", 7.0))
+    yield awaited(("user", 0, user), count=2), described(("user", 0, user), strict=True)
+    yield described(("client-id", 0, client)), described(("user", 0, user), ("client-id", 2, None))
+    yield alter([("user", user)], ("producer_byte_rate", None)), awaited(("user", 0, user), count=1)
+    yield alter([("user", user)], ("nonsense", 1.0)), alter([("planet", user)], ("producer_byte_rate", 1.0)), alter([])
+    yield alter([("ip", "127.0.0.1"), ("user", user)], ("connection_creation_rate", 1.0))
+    yield alter([("user", user)], ("connection_creation_rate", 1.0)), alter([("user", user)], ("x", 1.0), check=True)
+    yield described(("planet", 2, None)), described(("user", 2, None), ("user", 2, None)), described(("user", 9, None))
+    yield described(("ip", 2, None), ("user", 2, None)), described(("user", 0, "none"))
+
+
+def access(broker: Administrator) -> Iterator[Any]:
+    request = admin.DescribeAclsRequest(
+        version=3, resource_type_filter=1, resource_name_filter=None, pattern_type_filter=1, principal_filter=None,
+        host_filter=None, operation=1, permission_type=1,
+    )  # fmt: skip
+    yield broker.ask(request, admin.DescribeAclsResponse).error_code
+    row = admin.CreateAclsRequest.AclCreation(
+        resource_type=2, resource_name="t", resource_pattern_type=3, principal="User:u", host="*", operation=3,
+        permission_type=3,
+    )  # fmt: skip
+    answer = broker.ask(admin.CreateAclsRequest(version=3, creations=[row]), admin.CreateAclsResponse)
+    yield [each.error_code for each in answer.results]
+
+
+SCENARIOS = [quotas, access, deleting_records, listing_offsets, asking, describing_topics, features]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)

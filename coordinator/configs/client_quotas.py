@@ -1,0 +1,106 @@
+"""Client quotas: who may take how much, as administrators set it (KIP-546). They are told, and nobody is throttled.
+
+Mirrors Kafka's ``ClientQuotaControlManager`` and ``ClientQuotasImage``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import IntEnum
+from typing import NamedTuple, TypeAlias
+
+from loadwise.coordinator.configs.definitions import BadConfigError
+
+USER, CLIENT_ID, IP = "user", "client-id", "ip"
+_OF_CLIENTS = frozenset({"producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate"})
+_OF_ADDRESSES = frozenset({"connection_creation_rate"})
+_TYPES: Mapping[frozenset[str], frozenset[str]] = {
+    frozenset({USER}): _OF_CLIENTS,
+    frozenset({CLIENT_ID}): _OF_CLIENTS,
+    frozenset({USER, CLIENT_ID}): _OF_CLIENTS,
+    frozenset({IP}): _OF_ADDRESSES,
+}
+"""What kinds of entities there are, and the quotas that each can have."""
+
+
+class UnknownEntityError(BadConfigError):
+    """A type of entity that there is not."""
+
+
+Entity: TypeAlias = frozenset[tuple[str, str | None]]
+"""Types with names; None stands for all that have no quota of their own."""
+
+
+class MatchType(IntEnum):
+    """How a name is looked for (``DescribeClientQuotasRequest.MATCH_TYPE_*``)."""
+
+    EXACT = 0
+    DEFAULT = 1
+    ANY = 2
+
+
+class Wanted(NamedTuple):
+    """One type that an entity must have."""
+
+    type: str
+    match: int
+    name: str | None
+
+    def matches(self, entity: Mapping[str, str | None]) -> bool:
+        """Whether an entity has it."""
+        if self.type not in entity:
+            return False
+        expected = None if self.match == MatchType.DEFAULT else self.name
+        return self.match == MatchType.ANY or entity[self.type] == expected
+
+
+class ClientQuotas:
+    """What was set, by entity."""
+
+    def __init__(self) -> None:
+        self._set: dict[Entity, dict[str, float]] = {}
+
+    def alter(
+        self, entity: Sequence[tuple[str, str | None]], changes: Mapping[str, float | None], *, validate_only: bool
+    ) -> None:
+        """Set quotas, or drop those that are None. Raises `BadConfigError` for what there cannot be."""
+        allowed = _TYPES.get(frozenset(kind for kind, _ in entity))
+        if allowed is None or len({kind for kind, _ in entity}) < len(entity):
+            kinds = ", ".join(kind for kind, _ in entity) or "nothing"
+            raise BadConfigError(f"no quota is of {kinds}; one is of a user, a client-id, both, or an ip")
+        unknown = sorted(set(changes) - allowed)
+        if unknown:
+            raise BadConfigError(f"Invalid configuration key {unknown[0]}; there are {', '.join(sorted(allowed))}")
+        if validate_only:
+            return
+        now = self._set.setdefault(frozenset(entity), {})
+        for key, value in changes.items():
+            now.pop(key, None)
+            if value is not None:
+                now[key] = value
+        if not now:
+            del self._set[frozenset(entity)]
+
+    def matching(
+        self, wanted: Sequence[Wanted], *, strict: bool
+    ) -> Iterator[tuple[Mapping[str, str | None], Mapping[str, float]]]:
+        """The entities that have all that is wanted, and with ``strict`` nothing else, with their quotas."""
+        for entity, quotas in self._set.items():
+            named = dict(entity)
+            is_whole = not strict or set(named) == {each.type for each in wanted}
+            if is_whole and all(each.matches(named) for each in wanted):
+                yield named, quotas
+
+
+def check_filter(wanted: Sequence[Wanted]) -> None:
+    """Raise `UnknownEntityError` for a type that there is not, `BadConfigError` for one that is wanted twice."""
+    for each in wanted:
+        if each.type not in {USER, CLIENT_ID, IP}:
+            raise UnknownEntityError(f"there is no entity of type {each.type!r}: only user, client-id and ip")
+        if each.match not in MatchType.__members__.values():
+            raise BadConfigError(f"there is no match type {each.match}")
+    kinds = [each.type for each in wanted]
+    if len(set(kinds)) < len(kinds):
+        raise BadConfigError("a type of entity is there twice")
+    if IP in kinds and len(kinds) > 1:
+        raise BadConfigError("an ip goes with no other type of entity")
