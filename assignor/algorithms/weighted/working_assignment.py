@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from loadwise.assignor.model import NOBODY, Bools, Floats, GroupSnapshot, Ints, Owners
+from loadwise.assignor.model import NOBODY, Bools, Floats, GroupSnapshot, Ints, Owners, stable_order
 
 LOOK = 5_000
 """What a look at two members costs apart from the combinations of their partitions, in combinations."""
@@ -39,6 +39,7 @@ class WorkingAssignment:
         """bool[K, M]: who may read each class."""
         self.fastest = np.where(self.eligible, self.capacity, 0.0).max(axis=1)
         """float64[K]: the highest capacity among the readers of each class."""
+        self._is_even = bool(np.ptp(self.capacity) == 0)
         self.class_of = group.class_of
         self.current = current
         """int32[P]: who owns each partition now, NOBODY if nobody does."""
@@ -67,8 +68,8 @@ class WorkingAssignment:
 
     def sum_of(self, owner: Owners) -> Floats:
         """float64[M]: the load that members have in ``owner``."""
-        given = owner != NOBODY
-        return np.bincount(owner[given], self.weight[given], len(self.capacity)).astype(np.float64)
+        loads: Floats = np.bincount(owner + 1, self.weight, len(self.capacity) + 1)[1:].astype(np.float64)
+        return loads
 
     def assign_all(self, owner: Owners) -> None:
         """Start over from another assignment."""
@@ -91,20 +92,24 @@ class WorkingAssignment:
 
     def unavoidable(self) -> Floats:
         """float64[M]: the level of the heaviest partition of each member that is the fastest one for it; else 0."""
-        given = np.flatnonzero(self.owner != NOBODY)
-        owner = self.owner[given]
-        at_best = self.capacity[owner] >= self.fastest[self.class_of[given]]
-        heaviest = np.zeros(len(self.capacity))
-        np.maximum.at(heaviest, owner[at_best], self.weight[given[at_best]])
-        return heaviest / self.capacity
+        weight = self.weight
+        if not self._is_even:
+            weight = np.where(self.capacity[self.owner] >= self.fastest[self.class_of], weight, 0.0)
+        heaviest = np.zeros(len(self.capacity) + 1)  # the last one is nobody's
+        np.maximum.at(heaviest, self.owner, weight)
+        unavoidable: Floats = heaviest[:-1] / self.capacity
+        return unavoidable
 
     def rows(self, member: int) -> Ints:
         """The partitions that a member has, in no particular but in a deterministic order. O(P) the first time."""
         known = self._rows.get(member)
         if known is None:
             if self._by_owner is None:
-                order = np.argsort(self.owner, kind="stable")
-                self._by_owner = order, np.searchsorted(self.owner[order], np.arange(len(self.capacity) + 1))
+                order = stable_order(self.owner.view(np.uint32), len(self.capacity))  # NOBODY is the largest
+                self._by_owner = (
+                    order,
+                    np.concatenate(([0], np.cumsum(np.bincount(self.owner + 1, minlength=len(self.capacity) + 1)[1:]))),
+                )
             order, start = self._by_owner
             known = self._rows[member] = order[start[member] : start[member + 1]]
         return known
