@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from loadwise.assignor.algorithms.sticky.topics import spread_topics
 from loadwise.assignor.algorithms.sticky.transport import Transport
 from loadwise.assignor.algorithms.sticky.uniform import uniform_owner
 from loadwise.assignor.model import Assignment, GroupSnapshot, Ints, Owners, Traits, stable_order
@@ -45,16 +46,25 @@ def sticky_owner(group: GroupSnapshot, rows: Ints, *, listed: Ints | None = None
     problem = Transport.of(group, rows)
     if problem.is_uniform:
         return uniform_owner(group, rows, listed)
-    return _name(group.owner[rows], problem.class_of, problem.owned, problem.solve())
+    owner = group.owner[rows]
+    answer = _name(owner, group.partition_of[rows], problem, problem.solve())
+    spread_topics(answer, group.topic_of[rows], problem.class_of, answer == owner, len(group.members))
+    return answer
 
 
-def _name(owner: Owners, class_of: Owners, owned: Ints, counts: Ints) -> Owners:
-    """Turn ``counts`` of each class and member into rows: what is owned first, then the rest dealt round by round."""
+def _name(owner: Owners, number: Owners, problem: Transport, counts: Ints) -> Owners:
+    """Turn counts of each class and member into rows: what is owned first, then the rest dealt round by round.
+
+    Of what is owned the lowest partition numbers of all topics stay, as in Java, so that no topic goes as a whole.
+    ``owner`` and ``number`` are int32[n], the owner and the partition number of each row; ``counts`` is int64[K, M].
+    """
+    class_of, owned = problem.class_of, problem.owned
     members = owned.shape[1]
     kept = np.minimum(owned, counts)
     answer = np.full(len(owner), -1, np.int32)
     held = np.flatnonzero(owner >= 0)
     if len(held):
+        held = held[stable_order(number[held], int(number.max()) + 1)]
         cell = class_of[held].astype(np.int64) * members + owner[held]
         order = stable_order(cell, owned.size)
         cell = cell[order]

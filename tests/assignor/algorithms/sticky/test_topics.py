@@ -1,0 +1,56 @@
+"""Sticky spreads every topic, where that costs neither balance nor racks nor what is kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from group_strategies import Group, groups, value
+from hypothesis import given, settings
+
+from loadwise.assignor.algorithms.sticky import Sticky, assignor
+from loadwise.assignor.model import Assignment, Member
+
+
+def unevenness(answer: Assignment) -> int:
+    """Over all topics, the sum of the squared numbers that members have of it."""
+    group = answer.group
+    cell = group.topic_of * len(group.members) + answer.owner
+    return int((np.bincount(cell[answer.owner >= 0]) ** 2).sum())
+
+
+def test_as_kafka_asks_of_its_sticky_assignors() -> None:
+    """``AbstractStickyAssignorTest``: two topics of 12 partitions with one member, then two, then three."""
+    group = Group((), {"t1": 12, "t2": 12})
+    for number in range(1, 4):
+        group = replace(group, members=(*group.members, Member(id=f"m{number}", topics=["t1", "t2"])))
+        answer = Sticky().assign(group.snapshot())
+        for topics in answer.by_member().values():
+            assert {topic: len(partitions) for topic, partitions in topics.items()} == dict.fromkeys(
+                ("t1", "t2"), 12 // number
+            )
+        group = group.owning(answer)
+
+
+def test_what_moves_is_spread_by_topic_where_subscriptions_differ() -> None:
+    readers = tuple(Member(id=f"m{number}", topics=["a", "b", "c"]) for number in range(3))
+    other = Member(id="other", topics=["d"])
+    owned = {"a": range(6), "b": range(6), "c": range(6)}
+    before = (replace(readers[0], owned=owned, generation=1), *readers[1:], other)
+    answer = Sticky().assign(Group(before, {"a": 6, "b": 6, "c": 6, "d": 6}).snapshot()).by_member()
+    for member in readers:
+        assert {topic: len(partitions) for topic, partitions in answer[member.id].items()} == {"a": 2, "b": 2, "c": 2}
+
+
+@settings(max_examples=150, deadline=None)
+@given(group=groups())
+def test_no_topic_is_less_even_for_it_and_nothing_else_is_worse(group: Group) -> None:
+    snapshot = group.snapshot()
+    spread = Sticky().assign(snapshot)
+    swap, assignor.spread_topics = assignor.spread_topics, lambda *_: None
+    try:
+        plain = Sticky().assign(snapshot)
+    finally:
+        assignor.spread_topics = swap
+    assert value(spread) == value(plain)
+    assert unevenness(spread) <= unevenness(plain)
