@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -125,6 +127,26 @@ def commits_are_signs_of_life(broker: Session) -> Iterator[Any]:
     yield broker.beat(0)
 
 
+def a_group_id_that_is_no_utf8(broker: Session) -> Iterator[Any]:
+    """Both read what cannot be read as U+FFFD, and go on."""
+    name = f"{uuid.uuid4()}-????"
+    request = consumer.JoinGroupRequest(
+        version=4,
+        group_id=name,
+        session_timeout_ms=60_000,
+        rebalance_timeout_ms=60_000,
+        member_id="",
+        protocol_type="consumer",
+        protocols=[consumer.JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"m")],
+    )
+    request.with_header(7, "client")
+    broker.socket.sendall(bytes(request.encode(header=True, framed=True)).replace(b"????", b"\xff\xc3\x28?"))
+    (size,) = struct.unpack(">i", broker._read(4))
+    yield consumer.JoinGroupResponse.decode(broker._read(size), version=4, header=True).error_code
+    broker.group = name.replace("????", "\ufffd\ufffd(?")
+    yield broker.describe()
+
+
 def topics_and_batches(broker: Session) -> Iterator[Any]:
     yield [broker.create_topic(), broker.create_topic(), broker.create_topic(broker.topic.replace("-", ".") + "_x")]
     yield broker.create_topic(broker.topic.replace("-", ".") + ".x")
@@ -150,6 +172,7 @@ def topics_and_batches(broker: Session) -> Iterator[Any]:
         committing,
         a_record_that_is_too_large,
         commits_are_signs_of_life,
+        a_group_id_that_is_no_utf8,
         topics_and_batches,
     ],
     ids=lambda scenario: scenario.__name__,
