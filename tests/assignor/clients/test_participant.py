@@ -112,7 +112,7 @@ def test_capacity_travels_to_the_leader():
     assert (len(owned["a"]), len(owned["b"])) == (2, 4)
 
 
-@pytest.mark.parametrize(("floor", "share"), [(0.0, 0), (0.5, 2), (0.9, 3)])
+@pytest.mark.parametrize(("floor", "share"), [(0.0, 1), (0.5, 2), (0.9, 3)])  # nobody is left empty
 def test_an_algorithm_with_parameters_of_its_own_decides(floor, share):
     flat = FixedLoad(load={"t": [1] * 6})
     leader = Participant(Weighted(trigger=9.0, floor=floor), load=flat)

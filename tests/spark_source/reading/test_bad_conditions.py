@@ -104,7 +104,7 @@ def test_rights_that_are_missing_are_named(cluster, monkeypatch):
     """Kafka says so for each partition, which a fault of the coordinator does not."""
     row = fetch._row
     denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    monkeypatch.setattr(fetch, "_row", lambda wanted, _: row(wanted._replace(error=denied), b""))
+    monkeypatch.setattr(fetch, "_row", lambda wanted, _, **how: row(wanted._replace(error=denied), b"", **how))
     with pytest.raises(ReadError, match=r"^cannot read t-0 at offset 0 .*uthorization.* the right to READ the topic$"):
         next(reading(cluster))
     cluster.faults.answer("ListOffsets", error=denied, times=None)
