@@ -16,14 +16,33 @@ from loadwise.coordinator.configs.resources import CLIENT_METRICS_CONFIGS, GROUP
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
+from loadwise.protocol.structs import struct_class
 
-_Result = DescribeConfigsResponse.DescribeConfigsResult
+_MOST_ROWS = 100_000
+"""Most configs in one answer: a small request could ask for millions of them otherwise."""
+_Result = struct_class(DescribeConfigsResponse.DescribeConfigsResult)
 _Config = _Result.DescribeConfigsResourceResult
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
     """Describe each resource by itself."""
-    return call.response(throttle_time_ms=0, results=[_describe(call, cluster, each) for each in call.body.resources])
+    rows = 0
+    results = []
+    for resource in call.body.resources:
+        result = _describe(call, cluster, resource) if rows < _MOST_ROWS else _too_many(resource)
+        rows += len(result.configs)
+        results.append(result)
+    return call.response(throttle_time_ms=0, results=results)
+
+
+def _too_many(resource: Message) -> Message:
+    return _Result(
+        error_code=ErrorCode.INVALID_REQUEST,
+        error_message=f"one answer has room for {_MOST_ROWS:,} configs: ask for fewer resources at once",
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=[],
+    )
 
 
 def _describe(call: Call, cluster: Cluster, resource: Message) -> Message:

@@ -22,6 +22,7 @@ from kafka.protocol import admin, consumer, metadata, producer
 from record_batches import batch
 
 from loadwise.coordinator.apis import SERVICES
+from loadwise.coordinator.apis import describe_configs as configs_api
 from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp, NoAnswer
 from loadwise.coordinator.groups.events import Committer
 from loadwise.coordinator.groups.limits import GroupLimits
@@ -588,3 +589,12 @@ def test_producers_of_two_coordinators_have_no_id_in_common() -> None:
     }
     assert len(ids) == 20
     assert min(ids) >= 0
+
+
+def test_one_answer_has_room_for_so_many_configs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(configs_api, "_MOST_ROWS", 1)
+    row = admin.DescribeConfigsRequest.DescribeConfigsResource
+    resources = [row(resource_type=4, resource_name="1", configuration_keys=None)] * 3
+    results = Wire().ask(admin.DescribeConfigsRequest(version=4, resources=resources), 4).results
+    assert [(each.error_code, bool(each.configs)) for each in results] == [(0, True), (42, False), (42, False)]
+    assert "ask for fewer resources" in results[1].error_message
