@@ -20,6 +20,8 @@ OPTIONAL = {
     "crc32c",
     "h11",
     "networkx",
+    "rich",
+    "typer",
 }
 PARTS = {
     "kafka-python": ("loadwise.assignor.clients.kafka_python", {"kafka", "crc32c"}),

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import loadwise
 from loadwise.cli.app import app
+from loadwise.installation import pip_install
 
 
 @pytest.mark.parametrize("option", ["-V", "--version"])
@@ -33,3 +34,13 @@ def test_bash_completes_commands_and_options(words: str, completed: str) -> None
     command = str(Path(sys.executable).with_name("loadwise"))
     done = subprocess.run([command], capture_output=True, text=True, check=True, env={**os.environ, **asked})
     assert done.stdout.split() == [completed]
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich"])
+def test_without_its_libraries_the_command_tells_how_to_get_them(missing: str) -> None:
+    program = f"import sys; sys.modules[{missing!r}] = None; from loadwise.cli import main; main()"
+    ran = subprocess.run([sys.executable, "-c", program, "compare"], capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert ran.stderr.strip() == (
+        f"the command loadwise needs {missing}, which is not installed; get it with: {pip_install('cli')}"
+    )

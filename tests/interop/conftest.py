@@ -43,6 +43,8 @@ class Member(MemberProgram):
         """The generation that it was told of last, and that it has not begun to leave."""
         self.assigned: dict[int, frozenset[int]] = {}
         """What it was given in each generation."""
+        self.strategy: str | None = None
+        """The strategy of that generation, where it is one of ours that can tell."""
         self.processed: set[tuple[int, int]] = set()
         """Partition and offset of every record."""
         self._elected = False
@@ -62,6 +64,7 @@ class Member(MemberProgram):
             case "assigned":
                 self.generation, self.owned = message["generation"], frozenset(message["partitions"])
                 self.assigned[self.generation] = self.owned
+                self.strategy = message.get("strategy")
                 if self._elected:
                     self._led.add(self.generation)
                 self._elected = False

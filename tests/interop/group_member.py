@@ -69,8 +69,8 @@ def _tell_assignments(consumer: Any) -> None:
     participant = consumer.assignor.participant
     assigned = participant.assigned
 
-    def told(partitions: Mapping[str, Sequence[int]], generation: int, protocol: str | None = None) -> None:
-        assigned(partitions, generation, protocol)
+    def told(partitions: Mapping[str, Sequence[int]], generation: int, protocol: str, **more: Any) -> None:
+        assigned(partitions, generation, protocol, **more)
         given = sorted(number for numbers in partitions.values() for number in numbers)
         say("assigned", generation=generation, partitions=given, strategy=protocol)
 

@@ -13,7 +13,15 @@ def main() -> None:
 
         coordinator.import_kafka_without_its_clients()
         coordinator.main(sys.argv[2:])
-    else:
-        from loadwise.cli.app import app
+        return
+    try:
+        import rich  # noqa: F401 (the commands import it when they draw)
 
-        app()
+        from loadwise.cli.app import app
+    except ModuleNotFoundError as error:
+        if error.name not in ("typer", "rich"):
+            raise
+        from loadwise.installation import pip_install
+
+        sys.exit(f"the command loadwise needs {error.name}, which is not installed; get it with: {pip_install('cli')}")
+    app()
