@@ -37,7 +37,9 @@ def _unavailable(missing: str) -> NoReturn:
 @pytest.fixture(scope="session")
 def java(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The command that runs a class of the Java programs here, compiled once; its name comes next."""
-    return compiled_java(tmp_path_factory.mktemp("java"), MEMBERS / "GroupMember.java", HERE / "Client.java")
+    return compiled_java(
+        tmp_path_factory.mktemp("java"), MEMBERS / "GroupMember.java", HERE / "Client.java", HERE / "Administrator.java"
+    )
 
 
 @pytest.fixture(scope="session")
