@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-kafka test-upstream lint bench bench-confluent bench-coordinator bench-quality bench-spark clean
+.PHONY: demo test test-kafka test-upstream lint bench bench-confluent bench-coordinator bench-live bench-quality bench-spark clean
 
 demo: $(VENV)/.all
 	$(BIN)/loadwise demo $(DEMO)
@@ -17,6 +17,10 @@ test: $(VENV)/.dev
 # The real tier: against Apache Kafka, beside Java and librdkafka members; needs a JDK 17 and Maven.
 test-kafka: $(VENV)/.dev
 	$(BIN)/python -m pytest -m kafka $(TESTS)
+
+# Days of a group in virtual time, under loadwise and other assignors: a table and benchmark-live.html (docs/live.md).
+bench-live: $(VENV)/.all
+	$(BIN)/python -m benchmarks.live $(LIVE)
 
 # How even assignments are and how much they move, beside other assignors: a table and benchmark-quality.html.
 bench-quality: $(VENV)/.all

@@ -18,7 +18,7 @@ class LiveSettings:
     """Up to this utilisation of its busiest member a group is left alone."""
     least_gain: float = 0.1
     """A rebalance must bring the highest utilisation down by at least this much."""
-    patience_s: float = 3.0
+    patience_s: float = 2.0
     """How many seconds of one member's work the imbalance must have cost before a rebalance may be asked for.
 
     Half as much imbalance is waited for twice as long. The time that a rebalance takes is added to it.

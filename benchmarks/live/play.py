@@ -86,6 +86,8 @@ class _Group:
             if now_s >= until:
                 del self._dead[member]
                 due = True
+        if due and now_s == 0:
+            self._begin_with_a_log()
         if due:
             self._rebalance(now_s)
         self._end += self._next_arrivals()
@@ -113,6 +115,17 @@ class _Group:
             self._policy.changed(now_s)
         self._renumber()
         return changed
+
+    def _begin_with_a_log(self) -> None:
+        """A minute of records is there before the group, and has been processed by its predecessors."""
+        known = [
+            self._partitions[row] for row in range(len(self._end)) if self._partitions[row][0] in self._known_topics
+        ]
+        self._policy.prior(dict.fromkeys(known, 0))
+        self._end = np.asarray(self._rng.poisson(self._rates * 60).astype(float))
+        self._done, self._committed = self._end.copy(), self._end.copy()
+        ends = dict(zip(self._partitions, self._end.tolist(), strict=True))
+        self._policy.read({each: Position(int(ends[each]), 0) for each in known}, 0)
 
     def _next_arrivals(self) -> Floats:
         try:

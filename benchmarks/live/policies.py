@@ -31,6 +31,9 @@ class Policy:
     def conditions(self, rates: Mapping[str, Floats], capacity: Mapping[str, float]) -> None:
         """What is true from now on; nobody but the all-knowing one may look."""
 
+    def prior(self, ends: Mapping[tuple[str, int], int]) -> None:
+        """Where partitions ended a minute before the group began, as the log's timestamps tell it."""
+
     def changed(self, now_s: int) -> None:
         """The conditions have changed and the group was not told."""
 
@@ -59,6 +62,10 @@ class Live(Policy):
         self.settings = settings or LiveSettings()
         self.watch = GroupWatch(self.settings, self._assignor)
         self.decisions: list[Decision] = []
+
+    def prior(self, ends: Mapping[tuple[str, int], int]) -> None:
+        """Take it for an early reading."""
+        self.watch.prior(ends, -60_000)
 
     def measured(self, member: str, per_s: float, now_s: int) -> None:
         """Take it for the member's capacity."""

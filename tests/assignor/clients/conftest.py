@@ -12,7 +12,14 @@ import pytest
 from polled import know
 from topics import WAIT_S
 
-from loadwise.assignor.clients import aiokafka, aiokafka_lag, kafka_python, kafka_python_lag
+from loadwise.assignor.clients import (
+    aiokafka,
+    aiokafka_lag,
+    aiokafka_watch,
+    kafka_python,
+    kafka_python_lag,
+    kafka_python_watch,
+)
 
 QUICK = {"heartbeat_interval_ms": 100, "session_timeout_ms": 30_000, "enable_auto_commit": False}
 """A member learns of a rebalance by its heartbeat; none is evicted because the machine is slow."""
@@ -25,6 +32,8 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A consumer waits for its first reading of the lag however slow the machine is: no test sees it join without."""
     monkeypatch.setattr(kafka_python, "FIRST_READING_S", WAIT_S)
     monkeypatch.setattr(aiokafka, "FIRST_READING_S", WAIT_S)
+    monkeypatch.setattr(kafka_python_watch, "FIRST_READING_S", WAIT_S)
+    monkeypatch.setattr(aiokafka_watch, "FIRST_READING_S", WAIT_S)
     monkeypatch.setattr(kafka_python_lag, "_TIMEOUT_MS", int(1000 * WAIT_S))
     monkeypatch.setattr(aiokafka_lag, "_TIMEOUT_S", WAIT_S)
 

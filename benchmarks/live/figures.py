@@ -1,0 +1,63 @@
+"""What a played scene is measured by, beside the all-knowing assignor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.live.play import Outcome
+from benchmarks.live.world import Scene
+
+HEALTHY = 0.7
+_LOOK_S = 900
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """One assignor in one scene."""
+
+    ratio: float
+    """Time-weighted mean of the highest utilisation, counted as 0.7 at least, over that of the all-knowing one."""
+    avoidable: float
+    """Seconds that members spent overloaded beyond those of the all-knowing one, as a share of all."""
+    for_load: int
+    """Rebalances that were asked for because of the load."""
+    moved_per_s: float
+    """Arrival rate of what was taken from members that stayed, added up over the day."""
+    recovered_s: float
+    """The longest time after a shift until the worst lag was below one second of traffic for good."""
+
+
+def figures(scene: Scene, outcome: Outcome, best: Outcome) -> Figures:
+    """Measure an outcome. Shifts after which not even the all-knowing one recovers are left out."""
+    worst, least = np.maximum(outcome.worst, HEALTHY), np.maximum(best.worst, HEALTHY)
+    over = np.maximum(np.array(outcome.overloaded) - np.array(best.overloaded), 0)
+    return Figures(
+        ratio=float(worst.mean() / least.mean()),
+        avoidable=float(over.sum()) / outcome.member_seconds,
+        for_load=len(outcome.for_load),
+        moved_per_s=outcome.moved_per_s,
+        recovered_s=max(
+            (
+                _recovered(outcome, start, end)
+                for start, end in _shifts(scene)
+                if _recovered(best, start, end) < min(_LOOK_S, end - start)
+            ),
+            default=0.0,
+        ),
+    )
+
+
+def _shifts(scene: Scene) -> list[tuple[int, int]]:
+    starts = [piece.start_s for piece in scene.pieces] + [scene.end_s]
+    return [
+        (piece.start_s, min(end, piece.start_s + _LOOK_S))
+        for piece, end in zip(scene.pieces, starts[1:], strict=True)
+        if piece.is_shift
+    ]
+
+
+def _recovered(outcome: Outcome, start: int, end: int) -> float:
+    late = np.flatnonzero(np.array(outcome.lag_s[start:end]) > 1)
+    return float(late[-1] + 1) if len(late) else 0.0

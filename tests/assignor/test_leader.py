@@ -1,0 +1,214 @@
+"""Members of a group that keep its load even: what they tell each other, and what the leader does about it."""
+
+import logging
+
+import numpy as np
+import pytest
+
+from loadwise.assignor.errors import BadGroupError
+from loadwise.assignor.live.settings import LiveSettings
+from loadwise.assignor.load.lag import LagLoad, PartitionOffsets
+from loadwise.assignor.participant import Participant
+from loadwise.assignor.subscription import JoinedMember
+from loadwise.protocol.consumer import Assignment, Subscription
+
+PARTITIONS = 12
+SPEED = 900.0
+
+
+class Cluster:
+    def partition_count(self, _):
+        return PARTITIONS
+
+    def replica_racks(self, _):
+        return []
+
+
+class Group:
+    """Members whose readings and rebalances a test makes by hand, on a clock of its own."""
+
+    def __init__(self, *names, strategy="weighted", live=True, settings=None):
+        self.now_s, self.generation = 1000.0, 0
+        self.strategy, self.settings = strategy, settings or {}
+        self.end, self.done = np.zeros(PARTITIONS), np.zeros(PARTITIONS)
+        self.members, self.asked = {}, []
+        for name in names:
+            self.add(name, self.settings.get(name, live))
+        self.leader = names[0]
+
+    def add(self, name, live=True):
+        member = Participant(self.strategy)
+        lag = LagLoad(auto_offset_reset="earliest", clock=lambda: self.now_s)
+        member.lead_by(lag, live, slack_s=1.0)
+        member.leader._clock = lambda: self.now_s
+        member.leader.name = name
+
+        def ask():
+            self.asked.append(self.now_s)
+            return True
+
+        member.leader.ask = ask
+        self.members[name] = member
+
+    def rebalance(self, *, rounds=1):
+        """As the clients drive it; how many partitions moved between members that were there before."""
+        for _ in range(rounds):
+            owned = {name: self.owned(name) for name in self.members}
+            joined = [
+                JoinedMember(id=name, subscription=Subscription.decode(member.subscription(["t"])))
+                for name, member in self.members.items()
+            ]
+            self.now_s += 1
+            answer = self.members[self.leader].assign(joined, Cluster())
+            self.generation += 1
+            for name, member in self.members.items():
+                given = Assignment.decode(answer[name])
+                member.assigned(given.partitions, self.generation, user_data=given.user_data)
+        return sum(len(owned[name] - self.owned(name)) for name in self.members)
+
+    def owned(self, name):
+        return set((self.members[name]._owned or {}).get("t", ()))
+
+    def run(self, rates, seconds, *, step_s=5):
+        """Records arrive, members process as many as they can, and the leader reads; ends where it asks."""
+        before = len(self.asked)
+        for _ in range(seconds // step_s):
+            self.now_s += step_s
+            self.end += np.array(rates) * step_s
+            for name in self.members:
+                mine = sorted(self.owned(name))
+                waiting = self.end[mine] - self.done[mine]
+                if waiting.sum():
+                    self.done[mine] += waiting * min(SPEED * step_s / waiting.sum(), 1.0)
+            self.read()
+            if len(self.asked) > before:
+                return
+
+    def read(self):
+        offsets = {
+            ("t", number): PartitionOffsets(beginning=0, end=int(self.end[number]), committed=int(self.done[number]))
+            for number in range(PARTITIONS)
+        }
+        self.members[self.leader].leader.lag.update(offsets)
+
+    def hot(self, name):
+        """Rates under which all records come to one member, half as many again as it can process."""
+        mine = self.owned(name)
+        return [1350 / len(mine) if number in mine else 0.0 for number in range(PARTITIONS)]
+
+
+def test_a_shift_is_answered_by_one_request_and_the_rebalance_mends_it():
+    group = Group("a", "b", "c")
+    group.rebalance()
+    group.run([112.5] * PARTITIONS, 60)
+    assert group.asked == []
+    hot = group.hot("b")
+    group.run(hot, 60)
+    assert len(group.asked) == 1
+    group.rebalance()
+    group.run(hot, 120)
+    assert len(group.asked) == 1
+    assert group.members["a"].explain().judgement.worst < 0.8
+
+
+@pytest.mark.parametrize(("live", "told"), [(False, False), (LiveSettings(dry_run=True), True)])
+def test_it_can_be_switched_off_and_tried_dry(live, told, caplog):
+    group = Group("a", "b", "c", live=live)
+    group.rebalance()
+    group.run([112.5] * PARTITIONS, 60)
+    with caplog.at_level(logging.INFO):
+        group.run(group.hot("b"), 120)
+    assert group.asked == []
+    assert ("a rebalance would help" in caplog.text) is told
+
+
+def test_one_member_that_does_not_want_it_is_enough():
+    group = Group("a", "b", "c", settings={"c": False})
+    group.rebalance()
+    group.run(group.hot("b"), 120)
+    assert group.asked == []
+
+
+def test_only_the_leader_reads():
+    group = Group("a", "b", "c")
+    group.rebalance()
+    intervals = {name: member.leader.lag.interval_s for name, member in group.members.items()}
+    assert intervals == {"a": 5.0, "b": float("inf"), "c": float("inf")}
+    group.leader = "c"
+    group.rebalance()
+    intervals = {name: member.leader.lag.interval_s for name, member in group.members.items()}
+    assert intervals == {"a": float("inf"), "b": float("inf"), "c": 5.0}
+
+
+def test_the_next_leader_knows_what_the_last_one_asked_for_and_learned():
+    group = Group("a", "b", "c")
+    group.rebalance()
+    group.run([112.5] * PARTITIONS, 60)
+    group.run(group.hot("b"), 60)
+    group.rebalance()
+    del group.members["a"]
+    group.leader = "c"
+    group.rebalance()
+    watch = group.members["c"].leader._watch
+    memory = watch.restraint.memory(round(group.now_s * 1000))
+    assert len(memory.ages_ms) == 1
+    assert watch.estimates.known_of(["b"])["b"] == pytest.approx(SPEED, rel=0.2)
+
+
+def test_a_group_that_loses_its_leader_with_every_rebalance_stops_asking():
+    group = Group(*(f"m{number}" for number in range(8)))
+    group.rebalance()
+    for _ in range(15):
+        before = len(group.asked)
+        group.run(group.hot(max(group.members, key=lambda name: len(group.owned(name)))), 120)
+        if len(group.asked) == before:
+            break
+        group.rebalance()
+        del group.members[group.leader]
+        group.leader = next(iter(group.members))
+        group.rebalance()
+    assert 1 <= len(group.asked) <= LiveSettings().most_per_hour
+
+
+def test_a_member_from_before_may_be_in_the_group_and_lead_it():
+    """It joins with version 0 of the terms, and answers without notes."""
+    group = Group("a", "b")
+    old = Participant("weighted", capacity=2.0)
+    old._notes = lambda: None
+    group.members["old"] = old
+    group.rebalance()
+    assert group.owned("old")
+    group.leader = "old"
+    group.rebalance()
+    assert set().union(*map(group.owned, group.members)) == set(range(PARTITIONS))
+    assert not group.members["a"].leader.leads
+
+
+def test_the_second_round_of_a_cooperative_rebalance_keeps_the_target_of_the_first():
+    group = Group("a", "b", "c", strategy="cooperative-weighted")
+    group.rebalance(rounds=2)
+    group.run([112.5] * PARTITIONS, 60)
+    group.run(group.hot("b"), 60)
+    group.rebalance()
+    assert set().union(*map(group.owned, group.members)) < set(range(PARTITIONS))  # what moves belongs to nobody yet
+    group.end[:] += np.arange(PARTITIONS) * 5000  # the load has nothing in common any more with that of a moment ago
+    group.now_s += 5
+    group.read()
+    group.rebalance()
+    assert set().union(*map(group.owned, group.members)) == set(range(PARTITIONS))
+    assert sum(len(group.owned(name)) for name in group.members) == PARTITIONS
+    assert group.members["a"]._unfinished is None
+
+
+def test_notes_that_cannot_be_read_stop_nobody(caplog):
+    group = Group("a", "b")
+    group.rebalance()
+    group.members["b"].assigned({"t": [0]}, 9, user_data=b"\xff")
+    assert "cannot be read" in caplog.text
+
+
+def test_what_is_no_setting_is_refused():
+    with pytest.raises(TypeError, match="live is 'yes'"):
+        Participant("weighted").lead_by(LagLoad(), "yes", slack_s=1.0)
+    with pytest.raises(BadGroupError, match="healthy is -1"):
+        LiveSettings(healthy=-1)
