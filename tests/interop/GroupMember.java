@@ -11,6 +11,7 @@ import java.util.Collection;
 import java.util.List;
 import java.util.Properties;
 import java.util.TreeSet;
+import org.apache.kafka.clients.consumer.CommitFailedException;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
@@ -81,7 +82,7 @@ public class GroupMember {
                 if (!records.isEmpty()) {
                     try {
                         consumer.commitSync();
-                    } catch (RebalanceInProgressException rebalancing) {
+                    } catch (CommitFailedException | RebalanceInProgressException rebalancing) {
                         // committed again after the rebalance, or read again by the next owner
                     }
                 }

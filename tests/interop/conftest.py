@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import threading
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from client_matrix import page
 from confluent_kafka import KafkaError, Message, Producer
 from programs import MemberProgram, compiled_java
 from topics import WAIT_S
@@ -45,6 +47,8 @@ class Member(MemberProgram):
         """What it was given in each generation."""
         self.strategy: str | None = None
         """The strategy of that generation, where it is one of ours that can tell."""
+        self.held: list[frozenset[int]] = []
+        """What it owned after each change."""
         self.processed: set[tuple[int, int]] = set()
         """Partition and offset of every record."""
         self._elected = False
@@ -70,6 +74,8 @@ class Member(MemberProgram):
                 self._elected = False
             case "revoked" | "lost":
                 self.owned = frozenset(message["partitions"])
+        if message["event"] in ("assigned", "revoked", "lost"):
+            self.held.append(self.owned)
 
     def led(self) -> set[int]:
         """The generations that it made the assignment of, as the client itself says."""
@@ -85,13 +91,16 @@ def join(java_member: list[str], broker: str, tmp_path: Path) -> Iterator[Join]:
     """``join(client, group, topic, strategy, session_timeout_ms)``; what still runs after the test is killed."""
     members: list[Member] = []
 
-    def start(client: str, group: str, topic: str, strategy: str, session_timeout_ms: int) -> Member:
+    def start(  # noqa: PLR0917 (as on the command line of each program)
+        client: str, group: str, topic: str, strategy: str, session_timeout_ms: int, instance_id: str | None = None
+    ) -> Member:
         where = [broker, group, topic]
         if client == "java":
             command = [*java_member, *where, JAVA_ASSIGNORS[strategy]]
         else:
             command = [sys.executable, str(HERE / "group_member.py"), client, *where, strategy]
-        members.append(Member(client, [*command, str(session_timeout_ms)], tmp_path / f"{len(members)}-{client}.log"))
+        command = [*command, str(session_timeout_ms), *([] if instance_id is None else [instance_id])]
+        members.append(Member(client, command, tmp_path / f"{len(members)}-{client}.log"))
         return members[-1]
 
     yield start
@@ -161,3 +170,12 @@ def production(broker: str, topic: str) -> Iterator[Production]:
     running = Production(broker, topic)
     yield running
     running.stop()
+
+
+@pytest.fixture(scope="session")
+def matrix() -> Iterator[set[tuple[str, str, str]]]:
+    """What was shown of which client on which broker; with LOADWISE_MATRIX set, docs/client-matrix.md is made of it."""
+    shown: set[tuple[str, str, str]] = set()
+    yield shown
+    if os.environ.get("LOADWISE_MATRIX"):
+        (HERE.parents[1] / "docs" / "client-matrix.md").write_text(page(shown))

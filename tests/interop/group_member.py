@@ -1,8 +1,9 @@
 """A Python consumer in a group, for the mixed-group tests; what ``GroupMember.java`` is for Java.
 
 ``python group_member.py CLIENT BOOTSTRAP GROUP TOPIC STRATEGY SESSION_TIMEOUT_MS [INSTANCE_ID]``, CLIENT being
-kafka-python or aiokafka (with our assignors; STRATEGY may be several names with commas between) or confluent-kafka
-(with librdkafka's own; STRATEGY ``consumer`` is the protocol of KIP-848). It prints one JSON object a line::
+kafka-python, aiokafka, confluent-consumer or confluent-aio (with our assignors; STRATEGY may be several names with
+commas between them) or confluent-kafka (with librdkafka's own; STRATEGY ``consumer`` is the protocol of KIP-848).
+It prints one JSON object a line::
 
     {"event": "assigned", "generation": g, "partitions": […]}   all that it owns from this generation on; of ours also
                                                                 the "strategy" that the group has elected
@@ -159,6 +160,84 @@ def run_confluent_kafka(topic: str, asked: dict[str, Any]) -> None:
     consumer.close()
 
 
+def _librdkafka(asked: dict[str, Any]) -> dict[str, Any]:
+    """What our consumers of confluent-kafka are given."""
+    logging.getLogger("kafka.coordinator").setLevel(logging.INFO)
+    logging.getLogger("kafka.coordinator").addHandler(Elections())
+    config = {
+        "bootstrap.servers": asked["bootstrap_servers"],
+        "group.id": asked["group_id"],
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "topic.metadata.refresh.interval.ms": METADATA_MAX_AGE_MS,
+        "session.timeout.ms": asked["session_timeout_ms"],
+        "heartbeat.interval.ms": HEARTBEAT_INTERVAL_MS,
+    }
+    if asked["group_instance_id"] is not None:
+        config["group.instance.id"] = asked["group_instance_id"]
+    return config
+
+
+def run_confluent_consumer(topic: str, asked: dict[str, Any]) -> None:
+    from confluent_kafka import KafkaException
+
+    from loadwise.assignor.clients.confluent_kafka import confluent_consumer
+
+    consumer = confluent_consumer(_librdkafka(asked), assignor=asked["assignor"])
+    owned: set[int] = set()
+
+    def report(event: str) -> None:
+        generation = int.from_bytes(consumer.consumer_group_metadata()[7:11], sys.byteorder, signed=True)
+        say(event, generation=generation, partitions=sorted(owned))
+
+    def on_assign(_: Any, partitions: list[Any]) -> None:
+        owned.update(each.partition for each in partitions)
+        report("assigned")
+
+    def on_revoke(_: Any, partitions: list[Any]) -> None:
+        owned.difference_update(each.partition for each in partitions)
+        say("revoked", partitions=sorted(owned))
+
+    consumer.subscribe([topic], on_assign=on_assign, on_revoke=on_revoke)
+    while not ended.is_set():
+        for message in consumer.consume(500, timeout=0.2):
+            if message.error() is None:
+                at = message.offset()
+                say("records", partition=message.partition(), **{"from": at, "to": at + 1})
+        with contextlib.suppress(KafkaException):  # nothing to commit, or a rebalance: the next owner reads it again
+            consumer.commit(asynchronous=False)
+    consumer.close()
+
+
+async def run_confluent_aio(topic: str, asked: dict[str, Any]) -> None:
+    from confluent_kafka import KafkaException
+
+    from loadwise.assignor.clients.confluent_kafka_aio import aio_confluent_consumer
+
+    consumer = aio_confluent_consumer(_librdkafka(asked), assignor=asked["assignor"])
+    owned: set[int] = set()
+
+    async def on_assign(_: Any, partitions: list[Any]) -> None:
+        owned.update(each.partition for each in partitions)
+        metadata = await consumer.consumer_group_metadata()
+        generation = int.from_bytes(metadata[7:11], sys.byteorder, signed=True)
+        say("assigned", generation=generation, partitions=sorted(owned))
+
+    async def on_revoke(_: Any, partitions: list[Any]) -> None:
+        owned.difference_update(each.partition for each in partitions)
+        say("revoked", partitions=sorted(owned))
+
+    await consumer.subscribe([topic], on_assign=on_assign, on_revoke=on_revoke)
+    while not ended.is_set():
+        for message in await consumer.consume(500, timeout=0.2):
+            if message.error() is None:
+                at = message.offset()
+                say("records", partition=message.partition(), **{"from": at, "to": at + 1})
+        with contextlib.suppress(KafkaException):  # nothing to commit, or a rebalance: the next owner reads it again
+            await consumer.commit(asynchronous=False)
+    await consumer.close()
+
+
 def main() -> None:
     client, bootstrap, group, topic, *how = sys.argv[1:]
     asked = _config(bootstrap, group, *how)
@@ -170,6 +249,10 @@ def main() -> None:
             asyncio.run(run_aiokafka(topic, asked))
         case "confluent-kafka":
             run_confluent_kafka(topic, asked)
+        case "confluent-consumer":
+            run_confluent_consumer(topic, asked)
+        case "confluent-aio":
+            asyncio.run(run_confluent_aio(topic, asked))
     say("closed")
 
 
