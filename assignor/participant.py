@@ -19,7 +19,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from loadwise.assignor import rows
+from loadwise.assignor import group_record, rows
 from loadwise.assignor.algorithms import algorithm
 from loadwise.assignor.algorithms.sticky import Sticky
 from loadwise.assignor.answer import encode
@@ -112,6 +112,7 @@ class Participant:
         """The target of a cooperative rebalance, as long as a part of it waits for its second round."""
         self._warned = False
         self._traced: set[str] = set()
+        self._record_too_large = False
 
     @property
     def strategies(self) -> tuple[Strategy, ...]:
@@ -236,6 +237,7 @@ class Participant:
         ``protocol`` is the strategy that the group has elected, the preferred one where it is None.
         """
         strategy = self._elected = self._strategy(protocol)
+        joined = list(joined)
         told = read_members_and_notes(strategy, joined)
         leader = self.leader if strategy.traits.load else None
         members = [member for member, _ in told] if leader is None else leader.equip(told)
@@ -248,6 +250,10 @@ class Participant:
         notes = None if leader is None else leader.lead(target)
         answer = encode(self._staged(target) if strategy.cooperative else target, notes)
         self.led += 1
+        too_large = group_record.warning(group_record.estimated_bytes(joined, answer))
+        if too_large is not None and not self._record_too_large:
+            log.error("%s", too_large)
+        self._record_too_large = too_large is not None
         return answer
 
     def _notes(self) -> MemberNotes:

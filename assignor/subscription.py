@@ -48,6 +48,8 @@ class JoinedMember:
     """What it sent in JoinGroup."""
     instance_id: str | None = None
     """Group instance id of a static member."""
+    size_bytes: int = 0
+    """Length of its subscription on the wire; 0 where the client does not tell."""
 
 
 def write_subscription(
@@ -106,7 +108,12 @@ def read_joined_members(listed: Iterable[tuple[str, str | None, bytes]]) -> list
     names = Names()
     with collector_paused():
         return [
-            JoinedMember(id=member, instance_id=instance_id, subscription=read_subscription(member, data, names))
+            JoinedMember(
+                id=member,
+                instance_id=instance_id,
+                subscription=read_subscription(member, data, names),
+                size_bytes=len(data),
+            )
             for member, instance_id, data in listed
         ]
 

@@ -16,7 +16,7 @@ from loadwise.assignor.load.source import FixedLoad, LoadSnapshot
 from loadwise.assignor.model import Assignment as Owners
 from loadwise.assignor.participant import Participant
 from loadwise.assignor.strategy import strategies
-from loadwise.assignor.subscription import JoinedMember
+from loadwise.assignor.subscription import JoinedMember, read_joined_members
 from loadwise.protocol.consumer import Assignment, Subscription
 
 
@@ -386,3 +386,16 @@ def test_what_range_gave_is_kept_by_weighted_when_the_group_elects_it():
         return given_to
 
     assert elected("range", 1) == elected("weighted", 2) == {"a": {"t": [0, 1, 2]}, "b": {"t": [3, 4, 5]}}
+
+
+@pytest.mark.parametrize(("sizes", "fits"), [([400_000] * 2, True), ([500_000] * 3, False), ([1_200_000], False)])
+def test_a_group_whose_record_a_broker_will_not_take_is_told_before_it_is_refused(sizes, fits, caplog):
+    """What Apache Kafka 4.3.1 takes and refuses: SyncGroup answered UNKNOWN_SERVER_ERROR to the last two groups."""
+    leader = Participant("range")
+    listed = [
+        (f"member-{index}", None, Subscription(topics=["t"], user_data=bytes(size)).encode())
+        for index, size in enumerate(sizes)
+    ]
+    for _ in range(2):
+        leader.assign(read_joined_members(listed), T)
+    assert caplog.text.count("Raise max.message.bytes of the topic __consumer_offsets") == (0 if fits else 1)
