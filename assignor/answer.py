@@ -29,7 +29,7 @@ def encode(assignment: Assignment, user_data: Mapping[str, bytes] | None = None)
     group, cells = assignment.group, assignment.cells()
     used = np.zeros(len(group.topics), bool)
     used[cells.topic] = True
-    said = [primitive.string(name) if use else b"" for name, use in zip(group.topics, used.tolist(), strict=True)]
+    encoded = [primitive.string(name) if use else b"" for name, use in zip(group.topics, used.tolist(), strict=True)]
     # A cell is its topic's name, then the number of its partitions and the partitions themselves: words of 4 bytes.
     words = np.insert(cells.partition, cells.start, cells.length).astype(_WORD).tobytes()
     stop = 4 * (cells.start + cells.length + np.arange(1, len(cells.start) + 1))
@@ -37,7 +37,7 @@ def encode(assignment: Assignment, user_data: Mapping[str, bytes] | None = None)
     before, notes = primitive.INT16.pack(NEWEST_VERSION), user_data or {}
     with collector_paused():
         parts: list[bytes] = [b""] * (2 * len(stop))
-        parts[::2] = np.array(said, object)[cells.topic].tolist()
+        parts[::2] = np.array(encoded, object)[cells.topic].tolist()
         parts[1::2] = [words[a:b] for a, b in zip(start.tolist(), stop.tolist(), strict=True)]
         rest = iter(parts)
         return {

@@ -1,6 +1,6 @@
 """The consumer protocol: the bytes inside JoinGroup and SyncGroup that members of a group write to each other.
 
-The broker does not look into them. A `Subscription` is what a member says of itself when it joins, an `Assignment` what
+The broker does not look into them. A `Subscription` is what a member sends when it joins, an `Assignment` what
 the leader answers it. Kafka's class is ``ConsumerProtocol``, its schemas ``ConsumerProtocolSubscription.json`` and
 ``ConsumerProtocolAssignment.json``:
 
@@ -37,7 +37,7 @@ NO_GENERATION = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """What a member says of itself when it joins a group."""
+    """What a member sends when it joins a group."""
 
     topics: Sequence[str] = ()
     """Topics that the member wants to read."""
@@ -48,7 +48,7 @@ class Subscription:
     generation: int = NO_GENERATION
     """The generation at which the member was given what it owns. Since v2."""
     rack: str | None = None
-    """The member's rack (``client.rack``), None where it does not say. Since v3."""
+    """The member's rack (``client.rack``), None where it has none. Since v3."""
 
     def encode(self) -> bytes:
         """Write v3, as the Java client does. Raises `UnencodableError` for a string that has no form on the wire."""

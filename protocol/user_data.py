@@ -1,4 +1,4 @@
-"""The user data of the sticky assignors: what a member remembers of its last assignment, and what else it can say.
+"""The user data of the sticky assignors: what a member remembers of its last assignment, and what else it sends.
 
 `StickyUserData`
     ``StickyAssignor``: ARRAY[STRING topic, ARRAY[int32 partition]], and since v1 int32 generation. Java's form has no
@@ -31,7 +31,7 @@ _WITH_NOTES = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberTerms:
-    """What a member of a ``weighted`` group says of itself beyond its partitions."""
+    """What a member of a ``weighted`` group sends beside its partitions."""
 
     capacity: float = 1.0
     """What the member can process relative to the others, or in the unit of the load. Any float64 can be read."""

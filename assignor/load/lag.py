@@ -1,6 +1,6 @@
 """Lag: how many records a group has before it in each partition, as its load.
 
-`LagLoad` keeps what was read last and says how old it is. The reading is done in the background by a client's own
+`LagLoad` keeps what was read last and tells how old it is. The reading is done in the background by a client's own
 module (``kafka_python_lag``, ``aiokafka_lag`` in `loadwise.assignor.clients`), which calls `LagLoad.update`.
 """
 
@@ -42,7 +42,7 @@ class PartitionOffsets(NamedTuple):
 def lag_of(offsets: PartitionOffsets, *, from_beginning: bool) -> int:
     """Records that the group still has to read.
 
-    Where nothing is committed, the consumer starts where ``auto.offset.reset`` says: at the beginning, or at the end
+    Where nothing is committed, the consumer starts where ``auto.offset.reset`` tells: at the beginning, or at the end
     and so with no lag. Committed records that retention has removed do not count.
     """
     start = offsets.beginning if from_beginning else offsets.end

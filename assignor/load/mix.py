@@ -1,7 +1,7 @@
 """Several resources as one load: bytes in, bytes out, CPU, records, each with a weight.
 
 A consumer's work has several costs in different units. Each resource is taken as a share of its own total, times its
-weight, and the shares are added up, as Astraea's weighted sum of costs does. So a weight says how much a resource
+weight, and the shares are added up, as Astraea's weighted sum of costs does. So a weight is how much a resource
 matters, whatever it is counted in, and the loads of all partitions add up to the sum of the weights.
 """
 

@@ -36,7 +36,7 @@ class RateLoad:
         for partition, end in ends.items():
             last_end, at = self._ends.get(partition, (end, now))
             self._ends[partition] = end, now
-            if end < last_end:  # the topic was made again: what it was before says nothing
+            if end < last_end:  # the topic was made again: what it was before tells nothing
                 self._rates.pop(partition, None)
             elif now > at:
                 seen = (end - last_end) / (now - at)

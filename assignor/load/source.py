@@ -2,7 +2,7 @@
 
 An assignor runs inside the client's rebalance, on the thread that also sends heartbeats: whatever it waits for delays
 the whole group, and beyond the session timeout the group rebalances for ever. So a `LoadSource` hands out what it last
-saw and says how old that is.
+saw and tells how old that is.
 """
 
 from __future__ import annotations
