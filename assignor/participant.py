@@ -48,6 +48,7 @@ from loadwise.protocol.live_notes import MemberNotes
 
 log = logging.getLogger(__name__)
 
+_WATCHING = "Watching the load"
 _SOURCE = "The load source"
 
 AssignorChoice: TypeAlias = "str | Assignor | Sequence[str | Assignor]"
@@ -240,14 +241,26 @@ class Participant:
         joined = list(joined)
         told = read_members_and_notes(strategy, joined)
         leader = self.leader if strategy.traits.load else None
-        members = [member for member, _ in told] if leader is None else leader.equip(told)
+        members = [member for member, _ in told]
+        notes = None
+        if leader is not None:
+            try:
+                members = leader.equip(told)
+            except Exception as error:  # noqa: BLE001 (whatever fails in watching the load, the group waits for an answer)
+                self._note_failure(_WATCHING, error)
+                leader = None
         topics = set().union(*{id(member.topics): member.topics for member in members}.values())
         counts = {topic: count for topic in topics if (count := cluster.partition_count(topic)) is not None}
         racks = None
         if any(member.rack is not None for member in members):
             racks = {topic: replicas for topic in counts if (replicas := cluster.replica_racks(topic))}
         target = self._target(strategy, GroupSnapshot.of(members, counts, racks=racks))
-        notes = None if leader is None else leader.lead(target)
+        if leader is not None:
+            try:
+                notes = leader.lead(target)
+                self._traced.discard(_WATCHING)
+            except Exception as error:  # noqa: BLE001 (as above)
+                self._note_failure(_WATCHING, error)
         answer = encode(self._staged(target) if strategy.cooperative else target, notes)
         self.led += 1
         too_large = group_record.warning(group_record.estimated_bytes(joined, answer))

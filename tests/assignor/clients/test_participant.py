@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from loadwise.assignor.algorithms.optimal import Optimal
 from loadwise.assignor.algorithms.weighted import Weighted
 from loadwise.assignor.errors import BadGroupError, UnknownStrategyError
+from loadwise.assignor.load.lag import LagLoad
 from loadwise.assignor.load.source import FixedLoad, LoadSnapshot
 from loadwise.assignor.model import Assignment as Owners
 from loadwise.assignor.participant import Participant
@@ -399,3 +400,17 @@ def test_a_group_whose_record_a_broker_will_not_take_is_told_before_it_is_refuse
     for _ in range(2):
         leader.assign(read_joined_members(listed), T)
     assert caplog.text.count("Raise max.message.bytes of the topic __consumer_offsets") == (0 if fits else 1)
+
+
+@pytest.mark.parametrize("method", ["equip", "lead"])
+def test_what_fails_in_watching_the_load_does_not_stop_the_group(method, monkeypatch):
+    leader = Participant("weighted")
+    leader.lead_by(LagLoad(), live=True, slack_s=1.0)
+
+    def fail(*_):
+        raise RuntimeError("out of order")
+
+    monkeypatch.setattr(type(leader.leader), method, fail)
+    owned = rebalance(leader, {"a": leader, "b": Participant("weighted")}, T, 1)
+    assert sorted(map(len, owned.values())) == [3, 3]
+    assert leader.failures == 1
