@@ -75,7 +75,9 @@ class GroupWatch:
         self._index = PartitionIndex()
         self._rates = ArrivalRates(self._index)
         self._lag = np.empty(0)
+        self._last_lag = np.empty(0)
         self._position = np.empty(0)
+        self._fallen = np.empty(0)
         self._processed = np.empty(0)
         self._watched: _Watched | None = None
 
@@ -98,11 +100,18 @@ class GroupWatch:
         end = self._index.array({partition: where.end for partition, where in positions.items()})
         lag = self._index.array({partition: where.lag for partition, where in positions.items()})
         self._rates.update(end, now_ms)
-        old = self._index.padded(self._position)
+        old, before = self._index.padded(self._position), self._index.padded(self._fallen)
+        position = end - lag
+        fell = position < old
+        believed = np.where(fell & ~(position >= before), old, position)  # a fall must be confirmed by the next reading
         self._processed = np.nan_to_num(self._index.padded(self._processed), nan=0.0)
-        self._processed += np.nan_to_num(np.maximum(end - lag - old, 0.0), nan=0.0)
-        self._position = np.where(np.isnan(end), old, end - lag)
-        self._lag = np.where(np.isnan(lag), self._index.padded(self._lag), lag)
+        self._processed += np.nan_to_num(np.maximum(believed - old, 0.0), nan=0.0)
+        self._position = np.where(np.isnan(end), old, believed)
+        self._fallen = np.where(fell, position, np.where(np.isnan(end), before, np.nan))
+        # Of two readings the smaller lag counts: one that is wrong must move nothing.
+        last = self._index.padded(self._last_lag)
+        self._lag = np.where(np.isnan(lag), self._index.padded(self._lag), np.fmin(lag, last))
+        self._last_lag = np.where(np.isnan(lag), last, lag)
         if self._watched is not None:
             self._observe(self._watched, now_ms)
 
