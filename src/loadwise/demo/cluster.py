@@ -73,6 +73,13 @@ class Cluster:
         topic = NewTopic(self.topic, self.partitions, 1, topic_configs={"retention.ms": "-1"})
         await self._ask(lambda admin: admin.create_topics([topic]))
 
+    async def keep_records(self) -> None:
+        """Let records stay however old they are. The flights left in 2013, and topics keep a week by default."""
+        from kafka.admin import ConfigResource
+
+        forever = ConfigResource("TOPIC", self.topic, {"retention.ms": "-1"})
+        await self._ask(lambda admin: admin.alter_configs([forever]))
+
     async def delete(self) -> None:
         """Delete the topic and the groups that read it. Their members must have left."""
 
@@ -122,7 +129,9 @@ async def own_coordinator(topic: str, partitions: int) -> AsyncIterator[Cluster]
                     raise await process.died()
         except TimeoutError:
             raise StuckError(f"the coordinator was not ready after {_START_S:.0f} s") from None
-        yield Cluster(address, topic, partitions)
+        cluster = Cluster(address, topic, partitions)
+        await cluster.keep_records()
+        yield cluster
 
 
 @contextlib.asynccontextmanager

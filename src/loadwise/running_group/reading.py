@@ -84,7 +84,7 @@ def read_retention_ms(admin: GroupAdmin, topics: Sequence[str]) -> dict[str, int
     wanted = dict.fromkeys(_RETENTION)
     resources = [ConfigResource(ConfigResourceType.TOPIC, topic, wanted) for topic in topics]
     try:
-        told = admin.describe_configs(resources, config_filter="all").get("TOPIC", {}) if topics else {}
+        told = admin.describe_configs(resources, config_filter="all").get("topic", {}) if topics else {}
     except KafkaError as error:
         log.warning("The retention of topics cannot be read (%s): nothing is told about it", error)
         return {}
