@@ -39,9 +39,10 @@ def demand(rate: Floats, recent: Floats, backlog: Floats, horizon: float) -> Flo
     """float64[P]: ``rate + backlog / horizon`` in records/s, NaN where the rate is not known and nothing waits.
 
     ``recent`` is the rate of the last quarter of an hour, of which idle partitions keep a tenth. Where no rate is known
-    and nothing waits anywhere, all are taken for idle.
+    of any partition, the backlog alone is the demand, and a partition without one is idle: a guess at its rate by the
+    backlog of others would outweigh what is known.
     """
     coming = np.fmax(rate, _OF_RECENT * recent)
-    unknown = np.isnan(coming) & (backlog == 0)
+    unknown = np.isnan(coming)
     asked = np.nan_to_num(coming, nan=0.0) + backlog / horizon
-    return asked if unknown.all() else np.where(unknown, np.nan, asked)
+    return asked if unknown.all() else np.where(unknown & (backlog == 0), np.nan, asked)

@@ -30,7 +30,11 @@ def test_times_are_those_that_kafka_python_reads(
     values: list[bytes], timestamp: int, base: int, compression: int
 ) -> None:
     data = placed(batch(values, timestamp=timestamp, compression=compression), base, 0)
-    read = [(record.offset, record.timestamp) for unpacked in MemoryRecords(data) for record in unpacked]
+    read = [
+        (record.offset, record.timestamp, record.key is not None)
+        for unpacked in MemoryRecords(data)
+        for record in unpacked
+    ]
     assert [tuple(each) for each in record_times(data)] == read
 
 

@@ -77,7 +77,7 @@ def led_by_kafka_python(plug, cluster, members, *, follow):
 
 
 def led_by_aiokafka(plug, cluster, members, *, follow):
-    async def ready():
+    async def ready(*_):
         pass
 
     coordinator = object.__new__(aiokafka_internals.Coordinator if follow else GroupCoordinator)
