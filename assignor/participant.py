@@ -331,7 +331,7 @@ class Participant:
         return replace(group, load=presume(group))
 
     def _note_failure(self, culprit: str, error: Exception) -> None:
-        """Count an exception, and log its traceback unless that culprit's last one was logged and it failed since."""
+        """Count an exception, and log its traceback if it is the culprit's first one since it last worked."""
         self.failures += 1
         if culprit not in self._traced:
             self._traced.add(culprit)
@@ -339,7 +339,7 @@ class Participant:
 
 
 def _goes_on(target: Assignment, group: GroupSnapshot) -> bool:
-    """Whether this group is the one that the target was made for, on its way to it: nobody holds another's part."""
+    """Whether this is the target's own group, half-way: same members, and each partition free or with its target."""
     before = target.group
     same = (
         group.members == before.members

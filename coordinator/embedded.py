@@ -154,7 +154,7 @@ class Coordinator:
         self._carry_on()
 
     def move_coordinator(self, group_id: str, to: int | None = None) -> None:
-        """Let another broker coordinate a group; ``to`` None is the next broker. See `Broker.move_coordinator`.
+        """Let another broker coordinate a group; ``to`` None is the next broker. See `Cluster.move_coordinator`.
 
         Raises `BadClusterError` if there is no such broker.
         """

@@ -1,1 +1,1 @@
-"""One module a client: how our assignors are plugged into it. A client is imported only in its own module."""
+"""How our assignors are plugged into each client. No other part of `loadwise.assignor` imports a client."""

@@ -1,4 +1,4 @@
-"""All deadlines of the coordinator in one heap, so that one timer serves them.
+"""The earliest of many deadlines, by key. The one timer of the server is set to the earliest of all.
 
 A deadline that moves back, as a session's does with every heartbeat, does not touch the heap: its old place is looked
 at when its time comes, and only then does it get its new one.

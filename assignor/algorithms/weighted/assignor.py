@@ -207,7 +207,7 @@ class Evaluation:
 
     @classmethod
     def of(cls, working: WorkingAssignment, ceiling: float, floor: float, fair: float) -> Evaluation:
-        """Judge what is on the working."""
+        """Judge the working assignment."""
         level = working.level
         over = np.maximum(level - _bearable(working, ceiling, fair), 0.0)
         away = (working.current != NOBODY) & (working.current != working.owner)

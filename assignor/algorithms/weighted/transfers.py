@@ -25,7 +25,7 @@ _EJECTED_BY = 8
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Moves that lower_highest a member."""
+    """Moves that lower the level of one member."""
 
     over: float
     """The highest level above the ceiling among all members concerned, afterwards."""

@@ -86,7 +86,7 @@ class WorkingAssignment:
         self._by_owner = None
 
     def settle(self, owner: Owners) -> None:
-        """Take an answer for what members own."""
+        """Treat this answer as what members own now, and go on from it."""
         self.current = owner.copy()
         self.assign_all(owner)
 

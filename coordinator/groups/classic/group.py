@@ -78,7 +78,7 @@ from loadwise.protocol.errors import MalformedBytesError
 
 
 class ClassicGroup:
-    """One group of the classic protocol. `handle` is the only way to change it."""
+    """One group of the classic protocol. `handle` and `unload` are the only ways to change it."""
 
     type: Final = "classic"
     """What ListGroups calls it."""

@@ -1,7 +1,7 @@
 """All groups and their committed offsets: finds the group for an event, tells it, and does what it wants done.
 
-Mirrors Kafka's ``GroupCoordinatorShard``. `Groups._tell` is the only place that calls ``Group.handle``. Whatever moves
-a group comes through it, so that no effect can be lost.
+Mirrors Kafka's ``GroupCoordinatorShard``. `Groups._tell` is the only place that calls ``Group.handle``. The
+effects of that and of ``Group.unload`` all go through `Groups._carry_out`, so that none can be lost.
 """
 
 from __future__ import annotations

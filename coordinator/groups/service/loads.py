@@ -1,8 +1,8 @@
 """How much there is to do in each partition, by the coordinator's own logs and committed offsets.
 
 A member that has to keep up with what comes, and to catch up with its lag within a horizon H, needs ``rate + lag / H``
-records a second for a partition (`loadwise.assignor.drain` has the reasons). The rate is that of the log's end between
-two looks at it. A partition that the group has not committed counts as unread from its start.
+records a second for a partition (`loadwise.assignor.load.drain` has the reasons). The rate is that of the log's end
+between two looks at it. A partition that the group has not committed counts as unread from its start.
 """
 
 from __future__ import annotations
