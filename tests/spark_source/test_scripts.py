@@ -33,7 +33,8 @@ def clicks(apache_kafka):
     name = f"clicks-{uuid4().hex[:8]}"
     producer = Producer({"bootstrap.servers": apache_kafka, "log_level": 0})
     for more, sizes in SIZES.items():
-        make_topic(apache_kafka, name + more, len(sizes))
+        # The records are of 2023: with the usual retention of a week the broker deletes them within minutes.
+        make_topic(apache_kafka, name + more, len(sizes), {"retention.ms": "-1"})
         for partition, size in enumerate(sizes):
             for number in range(size):
                 producer.produce(

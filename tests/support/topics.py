@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
@@ -12,13 +12,13 @@ WAIT_S = 90.0
 """How long a test waits for what must happen. Machines that run tests are slow at times; what hangs, hangs longer."""
 
 
-def make_topic(bootstrap_servers: str, name: str, partitions: int) -> None:
+def make_topic(bootstrap_servers: str, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
     """Make a topic, and wait until the broker tells all of its partitions with their leaders.
 
     Kafka answers CreateTopics when its controller has the topic; that the broker tells clients of it comes later.
     """
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
-    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(WAIT_S)
+    admin.create_topics([NewTopic(name, partitions, 1, config=dict(config or {}))])[name].result(WAIT_S)
     _wait_until_led(admin, name, partitions)
 
 
