@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
+from loadwise.coordinator.apis.group_descriptions import described
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.consumer.member import ConsumerMember
@@ -27,15 +28,12 @@ def handle(call: Call, cluster: Cluster) -> Message:
 
     What is named again and again is refused where it would be more than all members that there can be.
     """
-    members_left = cluster.settings.groups.max_members
-    described: dict[str, Message] = {}
-    groups = []
-    for group_id in call.body.group_ids:
-        if group_id not in described:
-            described[group_id] = _describe(call, cluster, group_id)
-        row = described[group_id]
-        members_left -= len(row.members)
-        groups.append(row if members_left >= 0 else _repeated(group_id))
+    groups = described(
+        call.body.group_ids,
+        lambda group_id: _describe(call, cluster, group_id),
+        _repeated,
+        max_members=cluster.settings.groups.max_members,
+    )
     return call.response(throttle_time_ms=0, groups=groups)
 
 

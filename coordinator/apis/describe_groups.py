@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from kafka.protocol.admin import DescribeGroupsRequest, DescribeGroupsResponse
 
+from loadwise.coordinator.apis.group_descriptions import described
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.groups.classic.states import GroupState
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -25,15 +26,12 @@ def handle(call: Call, cluster: Cluster) -> Message:
     All members that there can be fit into an answer once. What is named again and again beyond that is refused, so that
     a small request cannot ask for gigabytes.
     """
-    members_left = cluster.settings.groups.max_members
-    described: dict[str, Message] = {}
-    groups = []
-    for group_id in call.body.groups:
-        if group_id not in described:
-            described[group_id] = _describe(call, cluster, group_id)
-        row = described[group_id]
-        members_left -= len(row.members)
-        groups.append(row if members_left >= 0 else _repeated(group_id))
+    groups = described(
+        call.body.groups,
+        lambda group_id: _describe(call, cluster, group_id),
+        _repeated,
+        max_members=cluster.settings.groups.max_members,
+    )
     return call.response(throttle_time_ms=0, groups=groups)
 
 

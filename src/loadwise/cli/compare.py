@@ -14,6 +14,7 @@ import typer
 import loadwise
 from loadwise.assignor.algorithms import ALGORITHMS
 from loadwise.assignor.errors import GroupTooLargeError, MissingClientError, UnknownStrategyError
+from loadwise.cli.text_files import read_text
 from loadwise.compare.columns import COLUMNS, best
 from loadwise.compare.comparison import Comparison, assignor_named
 from loadwise.compare.comparison import compare as compare_assignors
@@ -178,13 +179,17 @@ def _situation(
     if len(given) != 1:
         raise BadInputError(f"{len(given) or 'no'} group{'s' * (len(given) > 1)} given; {_SOURCES}")
     if case is not None:
-        return from_case(_read(case), str(case))
+        return from_case(read_text(case, BadInputError), str(case))
     if loads is not None and members is not None:
-        return from_loads(_read(loads), str(loads), members)
+        return from_loads(read_text(loads, BadInputError), str(loads), members)
     if bootstrap_servers is not None and group is not None:
         from loadwise.compare.live import read_situation
 
-        settings = {} if command_config is None else client_settings(_read(command_config), str(command_config))
+        settings = (
+            {}
+            if command_config is None
+            else client_settings(read_text(command_config, BadInputError), str(command_config))
+        )
         return read_situation(
             bootstrap_servers,
             group,
@@ -195,15 +200,6 @@ def _situation(
         )
     assert scenario_name is not None
     return scenario(scenario_name)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise BadInputError(f"{path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise BadInputError(f"{path}, byte {error.start}: not UTF-8; save the file as UTF-8") from error
 
 
 def _write(path: Path, comparison: Comparison) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from loadwise.assignor.errors import MissingClientError
+from loadwise.cli.text_files import read_text
 from loadwise.compare.situation import Uncommitted
 from loadwise.running_group.command_config import client_settings
 from loadwise.running_group.errors import BadConnectionError, RunningGroupError
@@ -63,7 +64,11 @@ def watch(
     Members of any client are seen, and both protocols. Nothing is changed.
     """
     try:
-        settings = {} if command_config is None else client_settings(_read(command_config), str(command_config))
+        settings = (
+            {}
+            if command_config is None
+            else client_settings(read_text(command_config, BadConnectionError), str(command_config))
+        )
         from loadwise.running_group.admin import connected
 
         with connected(bootstrap_servers, settings, client_id="loadwise-watch") as admin:
@@ -141,12 +146,3 @@ def _compared(seen: Sequence[Reading], now: GroupStatus, *, from_beginning: bool
 
     asked = situation(seen, window_s=now.window_s, from_beginning=from_beginning)
     return None if asked is None else compare(asked, _ASSIGNORS, time.perf_counter)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise BadConnectionError(f"{path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise BadConnectionError(f"{path}, byte {error.start}: not UTF-8; save the file as UTF-8") from error
