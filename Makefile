@@ -16,7 +16,7 @@ test: $(VENV)/.dev
 
 # The real tier: against Apache Kafka, beside Java and librdkafka members; needs a JDK 17 and Maven.
 test-kafka: $(VENV)/.dev
-	$(BIN)/python -m pytest -m kafka $(TESTS)
+	$(BIN)/python -m pytest -m kafka -n 2 --dist loadfile $(TESTS)
 
 # Days of a group in virtual time, under loadwise and other assignors: a table and benchmark-live.html (docs/live.md).
 bench-live: $(VENV)/.all

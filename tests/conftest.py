@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+from crashed_once import CrashedOnce
 from hypothesis import HealthCheck, settings
 from kafka_process import KafkaNotInstalledError, running_kafka
 from secured_kafka import SecuredKafka, secured_kafka
@@ -16,6 +17,12 @@ from loadwise.coordinator import Coordinator, ThreadedCoordinator
 # No test asserts a time: examples that are slow on a busy machine are no failure.
 settings.register_profile("loadwise", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("loadwise")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> CrashedOnce | None:
+    """pytest-xdist: how tests are dealt out to processes."""
+    return CrashedOnce(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")

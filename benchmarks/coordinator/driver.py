@@ -11,7 +11,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from kafka.protocol.consumer import (
     HeartbeatRequest,
@@ -29,6 +29,8 @@ Script: TypeAlias = Generator[bytes, bytes, None]
 
 TOPIC = "benchmark"
 _WAIT_S = 120
+_CALM_S = 0.2
+"""Where nobody is answered for so long, members that are through look after their group."""
 _REBALANCE_IN_PROGRESS = 27
 _MEMBER_ID_REQUIRED = 79
 _ERROR = struct.Struct(">h")
@@ -99,6 +101,14 @@ class Member:
             if answer[_ERROR_AT : _ERROR_AT + 2] != b"\0\0":
                 raise DriverError(f"a heartbeat got error {_ERROR.unpack_from(answer, _ERROR_AT)[0]}")
 
+    def follow(self) -> Script:
+        """Send one heartbeat, and join again if it tells of a rebalance, as the thread of a real client does."""
+        (error,) = _ERROR.unpack_from((yield self.heartbeat()), _ERROR_AT)
+        if error == _REBALANCE_IN_PROGRESS:
+            yield from self.join()
+        else:
+            _check(error, "Heartbeat")
+
     def rejoin(self) -> Script:
         """Send heartbeats until one tells of a rebalance, then join again."""
         frame = self.heartbeat()
@@ -140,26 +150,58 @@ class Driver:
             self._selector.register(member.socket, selectors.EVENT_READ, member)
         return made
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close([key.data for key in self._selector.get_map().values()])
+        self._selector.close()
+
     def close(self, members: Iterable[Member]) -> None:
         """Hang up."""
-        for member in members:
+        for member in list(members):
             self._selector.unregister(member.socket)
             member.socket.close()
 
-    def run(self, members: Sequence[Member], script: Callable[[Member], Script]) -> float:
-        """Let members do what a script tells, and answer with how many seconds that took. Raises `DriverError`."""
-        running = len(members)
+    def join(self, members: Sequence[Member]) -> float:
+        """Let members join until all are stable, and answer with how many seconds that took. Raises `DriverError`.
+
+        A broker without an initial rebalance delay may complete a generation before the last members have joined. They
+        wait for everybody who is in it already, so those look after their group whenever nothing else happens.
+        """
+        return self.run(members, Member.join, meanwhile=Member.follow)
+
+    def run(
+        self,
+        members: Sequence[Member],
+        script: Callable[[Member], Script],
+        *,
+        meanwhile: Callable[[Member], Script] | None = None,
+    ) -> float:
+        """Let members do what a script tells, and answer with how many seconds that took. Raises `DriverError`.
+
+        While nobody is answered, each member whose script has ended runs ``meanwhile``.
+        """
         start = time.perf_counter()
-        for member in members:
-            member.script = script(member)
-            running -= not _send(member, next(member.script, None))
+        running = {member for member in members if _start(member, script)}
         give_up = start + _WAIT_S
         while running:
-            for key, _ in self._selector.select(1):
-                running -= not _take(key.data)
+            answered = self._selector.select(_CALM_S)
+            running.difference_update([key.data for key, _ in answered if not _take(key.data)])
+            if not answered and meanwhile is not None:
+                running.update([member for member in members if member not in running and _start(member, meanwhile)])
             if time.perf_counter() > give_up:
-                raise DriverError(f"{running} of {len(members)} members are not through after {_WAIT_S} s")
+                raise DriverError(f"{len(running)} of {len(members)} members are not through after {_WAIT_S} s")
         return time.perf_counter() - start
+
+
+def _start(member: Member, script: Callable[[Member], Script]) -> bool:
+    """Send the first request of a script; False if it has none."""
+    member.script = script(member)
+    frame = next(member.script, None)
+    if frame is not None:
+        member.socket.send(frame)
+    return frame is not None
 
 
 def _take(member: Member) -> bool:
@@ -178,12 +220,6 @@ def _take(member: Member) -> bool:
     except StopIteration:
         return False
     return True
-
-
-def _send(member: Member, frame: bytes | None) -> bool:
-    if frame is not None:
-        member.socket.send(frame)
-    return frame is not None
 
 
 def _frame(request: Any) -> bytes:

@@ -74,7 +74,11 @@ def row(served: Served, what: str, figure: str, cpu_s: float = 0.0) -> None:
 
 def measure(served: Served, members: int, beat_s: float, sizes: Sequence[int]) -> None:
     """All rows of one coordinator. A group has ``members``; heartbeats go on for ``beat_s`` seconds."""
-    driver = Driver(served.bootstrap)
+    with Driver(served.bootstrap) as driver:
+        _measure(driver, served, members, beat_s, sizes)
+
+
+def _measure(driver: Driver, served: Served, members: int, beat_s: float, sizes: Sequence[int]) -> None:
     if served.ready_s is not None:
         row(served, "process start until it listens", f"{served.ready_s * 1000:.0f} ms", served.cpu_s())
 
@@ -86,16 +90,16 @@ def measure(served: Served, members: int, beat_s: float, sizes: Sequence[int]) -
     # Its own group for the first answers of each API, which make the code that reads and writes them.
     first = driver.members(1, f"first-{uuid4()}")
     start = time.perf_counter()
-    driver.run(first, Member.join)
+    driver.join(first)
     row(served, "first member of a cold coordinator", f"{(time.perf_counter() - start) * 1000:.0f} ms")
     driver.close(first)
 
     group = driver.members(members, f"large-{uuid4()}")
-    timed("first join to all stable", group, lambda: driver.run(group, Member.join))
+    timed("first join to all stable", group, lambda: driver.join(group))
     row(served, f"memory with {members:,} members", f"{served.resident_mib():.0f} MiB")
     for size in sizes:
         more = driver.members(max(size - members, 0), f"more-{uuid4()}")
-        driver.run(more, Member.join)
+        driver.join(more)
         beating = (group + more)[:size]
         latencies: list[float] = []
         before = served.cpu_s()
@@ -116,7 +120,7 @@ def measure(served: Served, members: int, beat_s: float, sizes: Sequence[int]) -
     timed("10 % leave, to stable", staying, leave)
     driver.close(group)
     many = [member for number in range(100) for member in driver.members(members // 20, f"small-{number}-{uuid4()}")]
-    timed("100 groups, to stable", many, lambda: driver.run(many, Member.join))
+    timed("100 groups, to stable", many, lambda: driver.join(many))
     driver.close(many)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.coordinator import rates
 from benchmarks.coordinator.__main__ import main
-from benchmarks.coordinator.driver import Driver, DriverError, Member
+from benchmarks.coordinator.driver import Driver, DriverError, Member, Script
 
 
 def test_it_says_how_fast_each_phase_was(capsys: pytest.CaptureFixture[str]) -> None:
@@ -26,8 +26,18 @@ def test_it_says_what_clients_see_over_sockets_on_both_loops(capsys: pytest.Capt
 
 
 def test_an_error_of_the_broker_ends_the_measurement(broker: str) -> None:
-    driver = Driver(broker)
-    members = driver.members(1, "")
-    with pytest.raises(DriverError, match="JoinGroup got error 24"):
-        driver.run(members, Member.join)
-    driver.close(members)
+    with Driver(broker) as driver, pytest.raises(DriverError, match="JoinGroup got error 24"):
+        driver.join(driver.members(1, ""))
+
+
+def test_who_joins_after_a_generation_is_complete_is_not_waited_for_in_vain(broker: str, group_id: str) -> None:
+    with Driver(broker) as driver:
+        first, later = driver.members(1, group_id), driver.members(1, group_id)
+        driver.join(first)
+
+        def join_later(member: Member) -> Script:
+            if member in later:
+                yield from member.join()
+
+        driver.run([*first, *later], join_later, meanwhile=Member.follow)
+        assert first[0].generation == later[0].generation
