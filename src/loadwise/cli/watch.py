@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from loadwise.assignor.algorithms import ALGORITHMS
 from loadwise.assignor.errors import MissingClientError
 from loadwise.cli.text_files import read_text
 from loadwise.compare.situation import Uncommitted
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from loadwise.running_group.admin import GroupAdmin
     from loadwise.running_group.members import Reading
     from loadwise.watch.status import GroupStatus
-
-_ASSIGNORS = ("range", "roundrobin", "sticky", "weighted")
 
 
 def watch(
@@ -145,4 +144,4 @@ def _compared(seen: Sequence[Reading], now: GroupStatus, *, from_beginning: bool
     from loadwise.watch.demand import situation
 
     asked = situation(seen, window_s=now.window_s, from_beginning=from_beginning)
-    return None if asked is None else compare(asked, _ASSIGNORS, time.perf_counter)
+    return None if asked is None else compare(asked, tuple(ALGORITHMS), time.perf_counter)
