@@ -90,8 +90,9 @@ class ConfluentConsumer(Consumer):
     """A ``Consumer`` that reads what a `Membership` is assigned. Make it with `confluent_consumer`."""
 
     def __init__(self, config: Mapping[str, Any], **options: Any) -> None:
-        config = {**config.get("default.topic.config", {}), **config}
-        config.pop("default.topic.config", None)
+        given = {**config.get("default.topic.config", {}), **config}
+        given.pop("default.topic.config", None)
+        config = {name: value for name, value in given.items() if value is not None}  # None: librdkafka's default
         if not config.get("group.id"):
             raise ValueError("group.id is missing: an assignor is of a group")
         member = member_settings(config, config.get("oauth_cb"))

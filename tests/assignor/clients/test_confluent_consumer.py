@@ -241,6 +241,15 @@ def test_settings_that_the_member_cannot_honour_are_refused_by_name(setting):
         confluent_consumer({"bootstrap.servers": "localhost:1", "group.id": "g", setting: "x"})
 
 
+def test_a_setting_that_is_none_is_not_given(topic, members):
+    # As in the stock client; frameworks give all that they know of.
+    member = members.join(
+        topic, **{"group.instance.id": None, "enable.auto.commit": None, "auto.commit.interval.ms": None}
+    )
+    members.settle(PARTITIONS)
+    assert member._member.metadata().instance_id is None
+
+
 def test_a_consumer_without_a_group_is_refused():
     with pytest.raises(ValueError, match=r"group\.id"):
         confluent_consumer({"bootstrap.servers": "localhost:1"})

@@ -1,5 +1,6 @@
 """The examples run as they stand, on both brokers."""
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,27 @@ def test_a_consumer(script, broker, filled, group_id):
     assert all(f"('{filled}', {partition})" in told for partition in range(6))
     assert "20 records; led " in told
     assert ", 0 of them without load" in told
+
+
+NEEDS_QUIX = pytest.mark.skipif(
+    importlib.util.find_spec("quixstreams") is None,
+    reason="quixstreams takes confluent-kafka below 2.13 only: .ci/extras runs this in an environment of its own",
+)
+FRAMEWORKS = [
+    "faststream_aiokafka.py",
+    "faststream_confluent.py",
+    "faust_worker.py",
+    pytest.param("quix_streams.py", marks=NEEDS_QUIX),
+]
+
+
+@pytest.mark.parametrize("script", FRAMEWORKS)
+def test_an_application_of_a_framework(script, broker, filled, group_id):
+    where = [filled, "--bootstrap-servers", broker, "--group", group_id]
+    told = run(script, *where, "--seconds", str(WAIT_S), "--records", "20")
+    assert all(f"('{filled}', {partition})" in told for partition in range(6))
+    # It led its group, by an assignor of ours, and one that knew the load.
+    assert "20 records; led 1 rebalances, 0 of them without load" in told
 
 
 def test_a_consumer_that_the_brokers_side_assigns(broker, filled, group_id):
