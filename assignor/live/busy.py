@@ -7,7 +7,7 @@ is claimed.
 
 from __future__ import annotations
 
-_ENOUGH_NS = 2_000_000_000
+_ENOUGH_NS = 500_000_000
 """So much work must have been seen before it says anything..."""
 _SHARE = 0.02
 """... and so large a part of all time: an application that polls again at once does its work elsewhere."""

@@ -29,6 +29,8 @@ _TRUST_MS = 3_000
 _STEPS_PER_OCTAVE = 4
 _FURTHEST = 8.0
 """Estimates stay within an eighth of the median and eight times the median."""
+_USED = 0.7
+"""A member that keeps up with more than what others can do is taken to be used to this part of its capacity."""
 _HALF_LIFE_MS = 1_800_000
 """A low estimate that nothing confirms has come half of its way back to the median after this time."""
 
@@ -131,10 +133,11 @@ class CapacityEstimates:
         per_unit = np.where(given > 0, seen / np.where(given > 0, given, 1.0), seen)
         if not proven.any():
             return Capacities(np.where(given > 0, given, 1.0), known=False, proven=proven)
-        # Where only slow members have shown their capacity, the others are not taken for as slow as that.
+        median = max(float(np.median(per_unit[proven])), 1e-9)
         bounds = per_unit[~proven]
-        bound = float(np.median(bounds)) if len(bounds) else 0.0
-        median = max(float(np.median(per_unit[proven])), bound, 1e-9)
+        if len(bounds) and (bound := float(np.median(bounds))) > median:
+            # Only slow members have shown their capacity. The others keep up with more, and so can do more than that.
+            median = bound / _USED
         ratio = np.ones(len(members))
         for number, each in enumerate(known):
             if each is not None and each.proven and given[number] == 0:

@@ -23,7 +23,7 @@ class LiveSettings:
 
     Half as much imbalance is waited for twice as long. The time that a rebalance takes is added to it.
     """
-    least_interval_s: float = 20.0
+    least_interval_s: float = 10.0
     """Time between the end of one rebalance, for whatever reason, and a request for another."""
     longest_back_off_s: float = 1800.0
     """After a rebalance that did not help, the next one waits for a minute, then for two, then for four, up to this."""
