@@ -61,7 +61,7 @@ class Cluster:
         self.client_quotas = ClientQuotas()
         self.topics = Topics(
             brokers=self.brokers,
-            new_log=self._new_log,
+            new_logs=self._new_logs,
             new_id=new_uuid,
             max_partitions=self.settings.max_partitions,
         )
@@ -230,8 +230,9 @@ class Cluster:
         answers, self._answers = self._answers, []
         return answers
 
-    def _new_log(self, configs: Mapping[str, str]) -> PartitionLog:
-        return PartitionLog(_crc32c, LogConfig.of(configs, self._broker_configs()))
+    def _new_logs(self, configs: Mapping[str, str], count: int) -> list[PartitionLog]:
+        config = LogConfig.of(configs, self._broker_configs())
+        return [PartitionLog(_crc32c, config) for _ in range(count)]
 
     def _broker_configs(self) -> Mapping[str, str]:
         """The brokers' configs that are defaults of topics': as it was started, then as it was set since."""

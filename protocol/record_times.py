@@ -6,11 +6,12 @@ The header has only the first and the largest timestamp.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from loadwise.protocol.batches import HEADER_BYTES, read_header
 from loadwise.protocol.errors import MalformedBytesError
-from loadwise.protocol.unpacking import unpacked
+from loadwise.protocol.unpacking import MAX_UNPACKED_BYTES, unpacked
 
 
 class RecordTime(NamedTuple):
@@ -21,20 +22,38 @@ class RecordTime(NamedTuple):
     has_key: bool = True
 
 
-def record_times(batch: bytes) -> Iterator[RecordTime]:
+@dataclass(slots=True)
+class ReadingBudget:
+    """How much may still be looked at, for one who looks into batches while others wait.
+
+    A megabyte of packed records may be millions of them, and looking at one takes a microsecond.
+    """
+
+    bytes_left: int = MAX_UNPACKED_BYTES
+    """Of unpacked records; those that are not packed do not count."""
+    records_left: int = 1_000_000
+
+
+def record_times(batch: bytes, budget: ReadingBudget | None = None) -> Iterator[RecordTime]:
     """The records of a batch, in their order.
 
     Raises `MissingCodecError` if its codec is not installed, and `MalformedBytesError` if the bytes behind the header
-    are not the records that it announces.
+    are not the records that it announces, or are more than ``budget`` has left; without one a batch has its own.
     """
+    budget = budget or ReadingBudget()
     header = read_header(batch)
     if header is None:
         raise MalformedBytesError("a record batch is shorter than its header")
     base_offset = int.from_bytes(batch[:8], "big", signed=True)
-    data = unpacked(batch[HEADER_BYTES : header.size_bytes], header.compression)
+    data = unpacked(batch[HEADER_BYTES : header.size_bytes], header.compression, budget.bytes_left)
+    if header.compression:
+        budget.bytes_left -= len(data)
     position = 0
     try:
         for _ in range(header.record_count):
+            if budget.records_left <= 0:
+                raise MalformedBytesError("there are more records than one request may look at")
+            budget.records_left -= 1
             length, start = zigzag(data, position)
             position = start + length
             if length < 0 or position > len(data):

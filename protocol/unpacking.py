@@ -45,7 +45,8 @@ def unpacked(data: bytes | memoryview, compression: int, most_bytes: int | None 
     Raises `MissingCodecError` without cramjam, `MalformedBytesError` for a codec that there is not, and for bytes that
     do not unpack or unpack to more than ``most_bytes`` (`MAX_UNPACKED_BYTES`).
     """
-    most_bytes = most_bytes or MAX_UNPACKED_BYTES
+    if most_bytes is None:
+        most_bytes = MAX_UNPACKED_BYTES
     if compression == _Codec.NONE:
         return data
     if cramjam is None:
@@ -56,7 +57,7 @@ def unpacked(data: bytes | memoryview, compression: int, most_bytes: int | None 
         with suppress(cramjam.DecompressionError):
             output = memoryview(bytearray(len(data) * _USUAL_RATIO))
             return output[: _unpack(data, compression, output)]
-    output = memoryview(mmap(-1, most_bytes))  # of which the system gives what is written to
+    output = memoryview(mmap(-1, max(most_bytes, 1)))[:most_bytes]  # of which the system gives what is written to
     try:
         return output[: _unpack(data, compression, output)]
     except cramjam.DecompressionError as problem:

@@ -8,17 +8,21 @@ from __future__ import annotations
 from kafka.protocol.admin import CreatePartitionsRequest, CreatePartitionsResponse
 
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.cluster.topics import Refusal
+from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, TOO_MANY_AT_ONCE, Refusal
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Grow each topic by itself."""
+    """Grow each topic by itself; a request for more than `MAX_NEW_PARTITIONS` is refused as a whole, as in Kafka."""
+    added = 0
+    for wanted in call.body.topics:
+        topic = cluster.topics.get(wanted.name)
+        added += 0 if topic is None else max(wanted.count - len(topic.partitions), 0)
     results = []
     for wanted in call.body.topics:
-        refusal = _grow(call, cluster, wanted)
+        refusal = TOO_MANY_AT_ONCE if added > MAX_NEW_PARTITIONS else _grow(call, cluster, wanted)
         results.append(
             CreatePartitionsResponse.CreatePartitionsTopicResult(
                 name=wanted.name,

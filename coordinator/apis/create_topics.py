@@ -7,13 +7,13 @@ the answer (KIP-525); v7 topic id (KIP-516).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kafka.protocol.admin import CreateTopicsRequest, CreateTopicsResponse
 
-from loadwise.coordinator.apis.config_rows import Row, topic_rows
+from loadwise.coordinator.apis.config_rows import topic_rows
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.cluster.topics import Refusal
+from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, TOO_MANY_AT_ONCE, Refusal
 from loadwise.coordinator.configs.definitions import BadConfigError
 from loadwise.coordinator.configs.topic_configs import check_topic_configs
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -25,8 +25,15 @@ _TELLS_CONFIGS = 5
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Make each topic by itself; a topic named twice is made not at all, as in Kafka."""
+    """Make each topic by itself; a topic named twice is made not at all, as in Kafka.
+
+    A request for more than `MAX_NEW_PARTITIONS` is refused as a whole, as in Kafka: others wait while topics are made.
+    """
+    if sum(_partition_count(cluster, topic) for topic in call.body.topics) > MAX_NEW_PARTITIONS:
+        names_once = dict.fromkeys(topic.name for topic in call.body.topics)
+        return call.response(throttle_time_ms=0, topics=[_result(name, None, TOO_MANY_AT_ONCE) for name in names_once])
     names = Counter(topic.name for topic in call.body.topics)
+    tell_configs = _ConfigsToTell(cluster) if call.version >= _TELLS_CONFIGS else None
     topics: list[Message] = []
     for topic in call.body.topics:
         if names.pop(topic.name, 0) != 1:
@@ -34,16 +41,12 @@ def handle(call: Call, cluster: Cluster) -> Message:
                 twice = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
                 topics.append(_result(topic.name, None, twice))
             continue
-        topics.append(_create(call, cluster, topic))
+        topics.append(_create(call, cluster, topic, tell_configs))
     return call.response(throttle_time_ms=0, topics=topics)
 
 
-def _create(call: Call, cluster: Cluster, topic: Message) -> Message:
-    count = topic.num_partitions
-    if topic.assignments:
-        count = len(topic.assignments)
-    elif count == _BROKERS_DEFAULT:
-        count = cluster.settings.default_partitions
+def _create(call: Call, cluster: Cluster, topic: Message, tell_configs: _ConfigsToTell | None) -> Message:
+    count = _partition_count(cluster, topic)
     factor = topic.replication_factor
     factor = cluster.brokers.default_replication_factor if factor == _BROKERS_DEFAULT else factor
     replicas = None
@@ -60,9 +63,35 @@ def _create(call: Call, cluster: Cluster, topic: Message) -> Message:
     if not call.body.validate_only:
         made = cluster.topics.create(topic.name, count, configs, replication_factor=factor, replicas=replicas)
         topic_id = made.id
-    rows = topic_rows(cluster, configs) if call.version >= _TELLS_CONFIGS else []
+    rows = [] if tell_configs is None else tell_configs(configs)
     copies = len(replicas[0]) if replicas else factor
     return _result(topic.name, topic_id, None, partitions=count, replicas=copies, rows=rows)
+
+
+class _ConfigsToTell:
+    """The configs that an answer tells of a topic; thousands of topics with the same ones share them."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._known: dict[tuple[tuple[str, str], ...], list[Message]] = {}
+
+    def __call__(self, configs: Mapping[str, str]) -> list[Message]:
+        key = tuple(sorted(configs.items()))
+        if key not in self._known:
+            self._known[key] = [
+                CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs(
+                    name=row.name, value=row.value, read_only=False, config_source=row.source, is_sensitive=False
+                )
+                for row in topic_rows(self._cluster, configs)
+            ]
+        return self._known[key]
+
+
+def _partition_count(cluster: Cluster, topic: Message) -> int:
+    if topic.assignments:
+        return len(topic.assignments)
+    count: int = topic.num_partitions
+    return cluster.settings.default_partitions if count == _BROKERS_DEFAULT else count
 
 
 def _config_refusal(topic: Message) -> Refusal | None:
@@ -103,7 +132,7 @@ def _result(
     *,
     partitions: int = -1,
     replicas: int = -1,
-    rows: Sequence[Row] = (),
+    rows: Sequence[Message] = (),
 ) -> Message:
     return CreateTopicsResponse.CreatableTopicResult(
         name=name,
@@ -112,12 +141,7 @@ def _result(
         error_message=None if refusal is None else refusal.message,
         num_partitions=partitions,
         replication_factor=replicas,
-        configs=[
-            CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs(
-                name=row.name, value=row.value, read_only=False, config_source=row.source, is_sensitive=False
-            )
-            for row in rows
-        ],
+        configs=rows,
     )
 
 

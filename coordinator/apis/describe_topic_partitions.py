@@ -19,6 +19,9 @@ _Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 def handle(call: Call, cluster: Cluster) -> Message:
     """List the topics by name, from the cursor on, until there are as many partitions as were asked for."""
     body = call.body
+    if body.cursor is not None and body.cursor.partition_index < 0:
+        refused = [_refused(topic.name, ErrorCode.INVALID_REQUEST) for topic in body.topics]
+        return call.response(throttle_time_ms=0, topics=refused, next_cursor=None)
     asked = sorted({topic.name for topic in body.topics}) or sorted(topic.name for topic in cluster.topics)
     first_name, first_partition = ("", 0)
     if body.cursor is not None:
@@ -47,18 +50,7 @@ def _described(cluster: Cluster, name: str, start: int, limit: int) -> tuple[Mes
     topic = cluster.topics.get(name)
     if topic is None:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_topic_name(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
-        return (
-            _Topic(
-                error_code=error,
-                name=name,
-                topic_id=None,
-                is_internal=False,
-                partitions=[],
-                topic_authorized_operations=_UNKNOWN_OPERATIONS,
-            ),
-            0,
-            0,
-        )
+        return _refused(name, error), 0, 0
     partitions = [
         _Topic.DescribeTopicPartitionsResponsePartition(
             error_code=ErrorCode.NONE,
@@ -82,6 +74,17 @@ def _described(cluster: Cluster, name: str, start: int, limit: int) -> tuple[Mes
         topic_authorized_operations=_UNKNOWN_OPERATIONS,
     )
     return row, len(partitions), len(topic.partitions)
+
+
+def _refused(name: str, error: ErrorCode) -> Message:
+    return _Topic(
+        error_code=error,
+        name=name,
+        topic_id=None,
+        is_internal=False,
+        partitions=[],
+        topic_authorized_operations=_UNKNOWN_OPERATIONS,
+    )
 
 
 SERVICE = Service(Api.of(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse), handle)

@@ -3,7 +3,9 @@
 v1 one offset a partition; v2 isolation level; v4 leader epoch; v6 flexible; v7 largest timestamp (KIP-734);
 v8 earliest local offset (the earliest of all, here); v9 and v11 offsets of tiered storage, of which there is none.
 
-Records are unpacked to find a timestamp; a batch whose codec is not installed gets UNSUPPORTED_COMPRESSION_TYPE.
+Records are unpacked to find a timestamp; a batch whose codec is not installed gets UNSUPPORTED_COMPRESSION_TYPE. One
+request may unpack and look at so much together: partitions beyond that get OFFSET_NOT_AVAILABLE, and clients ask for
+them again. A partition that takes too much by itself gets CORRUPT_MESSAGE.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError, MissingCodecError
 from loadwise.protocol.messages import Api
-from loadwise.protocol.record_times import record_times
+from loadwise.protocol.record_times import ReadingBudget, record_times
 
 _log = logging.getLogger("loadwise.coordinator")
 _LEADER_EPOCH = 4
@@ -36,6 +38,7 @@ _Topic = ListOffsetsResponse.ListOffsetsTopicResponse
 def handle(call: Call, cluster: Cluster) -> Message:
     """Look every partition up; one that is named twice is answered once, with INVALID_REQUEST, as in Kafka."""
     named = Counter((topic.name, each.partition_index) for topic in call.body.topics for each in topic.partitions)
+    budget = ReadingBudget()
     topics = []
     for topic in call.body.topics:
         partitions = []
@@ -56,7 +59,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
                     committed_only = call.version >= _ISOLATION_LEVEL and call.body.isolation_level == _READ_COMMITTED
                     log = partition.log
                     end_offset = log.stable_offset if committed_only else log.end_offset
-                    found, error = _looked_up(log, each.timestamp, end_offset)
+                    found, error = _looked_up(log, each.timestamp, end_offset, budget)
                     epoch = NO_EPOCH if found.offset == NO_OFFSET else partition.log.epochs.of(found.offset)
             partitions.append(
                 _Topic.ListOffsetsPartitionResponse(
@@ -71,18 +74,25 @@ def handle(call: Call, cluster: Cluster) -> Message:
     return call.response(throttle_time_ms=0, topics=topics)
 
 
-def _looked_up(log: PartitionLog, timestamp: int, end_offset: int) -> tuple[TimestampedOffset, ErrorCode]:
+def _looked_up(
+    log: PartitionLog, timestamp: int, end_offset: int, budget: ReadingBudget
+) -> tuple[TimestampedOffset, ErrorCode]:
     """The offset, or why it cannot be found among compressed records."""
+    is_first = budget == ReadingBudget()
     try:
-        return _find(log, timestamp, end_offset), ErrorCode.NONE
+        return _find(log, timestamp, end_offset, budget), ErrorCode.NONE
     except MissingCodecError as problem:
         _log.warning("ListOffsets is answered UNSUPPORTED_COMPRESSION_TYPE: %s", problem)
         return TimestampedOffset(), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     except MalformedBytesError:
-        return TimestampedOffset(), ErrorCode.CORRUPT_MESSAGE
+        # Not the batch may be wrong, but the budget may be used up by the partitions before: it is told another time.
+        return TimestampedOffset(), ErrorCode.CORRUPT_MESSAGE if is_first else ErrorCode.OFFSET_NOT_AVAILABLE
 
 
-def _find(log: PartitionLog, timestamp: int, end_offset: int) -> TimestampedOffset:
+def _find(log: PartitionLog, timestamp: int, end_offset: int, budget: ReadingBudget) -> TimestampedOffset:
+    def records(batch: bytes) -> Iterator[TimestampedOffset]:
+        return (TimestampedOffset(each.offset, each.timestamp_ms) for each in record_times(batch, budget))
+
     match timestamp:
         case -1:  # latest
             return TimestampedOffset(end_offset, NO_TIMESTAMP)
@@ -91,14 +101,10 @@ def _find(log: PartitionLog, timestamp: int, end_offset: int) -> TimestampedOffs
         case -5 | -6:  # the last in tiered storage, the first that is to go there
             return TimestampedOffset()
         case -3:  # largest timestamp
-            return log.latest_timestamp(_records)
+            return log.latest_timestamp(records)
         case _:
-            found = log.first_at_or_after(timestamp, _records)
+            found = log.first_at_or_after(timestamp, records)
             return found if found.offset < end_offset else TimestampedOffset()
-
-
-def _records(batch: bytes) -> Iterator[TimestampedOffset]:
-    return (TimestampedOffset(each.offset, each.timestamp_ms) for each in record_times(batch))
 
 
 SERVICE = Service(Api.of(ListOffsetsRequest, ListOffsetsResponse), handle)

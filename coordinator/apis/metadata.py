@@ -10,18 +10,20 @@ are kept until a topic comes, grows or goes, or a leader moves.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from uuid import UUID
 
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from loadwise.coordinator.calls import Call, EncodedBody, Message, Service
-from loadwise.coordinator.cluster.topics import Topic, is_topic_name
+from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, Topic, is_topic_name
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api, encode_body
 from loadwise.protocol.structs import struct_class
 
-_KEPT = 64
+_MAX_KEPT = 64
+_MAX_KEPT_BYTES = 16 * 1024 * 1024
 _Topic = struct_class(MetadataResponse.MetadataResponseTopic)
 
 
@@ -34,23 +36,32 @@ def handle(call: Call, cluster: Cluster) -> EncodedBody:
         names = ((None if topic.topic_id else topic.name, topic.topic_id) for topic in body.topics)
         wanted = tuple(dict.fromkeys(names))  # once each, as in Kafka
         if cluster.settings.auto_create_topics and (call.version < 4 or body.allow_auto_topic_creation):
-            for name, _ in wanted:
-                _create_missing(cluster, name)
+            _create_missing(cluster, [name for name, _ in wanted if name is not None])
     key = (call.version, wanted, cluster.topics.version)
     encoded = cluster.encoded.get(key)
     if encoded is None:
-        if len(cluster.encoded) >= _KEPT:
-            cluster.encoded.clear()
         response = _response(call, cluster, wanted)
         flexible = MetadataResponse.flexible_version_q(call.version)
-        encoded = cluster.encoded[key] = EncodedBody(encode_body(response), flexible)
+        encoded = EncodedBody(encode_body(response), flexible)
+        kept_bytes = sum(len(each.data) for each in cluster.encoded.values())
+        if len(cluster.encoded) >= _MAX_KEPT or kept_bytes + len(encoded.data) > _MAX_KEPT_BYTES:
+            cluster.encoded.clear()
+        cluster.encoded[key] = encoded
     return encoded
 
 
-def _create_missing(cluster: Cluster, name: str | None) -> None:
-    if name is not None and cluster.topics.get(name) is None:
-        partitions = cluster.settings.default_partitions
-        if cluster.topics.refusal(name, partitions) is None:
+def _create_missing(cluster: Cluster, names: Iterable[str]) -> None:
+    """Make topics, as many as one request may.
+
+    The others are UNKNOWN_TOPIC_OR_PARTITION, which Kafka answers for all while it makes them: clients ask again.
+    """
+    partitions = cluster.settings.default_partitions
+    left = MAX_NEW_PARTITIONS
+    for name in names:
+        if cluster.topics.get(name) is None and cluster.topics.refusal(name, partitions) is None:
+            if partitions > left:
+                return
+            left -= partitions
             cluster.topics.create(name, partitions)
 
 

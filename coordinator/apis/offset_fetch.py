@@ -24,6 +24,8 @@ _REQUIRE_STABLE = 7
 _MANY_GROUPS = 8
 _MEMBERS = 9
 _BY_ID = 10
+_MAX_REPEATED = 10_000
+"""Most partitions in the answers about groups that one request names more than once."""
 _NOTHING = CommittedOffset(-1, -1, "")
 _Topic = struct_class(OffsetFetchResponse.OffsetFetchResponseTopic)
 _Group = struct_class(OffsetFetchResponse.OffsetFetchResponseGroup)
@@ -53,7 +55,27 @@ def handle(call: Call, cluster: Cluster) -> Message:
             return _refused(call)
         topics = _of_one_group(call, cluster)
         return call.response(throttle_time_ms=0, topics=topics, error_code=ErrorCode.NONE)
-    return call.response(throttle_time_ms=0, groups=[_answered(call, cluster, group) for group in body.groups])
+    return call.response(throttle_time_ms=0, groups=_answered_groups(call, cluster))
+
+
+def _answered_groups(call: Call, cluster: Cluster) -> list[Message]:
+    """A row for each group that is named.
+
+    All that is committed can be told once; for groups that are named again, `_MAX_REPEATED` partitions more. Then they
+    are refused, so that a small request cannot ask for gigabytes.
+    """
+    rows = []
+    named: set[str] = set()
+    repeated_left = _MAX_REPEATED
+    for group in call.body.groups:
+        if group.group_id in named and group.topics is None:
+            repeated_left -= len(cluster.groups.offsets.of(group.group_id))
+        named.add(group.group_id)
+        if repeated_left >= 0:
+            rows.append(_answered(call, cluster, group))
+        else:
+            rows.append(_Group(group_id=group.group_id, topics=[], error_code=ErrorCode.INVALID_REQUEST))
+    return rows
 
 
 def _answered(call: Call, cluster: Cluster, group: Message) -> Message:

@@ -14,6 +14,8 @@ from loadwise.coordinator.errors import BadClusterError
 from loadwise.protocol.error_codes import ErrorCode
 
 MAX_NAME_LENGTH = 249
+MAX_NEW_PARTITIONS = 10_000
+"""Most partitions that one request may make (``QuorumController.MAX_RECORDS_PER_USER_OP``)."""
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -36,6 +38,14 @@ class Refusal:
     message: str
 
 
+TOO_MANY_AT_ONCE = Refusal(
+    ErrorCode.POLICY_VIOLATION,
+    "Unable to perform excessively large batch operation: "
+    f"one request can make at most {MAX_NEW_PARTITIONS:,} partitions.",
+)
+"""What a request gets that would make more than `MAX_NEW_PARTITIONS`."""
+
+
 def is_topic_name(name: str) -> bool:
     """Whether a topic may be called this (``Topic.validate``)."""
     return name not in {".", ".."} and len(name) <= MAX_NAME_LENGTH and _NAME.fullmatch(name) is not None
@@ -53,12 +63,12 @@ class Topics:
         self,
         *,
         brokers: Brokers,
-        new_log: Callable[[Mapping[str, str]], PartitionLog],
+        new_logs: Callable[[Mapping[str, str], int], Sequence[PartitionLog]],
         new_id: Callable[[], UUID],
         max_partitions: int = 100_000,
     ) -> None:
         self._brokers = brokers
-        self._new_log = new_log
+        self._new_logs = new_logs
         self._new_id = new_id
         self._max_partitions = max_partitions
         self._by_name: dict[str, Topic] = {}
@@ -134,7 +144,7 @@ class Topics:
             factor = replication_factor or self._brokers.default_replication_factor
             replicas = self._spread(partitions, factor)
         topic = Topic(name, self._new_id(), [], dict(configs or {}))
-        topic.partitions.extend(self._new_partition(topic, each) for each in replicas)
+        topic.partitions.extend(self._new_partitions(topic, replicas))
         self._by_name[name] = topic
         self._by_metric_name[_metric_name(name)] = name
         self._by_id[topic.id] = topic
@@ -155,7 +165,7 @@ class Topics:
         added = partitions - len(topic.partitions)
         if replicas is None:
             replicas = self._spread(added, len(topic.partitions[0].replicas))
-        topic.partitions.extend(self._new_partition(topic, each) for each in replicas)
+        topic.partitions.extend(self._new_partitions(topic, replicas))
         self._partition_count += added
         self.version += 1
 
@@ -202,8 +212,12 @@ class Topics:
         self._next_leader += partitions
         return spread
 
-    def _new_partition(self, topic: Topic, replicas: Sequence[int]) -> ReplicatedPartition:
-        return ReplicatedPartition(self._new_log(topic.configs), tuple(replicas), leader=replicas[0])
+    def _new_partitions(self, topic: Topic, replicas: Sequence[Sequence[int]]) -> list[ReplicatedPartition]:
+        logs = self._new_logs(topic.configs, len(replicas))
+        return [
+            ReplicatedPartition(log, tuple(brokers), leader=brokers[0])
+            for log, brokers in zip(logs, replicas, strict=True)
+        ]
 
     def _too_many(self, added: int) -> Refusal | None:
         if self._partition_count + added > self._max_partitions:

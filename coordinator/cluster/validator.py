@@ -6,6 +6,7 @@ Mirrors Kafka's ``LogValidator``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from loadwise.coordinator.configs.topic_configs import LogConfig, TimestampType
@@ -14,6 +15,9 @@ from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError, MissingCodecError
 from loadwise.protocol.recompression import CODECS, recompressed, with_append_time, with_crc, without_append_time
 from loadwise.protocol.record_times import record_times
+
+_MAX_BAD_RECORDS = 1_000
+"""Most records of a batch that are named in an answer; a megabyte of packed records may be millions of them."""
 
 
 class Validated(NamedTuple):
@@ -40,7 +44,8 @@ def validated(
 
 def _refusal(batch: bytes, header: BatchHeader, config: LogConfig, now_ms: int) -> Validated | None:
     if config.is_compacted:
-        keyless = [index for index, record in enumerate(record_times(batch)) if not record.has_key]
+        records = enumerate(record_times(batch))
+        keyless = list(islice((index for index, record in records if not record.has_key), _MAX_BAD_RECORDS))
         if keyless:
             message = "a compacted topic takes no record without a key"
             return Validated(batch, ErrorCode.INVALID_RECORD, message, keyless)
@@ -50,8 +55,8 @@ def _refusal(batch: bytes, header: BatchHeader, config: LogConfig, now_ms: int) 
         if -1 not in times and not all(oldest_ms <= each <= newest_ms for each in times):
             message = f"the timestamp of a record is not from {oldest_ms} to {newest_ms}"
             records = enumerate(record_times(batch))
-            bad = [index for index, record in records if not oldest_ms <= record.timestamp_ms <= newest_ms]
-            return Validated(batch, ErrorCode.INVALID_TIMESTAMP, message, bad)
+            bad = (index for index, record in records if not oldest_ms <= record.timestamp_ms <= newest_ms)
+            return Validated(batch, ErrorCode.INVALID_TIMESTAMP, message, list(islice(bad, _MAX_BAD_RECORDS)))
     return None
 
 

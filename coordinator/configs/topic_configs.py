@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from loadwise.coordinator.configs.definitions import (
     LONG_MAX,
@@ -99,6 +100,8 @@ TOPIC_CONFIGS = Definitions(
 
 def check_topic_configs(configs: Mapping[str, str]) -> None:
     """Raise `BadConfigError` for what Kafka refuses of a topic's own configs."""
+    if not configs:
+        return  # the defaults are all right, and thousands of topics are made without any
     TOPIC_CONFIGS.check(configs)
     values = _with_defaults(configs, {})
     if values["remote.storage.enable"].strip().lower() == "true":
@@ -144,22 +147,28 @@ class LogConfig:
     @classmethod
     def of(cls, configs: Mapping[str, str], broker_configs: Mapping[str, str]) -> LogConfig:
         """What a topic's own configs make of the defaults, which the broker's configs may change."""
-        values = _with_defaults(configs, broker_configs)
-        policies = items(values["cleanup.policy"])
-        compression = values["compression.type"].strip()
-        level = values.get(f"compression.{compression}.level")
-        return cls(
-            max_message_bytes=int(values["max.message.bytes"]),
-            timestamp_type=TimestampType(values["message.timestamp.type"].strip()),
-            timestamp_before_max_ms=int(values["message.timestamp.before.max.ms"]),
-            timestamp_after_max_ms=int(values["message.timestamp.after.max.ms"]),
-            retention_ms=int(values["retention.ms"]),
-            retention_bytes=int(values["retention.bytes"]),
-            is_compacted="compact" in policies,
-            is_deleted="delete" in policies,
-            compression=compression,
-            compression_level=None if level is None or int(level) == -1 else int(level),
-        )
+        return _log_config(tuple(sorted(configs.items())), tuple(sorted(broker_configs.items())))
+
+
+@lru_cache(maxsize=16)
+def _log_config(configs: tuple[tuple[str, str], ...], broker_configs: tuple[tuple[str, str], ...]) -> LogConfig:
+    """Kept, as thousands of topics are made with the same configs."""
+    values = _with_defaults(dict(configs), dict(broker_configs))
+    policies = items(values["cleanup.policy"])
+    compression = values["compression.type"].strip()
+    level = values.get(f"compression.{compression}.level")
+    return LogConfig(
+        max_message_bytes=int(values["max.message.bytes"]),
+        timestamp_type=TimestampType(values["message.timestamp.type"].strip()),
+        timestamp_before_max_ms=int(values["message.timestamp.before.max.ms"]),
+        timestamp_after_max_ms=int(values["message.timestamp.after.max.ms"]),
+        retention_ms=int(values["retention.ms"]),
+        retention_bytes=int(values["retention.bytes"]),
+        is_compacted="compact" in policies,
+        is_deleted="delete" in policies,
+        compression=compression,
+        compression_level=None if level is None or int(level) == -1 else int(level),
+    )
 
 
 def _with_defaults(configs: Mapping[str, str], broker_configs: Mapping[str, str]) -> dict[str, str]:

@@ -6,8 +6,6 @@ The broker is driven without a network, under a clock that stands still.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from itertools import count
 from typing import Any
 from uuid import UUID
 
@@ -15,54 +13,18 @@ import admin_exchanges
 import config_exchanges
 import pytest
 import transaction_exchanges
-from commits import commit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.protocol import admin, consumer, metadata, producer
 from record_batches import batch
+from wires import APIS, Wire
 
 from loadwise.coordinator.apis import SERVICES
-from loadwise.coordinator.apis import describe_configs as configs_api
-from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp, NoAnswer
-from loadwise.coordinator.groups.events import Committer
-from loadwise.coordinator.groups.limits import GroupLimits
+from loadwise.coordinator.calls import EncodedBody, HangUp, NoAnswer
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
-from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol import consumer_group
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.messages import Api, decode_request, encode_response, frame_body, served
-
-APIS = served(service.api for service in SERVICES.values())
-TOKENS = count(1)
-
-
-class Wire:
-    """A broker with topic ``t`` (2 partitions, 3 records in partition 0) and group ``g`` (offset 2), by bytes."""
-
-    def __init__(self) -> None:
-        self.cluster = Cluster(SERVICES)
-        (node,) = self.cluster.brokers.nodes
-        node.host, node.port = "127.0.0.1", 9092
-        self.topic_id: UUID = self.cluster.topics.create("t", 2).id
-        log = self.cluster.topics.log("t", 0)
-        assert log is not None
-        log.append(batch([b"a", b"b", b"c"]))
-        offsets = {Partition("t", 0): CommittedOffset(2, 0, "note")}
-        commit(self.cluster.groups, "g", Committer(), offsets)
-
-    def send(self, frame: bytes) -> list[Answer]:
-        call = Call(next(TOKENS), decode_request(frame, APIS), "/127.0.0.1")
-        return self.cluster.receive(call, 1000)
-
-    def ask(self, request: Any, version: int) -> Any:
-        """Send a request, and read the one answer that comes, as the client would."""
-        request.with_header(7, "client")
-        (answer,) = self.send(bytes(request.encode(header=True)))
-        if isinstance(answer.response, EncodedBody):
-            frame = frame_body(answer.response.data, 7, flexible=answer.response.flexible)
-        else:
-            frame = bytes(encode_response(answer.response, 7))
-        return answer.call.request.api.response.decode(frame[4:], version=version, header=True)
+from loadwise.protocol.messages import Api, encode_response
 
 
 def only(items: Any) -> Any:
@@ -547,54 +509,9 @@ def test_a_topic_may_say_how_large_its_batches_can_be() -> None:
         assert partition.log.append(batch([b"x" * 100])).error is ErrorCode.MESSAGE_TOO_LARGE
 
 
-# ---- one name again and again: a small request must not cost much ----
-
-
-def test_a_group_that_is_named_often_is_described_as_often_as_all_members_fit() -> None:
-    wire = Wire()
-    wire.cluster.settings = replace(wire.cluster.settings, groups=GroupLimits(max_members=5))
-    join_group(wire, 3)
-    for number in range(2):
-        request = consumer_group.ConsumerGroupHeartbeatRequest(
-            version=1, group_id="modern", member_id=f"m{number}", member_epoch=0, rebalance_timeout_ms=1000,
-            subscribed_topic_names=["t"], topic_partitions=[], instance_id=None, rack_id=None,
-            subscribed_topic_regex=None, server_assignor=None,
-        )  # fmt: skip
-        assert wire.ask(request, 1).error_code == 0
-    classic = wire.ask(admin.DescribeGroupsRequest(version=5, groups=["new"] * 200), 5)
-    assert [len(each.members) for each in classic.groups] == [1] * 5 + [0] * 195
-    assert {each.error_code for each in classic.groups[5:]} == {ErrorCode.INVALID_REQUEST}
-    described = wire.ask(consumer_group.ConsumerGroupDescribeRequest(version=1, group_ids=["modern"] * 200), 1)
-    assert [len(each.members) for each in described.groups] == [2, 2] + [0] * 198
-    assert {each.error_code for each in described.groups[2:]} == {ErrorCode.INVALID_REQUEST}
-
-
-def test_a_topic_that_is_named_often_is_answered_once_as_in_kafka() -> None:
-    topic = metadata.MetadataRequest.MetadataRequestTopic
-    request = metadata.MetadataRequest(version=9, topics=[topic(name="t")] * 200)
-    assert [each.name for each in Wire().ask(request, 9).topics] == ["t"]
-
-
-def test_a_partition_that_is_named_twice_has_no_offset_as_in_kafka() -> None:
-    topic = consumer.ListOffsetsRequest.ListOffsetsTopic
-    rows = [topic.ListOffsetsPartition(partition_index=index, timestamp=-1) for index in (0, 0, 1)]
-    request = consumer.ListOffsetsRequest(version=5, topics=[topic(name="t", partitions=rows)])
-    (answered,) = Wire().ask(request, 5).topics
-    assert [each.error_code for each in answered.partitions] == [42, 0]
-
-
 def test_producers_of_two_coordinators_have_no_id_in_common() -> None:
     ids = {
         Wire().ask(producer.InitProducerIdRequest(version=2, transactional_id=None), 2).producer_id for _ in range(20)
     }
     assert len(ids) == 20
     assert min(ids) >= 0
-
-
-def test_one_answer_has_room_for_so_many_configs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(configs_api, "_MOST_ROWS", 1)
-    row = admin.DescribeConfigsRequest.DescribeConfigsResource
-    resources = [row(resource_type=4, resource_name="1", configuration_keys=None)] * 3
-    results = Wire().ask(admin.DescribeConfigsRequest(version=4, resources=resources), 4).results
-    assert [(each.error_code, bool(each.configs)) for each in results] == [(0, True), (42, False), (42, False)]
-    assert "ask for fewer resources" in results[1].error_message

@@ -47,6 +47,29 @@ def test_a_group_that_is_named_often_is_described_as_often(session: Session) -> 
     assert len(session.ask(request, admin.DescribeGroupsResponse).groups) == 200
 
 
+@pytest.mark.parametrize("counts", [(10_001,), (6_000, 6_000)], ids=["of one topic", "of two together"])
+def test_a_request_for_too_many_partitions_makes_none(session: Session, counts: tuple[int, ...]) -> None:
+    topic = admin.CreateTopicsRequest.CreatableTopic
+    topics = [
+        topic(name=f"{session.topic}-{index}", num_partitions=count, replication_factor=1, assignments=[], configs=[])
+        for index, count in enumerate(counts)
+    ]
+    request = admin.CreateTopicsRequest(version=5, topics=topics, timeout_ms=60_000, validate_only=False)
+    made = session.ask(request, admin.CreateTopicsResponse).topics
+    assert [each.error_code for each in made] == [44] * len(counts)
+
+
+def test_a_page_of_topics_cannot_begin_at_a_negative_partition(session: Session) -> None:
+    describe = admin.DescribeTopicPartitionsRequest
+    request = describe(
+        version=0, topics=[describe.TopicRequest(name=session.topic)], response_partition_limit=1,
+        cursor=describe.Cursor(topic_name=session.topic, partition_index=-1),
+    )  # fmt: skip
+    answered = session.ask(request, admin.DescribeTopicPartitionsResponse)
+    assert [(each.error_code, len(each.partitions)) for each in answered.topics] == [(42, 0)]
+    assert answered.next_cursor is None
+
+
 def joining(**changes: Any) -> bytes:
     row = consumer.JoinGroupRequest.JoinGroupRequestProtocol
     fields: dict[str, Any] = {

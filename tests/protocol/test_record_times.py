@@ -17,7 +17,7 @@ from record_batches import batch
 from loadwise.protocol import unpacking
 from loadwise.protocol.batches import HEADER_BYTES, placed
 from loadwise.protocol.errors import MalformedBytesError, MissingCodecError
-from loadwise.protocol.record_times import record_times
+from loadwise.protocol.record_times import ReadingBudget, record_times
 
 
 @given(
@@ -70,7 +70,7 @@ PACKERS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
 
 
 @pytest.mark.parametrize("name", PACKERS)
-def test_every_codec_is_unpacked_and_none_beyond_the_limit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_codec_is_unpacked_and_none_beyond_the_limit(name: str) -> None:
     codec, pack = PACKERS[name]
     plain = batch([b"a" * 100, b"b" * 100, b"c" * 100])
     expected = list(record_times(plain))
@@ -79,9 +79,15 @@ def test_every_codec_is_unpacked_and_none_beyond_the_limit(name: str, monkeypatc
     for length in range(HEADER_BYTES + 1, len(packed), 7):
         with pytest.raises(MalformedBytesError):
             list(record_times(packed[:length]))
-    monkeypatch.setattr(unpacking, "MAX_UNPACKED_BYTES", 200)
-    with pytest.raises(MalformedBytesError):
-        list(record_times(packed))
+    size_bytes = len(plain) - HEADER_BYTES
+    for bytes_left in (0, 200, size_bytes - 1):
+        with pytest.raises(MalformedBytesError):
+            list(record_times(packed, ReadingBudget(bytes_left=bytes_left)))
+    budget = ReadingBudget(bytes_left=size_bytes, records_left=5)
+    assert list(record_times(packed, budget)) == expected
+    assert budget == ReadingBudget(bytes_left=0, records_left=2)
+    with pytest.raises(MalformedBytesError, match="more records"):
+        list(record_times(plain, budget))
 
 
 def with_records(plain: bytes, records: bytes, codec: int) -> bytes:

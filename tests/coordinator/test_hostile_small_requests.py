@@ -1,0 +1,217 @@
+"""Small requests that could cost much: a name again and again, thousands of topics, records that become gigabytes."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from dataclasses import replace
+
+import pytest
+from kafka.protocol import admin, consumer, metadata
+from kafka.record.util import calc_crc32c
+from peers import join
+from record_batches import batch
+from wires import Wire
+
+from loadwise.coordinator.apis import create_partitions as create_partitions_api
+from loadwise.coordinator.apis import create_topics as create_topics_api
+from loadwise.coordinator.apis import describe_configs as configs_api
+from loadwise.coordinator.apis import list_offsets as list_offsets_api
+from loadwise.coordinator.apis import metadata as metadata_api
+from loadwise.coordinator.apis import offset_fetch as offset_fetch_api
+from loadwise.coordinator.groups.limits import GroupLimits
+from loadwise.protocol import consumer_group
+from loadwise.protocol.batches import HEADER_BYTES
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.record_times import ReadingBudget
+
+
+def test_a_group_that_is_named_often_is_described_as_often_as_all_members_fit() -> None:
+    wire = Wire()
+    wire.cluster.settings = replace(wire.cluster.settings, groups=GroupLimits(max_members=5))
+    first_join = join("new")
+    first_join.with_header(7, "client")
+    wire.send(bytes(first_join.encode(header=True)))
+    for number in range(2):
+        request = consumer_group.ConsumerGroupHeartbeatRequest(
+            version=1, group_id="modern", member_id=f"m{number}", member_epoch=0, rebalance_timeout_ms=1000,
+            subscribed_topic_names=["t"], topic_partitions=[], instance_id=None, rack_id=None,
+            subscribed_topic_regex=None, server_assignor=None,
+        )  # fmt: skip
+        assert wire.ask(request, 1).error_code == 0
+    classic = wire.ask(admin.DescribeGroupsRequest(version=5, groups=["new"] * 200), 5)
+    assert [len(each.members) for each in classic.groups] == [1] * 5 + [0] * 195
+    assert {each.error_code for each in classic.groups[5:]} == {ErrorCode.INVALID_REQUEST}
+    described = wire.ask(consumer_group.ConsumerGroupDescribeRequest(version=1, group_ids=["modern"] * 200), 1)
+    assert [len(each.members) for each in described.groups] == [2, 2] + [0] * 198
+    assert {each.error_code for each in described.groups[2:]} == {ErrorCode.INVALID_REQUEST}
+
+
+def test_a_topic_that_is_named_often_is_answered_once_as_in_kafka() -> None:
+    topic = metadata.MetadataRequest.MetadataRequestTopic
+    request = metadata.MetadataRequest(version=9, topics=[topic(name="t")] * 200)
+    assert [each.name for each in Wire().ask(request, 9).topics] == ["t"]
+
+
+def test_a_partition_that_is_named_twice_has_no_offset_as_in_kafka() -> None:
+    topic = consumer.ListOffsetsRequest.ListOffsetsTopic
+    rows = [topic.ListOffsetsPartition(partition_index=index, timestamp=-1) for index in (0, 0, 1)]
+    request = consumer.ListOffsetsRequest(version=5, topics=[topic(name="t", partitions=rows)])
+    (answered,) = Wire().ask(request, 5).topics
+    assert [each.error_code for each in answered.partitions] == [42, 0]
+
+
+def test_one_answer_has_room_for_so_many_configs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(configs_api, "_MOST_ROWS", 1)
+    row = admin.DescribeConfigsRequest.DescribeConfigsResource
+    resources = [row(resource_type=4, resource_name="1", configuration_keys=None)] * 3
+    results = Wire().ask(admin.DescribeConfigsRequest(version=4, resources=resources), 4).results
+    assert [(each.error_code, bool(each.configs)) for each in results] == [(0, True), (42, False), (42, False)]
+    assert "ask for fewer resources" in results[1].error_message
+
+
+def test_a_group_with_many_offsets_is_told_again_and_again_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offset_fetch_api, "_MAX_REPEATED", 3)
+    wire = Wire()
+    group = consumer.OffsetFetchRequest.OffsetFetchRequestGroup
+    row = group(group_id="g", topics=None)
+    answered = wire.ask(consumer.OffsetFetchRequest(version=8, groups=[row] * 200, require_stable=False), 8)
+    assert [len(each.topics) for each in answered.groups] == [1] * 4 + [0] * 196
+    assert {each.error_code for each in answered.groups[4:]} == {ErrorCode.INVALID_REQUEST}
+    topic = group.OffsetFetchRequestTopics(name="t", partition_indexes=[0])
+    few = [group(group_id="g", topics=[topic])] * 200
+    answered = wire.ask(consumer.OffsetFetchRequest(version=8, groups=few, require_stable=False), 8)
+    assert {each.error_code for each in answered.groups} == {0}, "who names partitions sends as much as it gets"
+
+
+def test_a_producer_and_a_transaction_that_are_named_often_are_described_once() -> None:
+    wire = Wire()
+    topic = admin.DescribeProducersRequest.TopicRequest(name="t", partition_indexes=[0, 0, 1])
+    answered = wire.ask(admin.DescribeProducersRequest(version=0, topics=[topic, topic]), 0)
+    assert [[each.partition_index for each in topic.partitions] for topic in answered.topics] == [[0, 1]]
+    described = wire.ask(admin.DescribeTransactionsRequest(version=0, transactional_ids=["x"] * 200), 0)
+    assert [each.transactional_id for each in described.transaction_states] == ["x"]
+
+
+# ---- thousands of topics ----
+
+
+def test_one_request_for_metadata_makes_so_many_topics_and_the_next_ones_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(metadata_api, "MAX_NEW_PARTITIONS", 4)
+    wire = Wire()
+    topic = metadata.MetadataRequest.MetadataRequestTopic
+    wanted = [topic(name=f"new{index}") for index in range(10)]
+    errors = [
+        [each.error_code for each in wire.ask(metadata.MetadataRequest(version=9, topics=wanted), 9).topics]
+        for _ in range(3)
+    ]
+    assert errors == [[0] * 4 + [3] * 6, [0] * 8 + [3] * 2, [0] * 10]
+
+
+def test_a_request_for_too_many_partitions_is_refused_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    for api in (create_topics_api, create_partitions_api):
+        monkeypatch.setattr(api, "MAX_NEW_PARTITIONS", 4)
+    wire = Wire()
+    topic = admin.CreateTopicsRequest.CreatableTopic
+
+    def create(*counts: int) -> list[int]:
+        topics = [
+            topic(name=f"new{index}", num_partitions=count, replication_factor=1, assignments=[], configs=[])
+            for index, count in enumerate(counts)
+        ]
+        request = admin.CreateTopicsRequest(version=5, topics=topics, timeout_ms=1, validate_only=False)
+        return [each.error_code for each in wire.ask(request, 5).topics]
+
+    assert create(2, 3) == [ErrorCode.POLICY_VIOLATION] * 2
+    assert create(3, 1) == [0, 0]
+    more = admin.CreatePartitionsRequest.CreatePartitionsTopic
+
+    def grow(**counts: int) -> list[int]:
+        topics = [more(name=name, count=count, assignments=None) for name, count in counts.items()]
+        request = admin.CreatePartitionsRequest(version=2, topics=topics, timeout_ms=1, validate_only=False)
+        return [each.error_code for each in wire.ask(request, 2).results]
+
+    assert grow(new0=6, new1=3) == [ErrorCode.POLICY_VIOLATION] * 2
+    assert grow(new0=5, new1=3) == [0, 0]
+
+
+def test_answers_about_topics_are_kept_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata_api, "_MAX_KEPT_BYTES", 500)
+    wire = Wire()
+    topic = metadata.MetadataRequest.MetadataRequestTopic
+    for index in range(50):
+        wanted = [topic(name=f"new{index}-{number}") for number in range(5)]
+        assert len(wire.ask(metadata.MetadataRequest(version=9, topics=wanted), 9).topics) == 5
+        kept = wire.cluster.encoded.values()
+        assert len(kept) == 1 or sum(len(each.data) for each in kept) <= 500
+
+
+def test_a_page_of_topics_cannot_begin_at_a_negative_partition() -> None:
+    asked = admin.DescribeTopicPartitionsRequest
+    request = asked(
+        version=0, topics=[asked.TopicRequest(name="t")], response_partition_limit=1,
+        cursor=asked.Cursor(topic_name="t", partition_index=-1),
+    )  # fmt: skip
+    answered = Wire().ask(request, 0)
+    assert [(each.error_code, len(each.partitions)) for each in answered.topics] == [(ErrorCode.INVALID_REQUEST, 0)]
+    assert answered.next_cursor is None, "a client would ask for the next page for ever"
+
+
+# ---- records that are far more than their bytes ----
+
+
+def claiming(records: bytes, count: int, timestamp: int, *, codec: int = 0) -> bytes:
+    """A batch with the right CRC, whose header claims a number of records and their timestamp."""
+    packed = gzip.compress(records) if codec else records
+    head = bytearray(batch([b"x"]))[:HEADER_BYTES]
+    struct.pack_into(">i", head, 8, HEADER_BYTES - 12 + len(packed))
+    struct.pack_into(">h", head, 21, codec)
+    struct.pack_into(">i", head, 23, count - 1)
+    struct.pack_into(">qq", head, 27, 0, timestamp)
+    struct.pack_into(">i", head, 57, count)
+    struct.pack_into(">I", head, 17, calc_crc32c(bytes(head[21:]) + packed))
+    return bytes(head) + packed
+
+
+RECORD = bytes([12, 0, 0, 0, 1, 0, 0])
+
+
+@pytest.mark.parametrize("codec", [0, 1], ids=["plain", "gzip"])
+def test_a_request_looks_at_so_many_records_in_all_its_partitions(codec: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their headers claim a late timestamp, so that every record is looked at."""
+    looked_at = ReadingBudget
+    monkeypatch.setattr(list_offsets_api, "ReadingBudget", lambda: looked_at(bytes_left=10_000, records_left=1_500))
+    wire = Wire()
+    wire.cluster.topics.create("late", 3)
+    for number in range(3):
+        log = wire.cluster.topics.log("late", number)
+        assert log is not None
+        assert log.append(claiming(RECORD * 1_000, 1_000, 9_000, codec=codec)).error is ErrorCode.NONE
+    topic = consumer.ListOffsetsRequest.ListOffsetsTopic
+
+    def ask(*numbers: int, timestamp: int = 8_000) -> list[int]:
+        rows = [topic.ListOffsetsPartition(partition_index=each, timestamp=timestamp) for each in numbers]
+        request = consumer.ListOffsetsRequest(version=5, topics=[topic(name="late", partitions=rows)])
+        (answered,) = wire.ask(request, 5).topics
+        return [each.error_code for each in answered.partitions]
+
+    assert ask(0, 1, 2) == [0, ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.OFFSET_NOT_AVAILABLE]
+    assert ask(1) == ask(2) == [0], "asked for again, each is answered"
+    log = wire.cluster.topics.log("late", 0)
+    assert log is not None
+    log.append(claiming(RECORD * 1_000, 1_000, 9_000, codec=codec))
+    assert ask(0) == [ErrorCode.CORRUPT_MESSAGE], "asking for it again would not help"
+
+
+def test_an_answer_names_so_many_bad_records() -> None:
+    wire = Wire()
+    log = wire.cluster.topics.log("t", 1)
+    assert log is not None
+    after_max_ms = log.config.timestamp_after_max_ms
+    late = claiming(RECORD * 50_000, 50_000, after_max_ms + 2, codec=1)
+    late = late[:27] + struct.pack(">q", after_max_ms + 2) + late[35:]
+    late = late[:17] + struct.pack(">I", calc_crc32c(late[21:])) + late[21:]
+    refused = log.append(late, now_ms=1)
+    assert (refused.error, len(refused.bad_records)) == (ErrorCode.INVALID_TIMESTAMP, 1_000)

@@ -1,0 +1,49 @@
+"""A broker that tests ask by bytes, as a client does, without a socket."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+from commits import commit
+from record_batches import batch
+
+from loadwise.coordinator.apis import SERVICES
+from loadwise.coordinator.calls import Answer, Call, EncodedBody
+from loadwise.coordinator.groups.events import Committer
+from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.messages import decode_request, encode_response, frame_body, served
+
+APIS = served(service.api for service in SERVICES.values())
+TOKENS = count(1)
+
+
+class Wire:
+    """A broker with topic ``t`` (2 partitions, 3 records in partition 0) and group ``g`` (offset 2), by bytes."""
+
+    def __init__(self) -> None:
+        self.cluster = Cluster(SERVICES)
+        (node,) = self.cluster.brokers.nodes
+        node.host, node.port = "127.0.0.1", 9092
+        self.topic_id: UUID = self.cluster.topics.create("t", 2).id
+        log = self.cluster.topics.log("t", 0)
+        assert log is not None
+        log.append(batch([b"a", b"b", b"c"]))
+        offsets = {Partition("t", 0): CommittedOffset(2, 0, "note")}
+        commit(self.cluster.groups, "g", Committer(), offsets)
+
+    def send(self, frame: bytes) -> list[Answer]:
+        call = Call(next(TOKENS), decode_request(frame, APIS), "/127.0.0.1")
+        return self.cluster.receive(call, 1000)
+
+    def ask(self, request: Any, version: int) -> Any:
+        """Send a request, and read the one answer that comes, as the client would."""
+        request.with_header(7, "client")
+        (answer,) = self.send(bytes(request.encode(header=True)))
+        if isinstance(answer.response, EncodedBody):
+            frame = frame_body(answer.response.data, 7, flexible=answer.response.flexible)
+        else:
+            frame = bytes(encode_response(answer.response, 7))
+        return answer.call.request.api.response.decode(frame[4:], version=version, header=True)
