@@ -18,7 +18,8 @@ from loadwise.protocol.errors import MalformedBytesError, UnencodableError
 INT16 = struct.Struct(">h")
 INT32 = struct.Struct(">i")
 FLOAT64 = struct.Struct(">d")
-_UINT32 = struct.Struct(">I")
+_SIZE_AND_FIRST = struct.Struct(">Ii")
+"""How many partitions a topic has, and the first of them."""
 _FEW = tuple(struct.Struct(f">{count}i").unpack_from for count in range(16))
 """Readers of so many partition numbers, for the many topics of which a member has few."""
 _NULL_LENGTH = -1
@@ -129,19 +130,24 @@ class Reader:
 
     def _topic_partitions(self, count: int) -> dict[str, list[int]]:
         """Read what is as it should be, in the least time: a group of a thousand members has half a million topics."""
-        data, offset, names, size_at = self._data, self.offset, self._names.texts, _UINT32.unpack_from
+        data, offset, names, size_and_first_at = self._data, self.offset, self._names.texts, _SIZE_AND_FIRST.unpack_from
         partitions: dict[str, list[int]] = {}
         for _ in range(count):
             stop = offset + 2 + (data[offset] << 8 | data[offset + 1])
             name = data[offset:stop]
-            (size,) = size_at(data, stop)
-            numbers = stop + 4
-            offset = numbers + size * 4
+            # A topic without partitions at the very end has no first one: it is read with care.
+            size, first = size_and_first_at(data, stop)
             topic = names.get(name)
             if topic is None:
                 if name[0] > 0x7F:
                     raise ValueError("a null, or a length below 0")
                 topic = names[name] = str(name[2:], "utf-8")
+            if size == 1:
+                partitions[topic] = [first]
+                offset = stop + 8
+                continue
+            numbers = stop + 4
+            offset = numbers + size * 4
             if size < len(_FEW):
                 partitions[topic] = [*_FEW[size](data, numbers)]
             else:

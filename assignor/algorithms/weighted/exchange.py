@@ -84,11 +84,14 @@ def _best_exchange(working: WorkingAssignment, choices: Choices, high: int, low:
     working.spend(len(down.weight) + len(up.weight))
     wide, narrow = working.capacity[high], working.capacity[low]
     ideal = (working.load[high] * narrow - working.load[low] * wide) / (wide + narrow)
-    above = np.searchsorted(up.ascending, down.weight - ideal)
-    near = np.stack((np.maximum(above - 1, 0), np.minimum(above, len(up.order) - 1)))
+    # For each set that goes down, the two that come nearest to making up for the difference: one above it, one below.
+    above = up.ascending.searchsorted(down.weight - ideal)
+    near = np.empty((2, len(above)), np.int64)
+    np.maximum(above - 1, 0, out=near[0])
+    np.minimum(above, len(up.order) - 1, out=near[1])
     moved = down.weight - up.ascending[near]
     level = np.maximum((working.load[high] - moved) / wide, (working.load[low] + moved) / narrow)
-    side, index = divmod(int(np.argmin(level)), level.shape[1])
+    side, index = divmod(int(level.argmin()), level.shape[1])
     if level[side, index] >= working.level[high]:
         nothing = np.empty(0, np.int64)
         return float(working.level[high]), nothing, nothing
