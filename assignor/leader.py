@@ -203,7 +203,11 @@ class Leader:
             lag = self.lag
             self._watch.read(
                 {
-                    partition: Position(where.end, lag_of(where, from_beginning=lag.from_beginning))
+                    partition: Position(
+                        where.end,
+                        lag_of(where, from_beginning=lag.from_beginning),
+                        committed=where.committed is not None,
+                    )
                     for partition, where in offsets.items()
                 },
                 now_ms,

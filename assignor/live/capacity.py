@@ -90,13 +90,17 @@ class CapacityEstimates:
         known = ((member, self._known.get(member)) for member in members)
         return {member: each.per_s if each is not None and each.proven else 0.0 for member, each in known}
 
-    def update(self, processed: Floats, lagging: Bools, now_ms: int) -> None:
-        """Take in a reading: records that each member has processed since `watch`, and who has a backlog right now."""
+    def update(self, processed: Floats, lagging: Bools, now_ms: int, *, since_ms: int | None = None) -> None:
+        """Take in a reading: records that each member has processed since `watch`, and who has a backlog right now.
+
+        Those who have one have had it since ``since_ms`` at least, or since now.
+        """
         if self._seen and now_ms <= self._seen[-1][0]:
             return
         self._seen.append((now_ms, processed))
+        began = now_ms if since_ms is None else since_ms
         self._lagging_since = np.where(
-            lagging, np.where(np.isnan(self._lagging_since), now_ms, self._lagging_since), math.nan
+            lagging, np.where(np.isnan(self._lagging_since), began, self._lagging_since), math.nan
         )
         while len(self._seen) > 2 and now_ms - self._seen[1][0] >= _LONGEST_MS:
             self._seen.popleft()

@@ -14,7 +14,7 @@ _OF_RECENT = 0.1
 """A partition that is idle now is placed by this part of what it had recently."""
 
 
-def backlog(lag: Floats, rate: Floats, slack_s: float) -> Floats:
+def backlog(lag: Floats, rate: Floats, slack_s: float | Floats) -> Floats:
     """float64[P]: the lag beyond what arrives in ``slack_s``, the time between two commits; 0 where it is unknown.
 
     A member that keeps up looks as if it lagged by as much, only because it commits from time to time.

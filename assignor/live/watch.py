@@ -5,6 +5,7 @@ Pure: readings are given to it with their time, and what it decides is for its c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -34,6 +35,10 @@ class Position(NamedTuple):
     """Offset of the next record to be written; where the group reads committed records only, the last stable offset."""
     lag: int
     """Records from the group's committed offset to there."""
+    committed: bool = True
+    """Whether the group has committed; otherwise it is only presumed where the group begins."""
+    age_s: float = math.inf
+    """Seconds since the commit, where that is known: what came since then is no backlog yet."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -53,7 +58,8 @@ class _Watched:
 class GroupWatch:
     """What is known of one group's load, and whether to ask for a rebalance. Not thread-safe.
 
-    ``slack_s`` is the time between two commits of a member, more or less: so much lag means nothing.
+    ``slack_s`` is the time between two commits of a member, more or less: so much lag means nothing, or as much as the
+    commit is old where that is known and less.
     """
 
     def __init__(
@@ -75,9 +81,11 @@ class GroupWatch:
         self._index = PartitionIndex()
         self._rates = ArrivalRates(self._index)
         self._lag = np.empty(0)
-        self._last_lag = np.empty(0)
+        self._waiting, self._last_waiting = np.empty(0), np.empty(0)
+        """The backlog: the smaller one of the two newest readings, and that of the newest."""
         self._position = np.empty(0)
         self._fallen = np.empty(0)
+        self._presumed = np.empty(0)
         self._processed = np.empty(0)
         self._watched: _Watched | None = None
 
@@ -95,7 +103,7 @@ class GroupWatch:
         """Take in a reading of all partitions that could be read. O(P)."""
         if self.read_at_ms is not None and now_ms <= self.read_at_ms:
             return
-        self.read_at_ms = now_ms
+        before_ms, self.read_at_ms = self.read_at_ms, now_ms
         self._index.add(positions)
         end = self._index.array({partition: where.end for partition, where in positions.items()})
         lag = self._index.array({partition: where.lag for partition, where in positions.items()})
@@ -105,15 +113,22 @@ class GroupWatch:
         fell = position < old
         believed = np.where(fell & ~(position >= before), old, position)  # a fall must be confirmed by the next reading
         self._processed = np.nan_to_num(self._index.padded(self._processed), nan=0.0)
-        self._processed += np.nan_to_num(np.maximum(believed - old, 0.0), nan=0.0)
+        # The first commit tells where the group began, which only was presumed, and not how far it has come since.
+        went_on = np.where(self._index.padded(self._presumed) > 0, 0.0, np.maximum(believed - old, 0.0))
+        self._processed += np.nan_to_num(went_on, nan=0.0)
+        presumed = self._index.array({partition: not where.committed for partition, where in positions.items()})
+        self._presumed = np.where(np.isnan(end), self._index.padded(self._presumed), presumed)
         self._position = np.where(np.isnan(end), old, believed)
         self._fallen = np.where(fell, position, np.where(np.isnan(end), before, np.nan))
-        # Of two readings the smaller lag counts: one that is wrong must move nothing.
-        last = self._index.padded(self._last_lag)
-        self._lag = np.where(np.isnan(lag), self._index.padded(self._lag), np.fmin(lag, last))
-        self._last_lag = np.where(np.isnan(lag), last, lag)
+        self._lag = np.where(np.isnan(lag), self._index.padded(self._lag), lag)
+        age = self._index.array({partition: where.age_s for partition, where in positions.items()})
+        waiting = backlog(lag, self._rates.rates(), np.fmin(age, self._slack_s))
+        # Of two readings the smaller backlog counts: one that is wrong must move nothing.
+        last = self._index.padded(self._last_waiting)
+        self._waiting = np.where(np.isnan(lag), self._index.padded(self._waiting), np.fmin(waiting, last))
+        self._last_waiting = np.where(np.isnan(lag), last, waiting)
         if self._watched is not None:
-            self._observe(self._watched, now_ms)
+            self._observe(self._watched, now_ms if before_ms is None else before_ms, now_ms)
 
     def loads(self) -> dict[str, Floats]:
         """Topic to the demand of each partition in records/s, NaN where unknown: what to assign by."""
@@ -213,15 +228,16 @@ class GroupWatch:
 
     def _demand(self, capacity: float | None) -> Floats:
         rate = self._rates.rates()
-        waiting = backlog(self._index.padded(self._lag), rate, self._slack_s)
+        waiting = np.nan_to_num(self._index.padded(self._waiting), nan=0.0)
         horizon = horizon_s(waiting, rate, capacity, self.settings.drain_s)
         return demand(rate, self._rates.recent(), waiting, horizon)
 
-    def _observe(self, watched: _Watched, now_ms: int) -> None:
+    def _observe(self, watched: _Watched, before_ms: int, now_ms: int) -> None:
         rate = self._of_group(watched, self._rates.rates())
-        waiting = backlog(self._of_group(watched, self._lag), rate, self._slack_s)
-        lagging = self._sums(watched, waiting) > np.maximum(_BACKLOG_S * self._sums(watched, rate), _NEVER_A_BACKLOG)
-        self.estimates.update(self._sums(watched, self._of_group(watched, self._processed)), lagging, now_ms)
+        waiting = self._sums(watched, self._of_group(watched, self._waiting))
+        lagging = waiting > np.maximum(_BACKLOG_S * self._sums(watched, rate), _NEVER_A_BACKLOG)
+        processed = self._sums(watched, self._of_group(watched, self._processed))
+        self.estimates.update(processed, lagging, now_ms, since_ms=before_ms)  # it is the backlog of both readings
 
     def _of_group(self, watched: _Watched, array: Floats) -> Floats:
         return PartitionIndex.pick(self._index.padded(array), watched.rows)

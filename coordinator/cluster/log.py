@@ -245,6 +245,18 @@ class PartitionLog:
                         return found
         return TimestampedOffset()
 
+    def end_before(self, timestamp_ms: int) -> int | None:
+        """Where the log ended at that time, by the timestamps of its batches; None if no batch is as young.
+
+        A batch that carries an old time hides what came after it, so the answer is a guess. O(batches since then).
+        """
+        first = len(self._batches)
+        while first and self._max_timestamps[first - 1] >= timestamp_ms:
+            first -= 1
+        if first == len(self._batches):
+            return None
+        return self._start_offset if not first else self._last_offsets[first - 1] + 1
+
     def latest_timestamp(self, records: Callable[[bytes], Iterator[TimestampedOffset]]) -> TimestampedOffset:
         """The first record with the largest timestamp of all. O(batches)."""
         if not self._batches:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
-Loads: TypeAlias = Mapping[str, Sequence[float | None]]
-"""Topic name to one load a partition, None where unknown."""
+if TYPE_CHECKING:  # numpy, for those who need it
+    from loadwise.assignor.live.watch import Position
 
 
 class TopicInfo(Protocol):
@@ -46,10 +46,13 @@ class TopicView(Protocol):
 
 
 class LoadView(Protocol):
-    """How much there is to do in each partition; `loadwise.coordinator.groups.service.loads.LoadMeter` is one."""
+    """Where partitions end and how far groups are; `loadwise.coordinator.groups.service.loads.LogLoads` is one."""
 
-    def read(self, group_id: str, names: Iterable[str], now_ms: int, /) -> Loads:
-        """The loads of these topics in records/s, for a group that has its own lag in them."""
+    def positions(self, group_id: str, names: Iterable[str], now_ms: int, /) -> Mapping[tuple[str, int], Position]:
+        """The partitions of these topics as a group has them before it."""
+
+    def ends_before(self, names: Iterable[str], at_ms: int, /) -> Mapping[tuple[str, int], int]:
+        """Where the partitions of these topics ended at that time, as far as the logs tell."""
 
 
 class _NoTopics:

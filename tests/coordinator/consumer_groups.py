@@ -8,12 +8,12 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
+from loadwise.assignor.live.watch import Position
 from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
 from loadwise.coordinator.groups.effects import Append, ConsumerHeartbeatReply, Reply, Transition
 from loadwise.coordinator.groups.events import ConsumerHeartbeat, Event, Tick
 from loadwise.coordinator.groups.records import Record
-from loadwise.coordinator.groups.topic_view import Loads
 
 
 @dataclass
@@ -110,13 +110,31 @@ class Client:
 
 
 class FakeLoads:
-    """Loads by topic that tests set; nothing is known of the others."""
+    """Where partitions end, and what the group has committed, as tests set it; the others are not known."""
 
     def __init__(self) -> None:
-        self.loads: Loads = {}
+        self.ends: dict[tuple[str, int], int] = {}
+        self.committed: dict[tuple[str, int], int] = {}
+        self.committed_ms: dict[tuple[str, int], int] = {}
+        self.before: dict[tuple[str, int], int] = {}
+        """Where partitions ended a minute ago."""
 
-    def read(self, _group_id: str, names: Iterable[str], _now_ms: int, /) -> Loads:
-        return {name: self.loads[name] for name in names if name in self.loads}
+    def positions(self, _group_id: str, names: Iterable[str], now_ms: int, /) -> dict[tuple[str, int], Position]:
+        there = set(names)
+        return {
+            at: Position(
+                end,
+                end - self.committed.get(at, 0),
+                committed=at in self.committed,
+                age_s=(now_ms - self.committed_ms.get(at, 0)) / 1000,
+            )
+            for at, end in self.ends.items()
+            if at[0] in there
+        }
+
+    def ends_before(self, names: Iterable[str], _at_ms: int, /) -> dict[tuple[str, int], int]:
+        there = set(names)
+        return {at: end for at, end in self.before.items() if at[0] in there}
 
 
 class Driver:

@@ -46,6 +46,9 @@ class FakeLog:
     start_offset: int = 0
     end_offset: int = 0
 
+    def end_before(self, _timestamp_ms: int, /) -> int | None:
+        return None
+
 
 class FakeLogs:
     """A log for each partition; they grow at different rates."""

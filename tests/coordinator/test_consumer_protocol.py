@@ -292,22 +292,6 @@ def test_weighted_evens_out_a_skewed_topic(
     assert max_over_mean(even, loads) > 1.1
 
 
-def test_skew_that_comes_later_is_evened_out_too(stack: ExitStack, topic_name: str, group_id: str) -> None:
-    limits = ConsumerGroupLimits(heartbeat_interval_ms=50, load_interval_ms=500)
-    with Coordinator({topic_name: 4}, settings=BrokerSettings(consumer_groups=limits)).in_thread() as coordinator:
-        fill(coordinator.bootstrap_servers, topic_name, [100] * 4)
-        members = [
-            consumer(stack, coordinator, group_id, [topic_name], group_remote_assignor="weighted") for _ in range(2)
-        ]
-        until(members, lambda: counts(members) == [2, 2])
-        heavy = {partition.partition for partition in members[0].assignment()}
-        loads = [1000 if number in heavy else 0 for number in range(4)]
-        assert max_over_mean(members, loads) == 2.0
-        fill(coordinator.bootstrap_servers, topic_name, loads)
-        until(members, lambda: sum(counts(members)) == 4 and max_over_mean(members, loads) == 1.0)
-        stack.close()
-
-
 def test_a_test_sees_the_group_and_acts_on_it(
     stack: ExitStack, coordinator: ThreadedCoordinator, topic_name: str, group_id: str
 ) -> None:

@@ -258,7 +258,7 @@ class ConsumerGroup:
             case _:
                 assert_never(event)
         rebalancer.expire()
-        rebalancer.watch_loads()
+        rebalancer.watch_load()
         if not rebalancer.is_downgraded and (self.state is not before or self.hard_state.epoch != epoch):
             self._append_transition(before, epoch)
         return rebalancer.take_effects()

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from loadwise.coordinator.errors import BadAssignorError
 from loadwise.coordinator.groups.consumer.assignors import SERVER_ASSIGNORS
+
+if TYPE_CHECKING:  # numpy, for those who need it
+    from loadwise.assignor.live.settings import LiveSettings
 
 
 class MigrationPolicy(Enum):
@@ -52,11 +56,10 @@ class ConsumerGroupLimits:
     """Names of the assignors that members may ask for; the first is for groups that ask for none
     (group.consumer.assignors; Kafka: uniform, range)."""
     load_interval_ms: int = 5000
-    """How often the load of its partitions is looked at, if its assignor goes by load. Ours, like the next two."""
-    load_threshold: float = 0.2
-    """How far the highest load of a member may be above the mean, as a part of it, before new targets are made."""
-    drain_horizon_ms: int = 60_000
-    """In what time a group should catch up: a partition's load is its rate, and its lag over this time."""
+    """How often the load of its partitions is looked at, if its assignor goes by load. Ours, like the next one."""
+    live: LiveSettings | bool = True
+    """When a group whose assignor goes by load gets new targets because of it: as in the members of classic groups.
+    False: only when members or topics come and go."""
     migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     """Whether groups with members change their protocol (group.consumer.migration.policy)."""
 

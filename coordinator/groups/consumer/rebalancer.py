@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from loadwise.coordinator.groups.consumer.assignors import SERVER_ASSIGNORS, ServerAssignor
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
 from loadwise.coordinator.groups.consumer.member import ConsumerMember
 from loadwise.coordinator.groups.consumer.reconciliation import Reconciliation
-from loadwise.coordinator.groups.consumer.state import ConsumerState
+from loadwise.coordinator.groups.consumer.state import ConsumerGroupState, ConsumerState
 from loadwise.coordinator.groups.consumer.topic_regex import matching
 from loadwise.coordinator.groups.consumer_records import (
     ConsumerRecord,
@@ -28,8 +29,11 @@ from loadwise.coordinator.groups.consumer_records import (
     TargetEpoch,
 )
 from loadwise.coordinator.groups.deadlines import Deadlines
-from loadwise.coordinator.groups.effects import Append, Downgrade, Effect
-from loadwise.coordinator.groups.topic_view import Loads, LoadView, TopicView
+from loadwise.coordinator.groups.effects import Append, Downgrade, Effect, Transition
+from loadwise.coordinator.groups.topic_view import LoadView, TopicView
+
+if TYPE_CHECKING:  # numpy, for those who need it
+    from loadwise.coordinator.groups.consumer.load_watch import LoadWatch
 
 
 class Timer(Enum):
@@ -38,7 +42,7 @@ class Timer(Enum):
     SESSION = "sent no heartbeat within its session timeout"
     REBALANCE = "did not give its partitions up within its rebalance timeout"
     JOIN = "did not join again within its rebalance timeout"
-    LOADS = ""
+    LOAD = ""
     """Not a member's: the load of partitions is to be looked at again."""
     SYNC = "did not sync within its rebalance timeout"
 
@@ -69,6 +73,7 @@ class Rebalancer:
         self._group_id = group_id
         self._topics_version: int | None = None  # the version of the topics that the group epoch accounts for
         self._loads = loads
+        self._load: LoadWatch | None = None
         self._assigned_at_ms: int | None = None
 
     @property
@@ -128,28 +133,67 @@ class Rebalancer:
             return
         from loadwise.coordinator.groups.consumer.target import snapshot, targets  # noqa: PLC0415  (numpy, for those who need it)
 
-        group = snapshot(self._rows(), self.topics, self.assignor, self._read_loads())
+        load = self._read_load()
+        group = snapshot(self._rows(), self.topics, self.assignor, load, self.now_ms)
         for member_id, partitions in targets(group, self.topics, self.assignor).items():
             if partitions != state.target(member_id):
                 self.write(MemberTarget(group_id=self._group_id, member_id=member_id, partitions=partitions))
         self.write(TargetEpoch(group_id=self._group_id, epoch=state.epoch))
         self._assigned_at_ms = self.now_ms
+        if load is not None:
+            load.targets_made(self.now_ms)
 
-    def _read_loads(self) -> Loads:
-        if self._loads is None or not self.assignor.uses_load:
-            return {}
-        return self._loads.read(self._group_id, self.hard_state.topics(), self.now_ms)
+    # ---- load ----
 
-    def _look_at_loads(self) -> None:
-        """Bump the group epoch if members have got too uneven a share of the load."""
-        state = self.hard_state
-        if not self.assignor.uses_load or not state.members or state.target_epoch < state.epoch:
+    def _read_load(self) -> LoadWatch | None:
+        """What is known of the group's load by now; None where its assignor does not go by it."""
+        assignor = self.assignor
+        if self._loads is None or not assignor.uses_load:
+            return None
+        from loadwise.coordinator.groups.consumer.load_watch import LoadWatch  # noqa: PLC0415  (numpy, as above)
+
+        if self._load is None or self._load.assignor != assignor.algorithm:
+            self._load = LoadWatch(self._group_id, self._loads, assignor.algorithm, self.limits.live)
+        self._load.read(self.hard_state.topics(), self.now_ms)
+        return self._load
+
+    def _look_at_load(self) -> None:
+        """Bump the group epoch if other targets are worth their price."""
+        load, state = self._read_load(), self.hard_state
+        decision = None if load is None or state.name is not ConsumerGroupState.STABLE else load.decide(self.now_ms)
+        if load is None or decision is None:
             return
-        from loadwise.coordinator.groups.consumer.target import is_uneven, snapshot  # noqa: PLC0415  (as above)
+        if load.act(decision):
+            self.refresh(f"for the load: {decision}")
+        elif note := load.note(decision):
+            self.effects.append(
+                Transition(
+                    before=state.name.value,
+                    after=state.name.value,
+                    generation=state.epoch,
+                    members=len(state.members),
+                    reason=note,
+                )
+            )
 
-        group = snapshot(self._rows(), self.topics, self.assignor, self._read_loads())
-        if is_uneven(group, self.limits.load_threshold, self.assignor):
-            self.refresh("load has got uneven")
+    def watch_load(self) -> None:
+        """Look at the load of partitions again and again while the assignor goes by it."""
+        key = (Timer.LOAD, "")
+        if not (self.hard_state.members and self.assignor.uses_load):
+            self.deadlines.set(key, None)
+            self._load = None
+            return
+        if key not in self.deadlines:
+            self.deadlines.set(key, self.now_ms + self.limits.load_interval_ms)
+        load, state = self._load, self.hard_state
+        if load is not None and not load.watches and state.name is ConsumerGroupState.STABLE:
+            from loadwise.coordinator.groups.consumer.target import snapshot  # noqa: PLC0415  (numpy, as above)
+
+            load.settled(
+                snapshot(self._rows(), self.topics, self.assignor, load, self.now_ms), state.epoch, self.now_ms
+            )
+
+    # ---- members' steps ----
 
     def _rows(self) -> Iterator[tuple[ConsumerMember, frozenset[str], Partitions]]:
         for member in self.hard_state.members.values():
@@ -226,18 +270,10 @@ class Rebalancer:
     def expire(self) -> None:
         """Take out the members whose time is over."""
         for timer, member_id in self.deadlines.due(self.now_ms):
-            if timer is Timer.LOADS:
-                self._look_at_loads()
+            if timer is Timer.LOAD:
+                self._look_at_load()
             elif member_id in self.hard_state.members and not self.is_downgraded:
                 self.remove([member_id], f"{member_id} {timer.value}")
-
-    def watch_loads(self) -> None:
-        """Look at the load of partitions again and again while the assignor goes by it."""
-        key = (Timer.LOADS, "")
-        if not (self.hard_state.members and self.assignor.uses_load):
-            self.deadlines.set(key, None)
-        elif key not in self.deadlines:
-            self.deadlines.set(key, self.now_ms + self.limits.load_interval_ms)
 
     def set_timer(self, timer: Timer, member_id: str, after_ms: int | None) -> None:
         """Set or move a deadline of a member, or clear it."""

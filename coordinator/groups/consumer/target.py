@@ -7,28 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
 from loadwise.assignor.algorithms import algorithm
-from loadwise.assignor.model import Floats, GroupSnapshot, Member, Owners
+from loadwise.assignor.model import GroupSnapshot, Member
 from loadwise.coordinator.groups.consumer.assignors import ServerAssignor
+from loadwise.coordinator.groups.consumer.load_watch import LoadWatch
 from loadwise.coordinator.groups.consumer.member import ConsumerMember
 from loadwise.coordinator.groups.consumer_records import Partitions
-from loadwise.coordinator.groups.topic_view import Loads, TopicView
-
-_WORTH = 0.05
-"""By what part the highest load has to come down for new targets to be worth it."""
+from loadwise.coordinator.groups.topic_view import TopicView
 
 
 def snapshot(
     members: Iterable[tuple[ConsumerMember, frozenset[str], Partitions]],
     topics: TopicView,
     assignor: ServerAssignor,
-    loads: Loads,
+    load: LoadWatch | None,
+    now_ms: int,
 ) -> GroupSnapshot:
     """The group as its assignor sees it: of each member its topics and its target so far, which is what it keeps.
 
-    O(partitions + members).
+    ``load`` is None for an assignor that does not go by it. O(partitions + members).
     """
     partitions: dict[str, int] = {}
     ordered: dict[frozenset[str], tuple[str, ...]] = {}  # one tuple a subscription, which the snapshot hashes once
@@ -59,24 +56,10 @@ def snapshot(
     if assignor.uses_racks and any(member.rack for member in rows):
         found = ((name, topics.racks(name)) for name in partitions)
         racks = {name: known for name, known in found if known is not None}
-    known_loads = loads if assignor.uses_load else None
-    return GroupSnapshot.of(rows, partitions, load=known_loads, load_unit="records/s", racks=racks)
-
-
-def is_uneven(group: GroupSnapshot, threshold: float, assignor: ServerAssignor) -> bool:
-    """Whether a member's load is above the mean by more than ``threshold``, and the assignor knows better by a part."""
-    if group.load is None or not len(group.members):
-        return False
-    weight = np.nan_to_num(group.load)
-    highest, mean = _highest(weight, group.owner), weight.sum() / len(group.members)
-    if not mean > 0 or highest <= (1 + threshold) * mean:
-        return False
-    return _highest(weight, algorithm(assignor.algorithm).assign(group).owner) < highest * (1 - _WORTH)
-
-
-def _highest(weight: Floats, owner: Owners) -> float:
-    owned = owner >= 0
-    return float(np.bincount(owner[owned], weight[owned], 1).max())
+    if load is None:
+        return GroupSnapshot.of(rows, partitions, racks=racks)
+    equipped = load.with_capacities(rows, now_ms)
+    return GroupSnapshot.of(equipped, partitions, load=load.demand(), load_unit="records/s", racks=racks)
 
 
 def targets(group: GroupSnapshot, topics: TopicView, assignor: ServerAssignor) -> dict[str, Partitions]:

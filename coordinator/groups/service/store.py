@@ -23,7 +23,7 @@ from loadwise.coordinator.groups.records import (
 )
 from loadwise.coordinator.groups.service.history import History
 from loadwise.coordinator.groups.service.journal import Journal
-from loadwise.coordinator.groups.service.loads import LoadMeter, LogView
+from loadwise.coordinator.groups.service.loads import LogLoads, LogView
 from loadwise.coordinator.groups.topic_view import TopicView
 
 
@@ -43,9 +43,7 @@ class GroupStore:
         self.journal = Journal()
         self.history = History()
         self.deadlines: Deadlines[str] = Deadlines()
-        self._loads = (
-            None if logs is None else LoadMeter(topics, logs, self.offsets, horizon_ms=consumer_limits.drain_horizon_ms)
-        )
+        self._loads = None if logs is None else LogLoads(topics, logs, self.offsets)
 
     # ---- groups of each protocol: the one place that knows which there are ----
 

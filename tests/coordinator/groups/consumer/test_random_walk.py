@@ -24,7 +24,8 @@ SUBSCRIPTIONS = st.one_of(
 )
 INSTANCES = {"m4": "i", "m5": "i"}  # two that take turns in one place
 ASSIGNORS = st.sampled_from([None, "uniform", "range", "sticky", "weighted"])
-LOADS = st.fixed_dictionaries({name: st.lists(st.sampled_from([None, 0.0, 1.0, 50.0]), max_size=4) for name in TOPICS})
+PARTITIONS = st.tuples(st.sampled_from(TOPICS), st.integers(0, 3))
+RECORDS = st.dictionaries(PARTITIONS, st.sampled_from([0, 1, 500]))
 
 
 class Walk(RuleBasedStateMachine):
@@ -103,9 +104,13 @@ class Walk(RuleBasedStateMachine):
     def be_forced(self) -> None:
         self.driver.handle(ForceRebalance())
 
-    @rule(loads=LOADS)
-    def know_loads(self, loads: dict[str, list[float | None]]) -> None:
-        self.driver.loads.loads = loads
+    @rule(come=RECORDS, committed=st.sets(PARTITIONS))
+    def records_come_and_are_processed(self, come: dict[tuple[str, int], int], committed: set[tuple[str, int]]) -> None:
+        loads = self.driver.loads
+        for partition, records in come.items():
+            loads.ends[partition] = loads.ends.get(partition, 0) + records
+        for partition in committed & loads.ends.keys():
+            loads.committed[partition] = loads.ends[partition]
 
     @rule(name=st.sampled_from(TOPICS), more=st.integers(1, 3))
     def a_topic_grows(self, name: str, more: int) -> None:

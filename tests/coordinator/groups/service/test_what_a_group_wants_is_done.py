@@ -17,6 +17,9 @@ class FakeLog:
     start_offset: int = 0
     end_offset: int = 10
 
+    def end_before(self, _timestamp_ms: int, /) -> int | None:
+        return None
+
 
 class FakeLogs:
     def log(self, _name: str, _partition: int, /) -> FakeLog | None:

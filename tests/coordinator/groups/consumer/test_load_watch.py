@@ -1,0 +1,194 @@
+"""A weighted group under load, by the fake clock: members process and commit, and the group moves partitions or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from consumer_groups import Client, Driver, FakeTopics
+
+from loadwise.assignor.live.settings import LiveSettings
+from loadwise.coordinator.groups.consumer.state import ConsumerGroupState
+
+PARTITIONS = 12
+COMMIT_S = 5
+
+
+class World:
+    """Topic t, consumers of unequal speed, and a step a second: records come, are processed and committed."""
+
+    def __init__(
+        self,
+        rates: Sequence[float],
+        speeds: Mapping[str, float],
+        *,
+        seed: int = 1,
+        assignor: str = "weighted",
+        late: Sequence[str] = (),
+        **limits: Any,
+    ) -> None:
+        self.driver = Driver(FakeTopics(t=len(rates)), **limits)
+        self.rates = np.array(rates, float)
+        self.speeds = dict(speeds)
+        self.done = np.zeros(len(rates))
+        self.ends = np.zeros(len(rates))
+        self._rng = np.random.default_rng(seed)
+        self.clients = [self.driver.client(name, assignor=assignor) for name in speeds if name not in late]
+        self.driver.loads.ends = {("t", number): 0 for number in range(len(rates))}
+        self.driver.settle(*self.clients)
+
+    def run(self, seconds: int) -> None:
+        for _ in range(seconds):
+            self.ends += self._rng.poisson(self.rates)
+            for number, client in enumerate(self.clients):
+                mine = client.partitions.get("t", [])
+                waiting = self.ends[mine] - self.done[mine]
+                part = min(self.speeds[client.member_id] / max(waiting.sum(), 1e-9), 1.0)
+                self.done[mine] += waiting * part
+                if self.driver.now_ms // 1000 % COMMIT_S == number % COMMIT_S:
+                    self.driver.loads.committed |= {("t", each): int(self.done[each]) for each in mine}
+                    self.driver.loads.committed_ms |= {("t", each): self.driver.now_ms for each in mine}
+            self.driver.loads.ends = {("t", number): int(end) for number, end in enumerate(self.ends)}
+            self.driver.wait(1000)
+            for client in self.clients:
+                assert not client.beat().error
+
+    def of(self, client: Client) -> list[int]:
+        return client.partitions.get("t", [])
+
+    def loads(self) -> list[float]:
+        return [float(self.rates[self.of(client)].sum()) for client in self.clients]
+
+    @property
+    def lag_s(self) -> float:
+        """The whole lag, in seconds of all traffic."""
+        return float((self.ends - self.done).sum() / self.rates.sum())
+
+    def bumps(self) -> list[str]:
+        return [each.reason for each in self.driver.transitions if each.reason.startswith("for the load")]
+
+
+def drift(world: World, total: float) -> None:
+    """All of the load comes to the partitions of the first member."""
+    hot = world.of(world.clients[0])
+    world.rates = np.array([total / len(hot) if number in hot else 0.0 for number in range(len(world.rates))])
+
+
+THREE = {"a": 900.0, "b": 900.0, "c": 900.0}
+
+
+def test_hot_partitions_that_come_to_one_member_are_shared() -> None:
+    world = World([112.5] * PARTITIONS, THREE)
+    world.run(120)
+    assert not world.bumps()
+    drift(world, 1350)
+    assert max(world.loads()) == 1350
+    world.run(60)
+    assert max(world.loads()) <= 700, "four hot partitions on three members: two are the best possible"
+    assert world.lag_s <= 1
+    assert 1 <= len(world.bumps()) <= 3
+    assert "->" in world.bumps()[0], "who had how much, and has after it"
+
+
+def test_a_slow_member_is_relieved() -> None:
+    world = World([75.0] * PARTITIONS, THREE | {"c": 120.0})
+    world.run(90)
+    assert world.lag_s <= 1
+    assert world.loads()[2] <= 120
+    assert 1 <= len(world.bumps()) <= 3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_steady_load_moves_nothing(seed: int) -> None:
+    rates = [300.0, 200, 150, 100, 100, 80, 60, 50, 40, 30, 20, 10]
+    world = World(rates, {"a": 500.0, "b": 500.0, "c": 500.0}, seed=seed)
+    world.run(60)  # what was given out by count before any rate was known may be put right
+    before = world.driver.group.generation
+    world.run(1800)
+    assert world.driver.group.generation == before
+    assert world.driver.group.state is ConsumerGroupState.STABLE
+
+
+def test_the_first_targets_go_by_what_the_logs_tell_of_the_last_minute() -> None:
+    driver = Driver(FakeTopics(t=4))
+    rates = [30, 10, 10, 10]
+    driver.loads.before = {("t", number): 0 for number in range(4)}
+    driver.loads.ends = {("t", number): 60 * rate for number, rate in enumerate(rates)}
+    driver.loads.committed = dict(driver.loads.ends)
+    clients = [driver.client(name, assignor="weighted") for name in "ab"]
+    driver.settle(*clients)
+    assert sorted(client.partitions["t"] for client in clients) == [[0], [1, 2, 3]]
+
+
+def test_what_waits_counts_before_anything_is_committed() -> None:
+    driver = Driver(FakeTopics(t=4))
+    driver.loads.ends = {("t", number): 1000 * lag for number, lag in enumerate([3, 1, 1, 1])}
+    clients = [driver.client(name, assignor="weighted") for name in "ab"]
+    driver.settle(*clients)
+    assert sorted(client.partitions["t"] for client in clients) == [[0], [1, 2, 3]]
+
+
+def test_a_newcomer_gets_its_share_of_the_load() -> None:
+    world = World([300.0, 100, 100, 100], {"a": 900.0, "b": 900.0}, late=["b"])
+    world.run(60)
+    world.clients.append(world.driver.client("b", assignor="weighted"))
+    world.driver.settle(*world.clients)
+    assert max(world.loads()) == 300
+
+
+def test_switched_off_it_goes_by_load_only_when_members_come() -> None:
+    world = World([112.5] * PARTITIONS, THREE, live=False)
+    world.run(60)
+    before = world.driver.group.generation
+    drift(world, 1350)
+    world.run(120)
+    assert world.driver.group.generation == before
+    world.speeds["d"] = 900.0
+    world.clients.append(world.driver.client("d", assignor="weighted"))
+    world.driver.settle(*world.clients)
+    assert max(world.loads()) < 1350
+
+
+def test_a_dry_run_only_tells() -> None:
+    world = World([112.5] * PARTITIONS, THREE, live=LiveSettings(dry_run=True))
+    world.run(60)
+    before = world.driver.group.generation
+    drift(world, 1350)
+    world.run(60)
+    assert world.driver.group.generation == before
+    told = [each for each in world.driver.transitions if each.reason.startswith("dry run: Generation")]
+    assert told
+    assert told[0].before == told[0].after == "Stable"
+
+
+def test_a_group_that_is_too_small_is_told_so_once() -> None:
+    world = World([300.0] * PARTITIONS, THREE)
+    world.run(300)
+    told = [each.reason for each in world.driver.transitions if "too small" in each.reason]
+    assert len(told) == 1
+    assert len(world.bumps()) <= 1
+
+
+def test_one_partition_that_is_too_heavy_for_anybody_moves_next_to_nothing() -> None:
+    world = World([1200.0, 100, 100, 100, 100, 100], THREE)
+    world.run(1800)
+    assert len(world.bumps()) <= 1
+
+
+def test_other_assignors_do_not_look_at_the_load() -> None:
+    world = World([112.5] * PARTITIONS, THREE, assignor="uniform")
+    world.run(10)
+    before = world.driver.group.generation
+    drift(world, 1350)
+    world.run(120)
+    assert world.driver.group.generation == before
+
+
+def test_the_end_of_a_member_that_knows_loads_is_the_end_of_the_watch() -> None:
+    world = World([100.0] * 4, {"a": 900.0})
+    world.run(30)
+    assert world.driver.group.next_deadline_ms is not None
+    world.driver.beat("a", -1)
+    assert world.driver.group.next_deadline_ms is None
