@@ -19,6 +19,7 @@ from loadwise.coordinator.errors import (
     BadAssignorError,
     BadClusterError,
     BadFaultError,
+    BadSecurityError,
     BadSettingError,
     BadTopicError,
     CoordinatorError,
@@ -43,12 +44,14 @@ from loadwise.coordinator.embedded import Coordinator, HttpOptions, ThreadedCoor
 from loadwise.coordinator.faults.rules import Fault, Faults
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.limits import GroupLimits
+from loadwise.coordinator.security.options import Security
 from loadwise.coordinator.settings import BrokerSettings
 
 __all__ = [
     "BadAssignorError",
     "BadClusterError",
     "BadFaultError",
+    "BadSecurityError",
     "BadSettingError",
     "BadTopicError",
     "BrokerSettings",
@@ -66,6 +69,7 @@ __all__ = [
     "NoSuchMemberError",
     "NotLoopbackError",
     "NotRunningError",
+    "Security",
     "ThreadedCoordinator",
     "WeakTokenError",
 ]

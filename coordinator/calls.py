@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from loadwise.coordinator.cluster.brokers import FIRST_NODE_ID
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.groups.events import Event, Token
+from loadwise.coordinator.security.login import Login
 from loadwise.protocol.messages import Api, Request
 from loadwise.protocol.structs import struct_class
 
@@ -28,6 +29,8 @@ class Call(NamedTuple):
     """Address of the client, as ``/127.0.0.1`` (Java's way to write it, which DescribeGroups shows)."""
     node_id: int = FIRST_NODE_ID
     """Which broker was asked."""
+    login: Login | None = None
+    """The login of the client's connection; None where clients need not log in."""
 
     @property
     def body(self) -> Message:
@@ -63,7 +66,15 @@ class HangUp:
     reason: str
 
 
-Response: TypeAlias = Message | EncodedBody | NoAnswer | HangUp
+@dataclass(frozen=True, slots=True)
+class LastAnswer:
+    """A response after which the connection is closed: who may not log in learns why."""
+
+    response: Message
+    reason: str
+
+
+Response: TypeAlias = Message | EncodedBody | NoAnswer | HangUp | LastAnswer
 """What becomes of a request in the end."""
 
 

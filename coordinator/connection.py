@@ -11,6 +11,7 @@ import logging
 from typing import Protocol, cast
 
 from loadwise.coordinator.groups.events import Token
+from loadwise.coordinator.security.login import Login
 from loadwise.protocol.errors import MalformedBytesError
 from loadwise.protocol.frames import FrameSplitter
 
@@ -48,6 +49,8 @@ class Connection(asyncio.Protocol):
         """The broker that the peer connected to."""
         self.waits_for: Token | None = None
         """The request that is being handled; None while the connection is free."""
+        self.login: Login | None = None
+        """How far the peer's login is; None where peers need not log in."""
         self.client_host = ""
         """The peer's address in Java's form, as ``/127.0.0.1``."""
         self.active_at_s = 0.0

@@ -27,6 +27,7 @@ from loadwise.coordinator.errors import (
 from loadwise.coordinator.faults.rules import Faults
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.loops import run
+from loadwise.coordinator.security.options import Security
 from loadwise.coordinator.server import Server, ServerLimits
 from loadwise.coordinator.settings import BrokerSettings
 
@@ -64,7 +65,7 @@ class Coordinator:
     is no authentication. ``advertised_host`` and ``advertised_port`` are what clients are told to connect to, where
     that is not the address it listens on; the port counts up from broker to broker too, and 0 is the one it listens on.
     As with Kafka's own brokers, one that listens on every address (``0.0.0.0``) has to be given a host for them.
-    ``http`` opens control and view over HTTP.
+    ``security`` asks clients to log in; without it everybody is let in. ``http`` opens control and view over HTTP.
 
     Raises `NotLoopbackError`, `WeakTokenError`, `BadClusterError` and `BadTopicError`; starting raises OSError where an
     address cannot be bound.
@@ -83,6 +84,7 @@ class Coordinator:
         advertised_port: int | None = None,
         settings: BrokerSettings | None = None,
         limits: ServerLimits | None = None,
+        security: Security | None = None,
         http: HttpOptions | None = None,
     ) -> None:
         if not allow_remote and not _is_loopback(host):
@@ -99,7 +101,7 @@ class Coordinator:
         self._limits = limits
         self._server: Server | None = None
         self._clock = Clock(_clock_ms())
-        self.cluster = Cluster(SERVICES, settings, brokers=Brokers(brokers, racks))
+        self.cluster = Cluster(SERVICES, settings, brokers=Brokers(brokers, racks), security=security)
         """The state behind the server; to be touched from the server's own loop only."""
         self.faults = Faults({service.api.name for service in SERVICES.values()})
         """What is to go wrong, and when: ``coordinator.faults.answer("Heartbeat", error="REBALANCE_IN_PROGRESS")``."""

@@ -7,6 +7,8 @@
     ├── NotLoopbackError          asked to listen where others can reach it, without saying so twice
     ├── BadTopicError             a topic that was asked for cannot be
     ├── BadFaultError             a fault that was asked for cannot be
+    ├── BadSecurityError          what clients are asked for cannot be
+    ├── LoginRefusedError         a client may not log in; it is told so
     ├── BadClusterError           brokers that cannot be, or a broker, topic or replica that is not there
     ├── WeakTokenError            a token for HTTP that is too short
     ├── BadRequestError           an HTTP request is not what the API takes
@@ -43,6 +45,14 @@ class BadTopicError(CoordinatorError, ValueError):
 
 class BadFaultError(CoordinatorError, ValueError):
     """A fault cannot be made; the message names what is wrong with it and what there is."""
+
+
+class BadSecurityError(CoordinatorError, ValueError):
+    """What clients are asked for (``Security``) cannot be; the message names the field and what it takes."""
+
+
+class LoginRefusedError(CoordinatorError):
+    """A client may not log in. The message is worded as Kafka words it, and may be told to the client."""
 
 
 class BadClusterError(CoordinatorError, ValueError):

@@ -11,7 +11,18 @@ from itertools import count
 from typing import Any
 from uuid import UUID, uuid4
 
-from loadwise.coordinator.calls import Answer, Call, DelayedFetch, EncodedBody, GroupRequest, Response, Service
+from loadwise.coordinator.calls import (
+    Answer,
+    Call,
+    DelayedFetch,
+    EncodedBody,
+    GroupRequest,
+    HangUp,
+    LastAnswer,
+    Outcome,
+    Response,
+    Service,
+)
 from loadwise.coordinator.cluster.brokers import (
     CONSUMER_OFFSETS,
     TRANSACTION_STATE,
@@ -28,6 +39,10 @@ from loadwise.coordinator.delayed_fetches import DelayedFetches
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.service.groups import Groups
+from loadwise.coordinator.refusals import refusal
+from loadwise.coordinator.security.login import Login, Stage
+from loadwise.coordinator.security.options import Security
+from loadwise.coordinator.security.users import Users
 from loadwise.coordinator.settings import BrokerSettings
 from loadwise.coordinator.transactions.coordinator import Transactions
 from loadwise.coordinator.transactions.outcomes import Markers
@@ -49,10 +64,14 @@ class Cluster:
         settings: BrokerSettings | None = None,
         *,
         brokers: Brokers | None = None,
+        security: Security | None = None,
         new_uuid: Callable[[], UUID] = uuid4,
     ) -> None:
         self.settings = settings or BrokerSettings()
         self.services = services
+        self.security = security or Security(protocol="PLAINTEXT")
+        """What clients need to be let in."""
+        self.users = Users(self.security.users, self.security.mechanisms)
         self.new_uuid = new_uuid
         self.cluster_id = "loadwise"
         self.brokers = brokers or Brokers()
@@ -95,7 +114,7 @@ class Cluster:
     def receive(self, call: Call, now_ms: int) -> list[Answer]:
         """Handle a call. Its answer is among those returned, or among those of a later `receive` or `expire`."""
         self.now_ms = now_ms
-        outcome = self.services[call.request.api.key].handle(call, self)
+        outcome = self._before_login(call) or self.services[call.request.api.key].handle(call, self)
         if isinstance(outcome, GroupRequest):
             self._waiting[call.token] = (call, outcome.respond)
             is_here = self.coordinates(call, outcome.group_id)
@@ -105,6 +124,10 @@ class Cluster:
         else:
             self._answers.append(Answer(call, outcome))
         return self._take_answers()
+
+    def new_login(self) -> Login | None:
+        """The login of a new connection; None where clients need not log in."""
+        return Login(self.users, self.security.mechanisms) if self.security.asks_for_login else None
 
     def expire(self, now_ms: int) -> list[Answer]:
         """Let everything that is due take effect."""
@@ -211,6 +234,15 @@ class Cluster:
         ``to`` None is the next broker. Raises `BadClusterError` if there is no such broker.
         """
         self.brokers.move_coordinator(transactional_id, to, TRANSACTION_STATE)
+
+    def _before_login(self, call: Call) -> Outcome | None:
+        """What a client gets that asks before it has logged in; None if it may ask this."""
+        if call.login is None or call.login.expects(call.request.api.name):
+            return None
+        reason = f"{call.request.api.name} came before the login was over"
+        if call.login.stage is Stage.TOKENS:
+            return LastAnswer(refusal(call, ErrorCode.ILLEGAL_SASL_STATE), reason)
+        return HangUp(reason)
 
     def _retain(self) -> None:
         for topic in self.topics:

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 
 from loadwise.coordinator.apis import api_versions
-from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp, NoAnswer
+from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp, LastAnswer, NoAnswer
 from loadwise.coordinator.clock import Clock
 from loadwise.coordinator.connection import Connection
+from loadwise.coordinator.errors import LoginRefusedError
 from loadwise.coordinator.faults.injector import FaultInjector
-from loadwise.coordinator.faults.refusals import refusal
 from loadwise.coordinator.faults.rules import Faults
 from loadwise.coordinator.forks import close_in_children
 from loadwise.coordinator.groups.effects import Reply
@@ -26,6 +27,8 @@ from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.groups.service.history import printable
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.refusals import refusal
+from loadwise.coordinator.security.login import MAX_TOKEN_BYTES, Login, Stage
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import UnsupportedVersionError
 from loadwise.protocol.messages import decode_request, encode_response, frame_body, served
@@ -137,6 +140,7 @@ class Server:
     def opened(self, connection: Connection) -> None:
         """A peer connected."""
         self._connections.add(connection)
+        connection.login = self.cluster.new_login()
         if len(self._connections) > self.limits.max_connections:
             connection.close(f"there are {self.limits.max_connections:,} connections already, which is the limit")
 
@@ -170,6 +174,14 @@ class Server:
 
     def received(self, connection: Connection, frame: bytes) -> None:
         """Handle one request of a connection that is free."""
+        login = connection.login
+        if login is not None and login.stage is not Stage.DONE:
+            if len(frame) > MAX_TOKEN_BYTES:
+                connection.close(f"a request of {len(frame):,} bytes came before the login was over")
+                return
+            if login.stage is Stage.RAW_TOKENS:
+                self._take_raw_token(connection, login, frame)
+                return
         try:
             request = decode_request(frame, self._apis)
         except UnsupportedVersionError as problem:
@@ -179,12 +191,21 @@ class Server:
             return
         token = connection.waits_for = next(self.cluster.tokens)
         self._waiting[token] = connection
-        call = Call(token, request, connection.client_host, connection.node_id)
+        call = Call(token, request, connection.client_host, connection.node_id, login)
         self._deliver(self._cluster.receive(call, self._clock.now_ms()))
         if not self._is_settling:
             assert self._loop is not None
             self._is_settling = True
             self._loop.call_soon(self._settle)
+
+    def _take_raw_token(self, connection: Connection, login: Login, token: bytes) -> None:
+        """A step of a login without a request around it, as clients of SaslHandshake v0 take it."""
+        try:
+            answer = login.evaluate(token)
+        except LoginRefusedError as problem:
+            connection.close(str(problem))
+        else:
+            connection.answer(struct.pack(">i", len(answer)) + answer)
 
     # ---- what a test wants ----
 
@@ -234,6 +255,8 @@ class Server:
                     connection.abort("its answer cannot be sent")
                 else:
                     connection.answer(data)
+                    if isinstance(response, LastAnswer):
+                        connection.close(response.reason)
 
     def _settle(self) -> None:
         """After all requests of a turn: log what became of groups, and see when something is due."""
@@ -297,6 +320,8 @@ def _encoded(answer: Answer, max_bytes: int) -> bytes | None:
     """
     request = answer.call.request
     response = answer.response
+    if isinstance(response, LastAnswer):
+        response = response.response
     if isinstance(response, EncodedBody):
         return frame_body(response.data, request.correlation_id, flexible=response.flexible)
     try:

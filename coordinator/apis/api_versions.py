@@ -34,6 +34,8 @@ def handle(call: Call, cluster: Cluster) -> Message:
         names = (call.body.client_software_name, call.body.client_software_version)
         if not all(_SOFTWARE.fullmatch(name) for name in names):
             error = ErrorCode.INVALID_REQUEST
+    if error is ErrorCode.NONE and call.login is not None:
+        call.login.told_versions()
     api_keys = _advertised(cluster) if error is ErrorCode.NONE else []
     supported, finalized = _features(call)
     return call.response(

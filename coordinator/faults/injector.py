@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from loadwise.coordinator.calls import Answer, Call, HangUp
-from loadwise.coordinator.faults.refusals import refusal
 from loadwise.coordinator.faults.rules import Action, AnswerError, Delay, Disconnect, Drop, Faults
 from loadwise.coordinator.faults.subjects import subject_of
 from loadwise.coordinator.groups.deadlines import Deadlines
@@ -19,6 +18,7 @@ from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.refusals import refusal
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from uuid import UUID
 import admin_exchanges
 import config_exchanges
 import pytest
+import security_exchanges
 import transaction_exchanges
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -372,6 +373,7 @@ EXCHANGES: dict[str, Callable[[Wire, int], None]] = {
     "SyncGroup": sync_group,
     **admin_exchanges.EXCHANGES,
     **config_exchanges.EXCHANGES,
+    **security_exchanges.EXCHANGES,
     **transaction_exchanges.EXCHANGES,
 }
 

@@ -13,7 +13,7 @@ import pytest
 
 from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.calls import Call, NoAnswer
-from loadwise.coordinator.faults.refusals import refusal
+from loadwise.coordinator.refusals import refusal
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import decode_request, encode_body, served
 

@@ -1,7 +1,8 @@
 """A real Apache Kafka that asks for TLS and a password (SASL_SSL), and that allows each user only what ACLs say.
 
-Three users, each with the same password under SCRAM-SHA-512 and PLAIN. What begins with `PREFIX`, ``reader`` may read,
-topics and groups; ``looker`` may see topics and groups but read no topic; ``stranger`` may do nothing.
+Four users, each with the same password under SCRAM and PLAIN. What begins with `PREFIX`, ``reader`` may read,
+topics and groups; ``looker`` may see topics and groups but read no topic; ``stranger`` may do nothing; ``owner`` may do
+everything. It listens without TLS too, and without passwords.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,9 +20,10 @@ from topics import WAIT_S
 PREFIX = "secured-"
 MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
-PASSWORDS = {name: f"{name}s-not-to-be-seen" for name in ("reader", "looker", "stranger")}
+PASSWORDS = {name: f"{name}s-not-to-be-seen" for name in ("reader", "looker", "stranger", "owner")}
 STORE_PASSWORD = "stores-not-to-be-seen"
 RIGHTS = {"reader": (("TOPIC", "READ"), ("GROUP", "READ")), "looker": (("TOPIC", "DESCRIBE"), ("GROUP", "DESCRIBE"))}
 
@@ -34,6 +36,8 @@ class SecuredKafka:
     """Under SASL_SSL."""
     open_address: str
     """Under PLAINTEXT, where everybody may do everything."""
+    addresses: Mapping[str, str]
+    """By protocol."""
     folder: Path
     """Of the certificate to trust: ``ca.pem``, and ``ca.jks`` with the password `STORE_PASSWORD`."""
 
@@ -59,18 +63,27 @@ def secured_kafka(folder: Path) -> Iterator[SecuredKafka]:
     users = " ".join(f'user_{user}="{password}"' for user, password in PASSWORDS.items())
     settings = {
         "sasl.enabled.mechanisms": ",".join(MODULES),
-        "listener.name.sasl_ssl.plain.sasl.jaas.config": f"{MODULES['PLAIN']} required {users};",
-        "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": f"{MODULES['SCRAM-SHA-512']} required;",
+        **{
+            f"listener.name.{listener}.{mechanism.lower()}.sasl.jaas.config": (
+                f"{module} required {users if mechanism == 'PLAIN' else ''};"
+            )
+            for listener in ("sasl_ssl", "sasl_plaintext")
+            for mechanism, module in MODULES.items()
+        },
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(folder / "server.pem"),
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS",
+        "super.users": "User:ANONYMOUS;User:owner",
     }
-    scram = [f"SCRAM-SHA-512=[name={user},password={password}]" for user, password in PASSWORDS.items()]
+    scram = [
+        f"{mechanism}=[name={user},password={password}]"
+        for mechanism in MODULES if mechanism != "PLAIN"
+        for user, password in PASSWORDS.items()
+    ]  # fmt: skip
     formatting = [word for each in scram for word in ("--add-scram", each)]
-    with kafka_from_jars(("PLAINTEXT", "SASL_SSL"), settings, *formatting) as addresses:
+    with kafka_from_jars(("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL"), settings, *formatting) as addresses:
         _allow(addresses["PLAINTEXT"])
-        yield SecuredKafka(addresses["SASL_SSL"], addresses["PLAINTEXT"], folder)
+        yield SecuredKafka(addresses["SASL_SSL"], addresses["PLAINTEXT"], addresses, folder)
 
 
 def _make_certificates(folder: Path) -> None:

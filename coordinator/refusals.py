@@ -64,6 +64,7 @@ _ROWS: Mapping[str, tuple[tuple[range, _Rows], ...]] = {
     "DescribeProducers": ((range(99), _Rows("topics", "topics", inner=_BY_INDEX)),),
     "DescribeTopicPartitions": ((range(99), _Rows("topics", "topics")),),
     "DescribeTransactions": ((range(99), _Rows("transaction_states", "transactional_ids", "transactional_id")),),
+    "DescribeUserScramCredentials": ((range(99), _Rows("results", "users")),),
     "ElectLeaders": (
         (
             range(99),
@@ -131,6 +132,10 @@ def refusal(call: Call, error: ErrorCode) -> Message | NoAnswer:
     for versions, rows in _ROWS.get(api.name, ()):
         if call.version in versions:
             fields[rows.response] = _items(api.response, body, rows, call.version, error)
+    if api.name == "AlterUserScramCredentials":
+        names = dict.fromkeys(each.name for each in (*body.deletions, *body.upsertions))
+        result = api.response.AlterUserScramCredentialsResult
+        fields["results"] = [result(user=name, error_code=error, error_message=None) for name in names]
     if api.name == "DescribeClientQuotas":
         fields["entries"] = None
     if api.name == "InitProducerId":

@@ -1,0 +1,89 @@
+"""The users of a cluster: passwords for PLAIN, and SCRAM's credentials, which an administrator can change.
+
+Mirrors Kafka's ``ScramFormatter`` (RFC 5802 without SASLprep: a password is its UTF-8).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+SCRAM_HASHES: Mapping[str, str] = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+"""The hash function of each of Kafka's SCRAM mechanisms."""
+LEAST_ITERATIONS = 4096
+"""Fewest iterations of a credential, and how many those have that are made here, as Kafka's tools."""
+MOST_ITERATIONS = 16384
+
+
+class ScramCredential(NamedTuple):
+    """What a server keeps of a password (RFC 5802, section 3)."""
+
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+    @classmethod
+    def of(cls, mechanism: str, salt: bytes, salted_password: bytes, iterations: int) -> ScramCredential:
+        """The credential of a password that was salted by the client."""
+        algorithm = SCRAM_HASHES[mechanism]
+        client_key = hmac.digest(salted_password, b"Client Key", algorithm)
+        server_key = hmac.digest(salted_password, b"Server Key", algorithm)
+        return cls(salt, hashlib.new(algorithm, client_key).digest(), server_key, iterations)
+
+
+class Users:
+    """Who may log in. Secrets are in no ``repr`` and no log."""
+
+    def __init__(self, passwords: Mapping[str, str], mechanisms: Iterable[str]) -> None:
+        self._passwords = dict(passwords)
+        # A password is salted when somebody needs it: that takes milliseconds.
+        self._scram: dict[tuple[str, str], ScramCredential | str] = {
+            (name, mechanism): password
+            for name, password in passwords.items()
+            for mechanism in mechanisms
+            if mechanism in SCRAM_HASHES
+        }
+
+    def has_password(self, name: str, password: str) -> bool:
+        """Whether this is the password of this user, for PLAIN."""
+        known = self._passwords.get(name)
+        return known is not None and hmac.compare_digest(known.encode(), password.encode())
+
+    def scram(self, name: str, mechanism: str) -> ScramCredential | None:
+        """A user's credential for a mechanism; None if there is none."""
+        found = self._scram.get((name, mechanism))
+        if isinstance(found, str):
+            found = self._scram[name, mechanism] = _salted(mechanism, found)
+        return found
+
+    def scram_iterations(self, name: str) -> dict[str, int]:
+        """The mechanisms that a user has credentials for, with their iterations."""
+        found = ((mechanism, self.scram(name, mechanism)) for mechanism in SCRAM_HASHES)
+        return {mechanism: credential.iterations for mechanism, credential in found if credential is not None}
+
+    @property
+    def scram_names(self) -> list[str]:
+        """All users of SCRAM, each once."""
+        return sorted({name for name, _ in self._scram})
+
+    def has_scram(self, name: str, mechanism: str) -> bool:
+        """Whether a user has a credential for a mechanism."""
+        return (name, mechanism) in self._scram
+
+    def put_scram(self, name: str, mechanism: str, credential: ScramCredential) -> None:
+        """Set or replace a user's credential."""
+        self._scram[name, mechanism] = credential
+
+    def delete_scram(self, name: str, mechanism: str) -> None:
+        """Delete a user's credential, which there must be."""
+        del self._scram[name, mechanism]
+
+
+def _salted(mechanism: str, password: str) -> ScramCredential:
+    salt = secrets.token_bytes(32)
+    salted = hashlib.pbkdf2_hmac(SCRAM_HASHES[mechanism], password.encode(), salt, LEAST_ITERATIONS)
+    return ScramCredential.of(mechanism, salt, salted, LEAST_ITERATIONS)
