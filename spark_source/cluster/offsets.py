@@ -68,6 +68,9 @@ _PASSING = _NO_ANSWER | frozenset(
 )
 """Errors of a leader that moves or a broker that is down: the same question is answered a moment later."""
 
+_LEAST_WAIT_S = 0.001
+"""No question is given less time than librdkafka counts in."""
+
 _REMEDY = (
     "check the name, kafka.bootstrap.servers, kafka.security.protocol and the rights of this user, or raise"
     " kafka.default.api.timeout.ms"
@@ -213,7 +216,8 @@ class Cluster:
         deadline = start + self.timeout_ms / 1000
         while True:
             # A question is given up after as long as all before it took, so that a slow answer has its time.
-            wait_s = min(max(PATIENCE_S, now - start), deadline - now)
+            # The deadline passes where a sleep takes long, and librdkafka waits for ever where it gets less than 0.
+            wait_s = max(_LEAST_WAIT_S, min(max(PATIENCE_S, now - start), deadline - now))
             try:
                 answer = ask(wait_s)
             except (confluent_kafka.KafkaException, _RefusedError) as refused:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 
+import confluent_kafka
 import pytest
 from confluent_kafka import Producer
 from topics import WAIT_S
@@ -130,3 +131,23 @@ def test_brokers_that_do_not_answer_are_named(topic_name):
     assert "kafka.default.api.timeout.ms" in str(refused.value)
     assert "\n" not in str(refused.value)
     assert time.monotonic() - before < 55, "the answer must not take Kafka's own minute"
+
+
+def test_a_deadline_that_passes_between_two_questions_is_no_endless_wait(topic_name, monkeypatch):
+    """librdkafka waits for ever where it is given a time below 0."""
+    waits = []
+
+    class Noting(confluent_kafka.Consumer):
+        def list_topics(self, *topics, timeout):
+            waits.append(timeout)
+            return super().list_topics(*topics, timeout=max(timeout, 0.0))
+
+    monkeypatch.setattr(confluent_kafka, "Consumer", Noting)
+    monkeypatch.setattr(cluster_offsets, "sleep", lambda seconds: time.sleep(seconds + 0.05))
+    with Coordinator().in_thread() as gone:
+        address = gone.bootstrap_servers
+    options = {"kafka.bootstrap.servers": address, "kafka.default.api.timeout.ms": "300", "subscribe": topic_name}
+    with pytest.raises(OffsetsUnavailableError):
+        resolve(parse(options))
+    assert len(waits) > 1
+    assert min(waits) > 0
