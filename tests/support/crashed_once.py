@@ -15,13 +15,15 @@ class CrashedOnce(LoadFileScheduling):
 
     def remove_node(self, node: WorkerController) -> str | None:
         """Take a process out, and answer with the test that ended it, if one did."""
-        for file in self.assigned_work[node].values():
-            crashed = next((test for test, is_over in file.items() if not is_over), None)
-            if crashed is not None:
-                file[crashed] = True
-                # The scheduler asks for the test by what is not over; so the rest is handed over here.
-                self.workqueue.update(self.assigned_work.pop(node))
-                for other in self.assigned_work:
-                    self._reschedule(other)
-                return crashed
-        return super().remove_node(node)
+        files = self.assigned_work[node]
+        tests = {test: file for file in files.values() for test, is_over in file.items() if not is_over}
+        if not tests:
+            return super().remove_node(node)
+        crashed, file = next(iter(tests.items()))
+        file[crashed] = True
+        del self.assigned_work[node]
+        # A file without any test left would be waited for without end.
+        self.workqueue.update({path: file for path, file in files.items() if not all(file.values())})
+        for other in self.assigned_work:
+            self._reschedule(other)
+        return crashed
