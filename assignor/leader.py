@@ -72,6 +72,7 @@ class Leader:
         self._remembered_ms = 0
         self._stated: dict[str, float] = {}
         self._led: tuple[Assignment, dict[str, float]] | None = None
+        self._is_watcher = False
         self._members: frozenset[str] = frozenset()
         self._asked = False
         self._off = False
@@ -84,6 +85,14 @@ class Leader:
     def leads(self) -> bool:
         """Whether this member watches its group."""
         return self._watch.leads
+
+    @property
+    def to_resume(self) -> bool:
+        """Whether this member made the assignment in force and does not know it: it was restarted since.
+
+        Only a static member comes back without a rebalance. Below JoinGroup v9 (KIP-814) it is not told that it leads.
+        """
+        return self._is_watcher and not self._watch.leads
 
     @property
     def has_fresh_reading(self) -> bool:
@@ -147,11 +156,22 @@ class Leader:
                 for member, name in zip(target.group.members, names, strict=True)
             }
 
+    def resume(self, target: Assignment, generation: int) -> None:
+        """Watch an assignment that this member made before it was restarted: members from `equip`, owners as told."""
+        with self._lock:
+            # What it told the others to remember is in its own assignment; what they had joined with is older.
+            now_ms = self._now_ms()
+            self._watch.restraint.remember(_aged(self._memory, now_ms - self._remembered_ms), now_ms)
+            self._led = target, self._stated
+            self.lag.include(target.group.topics)
+        self.joined(None, generation)
+
     def joined(self, user_data: bytes | None, generation: int) -> None:
         """The rebalance has ended with what the leader tells this member; if it is the leader, the watch begins."""
         with self._lock:
             now_ms = self._now_ms()
             began_ms, self._joining_ms = self._joining_ms, None
+            self._is_watcher = False
             self._take(user_data, now_ms)
             led, self._led = self._led, None
             if led is None:
@@ -189,6 +209,7 @@ class Leader:
         except MalformedBytesError as error:
             log.warning("What the leader tells beside the partitions cannot be read (%s): ignored", error)
             return
+        self._is_watcher = bool(self.name) and notes.watcher == self.name
         self._learned_per_s = _speed(notes.learned_per_s)
         self._memory, self._remembered_ms = notes.memory, now_ms
 

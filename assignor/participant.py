@@ -38,6 +38,7 @@ from loadwise.assignor.model import (
     Assignment,
     Assignor,
     GroupSnapshot,
+    Member,
     Traits,
 )
 from loadwise.assignor.staging import stage
@@ -230,6 +231,33 @@ class Participant:
         if self.leader is not None:
             self.leader.joined(user_data, generation)
 
+    @property
+    def to_resume(self) -> bool:
+        """Whether this member leads its group and was not told so, because it was restarted: see `resume`."""
+        return self.leader is not None and self.leader.to_resume
+
+    def resume(
+        self,
+        described: Sequence[tuple[JoinedMember, Mapping[str, Sequence[int]]]],
+        cluster: Cluster,
+        *,
+        protocol: str | None = None,
+    ) -> None:
+        """Watch the group's load again after a restart, by what DescribeGroups tells: members and their partitions."""
+        leader = self.leader
+        if leader is None:
+            return
+        given = {member.id: owned for member, owned in described}
+        told = read_members_and_notes(self._strategy(protocol), [member for member, _ in described])
+        try:
+            members = [
+                replace(member, owned=given[member.id], generation=self.generation) for member in leader.equip(told)
+            ]
+            group = GroupSnapshot.of(members, _counts(members, cluster))
+            leader.resume(Assignment(group, group.owner), self.generation)
+        except Exception as error:  # noqa: BLE001 (whatever fails in watching the load, the member goes on reading)
+            self._note_failure(_WATCHING, error)
+
     def assign(
         self, joined: Iterable[JoinedMember], cluster: Cluster, *, protocol: str | None = None
     ) -> dict[str, bytes]:
@@ -249,8 +277,7 @@ class Participant:
             except Exception as error:  # noqa: BLE001 (whatever fails in watching the load, the group waits for an answer)
                 self._note_failure(_WATCHING, error)
                 leader = None
-        topics = set().union(*{id(member.topics): member.topics for member in members}.values())
-        counts = {topic: count for topic in topics if (count := cluster.partition_count(topic)) is not None}
+        counts = _counts(members, cluster)
         racks = None
         if any(member.rack is not None for member in members):
             racks = {topic: replicas for topic in counts if (replicas := cluster.replica_racks(topic))}
@@ -336,6 +363,12 @@ class Participant:
         if culprit not in self._traced:
             self._traced.add(culprit)
             log.error("%s raised; this rebalance goes on without it", culprit, exc_info=error)
+
+
+def _counts(members: Sequence[Member], cluster: Cluster) -> dict[str, int]:
+    """The number of partitions of each topic that somebody subscribes to, as far as there is metadata."""
+    topics = set().union(*{id(member.topics): member.topics for member in members}.values())
+    return {topic: count for topic in topics if (count := cluster.partition_count(topic)) is not None}
 
 
 def _goes_on(target: Assignment, group: GroupSnapshot) -> bool:

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from loadwise.assignor.model import LARGEST, SMALLEST_CAPACITY, Member
 from loadwise.assignor.strategy import Strategy
 from loadwise.collector import collector_paused
-from loadwise.protocol.consumer import NO_GENERATION, Subscription
+from loadwise.protocol.consumer import NO_GENERATION, Assignment, Subscription
 from loadwise.protocol.errors import ProtocolError
 from loadwise.protocol.live_notes import MemberNotes
 from loadwise.protocol.primitive import Names
@@ -98,6 +98,26 @@ def read_subscription(member_id: str, data: bytes, names: Names | None = None) -
     except ProtocolError as error:
         log.warning("The subscription of member %r cannot be read (%s): it gets no partitions", member_id, error)
         return Subscription()
+
+
+def read_described(
+    listed: Iterable[tuple[str, str | None, bytes, bytes]],
+) -> list[tuple[JoinedMember, Mapping[str, Sequence[int]]]]:
+    """Read all members as DescribeGroups lists them: ids, subscription and assignment bytes; and what each owns.
+
+    An assignment that cannot be read is one of nothing.
+    """
+    listed = list(listed)
+    joined = read_joined_members((member, instance_id, data) for member, instance_id, data, _ in listed)
+    return [(member, _owned(member.id, given)) for member, (*_, given) in zip(joined, listed, strict=True)]
+
+
+def _owned(member_id: str, data: bytes) -> Mapping[str, Sequence[int]]:
+    try:
+        return Assignment.decode(data).partitions
+    except ProtocolError as error:
+        log.warning("The assignment of member %r cannot be read (%s): it counts as one of nothing", member_id, error)
+        return {}
 
 
 def read_joined_members(listed: Iterable[tuple[str, str | None, bytes]]) -> list[JoinedMember]:

@@ -106,6 +106,10 @@ class AiokafkaAssignor(AbstractPartitionAssignor):
         ]
         return self.participant.assign(joined, _metadata(cluster), protocol=self.name)
 
+    def resume(self, cluster: Any, described: Sequence[tuple[JoinedMember, Mapping[str, Sequence[int]]]]) -> None:
+        """Watch the group again that this member leads since before it was restarted."""
+        self.participant.resume(described, _metadata(cluster), protocol=self.name)
+
     def follow(self, coordinator: Any) -> None:
         """Learn from the consumer's coordinator what the client does not tell: its generation, and what it holds."""
         self._coordinator = coordinator

@@ -36,7 +36,7 @@ from aiokafka.protocol.commit import OffsetCommitRequest, OffsetFetchRequest
 from aiokafka.protocol.group import JoinGroupRequest
 
 from loadwise.assignor.clients.no_common_strategy import no_common_strategy
-from loadwise.assignor.subscription import read_joined_members
+from loadwise.assignor.subscription import read_described, read_joined_members
 from loadwise.protocol.consumer import Subscription
 
 log = logging.getLogger(__name__)
@@ -88,16 +88,34 @@ class Coordinator(GroupCoordinator):
     async def _do_rejoin_group(self, subscription: Any) -> bool:
         self.joining = True
         try:
-            return bool(await super()._do_rejoin_group(subscription))
+            joined = bool(await super()._do_rejoin_group(subscription))
         except InconsistentGroupProtocolError as error:
             raise InconsistentGroupProtocolError(await self._explain_no_common_strategy()) from error
         finally:
             self.joining = False
+        if joined and self.plugs[0].participant.to_resume:
+            await self._resume()
+        return joined
+
+    async def _resume(self) -> None:
+        """Learn from the broker what this member assigned before it was restarted, and watch that."""
+        try:
+            error_code, _, _, _, protocol, members, *_ = await self._described()
+            described = read_described(
+                (member_id, self._group_instance_id if member_id == self.member_id else None, metadata, assignment)
+                for member_id, _, _, metadata, assignment in (members if error_code == 0 else ())
+            )
+            if described:
+                self._lookup_assignor(protocol).resume(self._cluster, described)
+        except KafkaError as error:
+            log.warning("Group %s cannot be described (%r): nobody watches its load for now", self.group_id, error)
+
+    async def _described(self) -> Any:
+        return (await super()._send_req(DescribeGroupsRequest([self.group_id]))).groups[0]
 
     async def _explain_no_common_strategy(self) -> str:
         try:
-            answer = await super()._send_req(DescribeGroupsRequest([self.group_id]))
-            _, _, _, _, in_use, *_ = answer.groups[0]
+            _, _, _, _, in_use, *_ = await self._described()
         except KafkaError as error:
             log.warning("Group %s cannot be described (%r)", self.group_id, error)
             in_use = ""

@@ -95,7 +95,7 @@ class AiokafkaLag(LagLoad):
 
     async def _run(self) -> None:
         failing = False
-        await self._until_due(math.inf)
+        await self._until_due(-math.inf)  # at once, where there is an interval
         while not self._closing:
             self._asked.clear()
             try:
@@ -126,7 +126,7 @@ class AiokafkaLag(LagLoad):
         """Wait for the interval to pass from a time of the loop's clock, or until a reading is asked for."""
         loop = asyncio.get_running_loop()
         while not (self._asked.is_set() or self._closing):
-            left_s = math.inf if since == math.inf else since + self.interval_s - loop.time()
+            left_s = math.inf if self.interval_s == math.inf else since + self.interval_s - loop.time()
             if left_s <= 0:
                 return
             self._changed.clear()

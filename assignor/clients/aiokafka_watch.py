@@ -37,6 +37,7 @@ class LoadWatch:
             return True
 
         leader.ask = ask
+        leader.name = coordinator._group_instance_id or ""
 
     async def elected(self, topics: Collection[str]) -> None:
         """The member is to lead a group that reads these topics: read their offsets, unless that was done."""

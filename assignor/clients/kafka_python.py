@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 from weakref import WeakMethod, finalize
@@ -100,6 +100,10 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):
         """Answer every member's assignment, as the leader; the client sends bytes as they are."""
         joined = self.joined or [_joined(member) for member in members]
         return self.participant.assign(joined, _metadata(cluster), protocol=self.name)
+
+    def resume(self, cluster: Any, described: Sequence[tuple[JoinedMember, Mapping[str, Sequence[int]]]]) -> None:
+        """Watch the group again that this member leads since before it was restarted."""
+        self.participant.resume(described, _metadata(cluster), protocol=self.name)
 
     def follow(self, consumer: KafkaConsumer) -> None:
         """Learn from the consumer what it does not tell an assignor: what it holds now. The consumer is not kept."""

@@ -52,7 +52,7 @@ from loadwise.assignor.clients.kafka_python_lag import KafkaPythonLag
 from loadwise.assignor.clients.kafka_python_watch import LoadWatch
 from loadwise.assignor.clients.no_common_strategy import no_common_strategy
 from loadwise.assignor.leader import Leader
-from loadwise.assignor.subscription import JoinedMember, read_joined_members
+from loadwise.assignor.subscription import JoinedMember, read_described, read_joined_members
 from loadwise.protocol.consumer import Assignment, Subscription
 
 log = logging.getLogger(__name__)
@@ -136,9 +136,7 @@ class Coordinator(ConsumerCoordinator):
     async def _explain_no_common_strategy(self) -> str:
         in_use = ""
         try:
-            request = DescribeGroupsRequest(groups=[self.group_id])
-            answer = await self._manager.send(request, node_id=self.coordinator_id)
-            in_use = answer.groups[0].protocol_data
+            in_use = (await self._described()).protocol_data
         except KafkaError as error:
             log.warning("Group %s cannot be described (%r)", self.group_id, error)
         return no_common_strategy(self.group_id, in_use, list(self._assignors))
@@ -177,6 +175,26 @@ class Coordinator(ConsumerCoordinator):
             self._subscription.assign_from_subscribed([])  # others may have read on meanwhile: positions are void
         self._last_generation = generation
         await super()._on_join_complete_async(generation, member_id, protocol, assignment)
+        assignor = self._lookup_assignor(protocol)
+        if assignor.participant.to_resume:
+            await self._resume(assignor)
+
+    async def _resume(self, assignor: Any) -> None:
+        """Learn from the broker what this member assigned before it was restarted, and watch that."""
+        try:
+            group = await self._described()
+            described = read_described(
+                (each.member_id, each.group_instance_id, each.member_metadata, each.member_assignment)
+                for each in (group.members if group.error_code == 0 else ())
+            )
+            if described:
+                assignor.resume(self._cluster, described)
+        except KafkaError as error:
+            log.warning("Group %s cannot be described (%r): nobody watches its load for now", self.group_id, error)
+
+    async def _described(self) -> Any:
+        request = DescribeGroupsRequest(groups=[self.group_id])
+        return (await self._manager.send(request, node_id=self.coordinator_id)).groups[0]
 
     async def _commit_what_goes(self, assignment: bytes) -> None:
         """Commit what was read, while the join was pending, of partitions that are about to be revoked."""

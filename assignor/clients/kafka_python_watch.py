@@ -37,6 +37,7 @@ class LoadWatch:
             return True
 
         leader.ask = ask
+        leader.name = coordinator.group_instance_id or ""
 
     def elected(self, coordinator: Any, topics: Collection[str], member_id: str) -> None:
         """The member is to lead a group that reads these topics: begin to read their offsets, unless that was done."""

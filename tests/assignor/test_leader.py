@@ -212,3 +212,35 @@ def test_what_is_no_setting_is_refused():
         Participant("weighted").lead_by(LagLoad(), "yes", slack_s=1.0)
     with pytest.raises(BadGroupError, match="healthy is -1"):
         LiveSettings(healthy=-1)
+
+
+@pytest.mark.parametrize("strategy", ["weighted", "cooperative-weighted"])
+def test_a_static_leader_that_is_back_resumes_by_what_the_broker_tells(strategy):
+    group = Group("a", "b", "c", strategy=strategy)
+    group.rebalance()
+    group.run([112.5] * PARTITIONS, 60)
+    described = [
+        (
+            JoinedMember(id=name, subscription=Subscription.decode(member.subscription(["t"]))),
+            {"t": sorted(group.owned(name))},
+        )
+        for name, member in group.members.items()
+    ]
+    told = group.members["a"].assign([member for member, _ in described], Cluster())["a"]
+    group.add("a")  # its state is lost, and no rebalance comes
+    back, given = group.members["a"], Assignment.decode(told)
+    assert not back.to_resume
+    back.assigned(given.partitions, group.generation, user_data=given.user_data)
+    assert back.to_resume
+    back.resume(described, Cluster())
+    assert not back.to_resume
+    assert back.explain().generation == group.generation
+    group.run(group.hot("b"), 60)
+    assert len(group.asked) == 1
+    assert back.explain().moved
+
+
+def test_who_follows_another_has_nothing_to_resume():
+    group = Group("a", "b")
+    group.rebalance()
+    assert [member.to_resume for member in group.members.values()] == [False, False]

@@ -1,8 +1,4 @@
-"""Real groups whose load shifts while nobody comes or goes: they are even again within a minute.
-
-They do not hold yet with every client (docs/live.md tells which), so no tier runs them:
-``LOADWISE_LIVE=1 make test-kafka TESTS=tests/live`` does, on both brokers.
-"""
+"""Real groups whose load shifts while nobody comes or goes, on both brokers: they are even again within a minute."""
 
 import time
 
@@ -12,12 +8,14 @@ from live_group import LiveGroup
 KAFKA_PYTHON, AIOKAFKA = "kafka-python", "aiokafka"
 MINUTE_S = 60.0
 GROUPS = [
-    pytest.param((KAFKA_PYTHON,) * 3, "weighted", id="kafka-python", marks=pytest.mark.kafka),
-    pytest.param((KAFKA_PYTHON,) * 3, "cooperative-weighted", id="cooperative", marks=pytest.mark.kafka),
-    pytest.param((AIOKAFKA,) * 3, "weighted", id="aiokafka", marks=pytest.mark.kafka),
+    pytest.param((KAFKA_PYTHON,) * 3, "weighted", id="kafka-python"),
+    pytest.param((KAFKA_PYTHON,) * 3, "cooperative-weighted", id="kafka-python-cooperative"),
+    pytest.param((AIOKAFKA,) * 3, "weighted", id="aiokafka"),
+    pytest.param((AIOKAFKA,) * 3, "cooperative-weighted", id="aiokafka-cooperative"),
     pytest.param((AIOKAFKA, KAFKA_PYTHON, AIOKAFKA), "weighted", id="mixed"),
+    pytest.param((AIOKAFKA, KAFKA_PYTHON, AIOKAFKA), "cooperative-weighted", id="mixed-cooperative"),
 ]
-SLOW_GROUPS = [pytest.param(*each.values, id=each.id, marks=pytest.mark.kafka) for each in GROUPS]
+pytestmark = pytest.mark.kafka
 
 
 @pytest.mark.parametrize(("clients", "assignor"), GROUPS)
@@ -37,7 +35,7 @@ def test_drift(broker, topic_name, group_id, clients, assignor):
         assert rebalances <= (3 if assignor == "weighted" else 4)
 
 
-@pytest.mark.parametrize(("clients", "assignor"), SLOW_GROUPS)
+@pytest.mark.parametrize(("clients", "assignor"), GROUPS)
 def test_slow(broker, topic_name, group_id, clients, assignor):
     """Members of 900, 900 and 120 records/s, 900 arriving: a minute later nobody is behind.
 

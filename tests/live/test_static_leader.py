@@ -1,0 +1,29 @@
+"""A static leader that is restarted within its session: nobody rebalances, and it watches the group's load again."""
+
+import pytest
+from live_group import LiveGroup
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.mark.parametrize(
+    ("client", "assignor"), [("kafka-python", "weighted"), ("aiokafka", "cooperative-weighted")]
+)
+def test_a_restarted_static_leader_watches_on(broker, topic_name, group_id, client, assignor):
+    """Below JoinGroup v9, which neither client has, the broker tells it that its former self leads."""
+    with LiveGroup(
+        broker, topic_name, group_id, assignor=assignor, rates=[60.0] * 12, session_timeout_ms=30_000
+    ) as group:
+        members = {f"static-{number}": group.join(client, instance=f"static-{number}") for number in range(3)}
+        group.wait_until(lambda: group.settled(3) and any(each.leads for each in group.alive), why="joining")
+        instance, former = next((instance, each) for instance, each in members.items() if each.leads)
+        generation, owned = former.generation, former.owned
+        former.kill()
+        again = group.join(client, instance=instance)
+        group.wait_until(lambda: group.settled(3) and again.leads, why="resuming")
+        assert (again.generation, again.owned) == (generation, owned)
+        other = next(each for each in group.alive if each is not again)
+        hot = set(other.owned)
+        group.arrivals.rates = [1350 / len(hot) if partition in hot else 0.0 for partition in range(12)]
+        group.wait_until(lambda: not hot.issubset(other.owned) and group.settled(3), why="a rebalance for the load")
+        assert any("asking for a rebalance" in line for line in again.told)
