@@ -136,7 +136,7 @@ def test_transitions_are_logged_as_lines_of_json() -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         address = process.stdout.readline().split()[-1]
-        consumer = confluent_kafka.Consumer({"bootstrap.servers": address, "group.id": "g"})
+        consumer = confluent_kafka.Consumer({"bootstrap.servers": address, "group.id": "g\nh"})
         given = threading.Event()
         consumer.subscribe(["t"], on_assign=lambda *_: given.set())
         while not given.is_set():
@@ -146,11 +146,11 @@ def test_transitions_are_logged_as_lines_of_json() -> None:
         _, log = process.communicate(timeout=60)
     lines = [json.loads(line) for line in log.splitlines()]
     assert [(line["group_id"], line["before"], line["after"], line["generation"]) for line in lines] == [
-        ("g", "Empty", "PreparingRebalance", 0),
-        ("g", "PreparingRebalance", "CompletingRebalance", 1),
-        ("g", "CompletingRebalance", "Stable", 1),
-        ("g", "Stable", "PreparingRebalance", 1),
-        ("g", "PreparingRebalance", "Empty", 2),
+        ("g\\nh", "Empty", "PreparingRebalance", 0),
+        ("g\\nh", "PreparingRebalance", "CompletingRebalance", 1),
+        ("g\\nh", "CompletingRebalance", "Stable", 1),
+        ("g\\nh", "Stable", "PreparingRebalance", 1),
+        ("g\\nh", "PreparingRebalance", "Empty", 2),
     ]
     assert {line["logger"] for line in lines} == {"loadwise.coordinator.groups"}
     assert all(datetime.fromisoformat(line["time"]).tzinfo for line in lines)

@@ -12,7 +12,7 @@ import pytest
 from kafka import KafkaConsumer
 from kafka.protocol.consumer import FetchResponse, JoinGroupResponse
 from kafka.protocol.producer import ProduceResponse
-from peers import Peer, answers, fetch, join, produce
+from peers import Peer, answers, beat, fetch, join, produce
 from topics import WAIT_S
 
 from loadwise.coordinator import (
@@ -159,17 +159,24 @@ def test_on_a_thread_a_start_that_failed_can_be_tried_again() -> None:
 
 
 FORKS = """
-import os, socket, sys
+import os, select, socket, sys
 from loadwise.coordinator import Coordinator
 
 with Coordinator().in_thread() as coordinator:
     host, port = coordinator.bootstrap_servers.split(":")
     peer = socket.create_connection((host, int(port)))
+    peer.sendall(bytes.fromhex(sys.argv[1]))
+    assert peer.recv(4)  # it is accepted
+    while peer in select.select([peer], [], [], 0)[0]:
+        peer.recv(65536)
+    ready, begun = os.pipe()
     read, write = os.pipe()
     if os.fork() == 0:
         os.close(write)
+        os.write(begun, b"x")
         os.read(read, 1)  # until the parent is gone
         os._exit(0)
+    os.read(ready, 1)  # the child has closed what is not its own
 try:
     socket.create_connection((host, int(port)))
 except ConnectionRefusedError:
@@ -179,6 +186,8 @@ except ConnectionRefusedError:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_child_does_not_keep_its_sockets_open() -> None:
-    command = [sys.executable, "-W", "ignore", "-c", FORKS]
+    request = beat()
+    request.with_header(7, "peer")
+    command = [sys.executable, "-W", "ignore", "-c", FORKS, bytes(request.encode(header=True, framed=True)).hex()]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=WAIT_S)
     assert done.stdout == "refused, hung up on\n", done.stderr
