@@ -83,6 +83,7 @@ def test_a_setting_is_given_by_the_name_that_kafka_has_for_it() -> None:
         "group.consumer.session.timeout.ms": "6000",
         "group.max.size": "3",
         "num.partitions": "5",
+        "socket.request.max.bytes": "12345678",
     }
     command = [sys.executable, "-m", "loadwise", "coordinator"]
     for name, value in wanted.items():

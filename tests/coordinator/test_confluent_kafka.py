@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaExcepti
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec, ResourceType
 from topics import WAIT_S
 
-from loadwise.coordinator import ThreadedCoordinator
+from loadwise.coordinator import Coordinator, ThreadedCoordinator
 
 
 def consumer(coordinator: ThreadedCoordinator, group_id: str, topic: str, **options: Any) -> Consumer:
@@ -117,3 +117,38 @@ def test_an_administrator_sees_and_changes_topics_and_groups(
     assert len(admin.describe_cluster().result(WAIT_S).nodes) == 1
     admin.delete_consumer_groups([group_id])[group_id].result(WAIT_S)
     admin.delete_topics([topic_name])[topic_name].result(WAIT_S)
+
+
+def test_a_producer_that_outlives_its_broker_takes_no_record_from_a_new_one(topic_name: str) -> None:
+    """Two producers with one id in common would pass for one: a record of the second would count as sent already."""
+    acknowledged: list[str] = []
+
+    def produce(producer: Producer, *values: str) -> None:
+        def on_delivery(failure: Any, message: Any) -> None:
+            assert failure is None
+            acknowledged.append(message.value().decode())
+
+        for value in values:
+            producer.produce(topic_name, value, on_delivery=on_delivery)
+            assert producer.flush(WAIT_S) == 0
+
+    with Coordinator({topic_name: 1}).in_thread() as first:
+        config = {
+            "bootstrap.servers": first.bootstrap_servers,
+            "enable.idempotence": True,
+            "reconnect.backoff.max.ms": 100,
+        }
+        port = int(first.bootstrap_servers.rpartition(":")[2])
+        survivor = Producer(config)
+        produce(survivor, "a1")
+    acknowledged.clear()
+    with Coordinator({topic_name: 1}, port=port).in_thread() as second:
+        newcomer = Producer(config)
+        produce(newcomer, "b1")
+        produce(survivor, "a2", "a3")
+        produce(newcomer, "b2")
+        consumer = Consumer({"bootstrap.servers": second.bootstrap_servers, "group.id": "none"})
+        consumer.assign([TopicPartition(topic_name, 0, 0)])
+        read = [message.value().decode() for message in consumer.consume(4, WAIT_S) if message.error() is None]
+        consumer.close()
+    assert read == acknowledged == ["b1", "a2", "a3", "b2"]
