@@ -6,9 +6,7 @@ from live_group import LiveGroup
 pytestmark = pytest.mark.kafka
 
 
-@pytest.mark.parametrize(
-    ("client", "assignor"), [("kafka-python", "weighted"), ("aiokafka", "cooperative-weighted")]
-)
+@pytest.mark.parametrize(("client", "assignor"), [("kafka-python", "weighted"), ("aiokafka", "cooperative-weighted")])
 def test_a_restarted_static_leader_watches_on(broker, topic_name, group_id, client, assignor):
     """Below JoinGroup v9, which neither client has, the broker tells it that its former self leads."""
     with LiveGroup(
