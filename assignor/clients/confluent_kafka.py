@@ -21,6 +21,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
 from typing import Any
+from weakref import proxy
 
 from loadwise.assignor.errors import MissingClientError
 from loadwise.installation import pip_install
@@ -44,10 +45,11 @@ from loadwise.assignor.clients.confluent_terms import (
     named,
     not_owned,
     offsets_of,
+    polled_late,
     written,
 )
 from loadwise.assignor.clients.librdkafka_config import OF_THE_MEMBER, member_settings
-from loadwise.assignor.clients.membership import WAKE_S, Membership
+from loadwise.assignor.clients.membership import WAKE_S, Membership, weakly
 from loadwise.assignor.clients.membership_commits import CommitOutcome, Offsets
 from loadwise.assignor.live.busy import BusyTime
 from loadwise.assignor.participant import AssignorChoice
@@ -133,7 +135,8 @@ class ConfluentConsumer(Consumer):
         self._callbacks = {"on_assign": on_assign, "on_revoke": on_revoke, "on_lost": on_lost or on_revoke}
         with as_confluent():
             if self._member is None:
-                self._member = Membership(self, self._wake, **self._options)
+                # Neither keeps this object: who drops it without close() has the member leave its group.
+                self._member = Membership(proxy(self), weakly(self._wake), **self._options)
             if any(topic.startswith("^") for topic in topics):
                 patterns = (topic if topic.startswith("^") else f"{re.escape(topic)}$" for topic in topics)
                 self._member.subscribe(pattern="|".join(f"(?:{pattern})" for pattern in patterns))
@@ -151,13 +154,16 @@ class ConfluentConsumer(Consumer):
         """Answer a message, or None when the timeout (in seconds; without an end where below 0) is over.
 
         Takes part in rebalances, and calls their callbacks and those of commits. What they raise leaves ``poll``, and
-        so does a ``KafkaException`` where the group refuses the member.
+        so does a ``KafkaException`` where the group refuses the member. When the last call was longer ago than
+        ``max.poll.interval.ms``, the first answer is a message with the error ``_MAX_POLL_EXCEEDED``.
         """
         if self._calm:  # nothing dearer than this beside each record: `make bench-confluent` shows it
             message = _read(self, 0)
             if message is not None:
                 return message
         ends = None if timeout is None or timeout < 0 else monotonic() + timeout
+        if self._was_late():
+            return polled_late(self._options["max_poll_interval_ms"])
         while True:
             wait_s = self._take_turn(ends)
             began = monotonic()
@@ -170,6 +176,8 @@ class ConfluentConsumer(Consumer):
         """Answer up to so many messages, fewer when the timeout is over or a rebalance waits for them."""
         messages: list[Message] = []
         ends = None if timeout is None or timeout < 0 else monotonic() + timeout
+        if self._was_late():
+            return [polled_late(self._options["max_poll_interval_ms"])]
         while True:
             if messages and self._member is not None and self._member.joining:
                 return messages  # they may be of partitions that the next turn gives up
@@ -355,6 +363,13 @@ class ConfluentConsumer(Consumer):
     def _wake(self) -> None:
         """The member wants its turn; called on its thread."""
         self._calm = False
+
+    def _was_late(self) -> bool:
+        """Whether the application is to be told now that it has left its group because it polled too late."""
+        if self._member is None or not self._member.polled_late:
+            return False
+        self._member.polled_late = False
+        return True
 
     def _take_turn(self, ends: float | None) -> float:
         """Let the member have its turn where it is due; how long to wait for records afterwards."""

@@ -86,6 +86,22 @@ def not_owned(dropped: Offsets) -> KafkaError:
     )
 
 
+def polled_late(max_poll_interval_ms: int) -> Message:
+    """What a stock consumer's ``poll`` answers once where it came too late, an error in a message.
+
+    Raises it as ``KafkaException`` before confluent-kafka 2.13, where nobody but librdkafka can make a message.
+    """
+    error = KafkaError(
+        KafkaError._MAX_POLL_EXCEEDED,
+        f"Application maximum poll interval ({max_poll_interval_ms}ms) exceeded, so the member has left its group:"
+        " adjust max.poll.interval.ms for long-running message processing",
+    )
+    try:
+        return Message(error=error)
+    except TypeError:
+        raise KafkaException(error) from None
+
+
 def confluent_error(error: Exception) -> KafkaError:
     """What a member's error is to users of confluent-kafka."""
     cause = error.args[0] if isinstance(error, CommitFailedError) and error.args else error

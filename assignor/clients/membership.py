@@ -26,6 +26,8 @@ What it promises, beside what any member does:
   commit of a partition that is not owned when it would be sent is dropped and reported: the broker of a classic group
   does not check who owns what.
 
+- A member that is dropped without `Membership.close` leaves its group, and its thread ends.
+
 The member is a ``KafkaConsumer`` that is never polled for records, so it has what `kafka_consumer` has: every strategy,
 the group's lag, and what watches the load. docs/confluent-kafka.md compares that with protocol code of our own.
 Everything but `Membership.poll` may be called from any thread.
@@ -35,10 +37,12 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
+from weakref import WeakMethod, finalize, ref
 
 from loadwise.assignor.clients.kafka_python import TRIED, kafka_consumer
 from loadwise.assignor.clients.membership_commits import CommitOutcome, Commits, Done
@@ -92,6 +96,32 @@ def _nothing() -> None:
     """Wake nobody."""
 
 
+def weakly(method: Callable[..., None]) -> Callable[..., None]:
+    """Call a bound method as long as its object is there: a thread must not keep what its owner has dropped."""
+    there = WeakMethod(method)
+
+    def call(*args: Any) -> None:
+        method = there()
+        if method is not None:
+            method(*args)
+
+    return call
+
+
+async def _tick(net: Any, member: ref[Membership]) -> None:
+    while (there := member()) is not None and not there._closed:
+        there._wake()
+        del there  # only for the moment
+        await net.sleep(WAKE_S)
+
+
+def _close_elsewhere(consumer: Any) -> None:
+    """Leave the group. Garbage is collected on any thread, kafka-python's too, where nothing may wait for an answer."""
+    log.warning("A member of the group %s was dropped without close(); it leaves", consumer.config["group_id"])
+    close = {"autocommit": False, "timeout_ms": CLOSING_TIMEOUT_S * 1000}
+    threading.Thread(target=consumer.close, kwargs=close, name="loadwise-dropped-member", daemon=True).start()
+
+
 class Membership:
     """One member of a classic group; see the module for what it promises.
 
@@ -119,15 +149,20 @@ class Membership:
         self._lost = False  # the generation is gone, and the listener has not heard of it
         self._closed = False
         self._fenced = False
+        self.polled_late = False
+        """Whether the member has left its group because `poll` came too late; who tells the application unsets it."""
         self._commits = Commits(self._coordinator)
         watch_joins(
             self._coordinator,
-            joined=self._on_joined,
-            lost=self._on_lost,
-            fenced=self._on_fenced,
-            due=self._wake,
+            joined=weakly(self._on_joined),
+            lost=weakly(self._on_lost),
+            fenced=weakly(self._on_fenced),
+            due=weakly(self._on_due),
         )
-        self._coordinator._net.call_soon_threadsafe(self._tick)
+        self._dropped = finalize(self, _close_elsewhere, self._consumer)
+        self._dropped.atexit = False
+        net, member = self._coordinator._net, ref(self)
+        net.call_soon_threadsafe(lambda: _tick(net, member))
 
     @property
     def assignor(self) -> Any:
@@ -215,22 +250,22 @@ class Membership:
         if self._closed:
             return
         self._closed = True
+        self._dropped.detach()
         try:
             self._give_up()
         finally:
             self._consumer.close(autocommit=False, timeout_ms=CLOSING_TIMEOUT_S * 1000)
             self._commits.call_back()
 
-    async def _tick(self) -> None:
-        while not self._closed:
-            self._wake()
-            await self._coordinator._net.sleep(WAKE_S)
-
     def _on_joined(self) -> None:
         self._joined = True
 
-    def _on_lost(self) -> None:
+    def _on_lost(self, polled_late: bool) -> None:
         self._lost = True
+        self.polled_late |= polled_late and not self._closed
+
+    def _on_due(self) -> None:
+        self._wake()
 
     def _on_fenced(self) -> None:
         self._fenced = True

@@ -18,14 +18,15 @@ def watch_joins(
     coordinator: Any,
     *,
     joined: Callable[[], None],
-    lost: Callable[[], None],
+    lost: Callable[[bool], None],
     fenced: Callable[[], None],
     due: Callable[[], None],
 ) -> None:
     """Let a ``ConsumerCoordinator`` tell, on its own thread, what happens to the member, and stay a member meanwhile.
 
-    ``joined``: an assignment was taken; ``lost``: the member is of no generation any more; ``fenced``: another one has
-    its group instance id; ``due``: a join should begin, or was answered.
+    ``joined``: an assignment was taken; ``lost``: the member is of no generation any more, and whether that is because
+    nobody polled it in time; ``fenced``: another one has its group instance id; ``due``: a join should begin, or was
+    answered.
     """
     _keep_the_poll_deadline(coordinator.heartbeat)
     join_and_sync = coordinator._do_join_and_sync_async
@@ -51,7 +52,7 @@ def watch_joins(
         reset_generation(*args, **kwargs)
         if not was_member:
             return
-        lost()
+        lost(coordinator.heartbeat.poll_timeout_expired())
         if coordinator._subscription.partitions_auto_assigned():
             coordinator._subscription.assign_from_subscribed([])  # nothing is claimed that others may own
         task = coordinator._join_task

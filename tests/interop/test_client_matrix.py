@@ -14,8 +14,6 @@ pytestmark = pytest.mark.kafka
 PARTITIONS = 6
 SESSION_MS, SHORT_SESSION_MS = 60_000, 6_000
 OURS = [client for client in CLIENTS if client != "java"]
-COOPERATIVE = [client for client in CLIENTS if client != "aiokafka"]
-UPGRADED = [client for client in OURS if client != "aiokafka"]
 
 
 @pytest.fixture
@@ -121,7 +119,7 @@ def test_a_static_member_comes_back(members, show, client):
     show(client, "static restart")
 
 
-@pytest.mark.parametrize("client", COOPERATIVE)
+@pytest.mark.parametrize("client", CLIENTS)
 def test_keeps_what_it_keeps_while_the_rest_moves(members, show, client):
     tried = members.join(client, "cooperative-sticky")
     members.settle(tried)
@@ -167,7 +165,7 @@ def test_a_zombie_moves_no_offset_back(members, show, broker, topic, client):
     show(client, "commit fencing")
 
 
-@pytest.mark.parametrize("client", UPGRADED)
+@pytest.mark.parametrize("client", OURS)
 @pytest.mark.parametrize("way", ["upgrade", "downgrade"])
 def test_changes_the_strategy_of_a_running_group(members, show, client, way):
     steps = ["range", "weighted,range", "weighted"]

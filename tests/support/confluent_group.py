@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from confluent_kafka import KafkaError
 from topics import WAIT_S
 
 from loadwise.assignor.clients.confluent_kafka import ConfluentConsumer, confluent_consumer
@@ -28,6 +29,8 @@ class ConfluentGroup:
         """Those that `until` polls."""
         self.read: dict[ConfluentConsumer, list[tuple[int, int]]] = {}
         """Partition and offset of every record, by member."""
+        self.errors: dict[ConfluentConsumer, list[KafkaError]] = {}
+        """What they were told by messages that are errors."""
         self.calls: dict[ConfluentConsumer, list[tuple[str, set[int]]]] = {}
         """The callbacks of rebalances, with their partitions."""
 
@@ -37,7 +40,7 @@ class ConfluentGroup:
             self.settings | {name.replace("_", "."): value for name, value in settings.items()}, assignor=strategy
         )
         self.members.append(member)
-        self.read[member], self.calls[member] = [], []
+        self.read[member], self.errors[member], self.calls[member] = [], [], []
         return member
 
     def join(self, topic: str, *, strategy: str = "weighted", **settings: Any) -> ConfluentConsumer:
@@ -59,8 +62,10 @@ class ConfluentGroup:
         for member in self.members:
             message = member.poll(0.02)
             if message is not None:
-                assert message.error() is None, message.error()
-                self.read[member].append((message.partition(), message.offset()))
+                if message.error() is None:
+                    self.read[member].append((message.partition(), message.offset()))
+                else:
+                    self.errors[member].append(message.error())
 
     def until(self, condition: Callable[[], Any]) -> None:
         """Poll until something holds."""
@@ -89,6 +94,7 @@ class ConfluentGroup:
         member.close()
 
     def close(self) -> None:
-        """Close all members."""
+        """Close all members, which have heard of no error but those that a test has taken out of `errors`."""
         while self.members:
             self.members.pop().close()
+        assert not any(self.errors.values()), self.errors

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import threading
 import time
+import weakref
 
 import pytest
 from confluent_group import ConfluentGroup
@@ -76,6 +79,7 @@ def test_who_does_not_poll_leaves_the_group_and_is_told_so(shortest_ms, topic, m
     assert told.value.args[0].code() in (KafkaError.UNKNOWN_MEMBER_ID, KafkaError._ASSIGNMENT_LOST)
     members.members.append(slow)
     members.settle(3, 3)
+    assert [error.code() for error in members.errors.pop(slow)] == [KafkaError._MAX_POLL_EXCEEDED]
     assert ("on_lost", set(range(PARTITIONS))) in members.calls[slow]
     assert [name for name, _ in members.calls[slow]].count("on_revoke") == 0
 
@@ -111,6 +115,22 @@ def test_kept_partitions_are_read_and_committed_while_others_join(broker, topic,
     members.settle(2, 2, 2)
     every = [TopicPartition(topic, number) for number in kept]
     assert [each.offset for each in first.committed(every, timeout=WAIT_S)] == [2] * len(kept)
+
+
+def test_a_consumer_that_is_dropped_leaves_its_group_and_no_thread(topic, members):
+    before = set(threading.enumerate())
+    dropped = members.join(topic)
+    members.settle(PARTITIONS)
+    wait_for(lambda: set(threading.enumerate()) - before)
+    gone = weakref.ref(dropped)
+    for known in (members.read, members.errors, members.calls):
+        del known[dropped]
+    members.members.clear()
+    del dropped
+    wait_for(lambda: gc.collect() is not None and gone() is None)
+    wait_for(lambda: not set(threading.enumerate()) - before)
+    members.join(topic)
+    members.settle(PARTITIONS)  # the other one has left: its session would have gone on
 
 
 @pytest.mark.parametrize("strategy", ["weighted", COOPERATIVE])
