@@ -136,7 +136,9 @@ class CapacityEstimates:
         seen = np.array([0.0 if each is None else each.per_s for each in known])
         per_unit = np.where(given > 0, seen / np.where(given > 0, given, 1.0), seen)
         if not proven.any():
-            return Capacities(np.where(given > 0, given, 1.0), known=False, proven=proven)
+            most = float(per_unit.max(initial=0.0)) if np.isfinite(self._lagging_since).any() else 0.0
+            # Whoever falls behind shows soon what it can do. Until then, members can do what the best of them has done.
+            return Capacities(np.where(given > 0, given, 1.0) * (most or 1.0), known=most > 0, proven=proven)
         median = max(float(np.median(per_unit[proven])), 1e-9)
         bounds = per_unit[~proven]
         if len(bounds) and (bound := float(np.median(bounds))) > median:

@@ -13,6 +13,7 @@ import logging
 import sys
 import threading
 import time
+from unittest.mock import AsyncMock, Mock
 
 REPORT_S = 0.2
 
@@ -20,7 +21,8 @@ REPORT_S = 0.2
 class Report:
     """What the test is told."""
 
-    def __init__(self):
+    def __init__(self, topic):
+        self.topic = topic
         self.done: dict[int, int] = {}
         self.last = ("", 0.0)
 
@@ -30,7 +32,7 @@ class Report:
         line = json.dumps(
             {
                 "generation": generation,
-                "owned": sorted(partition.partition for partition in consumer.assignment()),
+                "owned": sorted(each.partition for each in consumer.assignment() if each.topic == self.topic),
                 "done": self.done,
                 "leads": leader is not None and leader.leads,
                 "fallbacks": consumer.assignor.participant.fallbacks,
@@ -53,10 +55,14 @@ class Work:
     """Work that takes its time, however busy the machine is."""
 
     def __init__(self, speed):
-        self._speed, self._done_at = speed, 0.0
+        self._speed, self._done_at, self._late_s = speed, 0.0, 0.0
 
     def add(self, records):
-        self._done_at = max(self._done_at, time.monotonic() - REPORT_S) + records / self._speed
+        self._done_at = max(self._done_at, time.monotonic() - self._late_s) + records / self._speed
+
+    def end(self):
+        """What the last piece took too long, because the machine is busy, is taken off the next one."""
+        self._late_s = min(max(time.monotonic() - self._done_at, 0.0), REPORT_S)
 
     @property
     def left_s(self):
@@ -81,29 +87,41 @@ def options(args):
 
 
 def kafka_python(args, ended):
+    import kafka.errors
+
+    from loadwise.assignor.clients import kafka_python_lag
     from loadwise.assignor.clients.kafka_python import kafka_consumer
 
-    consumer = kafka_consumer(args.topic, **options(args))
-    report, work = Report(), Work(args.speed)
+    if args.unreadable:
+        kafka_python_lag.KafkaPythonLag._read_once = Mock(side_effect=getattr(kafka.errors, args.unreadable))
+    consumer = kafka_consumer(args.topic, *args.also, **options(args))
+    report, work = Report(args.topic), Work(args.speed)
     try:
         while not ended.is_set():
             work.add(report.processed(consumer.poll(timeout_ms=200)))
             time.sleep(work.left_s)
+            work.end()
             report.send(consumer, consumer._coordinator._generation.generation_id)
     finally:
         consumer.close()
 
 
 async def aiokafka(args, ended):
+    import aiokafka.errors
+
+    from loadwise.assignor.clients import aiokafka_lag
     from loadwise.assignor.clients.aiokafka import aiokafka_consumer
 
-    consumer = aiokafka_consumer(args.topic, **options(args))
+    if args.unreadable:
+        aiokafka_lag.AiokafkaLag._read_once = AsyncMock(side_effect=getattr(aiokafka.errors, args.unreadable))
+    consumer = aiokafka_consumer(args.topic, *args.also, **options(args))
     await consumer.start()
-    report, work = Report(), Work(args.speed)
+    report, work = Report(args.topic), Work(args.speed)
     try:
         while not ended.is_set():
             work.add(report.processed(await consumer.getmany(timeout_ms=200, max_records=100)))
             await asyncio.sleep(work.left_s)
+            work.end()
             report.send(consumer, consumer._coordinator.generation)
     finally:
         await consumer.stop()
@@ -114,6 +132,8 @@ def main():
     for name in ("client", "topic", "group", "servers", "name", "assignor"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--instance", default="")
+    parser.add_argument("--unreadable", default="")
+    parser.add_argument("--also", action="append", default=[])
     parser.add_argument("--speed", type=float, required=True)
     parser.add_argument("--more", default="{}")
     args = parser.parse_args()

@@ -83,3 +83,14 @@ def test_a_member_knows_best_until_the_group_has_seen_it():
 
 def test_a_moment_says_nothing():
     assert not learned({"a": (900, True)}, readings=2).known
+
+
+def test_while_somebody_falls_behind_all_are_taken_to_do_what_the_best_has_done():
+    estimates = CapacityEstimates()
+    estimates.watch(("a", "b"))
+    for second in range(0, 15, 5):
+        estimates.update(np.array([900.0, 10.0]) * second, np.array([second == 10, False]), second * 1000)
+    soon = estimates.of({"a": 0.0, "b": 0.0}, 10_000)
+    assert soon.known
+    assert not soon.proven.any()
+    assert soon.per_s.tolist() == [900.0, 900.0]
