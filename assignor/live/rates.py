@@ -85,9 +85,11 @@ class ArrivalRates:
         if len(self._ends) > 1:
             rate = self._newest_rates()
             elapsed = now_ms - self._ends[-2][0]
+            # A single reading that is wrong would be remembered for long: of two the lower one counts.
+            seen = np.fmin(rate, self._rate)
             self._rate = np.where(np.isnan(rate), self._rate, rate)
             kept = 0.5 ** (elapsed / _HALF_LIFE_MS)
-            recent = np.where(np.isnan(self._recent), rate, self._recent * kept + rate * (1 - kept))
+            recent = np.where(np.isnan(self._recent), seen, self._recent * kept + seen * (1 - kept))
             self._recent = np.where(np.isnan(rate), self._recent, recent)
 
     def rates(self) -> Floats:

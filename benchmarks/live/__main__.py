@@ -13,6 +13,7 @@ from benchmarks.live.page import page
 from benchmarks.live.play import play
 from benchmarks.live.policies import AllKnowing, policies
 from benchmarks.live.scenes import SCENES
+from benchmarks.live.sweep import pictures, sweep, table
 from benchmarks.live.world import Scene
 
 _SHOWN = ("round robin", "loadwise", "all-knowing")
@@ -24,9 +25,16 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--hours", type=float, default=24.0, help="the length of each scene")
     parser.add_argument("--scenes", nargs="*", default=[make.__name__ for make in SCENES])
+    parser.add_argument("--seeds", type=int, nargs="*", help="of --sweep: the seeds to take the mean over")
+    parser.add_argument("--sweep", action="store_true", help="try other settings, and write live-*.svg beside the page")
     parser.add_argument("--html", type=Path, default=Path("benchmark-live.html"))
     args = parser.parse_args()
     makes = [make for make in SCENES if make.__name__ in args.scenes]
+    if args.sweep:
+        tried = list(sweep(makes, args.seeds or [args.seed], args.hours))
+        print("\n".join(table(tried)))
+        print("pictures:", *pictures(tried, args.html.parent))
+        return
     results: dict[str, dict[str, Figures]] = {}
     courses: dict[str, dict[str, list[float]]] = {}
     print(

@@ -50,17 +50,17 @@ def day(seed: int) -> Scene:
 
 
 def bursts(seed: int) -> Scene:
-    """Six members; every quarter of an hour or so three partitions get three times their records for some minutes."""
+    """Six members; every ten minutes or so three partitions get ten times their records for half a minute to five."""
     rng = np.random.default_rng(seed)
-    rates = zipf(60, 3300, 0.5, rng)
+    rates = zipf(60, 3600, 0.5, rng)
     pieces, at = [Piece(start_s=0, rates={"t": rates}, capacity=_members(6))], 0
     while True:
-        at += int(rng.integers(600, 1800))
-        until = at + int(rng.integers(120, 600))
+        at += int(rng.integers(300, 900))
+        until = at + int(rng.integers(30, 300))
         if until >= DAY_S:
             break
         burst = rates.copy()
-        burst[rng.choice(60, 3, replace=False)] *= 3
+        burst[rng.choice(60, 3, replace=False)] *= 10
         pieces.append(Piece(start_s=at, rates={"t": burst}, capacity=_members(6), is_shift=True))
         pieces.append(Piece(start_s=until, rates={"t": rates}, capacity=_members(6)))
         at = until

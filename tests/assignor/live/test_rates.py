@@ -119,3 +119,14 @@ def test_a_partition_that_is_read_later_gets_a_rate_of_its_own():
     assert math.isnan(rates.rates()[1])
     rates.update(np.array([100.0, 1_000_500.0]), 2 * STEP_MS)
     assert rates.rates() == pytest.approx([10.0, 100.0])
+
+
+def test_one_wrong_reading_is_not_remembered():
+    index = PartitionIndex()
+    index.add([("t", 0)])
+    rates = ArrivalRates(index)
+    for number in range(60):
+        wrong = 1_000_000 if number == 30 else 0
+        rates.update(np.array([500.0 * number + wrong]), number * STEP_MS)
+    assert rates.rates()[0] == pytest.approx(100)
+    assert rates.recent()[0] == pytest.approx(100)
