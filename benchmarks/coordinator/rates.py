@@ -2,68 +2,18 @@
 
 The load comes from one process (`benchmarks.coordinator.driver`), the coordinator is another, so that each has a
 processor where there are two. Every row has the processor time that the coordinator took as well: that does not
-depend on what else the machine does. ``--kafka HOST:PORT`` measures an Apache Kafka that runs in place of ours.
+depend on what else the machine does. An Apache Kafka is started for it where there is a JDK and Maven.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from uuid import uuid4
 
-from benchmarks.coordinator.driver import TOPIC, Driver, Member
-
-WITHOUT_UVLOOP = "import sys; sys.modules['uvloop'] = None; from loadwise.cli import main; main()"
-"""An import of a module that is None fails as if it were not installed."""
-
-
-@dataclass(frozen=True)
-class Served:
-    """A coordinator that runs."""
-
-    name: str
-    bootstrap: str
-    pid: int | None
-    """None where it is not known: then there are no rows of processor time and memory."""
-    ready_s: float | None
-    """How long it took to listen."""
-
-    def cpu_s(self) -> float:
-        """Processor time that it has taken so far."""
-        if self.pid is None:
-            return 0.0
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def resident_mib(self) -> float:
-        """Memory that it holds."""
-        if self.pid is None:
-            return 0.0
-        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
-
-
-@contextmanager
-def ours(*, uvloop: bool) -> Iterator[Served]:
-    """Our coordinator as a program, on one event loop or the other."""
-    command = [sys.executable, "-m", "loadwise"] if uvloop else [sys.executable, "-c", WITHOUT_UVLOOP]
-    start = time.perf_counter()
-    arguments = [*command, "coordinator", "--topic", f"{TOPIC}:1000"]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            bootstrap = process.stdout.readline().split()[-1]
-            ready_s = time.perf_counter() - start
-            yield Served("ours, uvloop" if uvloop else "ours, asyncio", bootstrap, process.pid, ready_s)
-        finally:
-            process.terminate()
+from benchmarks.coordinator.brokers import Served, apache_kafka, ours
+from benchmarks.coordinator.driver import Driver, Member
 
 
 def row(served: Served, what: str, figure: str, cpu_s: float = 0.0) -> None:
@@ -130,18 +80,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--members", type=int, default=1000, help="a multiple of 20")
     options.add_argument("--seconds", type=float, default=4, help="how long heartbeats go on")
     options.add_argument("--sizes", type=lambda text: [int(each) for each in text.split(",")], default=[100, 1000])
-    options.add_argument("--kafka", metavar="HOST:PORT", help="measure this instead")
-    options.add_argument("--kafka-pid", type=int, help="its process, for processor time and memory")
+    options.add_argument("--no-kafka", action="store_true", help="leave Apache Kafka out")
     chosen = options.parse_args(arguments)
-    print("over sockets; the last column is the coordinator's processor time")
-    if chosen.kafka:
-        measure(
-            Served("Apache Kafka", chosen.kafka, chosen.kafka_pid, None), chosen.members, chosen.seconds, chosen.sizes
-        )
-        return
+    print("over sockets; the last column is the broker's processor time")
+
+    def measured(served: Served) -> None:
+        measure(served, chosen.members, chosen.seconds, chosen.sizes)
+
     for uvloop in (True, False):
         with ours(uvloop=uvloop) as served:
-            measure(served, chosen.members, chosen.seconds, chosen.sizes)
+            measured(served)
+    if not chosen.no_kafka:
+        with apache_kafka() as kafka:
+            if kafka is not None:
+                measured(kafka)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.coordinator import rates
+from benchmarks.coordinator import rates, records
 from benchmarks.coordinator.__main__ import main
 from benchmarks.coordinator.driver import Driver, DriverError, Member, Script
 
@@ -17,12 +17,19 @@ def test_it_says_how_fast_each_phase_was(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_it_says_what_clients_see_over_sockets_on_both_loops(capsys: pytest.CaptureFixture[str]) -> None:
-    rates.main(["--members", "20", "--seconds", "0.1", "--sizes", "20,40"])
+    rates.main(["--members", "20", "--seconds", "0.1", "--sizes", "20,40", "--no-kafka"])
     lines = capsys.readouterr().out.splitlines()
     for loop in ("uvloop", "asyncio"):
         rows = [line for line in lines if line.startswith(f"  ours, {loop} ")]
         assert len(rows) == 8
         assert sum("/s, p99" in row for row in rows) == 2
+
+
+def test_it_writes_and_reads_records_of_each_size(capsys: pytest.CaptureFixture[str]) -> None:
+    records.main(["--megabytes", "1", "--no-kafka"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 * len(records.CASES)
+    assert sum("MB/s" in line for line in lines) == 2 * len(records.CASES)
 
 
 def test_an_error_of_the_broker_ends_the_measurement(broker: str) -> None:

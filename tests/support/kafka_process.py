@@ -64,7 +64,7 @@ def running_kafka() -> Iterator[str]:
 @contextlib.contextmanager
 def kafka_from_jars(
     protocols: Sequence[str] = ("PLAINTEXT",), more: Mapping[str, str] | None = None, *formatting: str
-) -> Iterator[dict[str, str]]:
+) -> Iterator[KafkaAddresses]:
     """Run Apache Kafka from its jars for the length of a with block; answers its address under each protocol.
 
     A listener is named as its protocol, and PLAINTEXT must be one of them. ``more`` are settings, ``formatting``
@@ -99,12 +99,12 @@ def kafka_from_jars(
         broker = _Broker(command, log, addresses["PLAINTEXT"])
         try:
             broker.start()
-            yield _Addresses(addresses, broker)
+            yield KafkaAddresses(addresses, broker)
         finally:
             broker.kill()  # nothing of it is kept, so there is nothing to shut down in order
 
 
-class _Addresses(dict[str, str]):
+class KafkaAddresses(dict[str, str]):
     """The addresses of a Kafka, and the broker behind them for tests that kill and start it again."""
 
     def __init__(self, addresses: Mapping[str, str], broker: _Broker) -> None:
@@ -124,6 +124,12 @@ class _Broker:
         with self._log.open("ab") as output:
             process = self._process = subprocess.Popen(self._command, stdout=output, stderr=output)
         _wait_until_ready(self._address, lambda: None if process.poll() is None else self._log.read_text())
+
+    @property
+    def pid(self) -> int:
+        """The process that runs."""
+        assert self._process is not None
+        return self._process.pid
 
     def kill(self) -> None:
         """``kill -9``."""

@@ -1,0 +1,79 @@
+"""The brokers that are measured, each a process of its own: our coordinator on either event loop, and Apache Kafka."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tests" / "support"))  # no package: pytest has it as a path
+
+from kafka_process import KafkaNotInstalledError, kafka_from_jars
+
+from benchmarks.coordinator.driver import TOPIC
+
+WITHOUT_UVLOOP = "import sys; sys.modules['uvloop'] = None; from loadwise.cli import main; main()"
+"""An import of a module that is None fails as if it were not installed."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """A coordinator that runs."""
+
+    name: str
+    bootstrap: str
+    pid: int | None
+    """None where it is not known: then there are no rows of processor time and memory."""
+    ready_s: float | None
+    """How long it took to listen."""
+
+    def cpu_s(self) -> float:
+        """Processor time that it has taken so far."""
+        if self.pid is None:
+            return 0.0
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def resident_mib(self) -> float:
+        """Memory that it holds."""
+        if self.pid is None:
+            return 0.0
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+@contextmanager
+def ours(*, uvloop: bool) -> Iterator[Served]:
+    """Our coordinator as a program, on one event loop or the other."""
+    command = [sys.executable, "-m", "loadwise"] if uvloop else [sys.executable, "-c", WITHOUT_UVLOOP]
+    # With compiled modules, as whoever has started it before has them.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    subprocess.run(
+        [sys.executable, "-c", "import loadwise.cli.coordinator, loadwise.coordinator"], env=environment, check=True
+    )
+    start = time.perf_counter()
+    arguments = [*command, "coordinator", "--topic", f"{TOPIC}:1000"]
+    with subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            bootstrap = process.stdout.readline().split()[-1]
+            ready_s = time.perf_counter() - start
+            yield Served("ours, uvloop" if uvloop else "ours, asyncio", bootstrap, process.pid, ready_s)
+        finally:
+            process.terminate()
+
+
+@contextmanager
+def apache_kafka() -> Iterator[Served | None]:
+    """Apache Kafka as a program; None, and a line that tells why, where there is no JDK or Maven."""
+    try:
+        with kafka_from_jars() as addresses:
+            yield Served("Apache Kafka", addresses["PLAINTEXT"], addresses.broker.pid, None)
+    except KafkaNotInstalledError as error:
+        print(f"Apache Kafka is left out: {error}")
+        yield None
