@@ -140,14 +140,14 @@ def _member(member: dict[str, Any], where: str, chosen: Strategy) -> Member:
     capacity = _number(member.get("capacity", 1.0), f"{where}.capacity")
     if member.get("user_data_hex") is not None:
         try:
-            said = read_user_data(chosen, _bytes(member["user_data_hex"], f"{where}.user_data_hex"))
+            user_data = read_user_data(chosen, _bytes(member["user_data_hex"], f"{where}.user_data_hex"))
         except ProtocolError as error:
             raise BadCaseError(f"{where}.user_data_hex is no user data of {chosen.name}: {error}") from error
-        if said is not None:
-            generation = said.generation
-            capacity = capacity if said.terms is None else said.terms.capacity
-        if isinstance(said, StickyUserData):
-            owned = {topic: partitions for topic, partitions in said.owned.items() if topic in topics}
+        if user_data is not None:
+            generation = user_data.generation
+            capacity = capacity if user_data.terms is None else user_data.terms.capacity
+        if isinstance(user_data, StickyUserData):
+            owned = {topic: partitions for topic, partitions in user_data.owned.items() if topic in topics}
     in_subscription = _generation(member, "subscription_generation", where)
     if chosen.cooperative and version >= 2 and in_subscription != NO_GENERATION:
         generation = in_subscription

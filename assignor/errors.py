@@ -31,7 +31,7 @@ class BadAnswerError(AssignorError):
 
 
 class GroupTooLargeError(AssignorError, ValueError):
-    """The algorithm is for small groups only; the message says up to which size, and what to use instead."""
+    """The algorithm is for small groups only; the message tells up to which size, and what to use instead."""
 
 
 class BadCaseError(AssignorError, ValueError):
@@ -47,4 +47,4 @@ class MissingClientError(AssignorError, ImportError):
 
 
 class UnsupportedByClientError(AssignorError, ValueError):
-    """The client cannot do what was asked of it; the message says what can."""
+    """The client cannot do what was asked of it; the message tells what can."""

@@ -23,7 +23,7 @@ class TopicPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One member of a group as its leader sees it: what it subscribes to, and what it says it owns."""
+    """One member of a group as its leader sees it: what it subscribes to, and what it claims to own."""
 
     id: str
     """Member id, given by the coordinator; unique in the group."""
@@ -32,11 +32,11 @@ class Member:
     owned: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """Partitions that the member claims, by topic. Claims may be stale, doubled, or name partitions that are gone."""
     generation: int = NO_GENERATION
-    """The generation at which the member was given ``owned``; `NO_GENERATION` if it does not say."""
+    """The generation at which the member was given ``owned``; `NO_GENERATION` if it is not known."""
     instance_id: str | None = None
     """Group instance id of a static member (KIP-345); None for a dynamic one."""
     rack: str | None = None
-    """Rack of the member (KIP-881); None if it does not say."""
+    """Rack of the member (KIP-881); None if it is not known."""
     capacity: float = 1.0
     """What the member can process relative to the others, or in the unit of the load a second. Finite, above 0."""
 

@@ -127,9 +127,9 @@ class GroupSnapshot:
     racks: tuple[str, ...] = ()
     """Rack names in Java's string order."""
     member_rack: Owners = field(default_factory=lambda: np.empty(0, np.int32))
-    """int32[M]: rack of each member, -1 where it does not say."""
+    """int32[M]: rack of each member, -1 where it is not known."""
     partition_racks: Bools | None = None
-    """bool[P, R]: the racks that hold a replica of each partition; None where no topic says."""
+    """bool[P, R]: the racks that hold a replica of each partition; None where it is known of no topic."""
     listed: Ints | None = None
     """int64[M]: the place of each member in the list that JoinGroup gave the leader; None where there was none.
 

@@ -125,7 +125,7 @@ class Reader:
         try:
             return self._topic_partitions(count)
         except (struct.error, ValueError, IndexError):
-            self.offset = start  # once more, with care, to say what is wrong, or to make of it what can be made
+            self.offset = start  # read again with care, either to name what is wrong or to accept what Kafka accepts
             return self._odd_topic_partitions(what)
 
     def _topic_partitions(self, count: int) -> dict[str, list[int]]:

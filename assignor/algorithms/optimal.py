@@ -1,6 +1,6 @@
 """Optimal: what `Sticky` aims at, solved as a minimum-cost flow by networkx; exact, slow, for small groups only.
 
-It shares no code with `Sticky` and says what the best answer is: it is the reference that `Sticky` is tested against,
+It shares no code with `Sticky` and finds the best answer: it is the reference that `Sticky` is tested against,
 and a way to check an answer by hand. Partitions flow to members at a price for each one that changes its owner, a
 higher one for each that is read from another rack, and from members into slots, the k-th of which costs the highest
 price times 2k + 1: so the sum of squared counts comes first, rack mismatches second, what is moved third. Which of

@@ -119,7 +119,7 @@ class ConfluentConsumer(Consumer):
 
     @property
     def assignor(self) -> Any:
-        """The assignor of the member, with ``participant``: what it says and decides. None before ``subscribe``."""
+        """The assignor of the member, with ``participant``: what it reports and decides. None before ``subscribe``."""
         return None if self._member is None else self._member.assignor
 
     # Membership

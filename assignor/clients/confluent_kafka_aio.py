@@ -9,7 +9,7 @@
     messages = await consumer.consume(500, timeout=1.0)
 
 ``AIOConsumer`` calls a ``Consumer`` on a pool of threads and callbacks on the event loop, one call at a time; here it
-calls a `ConfluentConsumer`, so everything that is said there holds.
+calls a `ConfluentConsumer`, so everything that is described there holds.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class AioConfluentConsumer(AIOConsumer):
 
     @property
     def assignor(self) -> Any:
-        """The assignor of the member, with ``participant``: what it says and decides. None before ``subscribe``."""
+        """The assignor of the member, with ``participant``: what it reports and decides. None before ``subscribe``."""
         return self._consumer.assignor
 
 

@@ -55,7 +55,7 @@ DEFAULTS: Mapping[str, Any] = {
     "metrics_enabled": False,
     "session_timeout_ms": 45_000,
 }
-"""librdkafka's defaults where kafka-python's differ, or where brokers have said otherwise over time."""
+"""librdkafka's defaults where kafka-python's differ, or where brokers' own have changed over time."""
 
 OF_THE_MEMBER = frozenset({"group.instance.id"})
 """What librdkafka must not be given: it joins no group, and would fence itself with it."""

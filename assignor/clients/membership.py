@@ -186,7 +186,7 @@ class Membership:
         return bool(self._lost or self._prepared or self._joined or self._coordinator.need_rejoin())
 
     def subscribe(self, topics: Collection[str] = (), *, pattern: str | re.Pattern[str] | None = None) -> None:
-        """Say which topics to own partitions of; the next `poll` joins. ``pattern`` matches from a name's beginning."""
+        """Choose topics to own partitions of; the next `poll` joins. ``pattern`` matches from a name's beginning."""
         try:
             self._consumer.subscribe(topics=list(topics), pattern=pattern)
         except IllegalStateError:  # from names to a pattern or back: kafka-python wants an end of the former first

@@ -145,7 +145,7 @@ class Commits:
             try:
                 await self._coordinator._send_offset_commit_request(offsets)
                 return owned, None
-            except Exception as error:  # noqa: BLE001 (clients raise all sorts; the outcome says which it was)
+            except Exception as error:  # noqa: BLE001 (clients raise all sorts; the outcome tells which it was)
                 if not self._worth_another_try(error):
                     self.fenced |= isinstance(error, FencedInstanceIdError)
                     return owned, error

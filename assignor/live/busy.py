@@ -1,14 +1,14 @@
 """How many records a member processes in a busy second, measured between its polls.
 
 From the moment when a poll has given records to the next poll the application works on them. Where it hands them to
-other threads or tasks and polls again at once, that time says nothing: then too little of it adds up, and no capacity
-is claimed.
+other threads or tasks and polls again at once, that time is no measurement: then too little of it adds up, and no
+capacity is claimed.
 """
 
 from __future__ import annotations
 
 _ENOUGH_NS = 500_000_000
-"""So much work must have been seen before it says anything..."""
+"""So much work must have been seen before it is a measurement..."""
 _SHARE = 0.02
 """... and so large a part of all time: an application that polls again at once does its work elsewhere."""
 _HALF_LIFE_NS = 60_000_000_000

@@ -21,7 +21,7 @@ import numpy as np
 from loadwise.assignor.model import Bools, Floats
 
 _SHORTEST_MS = 8_000
-"""A member must be seen for at least this long before what it processes says anything."""
+"""A member must be seen for at least this long before its processing counts as a measurement."""
 _LONGEST_MS = 30_000
 """What a member processes is its mean over the last half minute, or less if it was not watched that long."""
 _TRUST_MS = 3_000
@@ -68,7 +68,7 @@ class CapacityEstimates:
         self._lagging_since = np.empty(0)
 
     def watch(self, members: tuple[str, ...]) -> None:
-        """Begin anew with these members, after a rebalance: what happened during it says nothing."""
+        """Begin anew with these members, after a rebalance: what happened during it is no measurement."""
         self._members = members
         self._seen.clear()
         self._lagging_since = np.full(len(members), math.nan)

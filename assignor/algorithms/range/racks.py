@@ -3,7 +3,7 @@
 It applies to a topic whose subscribers and replicas meet in some rack while not every partition is on every replica
 rack. Topics with the same subscribers and as many partitions stay co-partitioned: partition p of all of them goes to
 the first member that has room and is on a rack of p in every one. What finds no such member is dealt as plain Range
-deals it, within the same quotas. A member that does not say its rack matches all.
+deals it, within the same quotas. A member whose rack is not known matches all.
 """
 
 from __future__ import annotations

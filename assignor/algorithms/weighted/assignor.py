@@ -119,7 +119,7 @@ class Weighted:
         worth = Evaluation.of(working, ceiling, floor, fair)
         if worth.is_good:
             return best
-        if worth.excess[0] > 0.0:  # a larger trigger says when to act, not how far
+        if worth.excess[0] > 0.0:  # a larger trigger decides when to act, not how far
             ceiling = fair * (1 + self.epsilon)
             worth = Evaluation.of(working, ceiling, floor, fair)
         starts = [best]
@@ -251,7 +251,7 @@ def fair_level(working: WorkingAssignment) -> float:
 
 
 def weights(group: GroupSnapshot) -> Floats | None:
-    """float64[P]: the loads, those that are not known guessed; None where counting partitions says as much.
+    """float64[P]: the loads, those that are not known guessed; None where counting partitions gives the same.
 
     Without any known load that is so for members of equal capacity; with, where all of them are 0.
     """

@@ -163,7 +163,7 @@ def _lightest(members: Ints, load: _Loads, capacity: Floats) -> _Lightest:
 
 
 class _Heaps:
-    """A heap of members by load for each capacity. What a heap says of a load may be too low; its top is brought up."""
+    """A heap of members by load for each capacity. Loads in a heap may be too low; its top is brought up to date."""
 
     def __init__(self, members: Sequence[tuple[float, list[int]]], load: list[float]) -> None:
         self._load = load
