@@ -7,6 +7,8 @@ import signal
 import pytest
 from client_matrix import CLIENTS
 from confluent_kafka import Consumer, TopicPartition
+from live_group import LiveGroup
+from live_scenes import DRIFT_RATES, drift
 from topics import WAIT_S, make_topic
 
 pytestmark = pytest.mark.kafka
@@ -179,3 +181,10 @@ def test_changes_the_strategy_of_a_running_group(members, show, client, way):
             members.settle(*group)
     members.all_is_processed()
     show(client, way)
+
+
+@pytest.mark.parametrize("client", OURS)
+def test_a_load_that_shifts_is_shared_again(broker, topic_name, group_id, show, client):
+    with LiveGroup(broker, topic_name, group_id, rates=DRIFT_RATES) as group:
+        drift(group, (client,) * 3)
+    show(client, "drift")

@@ -4,9 +4,9 @@ import time
 
 import pytest
 from live_group import LiveGroup
+from live_scenes import DRIFT_RATES, MINUTE_S, drift
 
 KAFKA_PYTHON, AIOKAFKA = "kafka-python", "aiokafka"
-MINUTE_S = 60.0
 GROUPS = [
     pytest.param((KAFKA_PYTHON,) * 3, "weighted", id="kafka-python"),
     pytest.param((KAFKA_PYTHON,) * 3, "cooperative-weighted", id="kafka-python-cooperative"),
@@ -20,19 +20,8 @@ pytestmark = pytest.mark.kafka
 
 @pytest.mark.parametrize(("clients", "assignor"), GROUPS)
 def test_drift(broker, topic_name, group_id, clients, assignor):
-    """The worst shift for the present assignment: all of it goes to one member, 450/s more than that can process."""
-    with LiveGroup(broker, topic_name, group_id, assignor=assignor, rates=[112.5] * 12) as group:
-        for client in clients:
-            group.join(client)
-        group.wait_until(lambda: group.settled(3), why="joining")
-        group.wait_until(lambda: group.lag <= 900, why="catching up")
-        began, generation = time.monotonic(), group.generation
-        hot = set(max((member.owned for member in group.members), key=len))
-        group.arrivals.rates = [1350 / len(hot) if partition in hot else 0.0 for partition in range(12)]
-        group.wait_until(lambda: group.load_rebalances() >= 1, MINUTE_S, why="a request for a rebalance")
-        group.wait_until(lambda: group.lag <= 900, MINUTE_S - (time.monotonic() - began), why="a lag below 900")
-        rebalances = group.generation - generation
-        assert rebalances <= (3 if assignor == "weighted" else 4)
+    with LiveGroup(broker, topic_name, group_id, assignor=assignor, rates=DRIFT_RATES) as group:
+        drift(group, clients)
 
 
 @pytest.mark.parametrize(("clients", "assignor"), GROUPS)

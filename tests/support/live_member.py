@@ -127,6 +127,60 @@ async def aiokafka(args, ended):
         await consumer.stop()
 
 
+def librdkafka(args):
+    """The same options by librdkafka's names."""
+    given = options(args)
+    del given["max_poll_records"]
+    assignor = given.pop("assignor")
+    return {name.replace("_", "."): value for name, value in given.items()} | {"log_level": 0}, assignor
+
+
+def by_partition(messages):
+    """What Python's clients answer: records by partition."""
+    from confluent_kafka import TopicPartition
+
+    batches = {}
+    for message in messages:
+        if message.error() is None:
+            batches.setdefault(TopicPartition(message.topic(), message.partition()), []).append(message)
+    return batches
+
+
+def confluent(args, ended):
+    from loadwise.assignor.clients.confluent_kafka import confluent_consumer
+
+    config, assignor = librdkafka(args)
+    consumer = confluent_consumer(config, assignor=assignor)
+    consumer.subscribe([args.topic, *args.also])
+    report, work = Report(args.topic), Work(args.speed)
+    try:
+        while not ended.is_set():
+            work.add(report.processed(by_partition(consumer.consume(100, timeout=0.2))))
+            time.sleep(work.left_s)
+            work.end()
+            report.send(consumer, consumer._member._coordinator._generation.generation_id)
+    finally:
+        consumer.close()
+
+
+async def confluent_aio(args, ended):
+    from loadwise.assignor.clients.confluent_kafka_aio import aio_confluent_consumer
+
+    config, assignor = librdkafka(args)
+    consumer = aio_confluent_consumer(config, assignor=assignor)
+    await consumer.subscribe([args.topic, *args.also])
+    report, work = Report(args.topic), Work(args.speed)
+    try:
+        while not ended.is_set():
+            work.add(report.processed(by_partition(await consumer.consume(100, timeout=0.2))))
+            await asyncio.sleep(work.left_s)
+            work.end()
+            inner = consumer._consumer
+            report.send(inner, inner._member._coordinator._generation.generation_id)
+    finally:
+        await consumer.close()
+
+
 def main():
     parser = argparse.ArgumentParser()
     for name in ("client", "topic", "group", "servers", "name", "assignor"):
@@ -142,10 +196,15 @@ def main():
     logging.getLogger("aiokafka").setLevel(logging.ERROR)
     ended = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
-    if args.client == "kafka-python":
-        kafka_python(args, ended)
-    else:
-        asyncio.run(aiokafka(args, ended))
+    match args.client:
+        case "kafka-python":
+            kafka_python(args, ended)
+        case "aiokafka":
+            asyncio.run(aiokafka(args, ended))
+        case "confluent-consumer":
+            confluent(args, ended)
+        case "confluent-aio":
+            asyncio.run(confluent_aio(args, ended))
 
 
 if __name__ == "__main__":
