@@ -61,6 +61,7 @@ OF_THE_MEMBER = frozenset({"group.instance.id"})
 """What librdkafka must not be given: it joins no group, and would fence itself with it."""
 
 REFUSED = {
+    "enable.sasl.oauthbearer.unsecure.jwt": "give oauth_cb, which serves both the member and librdkafka",
     "group.protocol": "the member is of a classic group; leave it out, or use the stock Consumer for KIP-848",
     "group.remote.assignor": "it is for KIP-848; `assignor` stands for it",
     "partition.assignment.strategy": "`assignor` stands for it",
@@ -117,6 +118,10 @@ def member_settings(librdkafka: Mapping[str, Any], oauth_cb: Callable[[str], Any
     answer["security_protocol"] = protocol
     if protocol.startswith("SASL_"):
         answer["sasl_mechanism"] = str(settings.get("sasl.mechanism", "GSSAPI")).upper()
+        if answer["sasl_mechanism"] == "OAUTHBEARER" and oauth_cb is None:
+            raise UnsupportedByClientError(
+                "sasl.mechanism OAUTHBEARER has no oauth_cb: give one, which serves both the member and librdkafka"
+            )
         if oauth_cb is not None:
             config = str(settings.get("sasl.oauthbearer.config", ""))
             answer["sasl_oauth_token_provider"] = TokenProvider(oauth_cb, config)
@@ -131,14 +136,17 @@ class TokenProvider(AbstractTokenProvider):
     def __init__(self, oauth_cb: Callable[[str], Any], config: str) -> None:
         self._oauth_cb = oauth_cb
         self._config = config
+        self._extensions: dict[str, str] = {}
 
     def token(self) -> str:
         """A token for the connection that is being made; called on kafka-python's thread."""
-        return str(self._oauth_cb(self._config)[0])
+        token, _, *principal_and_extensions = self._oauth_cb(self._config)
+        self._extensions = dict(principal_and_extensions[1] or {}) if len(principal_and_extensions) > 1 else {}
+        return str(token)
 
     def extensions(self) -> dict[str, str]:
-        """SASL extensions: none."""
-        return {}
+        """SASL extensions, as they came with the last token."""
+        return self._extensions
 
 
 def _context(settings: Mapping[str, Any]) -> ssl.SSLContext:

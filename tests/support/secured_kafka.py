@@ -23,6 +23,7 @@ MODULES = {
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
+OAUTH_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 PASSWORDS = {name: f"{name}s-not-to-be-seen" for name in ("reader", "looker", "stranger", "owner")}
 STORE_PASSWORD = "stores-not-to-be-seen"
 RIGHTS = {"reader": (("TOPIC", "READ"), ("GROUP", "READ")), "looker": (("TOPIC", "DESCRIBE"), ("GROUP", "DESCRIBE"))}
@@ -39,7 +40,8 @@ class SecuredKafka:
     addresses: Mapping[str, str]
     """By protocol."""
     folder: Path
-    """Of the certificate to trust: ``ca.pem``, and ``ca.jks`` with the password `STORE_PASSWORD`."""
+    """Of the certificates: ``ca.pem`` to trust, also in ``ca.jks`` with the password `STORE_PASSWORD`; for SSL the owner's
+    own, ``owner.crt``, with its key ``owner.key``."""
 
     def settings(self, user: str, mechanism: str = "SCRAM-SHA-512", password: str | None = None) -> dict[str, str]:
         """A user's settings, as the Java client names them."""
@@ -70,10 +72,16 @@ def secured_kafka(folder: Path) -> Iterator[SecuredKafka]:
             for listener in ("sasl_ssl", "sasl_plaintext")
             for mechanism, module in MODULES.items()
         },
+        # Tokens that nobody has signed will do: a subject, and how long they are good for.
+        "listener.name.sasl_ssl.sasl.enabled.mechanisms": ",".join([*MODULES, "OAUTHBEARER"]),
+        "listener.name.sasl_ssl.oauthbearer.sasl.jaas.config": f"{OAUTH_MODULE} required;",
+        "listener.name.ssl.ssl.client.auth": "required",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(folder / "server.pem"),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(folder / "ca.pem"),
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS;User:owner",
+        "super.users": "User:ANONYMOUS;User:owner;User:CN=owner",
     }
     scram = [
         f"{mechanism}=[name={user},password={password}]"
@@ -81,7 +89,7 @@ def secured_kafka(folder: Path) -> Iterator[SecuredKafka]:
         for user, password in PASSWORDS.items()
     ]  # fmt: skip
     formatting = [word for each in scram for word in ("--add-scram", each)]
-    with kafka_from_jars(("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL"), settings, *formatting) as addresses:
+    with kafka_from_jars(("PLAINTEXT", "SASL_PLAINTEXT", "SSL", "SASL_SSL"), settings, *formatting) as addresses:
         _allow(addresses["PLAINTEXT"])
         yield SecuredKafka(addresses["SASL_SSL"], addresses["PLAINTEXT"], addresses, folder)
 
@@ -97,6 +105,7 @@ def _make_certificates(folder: Path) -> None:
         run(*new, "-subj", "/CN=tests", "-keyout", f"{name}.key", "-out", f"{name}.pem")
     subject = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1")
     run(*new, *subject, "-CA", "ca.pem", "-CAkey", "ca.key", "-keyout", "server.key", "-out", "server.crt")
+    run(*new, "-subj", "/CN=owner", "-CA", "ca.pem", "-CAkey", "ca.key", "-keyout", "owner.key", "-out", "owner.crt")
     (folder / "server.pem").write_bytes((folder / "server.key").read_bytes() + (folder / "server.crt").read_bytes())
     store = ("-keystore", "ca.jks", "-storetype", "JKS", "-storepass", STORE_PASSWORD)
     run("keytool", "-importcert", "-noprompt", "-alias", "ca", "-file", "ca.pem", *store)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import threading
 import time
 import uuid
@@ -13,6 +15,7 @@ from secured_kafka import PASSWORDS, PREFIX
 from topics import WAIT_S, fill, make_topic
 
 from loadwise.assignor.clients.confluent_kafka import confluent_consumer
+from loadwise.assignor.clients.librdkafka_config import member_settings
 from loadwise.assignor.errors import UnsupportedByClientError
 
 PARTITIONS = 6
@@ -233,12 +236,78 @@ def test_credentials_and_certificates_are_given_once_by_librdkafkas_names(secure
     members.close()
 
 
+def text(secured, name):
+    return (secured.folder / name).read_text()
+
+
+def unsigned_token(config):
+    """A token as Kafka's broker takes it where it is told of no other way to check one (RFC 7515, A.5)."""
+    claims = {"sub": "owner", "iat": time.time() - 60, "exp": time.time() + 3600}
+    parts = [base64.urlsafe_b64encode(json.dumps(each).encode()).rstrip(b"=") for each in ({"alg": "none"}, claims)]
+    return f"{b'.'.join(parts).decode()}.", claims["exp"]
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("how", ["certificate in files", "certificate as text", "token"])
+def test_certificates_and_tokens_are_given_once_too(secured, how):
+    name = f"{PREFIX}{uuid.uuid4().hex[:12]}"
+    make_topic(secured.open_address, name, PARTITIONS)
+    fill(secured.open_address, name, [5] * PARTITIONS)
+    members = ConfluentGroup(secured.addresses["SASL_SSL" if how == "token" else "SSL"], name)
+    members.settings |= {"ssl.ca.location": str(secured.folder / "ca.pem")}
+    if how == "token":
+        members.settings |= {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "OAUTHBEARER",
+            "oauth_cb": unsigned_token,
+        }
+    elif how == "certificate in files":
+        members.settings |= {
+            "security.protocol": "SSL",
+            "ssl.certificate.location": str(secured.folder / "owner.crt"),
+            "ssl.key.location": str(secured.folder / "owner.key"),
+        }
+    else:
+        members.settings |= {
+            "security.protocol": "SSL",
+            "ssl.certificate.pem": text(secured, "owner.crt"),
+            "ssl.key.pem": text(secured, "owner.key"),
+        }
+    member = members.join(name)
+    members.until(lambda: len(members.read[member]) == 5 * PARTITIONS)
+    member.commit(asynchronous=False)
+    assert committed(member, name) == [5] * PARTITIONS
+    members.close()
+
+
 @pytest.mark.parametrize(
-    "setting", ["partition.assignment.strategy", "group.protocol", "ssl.keystore.location", "sasl.oauthbearer.method"]
+    ("setting", "remedy"),
+    [
+        ("partition.assignment.strategy", "`assignor` stands for it"),
+        ("group.protocol", "leave it out"),
+        ("ssl.keystore.location", "use ssl.certificate.location"),
+        ("sasl.oauthbearer.method", "give oauth_cb"),
+        ("enable.sasl.oauthbearer.unsecure.jwt", "give oauth_cb"),
+    ],
 )
-def test_settings_that_the_member_cannot_honour_are_refused_by_name(setting):
-    with pytest.raises(UnsupportedByClientError, match=setting):
+def test_settings_that_the_member_cannot_honour_are_refused_by_name(setting, remedy):
+    with pytest.raises(UnsupportedByClientError, match=f"{setting} .*{remedy}"):
         confluent_consumer({"bootstrap.servers": "localhost:1", "group.id": "g", setting: "x"})
+
+
+def test_a_token_that_nobody_gives_is_asked_for_by_name():
+    settings = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
+    with pytest.raises(UnsupportedByClientError, match="OAUTHBEARER has no oauth_cb: give one"):
+        confluent_consumer({"bootstrap.servers": "localhost:1", "group.id": "g", **settings})
+
+
+def test_extensions_of_a_token_reach_the_member():
+    given = member_settings(
+        {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"},
+        lambda _: ("token", 1e10, "principal", {"logicalCluster": "lkc-1"}),
+    )["sasl_oauth_token_provider"]
+    assert given.token() == "token"
+    assert given.extensions() == {"logicalCluster": "lkc-1"}
 
 
 def test_a_setting_that_is_none_is_not_given(topic, members):
