@@ -40,8 +40,8 @@ class SecuredKafka:
     addresses: Mapping[str, str]
     """By protocol."""
     folder: Path
-    """Of the certificates: ``ca.pem`` to trust, also in ``ca.jks`` with the password `STORE_PASSWORD`; for SSL the owner's
-    own, ``owner.crt``, with its key ``owner.key``."""
+    """Of the certificates. To trust: ``ca.pem``, and ``ca.jks`` with the password `STORE_PASSWORD`. The owner's own for
+    SSL: ``owner.crt``, with its key ``owner.key``."""
 
     def settings(self, user: str, mechanism: str = "SCRAM-SHA-512", password: str | None = None) -> dict[str, str]:
         """A user's settings, as the Java client names them."""
