@@ -111,6 +111,18 @@ def a_record_that_is_too_large(broker: Session) -> Iterator[Any]:
         yield broker.describe()[:3]
 
 
+def a_static_member_that_comes_back_with_too_much(broker: Session) -> Iterator[Any]:
+    """Its group cannot be recorded with it: the one that was there stays."""
+    row = consumer.JoinGroupRequest.JoinGroupRequestProtocol
+    yield broker.join(instance="i")
+    yield broker.sync(0, instance="i")
+    yield broker.join(instance="i", protocols=[row(name="range", metadata=bytes(2_000_000))])
+    yield broker.beat(0, instance="i")
+    yield broker.describe()[:3]
+    yield broker.join(instance="i")
+    yield broker.beat(0, instance="i"), broker.beat(1, instance="i")
+
+
 def commits_are_signs_of_life(broker: Session) -> Iterator[Any]:
     """A member that only commits lives on; one that only syncs does not. 6 s is Kafka's shortest session timeout."""
     yield broker.create_topic()
@@ -175,6 +187,7 @@ def topics_and_batches(broker: Session) -> Iterator[Any]:
         static_members,
         committing,
         a_record_that_is_too_large,
+        a_static_member_that_comes_back_with_too_much,
         commits_are_signs_of_life,
         a_group_id_that_is_no_utf8,
         topics_and_batches,

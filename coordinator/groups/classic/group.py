@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, assert_never
 
-from loadwise.coordinator.groups.classic.member import ClassicMember
+from loadwise.coordinator.groups.classic.member import ClassicMember, MemberTerms
 from loadwise.coordinator.groups.classic.offered_protocols import OfferedProtocols
 from loadwise.coordinator.groups.classic.states import (
     TRANSITIONS,
@@ -400,12 +400,25 @@ class ClassicGroup:
     def _replace_static_member(self, event: Join, replaced: str) -> None:
         """A static member came back without its id: it takes its old place under a new one (KIP-345)."""
         old_leader = self.leader
+        before = self.members[replaced].terms
         member = self._fence(replaced, event.fresh_member_id)
         self._update(member, event)
         self._restart_session(member)
         came_back = f"static member {member.instance_id} came back as {member.member_id}"
         match self._phase:
             case Stable() if self._elected_protocol() == self.protocol_name:
+                if self.record().size_bytes > self.limits.max_record_bytes:
+                    self._put_back(member, replaced, before)
+                    refusal = JoinReply(
+                        error=ErrorCode.UNKNOWN_SERVER_ERROR,
+                        member_id=NO_MEMBER_ID,
+                        generation=self.generation,
+                        protocol_type=self.protocol_type,
+                        protocol_name=self.protocol_name,
+                        leader=old_leader or "",
+                    )
+                    self._reply(event.token, refusal)
+                    return
                 self._append_record()
                 self._enter(Cause.REPLACED, self._phase, came_back)
                 # Before v9 the answer names the old leader, even if that is whom the member replaces: the restarted
@@ -423,6 +436,14 @@ class ClassicGroup:
                 # In CompletingRebalance the leader may have assigned to the old id already, so that the new one would
                 # get nothing.
                 self._wait_for_all(member, event.token, came_back)
+
+    def _put_back(self, member: ClassicMember, member_id: str, terms: MemberTerms) -> None:
+        """Undo a replacement that cannot be recorded."""
+        self._fence(member.member_id, member_id)
+        self._offered.remove(member.protocols)
+        member.terms = terms
+        self._offered.add(member.protocols)
+        self._restart_session(member)
 
     def _fence(self, replaced: str, member_id: str) -> ClassicMember:
         self._answer(replaced, ErrorCode.FENCED_INSTANCE_ID)

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from loadwise.coordinator.groups.effects import JoinedMember
 from loadwise.coordinator.groups.events import Join, Protocol
 from loadwise.coordinator.groups.records import MemberRecord
+
+
+class MemberTerms(NamedTuple):
+    """What a member brings each time that it joins."""
+
+    protocols: Sequence[Protocol]
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,11 +65,18 @@ class ClassicMember:
         """Bytes of its subscriptions, one for each protocol, and of its assignment."""
         return len(self.assignment) + sum(len(metadata) for _, metadata in self.protocols)
 
+    @property
+    def terms(self) -> MemberTerms:
+        """What `update` changes."""
+        return MemberTerms(self.protocols, self.rebalance_timeout_ms, self.session_timeout_ms)
+
+    @terms.setter
+    def terms(self, terms: MemberTerms) -> None:
+        self.protocols, self.rebalance_timeout_ms, self.session_timeout_ms = terms
+
     def update(self, event: Join) -> None:
         """Take in what a member that joins again brings."""
-        self.protocols = tuple(event.protocols)
-        self.rebalance_timeout_ms = event.rebalance_timeout_ms
-        self.session_timeout_ms = event.session_timeout_ms
+        self.terms = MemberTerms(tuple(event.protocols), event.rebalance_timeout_ms, event.session_timeout_ms)
 
     def metadata(self, protocol_name: str) -> bytes:
         """Its subscription under a protocol that it offers. Raises KeyError for another."""

@@ -595,6 +595,19 @@ def test_a_group_whose_record_is_too_large_gets_no_assignment_and_gets_on_when_i
     assert driver.synced(driver.sync(leader, assignments=[(leader, b"x" * 100)])).error is ErrorCode.NONE
 
 
+def test_a_static_member_that_comes_back_with_too_much_for_the_record_changes_nothing() -> None:
+    driver = Driver(ClassicGroup("g", GroupLimits(max_record_bytes=1000)))
+    (member,) = driver.stable("i")
+    before = driver.group.record()
+    long = [Protocol("range", b"x" * 1000)]
+    assert driver.joined(driver.join(instance_id="i", protocols=long)).error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert driver.group.record() == before
+    assert driver.beat(member, instance_id="i") is ErrorCode.NONE
+    again = driver.joined(driver.join(instance_id="i"))
+    assert (again.error, again.member_id == member) == (ErrorCode.NONE, False)
+    assert driver.beat(member, instance_id="i") is ErrorCode.FENCED_INSTANCE_ID
+
+
 # ---- deleting, replaying ----
 
 
