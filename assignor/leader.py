@@ -10,6 +10,7 @@ import logging
 import math
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from loadwise.assignor.live.busy import BusyTime
@@ -59,6 +60,10 @@ class Leader:
         """Called with every decision, on the thread that reads."""
         self.decision: Decision | None = None
         """The newest decision."""
+        self.rebalances: Counter[str] = Counter()
+        """How many rebalances this member has led, by cause: ``load``, ``members`` that came or went, ``other``."""
+        self.moved_share = 0.0
+        """What these have moved: the parts of the whole demand at the time, added up."""
         self._settings = settings
         self._interval_s = lag.interval_s
         self._clock = clock
@@ -99,6 +104,12 @@ class Leader:
         """Whether the newest reading is good enough to assign by."""
         read_at_ms = self._watch.read_at_ms
         return read_at_ms is not None and self._now_ms() - read_at_ms <= _FRESH_INTERVALS * self._interval_s * 1000
+
+    @property
+    def reading_age_s(self) -> float:
+        """Seconds since the newest reading of the group's offsets; NaN before the first."""
+        read_at_ms = self._watch.read_at_ms
+        return math.nan if read_at_ms is None else (self._now_ms() - read_at_ms) / 1000
 
     def snapshot(self, topics: Collection[str]) -> LoadSnapshot | None:
         """Answer the demand of each partition, in records/s; None before there is a reading."""
@@ -181,25 +192,28 @@ class Leader:
             target, stated = led
             members = frozenset(target.group.members)
             took_ms = _UNINTERRUPTED_MS if began_ms is None or not self._members else now_ms - began_ms
-            cause = self._cause(members)
+            cause, told = self._cause(members)
             self._members, self._asked = members, False
             self.decision = self._watch.assigned(
-                target, stated, generation=generation, now_ms=now_ms, duration_ms=took_ms, cause=cause
+                target, stated, generation=generation, now_ms=now_ms, duration_ms=took_ms, cause=told
             )
             log.info("%s", self.decision)
+            self.rebalances[cause] += 1
+            self.moved_share += self.decision.judgement.moved_share
             self.lag.set_interval(self._interval_s)
             decision = self.decision
         self.decided(decision)
 
-    def _cause(self, members: frozenset[str]) -> str:
+    def _cause(self, members: frozenset[str]) -> tuple[str, str]:
+        """Why a rebalance was made, as `rebalances` counts it and as the log tells it."""
         if self._asked:
-            return "rebalanced for the load"
+            return "load", "rebalanced for the load"
         if not self._members:
-            return "this member leads now"
+            return "other", "this member leads now"
         came, went = len(members - self._members), len(self._members - members)
         if came or went:
-            return f"rebalanced: {came} members came, {went} went"
-        return "rebalanced: topics or subscriptions changed, or a member asked for it"
+            return "members", f"rebalanced: {came} members came, {went} went"
+        return "other", "rebalanced: topics or subscriptions changed, or a member asked for it"
 
     def _take(self, user_data: bytes | None, now_ms: int) -> None:
         if not user_data:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import numbers
 import random
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeAlias
@@ -105,6 +106,8 @@ class Participant:
         """How many rebalances this member has led."""
         self.fallbacks = 0
         """How many of these had to do without the load: it was missing, stale or impossible, or its source failed."""
+        self.assigning_s = 0.0
+        """The time that these took this member to decide, all together."""
         self.failures = 0
         """How many exceptions the load source and the algorithm have raised while this member led."""
         self.generation = NO_GENERATION
@@ -265,6 +268,7 @@ class Participant:
 
         ``protocol`` is the strategy that the group has elected, the preferred one where it is None.
         """
+        began = time.perf_counter()
         strategy = self._elected = self._strategy(protocol)
         joined = list(joined)
         told = read_members_and_notes(strategy, joined)
@@ -290,6 +294,7 @@ class Participant:
                 self._note_failure(_WATCHING, error)
         answer = encode(self._staged(target) if strategy.cooperative else target, notes)
         self.led += 1
+        self.assigning_s += time.perf_counter() - began
         too_large = group_record.warning(group_record.estimated_bytes(joined, answer))
         if too_large is not None and not self._record_too_large:
             log.error("%s", too_large)

@@ -20,6 +20,7 @@ OPTIONAL = {
     "crc32c",
     "h11",
     "networkx",
+    "prometheus_client",
     "rich",
     "typer",
 }
@@ -31,6 +32,7 @@ PARTS = {
         {"confluent_kafka", "kafka", "crc32c"},
     ),
     "coordinator": ("loadwise.coordinator", {"kafka", "crc32c", "h11"}),
+    "prometheus": ("loadwise.assignor.prometheus", {"prometheus_client"}),
     "spark": ("pyspark_loadwise", {"pyspark", "pyarrow", "confluent_kafka", "aiokafka", "crc32c", "pandas"}),
 }
 

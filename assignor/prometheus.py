@@ -1,0 +1,113 @@
+"""What a member knows of its group's load, as metrics for Prometheus; needs the extra ``prometheus``.
+
+One collector a consumer, which reads at every scrape what the member has counted anyway::
+
+    REGISTRY.register(GroupCollector(consumer.assignor, group_id="billing"))
+
+Only the member that leads the group knows its load, so only its scrape has the metrics of members. docs/live.md lists
+all metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from loadwise.assignor.errors import MissingClientError
+from loadwise.assignor.live.decision import Decision
+from loadwise.assignor.participant import Participant
+from loadwise.installation import pip_install
+
+try:
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
+    from prometheus_client.metrics_core import Metric
+    from prometheus_client.registry import Collector
+except ImportError as error:
+    raise MissingClientError(f"prometheus-client is not installed; get it with: {pip_install('prometheus')}") from error
+
+
+class Plug(Protocol):
+    """The ``assignor`` of a consumer that one of our factories made."""
+
+    @property
+    def participant(self) -> Participant:
+        """The member without its client."""
+
+
+class GroupCollector(Collector):
+    """The metrics of one member of one group. Any thread may collect them; nothing is read from a broker for it."""
+
+    def __init__(self, assignor: Plug, *, group_id: str) -> None:
+        self._participant = assignor.participant
+        self._group_id = group_id
+
+    def describe(self) -> Iterator[Metric]:
+        """Nothing, so that registering reads nothing; several groups of one process have the same names."""
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics as they are now."""
+        member = self._participant
+        labels, group = ["group"], [self._group_id]
+        assigning = SummaryMetricFamily(
+            "loadwise_assign_seconds", "Rebalances that this member led, and the time it took to decide", labels=labels
+        )
+        assigning.add_metric(group, member.led, member.assigning_s)
+        fallbacks = CounterMetricFamily(
+            "loadwise_fallbacks", "Rebalances that this member led without a usable load", labels=labels
+        )
+        fallbacks.add_metric(group, member.fallbacks)
+        failures = CounterMetricFamily(
+            "loadwise_failures", "Exceptions of the load source and the algorithm", labels=labels
+        )
+        failures.add_metric(group, member.failures)
+        yield from (assigning, fallbacks, failures)
+        leader = member.leader
+        if leader is None:
+            return
+        leads = GaugeMetricFamily("loadwise_leads", "Whether this member watches the group", labels=labels)
+        leads.add_metric(group, leader.leads)
+        rebalances = CounterMetricFamily(
+            "loadwise_rebalances", "Rebalances that this member led, by cause", labels=["group", "cause"]
+        )
+        for cause in ("load", "members", "other"):
+            rebalances.add_metric([self._group_id, cause], leader.rebalances[cause])
+        moved = CounterMetricFamily(
+            "loadwise_moved_demand_ratio", "Parts of the whole demand that these have moved, added up", labels=labels
+        )
+        moved.add_metric(group, leader.moved_share)
+        yield from (leads, rebalances, moved)
+        decision = member.explain()
+        if decision is not None:
+            age = GaugeMetricFamily(
+                "loadwise_reading_age_seconds", "Time since the offsets of the group were read", labels=labels
+            )
+            age.add_metric(group, leader.reading_age_s)
+            yield age
+            yield from self._of_decision(decision)
+
+    def _of_decision(self, decision: Decision) -> Iterator[Metric]:
+        judged = decision.judgement
+        labels = ["group", "member"]
+        columns = [
+            ("loadwise_member_demand", "Records that a member has to process in a second", judged.demand),
+            ("loadwise_member_lag", "Records that wait for a member", decision.lag),
+        ]
+        if judged.known:
+            columns += [
+                ("loadwise_member_capacity", "Records that a member can process in a second", decision.capacity_per_s),
+                ("loadwise_member_utilisation_ratio", "Demand over capacity of a member", judged.before),
+            ]
+        for name, text, values in columns:
+            family = GaugeMetricFamily(name, text, labels=labels)
+            for member, value in zip(decision.members, values.tolist(), strict=True):
+                family.add_metric([self._group_id, member], value)
+            yield family
+        mean = float(judged.demand.sum()) / float(decision.capacity_per_s.sum())
+        imbalance = GaugeMetricFamily(
+            "loadwise_imbalance_ratio", "Utilisation of the busiest member over that of the group", labels=["group"]
+        )
+        imbalance.add_metric([self._group_id], judged.worst / mean if mean else 1.0)
+        missing = GaugeMetricFamily("loadwise_members_missing", "Members that the group lacks", labels=["group"])
+        missing.add_metric([self._group_id], decision.missing)
+        yield from (imbalance, missing)
