@@ -61,7 +61,7 @@ class Member(threading.Thread):
         """Poll until `end`."""
         consumer = self._make(self._topic, **self._config)
         while not self._ended.is_set():
-            for partition, records in consumer.poll(timeout_ms=100).items():
+            for partition, records in consumer.poll(timeout_ms=1000).items():
                 self.read += [(time.monotonic(), partition.partition)] * len(records)
             self.owned = frozenset(each.partition for each in consumer.assignment())
             if self.work_s:
