@@ -23,11 +23,13 @@ def handle(call: Call, cluster: Cluster) -> Message:
     else:
         wanted = [(topic.name, topic.topic_id) for topic in call.body.topics]
     responses = []
+    deleted = set()
     for name, topic_id in wanted:
         topic = cluster.topics.get_by_id(topic_id) if name is None else cluster.topics.get(name)
         if topic is not None:
             error = ErrorCode.NONE
             _delete(cluster, topic)
+            deleted.add(topic.name)
         else:
             error = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         responses.append(
@@ -38,12 +40,13 @@ def handle(call: Call, cluster: Cluster) -> Message:
                 error_message=None,
             )
         )
+    if deleted:
+        cluster.groups.forget_topics(deleted)
     return call.response(throttle_time_ms=0, responses=responses)
 
 
 def _delete(cluster: Cluster, topic: Topic) -> None:
     cluster.topics.delete(topic)
-    cluster.groups.forget_topic(topic.name)
     for partition in topic.partitions:
         cluster.fetches.gone(partition.log)
 

@@ -24,9 +24,10 @@ def handle(call: Call, cluster: Cluster) -> Message:
     refusal = group.validate_offset_delete()
     if refusal is not ErrorCode.NONE:
         return _refused(call, refusal)
+    is_read = group.subscribed_topics()
     topics = []
     for topic in call.body.topics:
-        error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.is_subscribed_to_topic(topic.name) else ErrorCode.NONE
+        error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic.name in is_read else ErrorCode.NONE
         partitions = []
         for each in topic.partitions:
             outcome = error

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Protocol
+from typing import Final, Protocol
 
 from loadwise.coordinator.groups.effects import Effect
 from loadwise.coordinator.groups.events import Committer, Event
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.records import Record
 from loadwise.protocol.error_codes import ErrorCode
+
+
+class _EveryTopic:
+    def __contains__(self, topic: object) -> bool:
+        return True
+
+
+EVERY_TOPIC: Final[Container[str]] = _EveryTopic()
+"""What a group reads whose subscriptions are not known."""
 
 
 class Member(Protocol):
@@ -93,8 +102,8 @@ class Group(Protocol):
     def expires_from_ms(self, committed: CommittedOffset) -> int | None:
         """From when on the retention of a committed offset counts; None while it does not."""
 
-    def is_subscribed_to_topic(self, topic: str) -> bool:
-        """Whether a member reads a topic; True where subscriptions are not known."""
+    def subscribed_topics(self) -> Container[str]:
+        """The topics that members read; `EVERY_TOPIC` where subscriptions are not known. O(members): ask once."""
 
     def records(self) -> Sequence[Record]:
         """The records that rebuild it; what is under way in a rebalance is not in them."""

@@ -215,3 +215,17 @@ def test_an_answer_names_so_many_bad_records() -> None:
     late = late[:17] + struct.pack(">I", calc_crc32c(late[21:])) + late[21:]
     refused = log.append(late, now_ms=1)
     assert (refused.error, len(refused.bad_records)) == (ErrorCode.INVALID_TIMESTAMP, 1_000)
+
+
+def test_many_topics_are_deleted_in_one_look_at_the_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
+    wire = Wire()
+    for index in range(50):
+        wire.cluster.topics.create(f"new{index}", 1)
+    looked_at: list[str] = []
+    of = wire.cluster.groups.offsets.of
+    monkeypatch.setattr(wire.cluster.groups.offsets, "of", lambda group_id: looked_at.append(group_id) or of(group_id))
+    names = [f"new{index}" for index in range(50)]
+    deleted = wire.ask(admin.DeleteTopicsRequest(version=5, topic_names=[*names, "t"], timeout_ms=1), 5)
+    assert {each.error_code for each in deleted.responses} == {0}
+    assert len(looked_at) <= 2, "once to find its offsets, once to delete them"
+    assert not of("g")

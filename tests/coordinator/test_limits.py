@@ -146,7 +146,7 @@ def test_committed_offsets_take_no_more_than_allowed() -> None:
     assert asked.commit("one", "x" * 49) is ErrorCode.NONE, "in place of the one before"
     assert asked.commit("one", "x" * 100, number=1) is ErrorCode.INVALID_COMMIT_OFFSET_SIZE
     assert asked.commit("one", "", number=1) is ErrorCode.NONE
-    asked.groups.forget_topic("t")
+    asked.groups.forget_topics({"t"})
     assert asked.commit("one", "x" * 249) is ErrorCode.NONE
     assert asked.commit("two") is ErrorCode.INVALID_COMMIT_OFFSET_SIZE
     assert asked.groups.delete("one", 0)[0] is ErrorCode.NONE

@@ -20,7 +20,7 @@ Votes that are equal go to the protocol that was voted for first, where Kafka's 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final, assert_never
 
 from loadwise.coordinator.groups.classic.member import ClassicMember, MemberTerms
@@ -69,6 +69,7 @@ from loadwise.coordinator.groups.events import (
     Tick,
     Token,
 )
+from loadwise.coordinator.groups.group import EVERY_TOPIC
 from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.records import GroupRecord, GroupTombstone
@@ -182,19 +183,19 @@ class ClassicGroup:
         except MalformedBytesError:
             return None  # bytes of an assignor of somebody's own: they cannot be shown
 
-    def is_subscribed_to_topic(self, topic: str) -> bool:
-        """Whether a member reads a topic; a consumer whose subscription cannot be read counts as reading all."""
+    def subscribed_topics(self) -> Container[str]:
+        """The topics that members read; a consumer whose subscription cannot be read counts as reading every one."""
         if self.protocol_type != PROTOCOL_TYPE or not self.members:
-            return False
+            return ()
         if self.protocol_name is None:
-            return True  # they have joined, but not agreed on anything yet
+            return EVERY_TOPIC  # they have joined, but not agreed on anything yet
+        topics: set[str] = set()
         for member in self.members.values():
             try:
-                if topic in Subscription.decode(member.metadata(self.protocol_name)).topics:
-                    return True
+                topics.update(Subscription.decode(member.metadata(self.protocol_name)).topics)
             except (MalformedBytesError, KeyError):
-                return True
-        return False
+                return EVERY_TOPIC
+        return topics
 
     def records(self) -> Sequence[GroupRecord]:
         """The record that rebuilds it."""

@@ -18,7 +18,7 @@ for the first one is taken, where Kafka's choice depends on a hash map.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, assert_never
 from uuid import UUID
@@ -169,9 +169,9 @@ class ConsumerGroup:
                 named[topic.name] = sorted(numbers)
         return named
 
-    def is_subscribed_to_topic(self, topic: str) -> bool:
-        """Whether a member subscribes to a topic, by its name or by a regular expression."""
-        return topic in self.hard_state.topics()
+    def subscribed_topics(self) -> Container[str]:
+        """The topics that members subscribe to, by their names or by regular expressions."""
+        return self.hard_state.topics()
 
     def expires_from_ms(self, committed: CommittedOffset) -> int:
         """An offset's retention counts from its commit."""

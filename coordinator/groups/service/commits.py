@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from loadwise.coordinator.cluster.brokers import coordinator_partition
 from loadwise.coordinator.groups.events import Committer
@@ -49,10 +49,11 @@ def expire(store: GroupStore, group: Group, now_ms: int) -> None:
     """
     retention_ms = store.limits.offsets_retention_minutes * 60_000
     pending = store.pending_offsets.of(group.group_id)
+    is_read = group.subscribed_topics()
     expired = []
     for partition, committed in store.offsets.of(group.group_id).items():
         since_ms = group.expires_from_ms(committed)
-        if since_ms is None or partition in pending or group.is_subscribed_to_topic(partition.topic):
+        if since_ms is None or partition in pending or partition.topic in is_read:
             continue
         # A client of OffsetCommit v2 to v4 may have set its own retention time.
         expires_ms = since_ms + retention_ms if committed.expires_ms is None else committed.expires_ms
@@ -93,7 +94,7 @@ def forget(store: GroupStore, group_id: str, partitions: Iterable[Partition]) ->
             store.append(OffsetTombstone(group_id=group_id, topic=partition.topic, partition=partition.number))
 
 
-def forget_topic(store: GroupStore, topic: str) -> None:
-    """Delete what all groups committed for a topic."""
+def forget_topics(store: GroupStore, topics: Container[str]) -> None:
+    """Delete what all groups committed for some topics. O(committed offsets)."""
     for group_id in store.offsets.group_ids():
-        forget(store, group_id, [each for each in store.offsets.of(group_id) if each.topic == topic])
+        forget(store, group_id, [each for each in store.offsets.of(group_id) if each.topic in topics])

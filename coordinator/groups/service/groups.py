@@ -6,7 +6,7 @@ effects of that and of ``Group.unload`` all go through `Groups._carry_out`, so t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import assert_never
 
 from loadwise.coordinator.errors import CannotConvertError
@@ -220,9 +220,9 @@ class Groups:
         """A producer's transaction has ended for the groups in a partition of ``__consumer_offsets``."""
         commits.end_transaction(self._store, producer_id, offsets_partition, committed=committed)
 
-    def forget_topic(self, topic: str) -> None:
-        """A topic was deleted: delete what all groups committed for it, as Kafka does."""
-        commits.forget_topic(self._store, topic)
+    def forget_topics(self, topics: Container[str]) -> None:
+        """Topics were deleted: delete what all groups committed for them, as Kafka does. O(committed offsets)."""
+        commits.forget_topics(self._store, topics)
 
     # ---- finding the group, or making it ----
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from commits import commit
 from consumer_groups import FakeTopics
 
@@ -163,3 +164,18 @@ def test_commits_keep_a_session_alive() -> None:
     world.pass_minutes(90, beating=alive)
     assert world.groups.get("g") is not None
     assert world.ask(alive).error is ErrorCode.NONE
+
+
+def test_a_look_for_lapsed_offsets_reads_each_subscription_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not once for each offset: thousands of both would keep everybody waiting every ten minutes."""
+    world = World()
+    who = world.stable_member()
+    world.commit(*(Partition("u", number) for number in range(50)), T0, who=who)
+    read: list[bytes] = []
+    decode = Subscription.decode
+    monkeypatch.setattr(Subscription, "decode", lambda data: read.append(data) or decode(data))
+    world.groups.expire(world.now_ms)
+    read.clear()
+    world.now_ms += MINUTE_MS
+    world.groups.expire(world.now_ms)
+    assert len(read) == 1

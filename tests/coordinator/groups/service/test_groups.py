@@ -190,7 +190,7 @@ def test_the_journal_always_rebuilds_the_offsets(changes: list[tuple[str, str, P
             case "forget":
                 groups.forget_offsets(group_id, [partition])
             case "forget topic":
-                groups.forget_topic(partition.topic)
+                groups.forget_topics({partition.topic})
             case "delete":
                 groups.delete(group_id, 0)
     after = Groups.replay(groups.journal, 0)
