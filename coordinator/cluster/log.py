@@ -86,8 +86,12 @@ class PartitionLog:
 
     @property
     def stable_offset(self) -> int:
-        """Offset up to which no transaction is open (the last stable offset): committed records end there."""
-        return self.transactions.stable_offset(self.end_offset)
+        """Offset up to which no transaction is open (the last stable offset): committed records end there.
+
+        Not before the first record that is kept, if the beginning of a transaction was deleted
+        (``UnifiedLog.maybeIncrementFirstUnstableOffset``).
+        """
+        return max(self._start_offset, self.transactions.stable_offset(self.end_offset))
 
     def append(
         self, data: bytes, *, now_ms: int = 0, in_transaction: bool = False, begins_at_zero: bool = False

@@ -197,3 +197,16 @@ def test_the_bytes_of_a_marker_are_those_of_kafka_python(committed: bool) -> Non
     (record,) = read
     assert (record.key, record.timestamp) == (bytes([0, 0, 0, committed]), 77)
     assert record.value == bytes([0, 0, 0, 0, 0, 3])
+
+
+def test_committed_records_end_no_earlier_than_the_records_begin() -> None:
+    """The beginning of an open transaction may be deleted; a reader that was sent there would be out of range."""
+    log = PartitionLog(calc_crc32c, LogConfig())
+    for sequence in range(3):
+        appended = log.append(batch([b"x"], producer=(5, 0, sequence), transactional=True), in_transaction=True)
+        assert appended.error is ErrorCode.NONE
+    assert log.stable_offset == 0
+    log.delete_before(2)
+    assert log.start_offset == log.stable_offset == 2
+    log.end_transaction(5, 0, committed=True, coordinator_epoch=0, timestamp_ms=1)
+    assert log.stable_offset == log.end_offset == 4
