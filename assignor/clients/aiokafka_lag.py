@@ -110,7 +110,10 @@ class AiokafkaLag(LagLoad):
                         if self.interval_s == math.inf:
                             break  # nothing is to be read for long: no connection is kept for it
                         await self._pause()
-            except Exception as error:  # noqa: BLE001 (clients raise all sorts, and none of them may end the reading)
+            except (Exception, asyncio.CancelledError) as error:
+                if self._closing or _is_cancelled():
+                    raise
+                # A client that is closed before its tasks have begun answers with their cancellation.
                 self.failures += 1
                 if not failing:
                     log.warning("The lag of group %s cannot be read (%r); trying on", self._group_id, error)
@@ -201,3 +204,9 @@ class AiokafkaLag(LagLoad):
             for partition, offset, *_ in of_topic
             if offset >= 0
         }
+
+
+def _is_cancelled() -> bool:
+    """Whether the task that runs is to end, and not only one that it waits for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -22,13 +22,16 @@ class Arrivals:
     def __init__(self, servers, topic, rates):
         self.rates = list(rates)
         self.sent = [0] * len(self.rates)
-        self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 10, "log_level": 0})
+        self._settings = {"bootstrap.servers": servers, "linger.ms": 10, "log_level": 0}
+        self._producer = Producer(self._settings)
         self._topic = topic
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def grow(self, rates):
         """The topic has more partitions by now, and these rates."""
+        self._producer.flush(WAIT_S)
+        self._producer = Producer(self._settings)  # the one from before has yet to learn of the new partitions
         self.sent += [0] * (len(rates) - len(self.sent))
         self.rates = list(rates)
 

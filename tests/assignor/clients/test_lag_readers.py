@@ -3,8 +3,10 @@
 import asyncio
 import socket
 import threading
+from unittest.mock import AsyncMock
 
 import pytest
+from aiokafka.errors import KafkaConnectionError
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 from topics import WAIT_S, make_topic
@@ -163,3 +165,12 @@ async def test_a_start_that_is_cancelled_leaves_no_task_behind(silent, until):
     await asyncio.wait([starting])
     assert not [task for task in asyncio.all_tasks() if task.get_name() == "loadwise-lag-g"]
     await consumer.stop()
+
+
+async def test_a_reading_that_fails_at_once_does_not_end_the_reading(coordinator, topic, group_id, monkeypatch, until):
+    """aiokafka's consumer answers with a cancellation where it is closed before its tasks have begun."""
+    monkeypatch.setattr(AiokafkaLag, "_read_once", AsyncMock(side_effect=KafkaConnectionError))
+    lag = AiokafkaLag(topic, group_id=group_id, bootstrap_servers=coordinator.bootstrap_servers, interval_s=0.01)
+    lag.start()
+    await until(lambda: lag.failures >= 3)
+    await lag.close()
