@@ -17,7 +17,7 @@ from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 from loadwise.assignor.errors import MissingClientError
-from loadwise.assignor.load.lag import HISTORY_S, LagLoad, PartitionOffsets, ends_before
+from loadwise.assignor.load.lag import BEGINNINGS_S, HISTORY_S, LagLoad, PartitionOffsets, ends_before
 from loadwise.installation import pip_install
 
 try:
@@ -51,6 +51,8 @@ class AiokafkaLag(LagLoad):
         self._config = {key: value for key, value in config.items() if key in _CLIENT_OPTIONS}
         self._asked = asyncio.Event()
         self._changed = asyncio.Event()
+        self._began: dict[TopicPartition, int] = {}
+        self._began_at = -math.inf
         self._tried = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._closing = False
@@ -166,11 +168,16 @@ class AiokafkaLag(LagLoad):
         if not partitions:
             return {}
         committed = await self._committed(client)
-        beginning = await consumer.beginning_offsets(partitions)
+        now = time.monotonic()
+        if now - self._began_at >= BEGINNINGS_S:
+            self._began, self._began_at = {}, now
+        asked = [partition for partition in partitions if partition not in self._began]
+        if asked:
+            self._began |= await consumer.beginning_offsets(asked)
         end = await consumer.end_offsets(partitions)
         return {
             partition: PartitionOffsets(
-                beginning=beginning[partition], end=end[partition], committed=committed.get(partition)
+                beginning=self._began[partition], end=end[partition], committed=committed.get(partition)
             )
             for partition in partitions
         }

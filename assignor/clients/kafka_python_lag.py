@@ -10,11 +10,11 @@ import math
 import re
 import threading
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from loadwise.assignor.errors import MissingClientError
-from loadwise.assignor.load.lag import HISTORY_S, LagLoad, PartitionOffsets, ends_before
+from loadwise.assignor.load.lag import BEGINNINGS_S, HISTORY_S, LagLoad, PartitionOffsets, ends_before
 from loadwise.installation import pip_install
 
 try:
@@ -45,6 +45,8 @@ class KafkaPythonLag(LagLoad):
         # A reading that takes longer is of no use, and `close` waits for the one under way.
         self._config = {**known, "request_timeout_ms": _TIMEOUT_MS, "bootstrap_timeout_ms": _TIMEOUT_MS}
         self._admin: Admin | None = None
+        self._began: Mapping[tuple[str, int], int] = {}
+        self._began_at = -math.inf
         self._changed = threading.Condition()
         self._asked = 0  # readings asked for: the first, one for each change of what is watched, and others
         self._tried = 0  # the newest of them that has succeeded or failed
@@ -158,7 +160,14 @@ class KafkaPythonLag(LagLoad):
     def _offsets(self, topics: Collection[str]) -> dict[tuple[str, int], PartitionOffsets]:
         if not topics:
             return {}
-        return read_offsets(self._connected(), self._group_id, topics, isolation_level=self._isolation_level)
+        now = time.monotonic()
+        if now - self._began_at >= BEGINNINGS_S:
+            self._began, self._began_at = {}, now
+        offsets = read_offsets(
+            self._connected(), self._group_id, topics, isolation_level=self._isolation_level, beginning=self._began
+        )
+        self._began = {partition: where.beginning for partition, where in offsets.items()}
+        return offsets
 
     def _disconnect(self) -> None:
         if self._admin is not None:
@@ -180,9 +189,17 @@ class Admin(KafkaAdminClient):
 
 
 def read_offsets(
-    admin: Admin, group_id: str, topics: Collection[str], *, isolation_level: str = "read_uncommitted"
+    admin: Admin,
+    group_id: str,
+    topics: Collection[str],
+    *,
+    isolation_level: str = "read_uncommitted",
+    beginning: Mapping[tuple[str, int], int] | None = None,
 ) -> dict[tuple[str, int], PartitionOffsets]:
-    """Where a group is in topics, as far as their partitions have leaders. Raises kafka-python's errors."""
+    """Where a group is in topics, as far as their partitions have leaders. Raises kafka-python's errors.
+
+    The partitions in ``beginning`` are taken to begin there, and not asked about that.
+    """
     partitions = [
         TopicPartition(topic["name"], partition["partition_index"])
         for topic in admin.describe_topics(sorted(topics))
@@ -193,13 +210,16 @@ def read_offsets(
         return {}
     committed = admin.list_group_offsets(group_id)[group_id]
 
-    def offsets(spec: OffsetSpec) -> Any:
-        return admin.list_partition_offsets(dict.fromkeys(partitions, spec), isolation_level=isolation_level)
+    def offsets(of: Collection[TopicPartition], spec: OffsetSpec) -> Any:
+        return admin.list_partition_offsets(dict.fromkeys(of, spec), isolation_level=isolation_level)
 
-    beginning, end = offsets(OffsetSpec.EARLIEST), offsets(OffsetSpec.LATEST)
+    known = beginning or {}
+    asked = [partition for partition in partitions if partition not in known]
+    found = offsets(asked, OffsetSpec.EARLIEST) if asked else {}
+    end = offsets(partitions, OffsetSpec.LATEST)
     return {
         partition: PartitionOffsets(
-            beginning=beginning[partition].offset,
+            beginning=found[partition].offset if partition in found else known[partition],
             end=end[partition].offset,
             committed=committed[partition].offset if partition in committed else None,
         )

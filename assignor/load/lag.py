@@ -28,6 +28,10 @@ HISTORY_S = 60.0
 """The log is asked where its partitions ended so long ago."""
 
 
+BEGINNINGS_S = 60.0
+"""Where partitions begin is read this often: it moves with retention only, and costs as much to read as their ends."""
+
+
 class PartitionOffsets(NamedTuple):
     """Where a partition begins and ends, and where the group is in it."""
 

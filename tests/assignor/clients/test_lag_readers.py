@@ -9,7 +9,7 @@ import pytest
 from aiokafka.errors import KafkaConnectionError
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
-from topics import WAIT_S, make_topic
+from topics import WAIT_S, fill, grow_topic, make_topic
 
 from loadwise.assignor.clients import aiokafka_lag, kafka_python_lag
 from loadwise.assignor.clients.aiokafka import AiokafkaLag, aiokafka_consumer
@@ -174,3 +174,31 @@ async def test_a_reading_that_fails_at_once_does_not_end_the_reading(coordinator
     lag.start()
     await until(lambda: lag.failures >= 3)
     await lag.close()
+
+
+def deletes(servers, topic, before):
+    admin = KafkaAdminClient(bootstrap_servers=servers)
+    admin.delete_records({TopicPartition(topic, 0): before})
+    admin.close()
+
+
+@pytest.mark.parametrize("client", [kafka_python_lag, aiokafka_lag], ids=["kafka-python", "aiokafka"])
+async def test_where_partitions_begin_is_read_once_a_minute_and_at_once_of_new_ones(
+    coordinator, read_topic, monkeypatch, until, client
+):
+    make = KafkaPythonLag if client is kafka_python_lag else AiokafkaLag
+    servers = coordinator.bootstrap_servers
+    lag = make(read_topic, group_id="g", interval_s=0.05, bootstrap_servers=servers, auto_offset_reset="earliest")
+    readings = []
+    lag.listener = readings.append
+    lag.start()
+    await until(lambda: readings)
+    await asyncio.to_thread(deletes, servers, read_topic, 7)
+    await asyncio.to_thread(grow_topic, servers, read_topic, 7)
+    await asyncio.to_thread(fill, servers, read_topic, [0] * 6 + [3])
+    await until(lambda: (read_topic, 6) in readings[-1] and readings[-1][read_topic, 6].end == 3)
+    assert readings[-1][read_topic, 0].beginning == 0, "as it was at the first reading"
+    assert readings[-1][read_topic, 6].beginning == 0
+    monkeypatch.setattr(client, "BEGINNINGS_S", 0.0)
+    await until(lambda: readings[-1][read_topic, 0].beginning == 7)
+    await (lag.close() if client is aiokafka_lag else asyncio.to_thread(lag.close))
