@@ -113,7 +113,7 @@ class AiokafkaLag(LagLoad):
                             break  # nothing is to be read for long: no connection is kept for it
                         await self._pause()
             except (Exception, asyncio.CancelledError) as error:
-                if self._closing or _is_cancelled():
+                if isinstance(error, asyncio.CancelledError) and _is_cancelled():
                     raise
                 # A client that is closed before its tasks have begun answers with their cancellation.
                 self.failures += 1
