@@ -219,6 +219,8 @@ class Membership:
             if not self._prepared:
                 self._prepare(timeout_s)
             self._coordinator.ensure_active_group(timeout_ms=timeout_s * 1000)
+        if self._joined and self._lost:  # an earlier generation than the one that was joined
+            self._lose()
         if self._joined:
             self._take()
 
@@ -261,6 +263,7 @@ class Membership:
         self._joined = True
 
     def _on_lost(self, polled_late: bool) -> None:
+        self._joined = False  # what that join gave is gone; a later one sets it again
         self._lost = True
         self.polled_late |= polled_late and not self._closed
 
@@ -290,7 +293,7 @@ class Membership:
         """Tell the listener what came of a join."""
         self._joined = self._prepared = False
         given = frozenset(self._consumer.assignment())
-        if self._lost:  # what was given is gone again
+        if self._lost:  # in this moment: what was given is gone again
             self._lose()
             return
         revoked, added = self._owned - given, given - self._owned

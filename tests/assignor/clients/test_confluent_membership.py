@@ -230,6 +230,19 @@ def test_a_queued_commit_does_not_go_out_after_its_partition_has_moved(coordinat
     members.close()
 
 
+@pytest.mark.parametrize("strategy", ["weighted", COOPERATIVE])
+def test_what_is_given_after_a_generation_was_lost_is_taken(coordinator, topic_name, group_id, strategy):
+    # As when another member joins between JoinGroup and SyncGroup: the join begins again, and ends in the same call.
+    make_topic(coordinator.bootstrap_servers, topic_name, PARTITIONS)
+    members = ConfluentGroup(coordinator.bootstrap_servers, group_id)
+    fault = coordinator.faults.answer("SyncGroup", error="REBALANCE_IN_PROGRESS", times=1, group=group_id)
+    member = members.join(topic_name, strategy=strategy)
+    member._member.poll(WAIT_S)
+    assert fault.hits == 1
+    members.settle(PARTITIONS)
+    members.close()
+
+
 @pytest.mark.kafka
 @pytest.mark.parametrize("fate", ["lives", "dies", "replaced"])
 def test_a_transaction_is_fenced_by_the_members_generation(apache_kafka, topic_name, group_id, fate):
