@@ -12,7 +12,7 @@ import logging
 import math
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 
@@ -112,10 +112,7 @@ class AiokafkaLag(LagLoad):
                         if self.interval_s == math.inf:
                             break  # nothing is to be read for long: no connection is kept for it
                         await self._pause()
-            except (Exception, asyncio.CancelledError) as error:
-                if isinstance(error, asyncio.CancelledError) and _is_cancelled():
-                    raise
-                # A client that is closed before its tasks have begun answers with their cancellation.
+            except Exception as error:  # noqa: BLE001 (clients raise all sorts, and none of them may end the reading)
                 self.failures += 1
                 if not failing:
                     log.warning("The lag of group %s cannot be read (%r); trying on", self._group_id, error)
@@ -154,10 +151,10 @@ class AiokafkaLag(LagLoad):
 
     async def _connect(self, stack: AsyncExitStack) -> tuple[AIOKafkaClient, AIOKafkaConsumer]:
         client = AIOKafkaClient(**self._config)
-        stack.push_async_callback(client.close)
+        stack.push_async_callback(_end, client.close)
         await client.bootstrap()
         consumer = AIOKafkaConsumer(isolation_level=self._isolation_level, **self._config)  # of no group
-        stack.push_async_callback(consumer.stop)
+        stack.push_async_callback(_end, consumer.stop)
         await consumer.start()
         return client, consumer
 
@@ -213,7 +210,11 @@ class AiokafkaLag(LagLoad):
         }
 
 
-def _is_cancelled() -> bool:
-    """Whether the task that runs is to end, and not only one that it waits for."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+async def _end(close: Callable[[], Awaitable[None]]) -> None:
+    """Close a client. Where its tasks have not begun yet, it answers with their cancellation, which is not ours."""
+    try:
+        await close()
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise

@@ -167,13 +167,16 @@ async def test_a_start_that_is_cancelled_leaves_no_task_behind(silent, until):
     await consumer.stop()
 
 
-async def test_a_reading_that_fails_at_once_does_not_end_the_reading(coordinator, topic, group_id, monkeypatch, until):
+async def test_a_reading_that_fails_at_once_does_not_end_the_reading(  # noqa: PLR0917 (fixtures)
+    coordinator, topic, group_id, monkeypatch, caplog, until
+):
     """aiokafka's consumer answers with a cancellation where it is closed before its tasks have begun."""
     monkeypatch.setattr(AiokafkaLag, "_read_once", AsyncMock(side_effect=KafkaConnectionError))
     lag = AiokafkaLag(topic, group_id=group_id, bootstrap_servers=coordinator.bootstrap_servers, interval_s=0.01)
     lag.start()
     await until(lambda: lag.failures >= 3)
     await lag.close()
+    assert "KafkaConnectionError" in caplog.text
 
 
 def deletes(servers, topic, before):
