@@ -255,7 +255,12 @@ class _Connection(asyncio.Protocol):
     def _restart_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_later(self._server.limits.request_timeout_s, self._close)
+        self._timer = self._loop.call_later(self._server.limits.request_timeout_s, self._give_up)
+
+    def _give_up(self) -> None:
+        """Hang up now: a peer that does not read its answers would keep its connection until it has read them."""
+        if self._transport is not None:
+            self._transport.abort()
 
     def _close(self) -> None:
         if self._transport is not None:

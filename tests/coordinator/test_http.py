@@ -405,6 +405,21 @@ async def test_a_slow_peer_is_hung_up_on() -> None:
         await writer.wait_closed()
 
 
+async def test_a_peer_that_does_not_read_its_answers_is_hung_up_on() -> None:
+    """It would take a place among the connections for ever."""
+    async with listening(request_timeout_s=1) as server, asyncio.timeout(WAIT_S):
+        _, writer = await asyncio.open_connection("127.0.0.1", int(server.url.rpartition(":")[2]), limit=1)
+        with suppress(ConnectionError):
+            while not any(each.get_write_buffer_size() for each in server.connections):
+                writer.write(request(server.url).encode() * 100)
+                await asyncio.sleep(0)
+        while server.connections:  # noqa: ASYNC110 (nothing tells of it)
+            await asyncio.sleep(0.01)
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+
 async def test_there_are_no_more_connections_than_allowed() -> None:
     async with listening(request_timeout_s=3600, max_connections=1) as server, asyncio.timeout(WAIT_S):
         port = int(server.url.rpartition(":")[2])
