@@ -7,7 +7,10 @@ import pytest
 from benchmarks.live.play import play
 from benchmarks.live.policies import Live
 from benchmarks.live.world import Piece, Readings, Scene
+from loadwise.assignor.algorithms.weighted import Weighted
 from loadwise.assignor.live.settings import LiveSettings
+from loadwise.assignor.live.watch import GroupWatch, Position
+from loadwise.assignor.model import Assignment, GroupSnapshot, Member
 
 NINE = {f"m{number}": 900.0 for number in range(3)}
 
@@ -84,3 +87,40 @@ def test_one_partition_heavier_than_a_member_makes_no_rebalances():
     piece = Piece(start_s=0, rates={"t": _array([1200.0, 100, 100, 100, 100, 100])}, capacity=NINE)
     outcome = play(scene(piece, end_s=3600), Live())
     assert len(outcome.for_load) <= 1
+
+
+def watched(slack_s=6.0):
+    """A watch over two partitions, each of a member of its own."""
+    watch = GroupWatch(LiveSettings(), Weighted(), slack_s=slack_s)
+    members = [Member(id=name, topics=["t"], owned={"t": [number]}) for number, name in enumerate("ab")]
+    group = GroupSnapshot.of(members, {"t": 2})
+    watch.assigned(Assignment(group, group.owner), {}, generation=1, now_ms=1, duration_ms=0)
+    return watch
+
+
+def test_the_first_commit_tells_where_the_group_began_and_not_how_fast_it_is():
+    """The group reads from the end, which nobody knows before it commits."""
+    watch = watched()
+    for number in range(8):
+        committed = number >= 2
+        lag = 0 if committed else 1_000_000
+        position = Position(1_000_000 + 500 * number, lag, committed=committed)
+        watch.read({("t", 0): position, ("t", 1): position}, 5000 * (number + 1))
+    watch.estimates.measured("b", 200.0, 40_000)
+    known = watch.estimates.of({"a": 0.0, "b": 0.0}, 40_000).per_s
+    assert known.max() < 1000
+
+
+def test_a_backlog_is_told_from_a_commit_that_is_due_by_the_age_of_the_commit():
+    def used(age_s):
+        watch = watched()
+        for number in range(8):
+            end = 500 * (number + 1)
+            hot = Position(end, 120, age_s=age_s)
+            watch.read({("t", 0): hot, ("t", 1): Position(end, 0)}, 5000 * (number + 1))
+        demand = watch.loads()["t"]
+        return demand[0] / demand[1]
+
+    assert used(1.5) == pytest.approx(1.0), "up to 150 records came in the 1.5 s since it has committed"
+    assert used(math.inf) == pytest.approx(1.0), "the age is not known: so much may be due"
+    assert used(0.5) == pytest.approx(1 + 70 / 30 / 100)
