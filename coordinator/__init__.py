@@ -44,7 +44,9 @@ from loadwise.coordinator.embedded import Coordinator, HttpOptions, ThreadedCoor
 from loadwise.coordinator.faults.rules import Fault, Faults
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.limits import GroupLimits
+from loadwise.coordinator.security.certificates import Certificates
 from loadwise.coordinator.security.options import Security
+from loadwise.coordinator.security.tls import Tls
 from loadwise.coordinator.settings import BrokerSettings
 
 __all__ = [
@@ -55,6 +57,7 @@ __all__ = [
     "BadSettingError",
     "BadTopicError",
     "BrokerSettings",
+    "Certificates",
     "ConsumerGroupLimits",
     "Coordinator",
     "CoordinatorError",
@@ -71,5 +74,6 @@ __all__ = [
     "NotRunningError",
     "Security",
     "ThreadedCoordinator",
+    "Tls",
     "WeakTokenError",
 ]

@@ -65,10 +65,11 @@ class Coordinator:
     is no authentication. ``advertised_host`` and ``advertised_port`` are what clients are told to connect to, where
     that is not the address it listens on; the port counts up from broker to broker too, and 0 is the one it listens on.
     As with Kafka's own brokers, one that listens on every address (``0.0.0.0``) has to be given a host for them.
-    ``security`` asks clients to log in; without it everybody is let in. ``http`` opens control and view over HTTP.
+    ``security`` asks clients for passwords or certificates; without it everybody is let in. ``http`` opens control and
+    view over HTTP.
 
-    Raises `NotLoopbackError`, `WeakTokenError`, `BadClusterError` and `BadTopicError`; starting raises OSError where an
-    address cannot be bound.
+    Raises `NotLoopbackError`, `WeakTokenError`, `BadSecurityError`, `BadClusterError` and `BadTopicError`; starting
+    raises OSError where an address cannot be bound.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Coordinator:
         self._listen = (host, port)
         self._advertised = (advertised_host, advertised_port)
         self._limits = limits
+        self._tls = None if security is None or security.tls is None else security.tls.context()
         self._server: Server | None = None
         self._clock = Clock(_clock_ms())
         self.cluster = Cluster(SERVICES, settings, brokers=Brokers(brokers, racks), security=security)
@@ -176,7 +178,7 @@ class Coordinator:
     async def start(self) -> None:
         """Listen. `bootstrap_servers` is known after this."""
         # Clients ask for the address as soon as they can connect, but not before this task goes on.
-        server = Server(self.cluster, self._clock, self._limits, self.faults)
+        server = Server(self.cluster, self._clock, self._limits, self.faults, self._tls)
         bound = await server.start(*self._listen)
         try:
             if self._http is not None:
@@ -307,7 +309,8 @@ class ThreadedCoordinator:
 
     def _run(self, started: Future[None]) -> None:
         try:
-            run(self._serve(started))
+            # uvloop cannot be closed while a peer is silent in its TLS handshake.
+            (run if self._coordinator._tls is None else asyncio.run)(self._serve(started))
         except BaseException as failure:
             if started.done():
                 raise

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
+from typing import Any
 
 from loadwise.coordinator.apis import api_versions
 from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp, LastAnswer, NoAnswer
@@ -39,6 +41,8 @@ group_log = logging.getLogger("loadwise.coordinator.groups")
 _TURNS_TO_OPEN = 5
 """A connection is opened some turns of the loop after it was accepted: three of asyncio's, one of uvloop's."""
 _LONGEST_IDLE_CHECK_S = 30.0
+_HANDSHAKE_TIMEOUT_S = 5.0
+"""A peer that is silent in its TLS handshake is let go after so long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +64,15 @@ class Server:
     """Listens, and carries requests to the cluster and answers back."""
 
     def __init__(
-        self, cluster: Cluster, clock: Clock, limits: ServerLimits | None = None, faults: Faults | None = None
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        limits: ServerLimits | None = None,
+        faults: Faults | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.cluster = cluster
+        self._tls = tls
         self.limits = limits or ServerLimits()
         self._clock = clock
         self._apis = served(service.api for service in cluster.services.values())
@@ -88,11 +98,13 @@ class Server:
         """
         self._loop = asyncio.get_running_loop()
         max_request_bytes = self.cluster.settings.max_request_bytes
+        of_tls: dict[str, Any] = {} if self._tls is None else {"ssl_handshake_timeout": _HANDSHAKE_TIMEOUT_S}
         bound = []
         try:
             for index, node in enumerate(self.cluster.brokers.nodes):
                 accept = partial(Connection, self, node.id, max_request_bytes)
-                listener = await self._loop.create_server(accept, host, port + index if port else 0)
+                at = port + index if port else 0
+                listener = await self._loop.create_server(accept, host, at, ssl=self._tls, **of_tls)
                 self._servers.append(listener)
                 bound_host, bound_port = listener.sockets[0].getsockname()[:2]
                 bound.append((bound_host, bound_port))

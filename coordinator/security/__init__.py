@@ -1,1 +1,1 @@
-"""Who may connect, and who a client is: users, mechanisms of SASL, and the login of one connection."""
+"""Who may connect, and who a client is: users, mechanisms of SASL, the login of one connection, TLS."""

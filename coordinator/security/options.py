@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from loadwise.coordinator.errors import BadSecurityError
 from loadwise.coordinator.security.mechanisms import MECHANISMS
+from loadwise.coordinator.security.tls import Tls
 
-Protocol: TypeAlias = Literal["PLAINTEXT", "SASL_PLAINTEXT"]
+Protocol: TypeAlias = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 """What Kafka calls ``security.protocol``."""
 
-_PROTOCOLS = ("PLAINTEXT", "SASL_PLAINTEXT")
+_PROTOCOLS = get_args(Protocol)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +30,16 @@ class Security:
     users: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Passwords by user, for every mechanism. An administrator can add users to SCRAM while the coordinator runs."""
 
+    tls: Tls | None = None
+    """The certificates, for SSL and SASL_SSL."""
+
     def __post_init__(self) -> None:
         if self.protocol not in _PROTOCOLS:
             raise BadSecurityError(f"there is no protocol {self.protocol!r}; there are {', '.join(_PROTOCOLS)}")
+        if self.protocol.endswith("SSL") != (self.tls is not None):
+            raise BadSecurityError(
+                "tls=Tls(...), the certificates, belong to the protocols SSL and SASL_SSL, and only to them"
+            )
         unknown = [name for name in self.mechanisms if name not in MECHANISMS]
         if unknown or not self.mechanisms:
             raise BadSecurityError(

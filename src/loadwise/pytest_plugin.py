@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 
 if TYPE_CHECKING:
-    from loadwise.coordinator import ThreadedCoordinator
+    from loadwise.coordinator import Certificates, ThreadedCoordinator
 
 _LONGEST_PREFIX = 200
 
@@ -30,6 +30,14 @@ class MakeTopic(Protocol):
 def kafka_coordinator_options() -> dict[str, Any]:
     """Keyword arguments of `loadwise.coordinator.Coordinator`; override it in a ``conftest.py`` to change them."""
     return {}
+
+
+@pytest.fixture(scope="session")
+def kafka_certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """An authority, a broker's certificate for this machine's own names, and clients' certificates on demand."""
+    from loadwise.coordinator import Certificates  # noqa: PLC0415  (only whoever uses it waits for it)
+
+    return Certificates(tmp_path_factory.mktemp("kafka-certificates"))
 
 
 @pytest.fixture

@@ -20,10 +20,12 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
 
 
 def test_the_example_of_the_guide_passes(suite: pytest.Pytester) -> None:
-    (example,) = re.findall(r"```python\n(.*?def test_.*?)```", GUIDE.read_text(), re.DOTALL)
+    example, with_tls = re.findall(r"```python\n((?:(?!```).)*?def test_.*?)```", GUIDE.read_text(), re.DOTALL)
     suite.makepyfile(example)
     asynchronous = ("-p", "pytest_asyncio.plugin", "-o", "asyncio_mode=auto")
     suite.runpytest_subprocess(*asynchronous).assert_outcomes(passed=2)
+    suite.makepyfile(with_tls)
+    suite.runpytest_subprocess().assert_outcomes(passed=1)
 
 
 def test_under_xdist_every_worker_has_its_own_and_nothing_is_left_behind(suite: pytest.Pytester) -> None:

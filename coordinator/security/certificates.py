@@ -1,0 +1,55 @@
+"""Certificates for tests: an authority of one's own, the broker's certificate and those of clients, as PEM files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from loadwise.coordinator.errors import MissingLibraryError
+from loadwise.installation import pip_install
+
+if TYPE_CHECKING:
+    from trustme import LeafCert
+
+
+class Certificates:
+    """An authority, and what it has signed. All files are in one folder, and are as good as their privacy."""
+
+    def __init__(self, folder: Path, *hosts: str) -> None:
+        try:
+            import trustme  # noqa: PLC0415  (only whoever makes certificates waits for it)
+        except ImportError as missing:
+            raise MissingLibraryError(
+                f"certificates are made by trustme, which is not installed: {pip_install('tls')}"
+            ) from missing
+        self._folder = folder
+        self._authority = trustme.CA()
+        self.authority = folder / "authority.pem"
+        """Whom clients and brokers are to believe."""
+        self._authority.cert_pem.write_to_path(str(self.authority))
+        names = hosts or ("localhost", "127.0.0.1", "::1")
+        self.broker = self._written("broker", self._authority.issue_cert(*names))
+        """The broker's private key and certificates, for ``Tls(keystore=...)``."""
+
+    def client(self, name: str) -> Path:
+        """Make a client's private key and certificate, in one file; its subject is ``CN=name``."""
+        # With a host, which nobody looks at: Java reads no certificate without.
+        return self._written(name, self._authority.issue_cert("localhost", common_name=name))
+
+    def _written(self, name: str, made: LeafCert) -> Path:
+        from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415
+            Encoding,
+            NoEncryption,
+            PrivateFormat,
+            load_pem_private_key,
+        )
+
+        # PKCS #8, which is all that Java reads.
+        key = load_pem_private_key(made.private_key_pem.bytes(), None)
+        file = self._folder / f"{name}.pem"
+        file.touch(mode=0o600)
+        file.write_bytes(
+            key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+            + b"".join(each.bytes() for each in made.cert_chain_pems)
+        )
+        return file

@@ -1,0 +1,46 @@
+"""TLS of the listeners: the broker's certificate, and whether clients have to show one."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from loadwise.coordinator.errors import BadSecurityError
+
+_VERIFICATION = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tls:
+    """What listeners with TLS need. The names in brackets are those of Kafka's settings; all files are PEM."""
+
+    keystore: str | Path
+    """The broker's private key and its certificates, in one file (ssl.keystore.location, of the type PEM)."""
+    key_password: str | None = field(default=None, repr=False)
+    """What the private key is encrypted with (ssl.key.password)."""
+    truststore: str | Path | None = None
+    """The authorities whose certificates of clients are believed (ssl.truststore.location, of the type PEM)."""
+    client_auth: Literal["none", "requested", "required"] = "none"
+    """Whether clients have to show a certificate (ssl.client.auth)."""
+
+    def context(self) -> ssl.SSLContext:
+        """What asyncio listens with. Raises `BadSecurityError` where a file cannot be used."""
+        verification = _VERIFICATION.get(self.client_auth)
+        if verification is None:
+            raise BadSecurityError(f"client_auth is {self.client_auth!r}; it takes {', '.join(_VERIFICATION)}")
+        if self.client_auth != "none" and self.truststore is None:
+            raise BadSecurityError("clients are to show certificates: give the authorities to believe (truststore)")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            context.load_cert_chain(self.keystore, password=self.key_password or "")
+        except OSError as problem:
+            raise BadSecurityError(f"the keystore {self.keystore} cannot be used: {problem}") from problem
+        if self.truststore is not None:
+            try:
+                context.load_verify_locations(self.truststore)
+            except OSError as problem:
+                raise BadSecurityError(f"the truststore {self.truststore} cannot be used: {problem}") from problem
+        context.verify_mode = verification
+        return context

@@ -1,0 +1,130 @@
+"""Clients over TLS, with and without certificates and passwords of their own."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from secured_clients import CLIENTS, Access, confluent, java
+from secured_kafka import PASSWORDS
+from topics import WAIT_S
+
+from loadwise.coordinator import BadSecurityError, Certificates, Coordinator, Security, Tls
+
+USER = "owner"
+LOGIN = {"mechanism": "SCRAM-SHA-512", "user": USER, "password": PASSWORDS[USER]}
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@contextmanager
+def listening(certificates: Certificates, protocol: str, **tls: Any) -> Iterator[str]:
+    security = Security(protocol=protocol, users=PASSWORDS, tls=Tls(keystore=certificates.broker, **tls))
+    with Coordinator(security=security).in_thread() as coordinator:
+        yield coordinator.bootstrap_servers
+
+
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.__name__)
+def test_clients_over_tls(certificates: Certificates, client: Callable[[Access], str], protocol: str) -> None:
+    login = LOGIN if protocol == "SASL_SSL" else {}
+    with listening(certificates, protocol) as address:
+        assert client(Access(address=address, protocol=protocol, authority=certificates.authority, **login)) == "hello"
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.__name__)
+def test_clients_that_show_a_certificate(certificates: Certificates, client: Callable[[Access], str]) -> None:
+    own = certificates.client("orders")
+    with listening(certificates, "SSL", truststore=certificates.authority, client_auth="required") as address:
+        access = Access(address=address, protocol="SSL", authority=certificates.authority, certificate=own)
+        assert client(access) == "hello"
+
+
+def test_who_shows_no_certificate_that_is_believed_is_not_let_in(certificates: Certificates, tmp_path: Path) -> None:
+    stranger = Certificates(tmp_path).client("stranger")
+    with listening(certificates, "SSL", truststore=certificates.authority, client_auth="required") as address:
+        host, port = address.split(":")
+        for own in (None, stranger):
+            access = Access(address=address, protocol="SSL", authority=certificates.authority, certificate=own)
+            context: ssl.SSLContext = access.python()["ssl_context"]
+            with socket.create_connection((host, int(port)), timeout=WAIT_S) as plain:
+                try:
+                    with context.wrap_socket(plain, server_hostname=host) as peer:
+                        assert peer.recv(1) == b""
+                except OSError:  # the alert or a reset came before the end
+                    pass
+
+
+def test_a_client_that_does_not_believe_the_broker(certificates: Certificates, tmp_path: Path) -> None:
+    other = Certificates(tmp_path)
+    with listening(certificates, "SSL") as address:
+        told = confluent(Access(address=address, protocol="SSL", authority=other.authority))
+        assert told.startswith("_SSL: ")
+        assert "verify" in told
+
+
+def test_a_certificate_may_be_asked_for_without_need(certificates: Certificates) -> None:
+    with listening(certificates, "SSL", truststore=certificates.authority, client_auth="requested") as address:
+        assert confluent(Access(address=address, protocol="SSL", authority=certificates.authority)) == "hello"
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
+def test_java_clients_over_tls(certificates: Certificates, protocol: str, tmp_path: Path) -> None:
+    tls = {"truststore": certificates.authority, "client_auth": "required"}
+    login = LOGIN if protocol == "SASL_SSL" else {}
+    with listening(certificates, protocol, **tls) as address:
+        own = certificates.client("orders")
+        access = Access(address=address, protocol=protocol, authority=certificates.authority, certificate=own, **login)
+        done = java(access, tmp_path)
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_coordinator_stops_while_a_peer_is_silent_in_its_handshake(certificates: Certificates) -> None:
+    with listening(certificates, "SSL") as address:
+        host, port = address.split(":")
+        silent = socket.create_connection((host, int(port)))
+    silent.close()
+
+
+def test_files_that_cannot_be_used_are_named(certificates: Certificates, tmp_path: Path) -> None:
+    for tls in (
+        Tls(keystore=tmp_path / "none.pem"),
+        Tls(keystore=certificates.authority),
+        Tls(keystore=certificates.broker, truststore=tmp_path / "none.pem"),
+        Tls(keystore=certificates.broker, client_auth="required"),
+        Tls(keystore=certificates.broker, client_auth="maybe"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(BadSecurityError):
+            Coordinator(security=Security(protocol="SSL", tls=tls))
+    for protocol, given in (("SSL", None), ("PLAINTEXT", Tls(keystore=certificates.broker))):
+        with pytest.raises(BadSecurityError, match="belong to the protocols SSL and SASL_SSL"):
+            Security(protocol=protocol, tls=given)  # type: ignore[arg-type]
+
+
+def test_a_key_may_be_encrypted(certificates: Certificates, tmp_path: Path) -> None:
+    from cryptography.hazmat.primitives.serialization import (
+        BestAvailableEncryption,
+        Encoding,
+        PrivateFormat,
+        load_pem_private_key,
+    )
+
+    plain = certificates.broker.read_bytes()
+    key = load_pem_private_key(plain, None)
+    encrypted = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"a-secret"))
+    file = tmp_path / "encrypted.pem"
+    file.write_bytes(encrypted + plain[plain.index(b"-----BEGIN CERTIFICATE") :])
+    tls = Tls(keystore=file, key_password="a-secret")
+    assert isinstance(tls.context(), ssl.SSLContext)
+    assert "a-secret" not in repr(tls)
+    with pytest.raises(BadSecurityError):
+        Tls(keystore=file).context()
