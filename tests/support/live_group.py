@@ -22,18 +22,10 @@ class Arrivals:
     def __init__(self, servers, topic, rates):
         self.rates = list(rates)
         self.sent = [0] * len(self.rates)
-        self._settings = {"bootstrap.servers": servers, "linger.ms": 10, "log_level": 0}
-        self._producer = Producer(self._settings)
+        self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 10, "log_level": 0})
         self._topic = topic
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def grow(self, rates):
-        """The topic has more partitions by now, and these rates."""
-        self._producer.flush(WAIT_S)
-        self._producer = Producer(self._settings)  # the one from before has yet to learn of the new partitions
-        self.sent += [0] * (len(rates) - len(self.sent))
-        self.rates = list(rates)
 
     def __enter__(self):
         self._thread.start()
@@ -49,7 +41,6 @@ class Arrivals:
         while not self._ended.wait(_TICK_S):
             now = time.monotonic()
             for partition, rate in enumerate(list(self.rates)):
-                due += [0.0] * (partition + 1 - len(due))
                 due[partition] += rate * (now - last)
                 for _ in range(int(due[partition])):
                     self._producer.produce(self._topic, b"x" * 20, partition=partition)
@@ -62,7 +53,7 @@ class Arrivals:
 class Member:
     """One member's process, and what it has told."""
 
-    def __init__(self, group, name, client, *, speed, instance, unreadable, also, more):
+    def __init__(self, group, name, client, *, speed, instance, unreadable, more):
         self.name = name
         self.owned, self.generation, self.done, self.leads, self.fallbacks = [], -1, {}, False, 0
         self.told = []
@@ -70,7 +61,6 @@ class Member:
         command = [sys.executable, str(MEMBER), f"--client={client}", f"--topic={group.topic}", f"--group={group.id}"]
         command += [f"--servers={group.servers}", f"--name={name}", f"--assignor={group.assignor}", f"--speed={speed}"]
         command += [f"--instance={instance}", f"--unreadable={unreadable}", f"--more={json.dumps(more)}"]
-        command += [f"--also={also}"] if also else []
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
         self._threads = [threading.Thread(target=each, daemon=True) for each in (self._listen, self._read_log)]
@@ -134,9 +124,9 @@ class LiveGroup:
             for member in self.members:
                 print(*member.told, sep="\n")
 
-    def join(self, client="kafka-python", *, speed=900.0, instance="", unreadable="", also=""):
-        """Another member; the error that its reading of offsets ends with, and another topic that it reads."""
-        about = {"speed": speed, "instance": instance, "unreadable": unreadable, "also": also}
+    def join(self, client="kafka-python", *, speed=900.0, instance="", unreadable=""):
+        """Another member, and the error that its reading of offsets ends with."""
+        about = {"speed": speed, "instance": instance, "unreadable": unreadable}
         member = Member(self, f"m{len(self.members)}", client, more=self._more, **about)
         self.members.append(member)
         return member

@@ -21,8 +21,7 @@ REPORT_S = 0.2
 class Report:
     """What the test is told."""
 
-    def __init__(self, topic):
-        self.topic = topic
+    def __init__(self):
         self.done: dict[int, int] = {}
         self.last = ("", 0.0)
 
@@ -32,7 +31,7 @@ class Report:
         line = json.dumps(
             {
                 "generation": generation,
-                "owned": sorted(each.partition for each in consumer.assignment() if each.topic == self.topic),
+                "owned": sorted(partition.partition for partition in consumer.assignment()),
                 "done": self.done,
                 "leads": leader is not None and leader.leads,
                 "fallbacks": consumer.assignor.participant.fallbacks,
@@ -94,8 +93,8 @@ def kafka_python(args, ended):
 
     if args.unreadable:
         kafka_python_lag.KafkaPythonLag._read_once = Mock(side_effect=getattr(kafka.errors, args.unreadable))
-    consumer = kafka_consumer(args.topic, *args.also, **options(args))
-    report, work = Report(args.topic), Work(args.speed)
+    consumer = kafka_consumer(args.topic, **options(args))
+    report, work = Report(), Work(args.speed)
     try:
         while not ended.is_set():
             work.add(report.processed(consumer.poll(timeout_ms=200)))
@@ -114,9 +113,9 @@ async def aiokafka(args, ended):
 
     if args.unreadable:
         aiokafka_lag.AiokafkaLag._read_once = AsyncMock(side_effect=getattr(aiokafka.errors, args.unreadable))
-    consumer = aiokafka_consumer(args.topic, *args.also, **options(args))
+    consumer = aiokafka_consumer(args.topic, **options(args))
     await consumer.start()
-    report, work = Report(args.topic), Work(args.speed)
+    report, work = Report(), Work(args.speed)
     try:
         while not ended.is_set():
             work.add(report.processed(await consumer.getmany(timeout_ms=200, max_records=100)))
@@ -152,7 +151,7 @@ def confluent(args, ended):
     config, assignor = librdkafka(args)
     consumer = confluent_consumer(config, assignor=assignor)
     consumer.subscribe([args.topic, *args.also])
-    report, work = Report(args.topic), Work(args.speed)
+    report, work = Report(), Work(args.speed)
     try:
         while not ended.is_set():
             work.add(report.processed(by_partition(consumer.consume(100, timeout=0.2))))
@@ -169,7 +168,7 @@ async def confluent_aio(args, ended):
     config, assignor = librdkafka(args)
     consumer = aio_confluent_consumer(config, assignor=assignor)
     await consumer.subscribe([args.topic, *args.also])
-    report, work = Report(args.topic), Work(args.speed)
+    report, work = Report(), Work(args.speed)
     try:
         while not ended.is_set():
             work.add(report.processed(by_partition(await consumer.consume(100, timeout=0.2))))
@@ -187,7 +186,6 @@ def main():
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--instance", default="")
     parser.add_argument("--unreadable", default="")
-    parser.add_argument("--also", action="append", default=[])
     parser.add_argument("--speed", type=float, required=True)
     parser.add_argument("--more", default="{}")
     args = parser.parse_args()

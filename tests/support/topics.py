@@ -54,9 +54,3 @@ def fill(bootstrap_servers: str, topic: str, records: Sequence[int], *, batch_re
             producer.produce(topic, b"x", partition=partition, on_delivery=delivered)
     assert producer.flush(WAIT_S) == 0
     assert failures == []
-
-
-def delete_topic(bootstrap_servers: str, name: str) -> None:
-    """Delete a topic; the broker's clients learn of it later."""
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
-    admin.delete_topics([name])[name].result(WAIT_S)
