@@ -40,11 +40,12 @@ import re
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 from weakref import WeakMethod, finalize, ref
 
-from loadwise.assignor.clients.kafka_python import TRIED, kafka_consumer
+from loadwise.assignor.clients.kafka_python import TRIED as TRIED_FOR_CONSUMERS
+from loadwise.assignor.clients.kafka_python import kafka_consumer
 from loadwise.assignor.clients.membership_commits import CommitOutcome, Commits, Done
 from loadwise.assignor.clients.membership_joins import watch_joins
 from loadwise.assignor.errors import MissingClientError, UnsupportedByClientError
@@ -59,6 +60,8 @@ except ImportError as error:
 
 log = logging.getLogger(__name__)
 
+TRIED = replace(TRIED_FOR_CONSUMERS, oldest=(3, 0, 12))
+"""The versions whose private parts this was tested with."""
 WAKE_S = 0.05
 """How often `poll` should be called: commits are answered and joins are noticed in it."""
 CLOSING_TIMEOUT_S = 10.0

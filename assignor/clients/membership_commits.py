@@ -14,9 +14,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kafka.coordinator.base import MemberState  # where every 3.0 has it
 from kafka.errors import CommitFailedError, FencedInstanceIdError, KafkaTimeoutError, RebalanceInProgressError
 from kafka.future import Future
-from kafka.structs import MemberState, OffsetAndMetadata, TopicPartition
+from kafka.structs import OffsetAndMetadata, TopicPartition
 
 RETRY_S = 0.02
 """Between two tries of a commit that the end of a join may let through."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kafka.coordinator.base import Generation
+from kafka.coordinator.base import Generation, MemberState
 from kafka.errors import FencedInstanceIdError
-from kafka.structs import MemberState
 
 
 def watch_joins(
