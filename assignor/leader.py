@@ -57,7 +57,7 @@ class Leader:
         self.ask: Callable[[], bool] = lambda: False
         """Ask the group's coordinator for a rebalance; answers whether that could be done now."""
         self.decided: Callable[[Decision], None] = _ignore
-        """Called with every decision, on the thread that reads."""
+        """Called with every decision, on the thread that reads. What it raises is logged, and stops nothing."""
         self.decision: Decision | None = None
         """The newest decision."""
         self.rebalances: Counter[str] = Counter()
@@ -82,6 +82,7 @@ class Leader:
         self._asked = False
         self._off = False
         self._warned = False
+        self._failing: set[str] = set()
         lag.interval_s = math.inf  # nobody reads before there is a reason to
         lag.listener = self._on_reading
         lag.prior_listener = self._on_prior
@@ -202,7 +203,7 @@ class Leader:
             self.moved_share += self.decision.judgement.moved_share
             self.lag.set_interval(self._interval_s)
             decision = self.decision
-        self.decided(decision)
+        self._tell(decision)
 
     def _cause(self, members: frozenset[str]) -> tuple[str, str]:
         """Why a rebalance was made, as `rebalances` counts it and as the log tells it."""
@@ -250,12 +251,31 @@ class Leader:
             if not self._watch.leads:
                 return
             self._watch.estimates.measured(self.name, self.busy.per_s, now_ms)
-            decision = self._watch.decide(now_ms)
+            try:
+                decision = self._watch.decide(now_ms)
+            except Exception as error:  # noqa: BLE001 (an algorithm may be anybody's, and the reading itself was good)
+                self._note_failure("The assignor", error)
+                return
+            self._failing.discard("The assignor")
             if decision is None:
                 return
             self.decision = decision
             self._act(decision)
-        self.decided(decision)
+        self._tell(decision)
+
+    def _tell(self, decision: Decision) -> None:
+        try:
+            self.decided(decision)
+        except Exception as error:  # noqa: BLE001 (it is the user's, and called inside a join or a reading)
+            self._note_failure("on_decision", error)
+        else:
+            self._failing.discard("on_decision")
+
+    def _note_failure(self, culprit: str, error: Exception) -> None:
+        """Log the traceback of an exception, if it is the culprit's first one since it last worked."""
+        if culprit not in self._failing:
+            self._failing.add(culprit)
+            log.error("%s raised while the group's load is watched; the group goes on", culprit, exc_info=error)
 
     def _act(self, decision: Decision) -> None:
         settings = self._settings

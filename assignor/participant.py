@@ -231,8 +231,12 @@ class Participant:
         self._elected = self._strategy(protocol)
         self._owned = {topic: list(numbers) for topic, numbers in partitions.items()}
         self.generation = generation
-        if self.leader is not None:
+        if self.leader is None:
+            return
+        try:
             self.leader.joined(user_data, generation)
+        except Exception as error:  # noqa: BLE001 (whatever fails in watching the load, the member goes on reading)
+            self._note_failure(_WATCHING, error)
 
     @property
     def to_resume(self) -> bool:

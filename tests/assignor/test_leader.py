@@ -207,6 +207,39 @@ def test_notes_that_cannot_be_read_stop_nobody(caplog):
     assert "cannot be read" in caplog.text
 
 
+def test_what_on_decision_raises_stops_neither_the_join_nor_the_reading(caplog):
+    group = Group("a", "b", "c")
+
+    def tell(decision):
+        told.append(decision)
+        raise RuntimeError("nobody answers the pager")
+
+    told = []
+    group.members["a"].leader.decided = tell
+    group.rebalance()
+    group.run(group.hot("b"), 60)
+    assert len(told) > 2
+    assert len(group.asked) == 1
+    assert caplog.text.count("on_decision raised") == 1
+
+
+def test_an_algorithm_that_raises_while_it_is_asked_what_would_help_does_not_stop_the_reading(caplog):
+    group = Group("a", "b", "c")
+    group.rebalance()
+    group.members["a"].leader._watch._algorithm = None
+    group.run(group.hot("b"), 60)
+    assert group.asked == []
+    assert caplog.text.count("The assignor raised while the group's load is watched") == 1
+
+
+def test_a_watch_that_fails_when_a_join_ends_does_not_stop_the_member(monkeypatch):
+    group = Group("a", "b", "c")
+    monkeypatch.setattr(group.members["a"].leader._watch, "assigned", None)
+    group.rebalance()
+    assert group.members["a"].failures == 1
+    assert sum(len(group.owned(name)) for name in group.members) == PARTITIONS
+
+
 def test_what_is_no_setting_is_refused():
     with pytest.raises(TypeError, match="live is 'yes'"):
         Participant("weighted").lead_by(LagLoad(), "yes", slack_s=1.0)
