@@ -229,7 +229,9 @@ class GroupWatch:
     def _demand(self, capacity: float | None) -> Floats:
         rate = self._rates.rates()
         waiting = np.nan_to_num(self._index.padded(self._waiting), nan=0.0)
-        horizon = horizon_s(waiting, rate, capacity, self.settings.drain_s)
+        # Topics that the group has given up, or that are deleted, stay in the index, and ask nothing of its members.
+        asking = slice(None) if self._watched is None else self._watched.rows
+        horizon = horizon_s(waiting[asking], rate[asking], capacity, self.settings.drain_s)
         return demand(rate, self._rates.recent(), waiting, horizon)
 
     def _observe(self, watched: _Watched, before_ms: int, now_ms: int) -> None:

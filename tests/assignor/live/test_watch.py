@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from benchmarks.live.play import play
@@ -33,8 +34,6 @@ def drift(*, at_s=120):
 
 
 def _array(values):
-    import numpy as np
-
     return np.array(values, float)
 
 
@@ -124,3 +123,19 @@ def test_a_backlog_is_told_from_a_commit_that_is_due_by_the_age_of_the_commit():
     assert used(1.5) == pytest.approx(1.0), "up to 150 records came in the 1.5 s since it has committed"
     assert used(math.inf) == pytest.approx(1.0), "the age is not known: so much may be due"
     assert used(0.5) == pytest.approx(1 + 70 / 30 / 100)
+
+
+@pytest.mark.parametrize("of_the_group_no_more", [False, True])
+def test_what_the_group_reads_no_more_asks_nothing_of_its_members(of_the_group_no_more):
+    watch = GroupWatch(LiveSettings(), Weighted(), slack_s=1.0)
+    group = GroupSnapshot.of([Member(id=name, topics=["t"]) for name in "ab"], {"t": 4})
+    stated = {"a": 1000.0, "b": 1000.0}
+    watch.assigned(Assignment(group, np.array([0, 0, 1, 1], np.int32)), stated, generation=1, now_ms=0, duration_ms=100)
+    for now_ms in range(5000, 35_000, 5000):
+        for name in stated:
+            watch.estimates.measured(name, 1000.0, now_ms)
+        positions = {("t", number): Position(now_ms // 4, 40_000 if number < 2 else 0) for number in range(4)}
+        if of_the_group_no_more:  # 3,000 records a second still come, and none was ever read
+            positions |= {("old", number): Position(3 * now_ms, 3 * now_ms) for number in range(4)}
+        watch.read(positions, now_ms)
+    assert watch.decide(now_ms).judgement.before == pytest.approx([4 / 3, 2 / 3], rel=0.01)
