@@ -100,10 +100,12 @@ class Coordinator(GroupCoordinator):
     async def _resume(self) -> None:
         """Learn from the broker what this member assigned before it was restarted, and watch that."""
         try:
-            error_code, _, _, _, protocol, members, *_ = await self._described()
+            error_code, _, state, _, protocol, members, *_ = await self._described()
+            # Between two generations, a group is described without its strategy, subscriptions and assignments.
+            known = error_code == 0 and state == "Stable"
             described = read_described(
                 (member_id, self._group_instance_id if member_id == self.member_id else None, metadata, assignment)
-                for member_id, _, _, metadata, assignment in (members if error_code == 0 else ())
+                for member_id, _, _, metadata, assignment in (members if known else ())
             )
             if described:
                 self._lookup_assignor(protocol).resume(self._cluster, described)

@@ -183,9 +183,11 @@ class Coordinator(ConsumerCoordinator):
         """Learn from the broker what this member assigned before it was restarted, and watch that."""
         try:
             group = await self._described()
+            # Between two generations, a group is described without its strategy, subscriptions and assignments.
+            known = group.error_code == 0 and group.group_state == "Stable"
             described = read_described(
                 (each.member_id, each.group_instance_id, each.member_metadata, each.member_assignment)
-                for each in (group.members if group.error_code == 0 else ())
+                for each in (group.members if known else ())
             )
             if described:
                 assignor.resume(self._cluster, described)
