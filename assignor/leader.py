@@ -128,6 +128,7 @@ class Leader:
                 self._memory, self._remembered_ms = self._watch.restraint.memory(now_ms), now_ms
             if self._joining_ms is None:
                 self._joining_ms = now_ms
+            self._led = None  # what it has answered since the last assignment has never come into force
             self._watch.unwatch()
             return MemberNotes(
                 capacity_given=capacity_given,

@@ -207,6 +207,20 @@ def test_notes_that_cannot_be_read_stop_nobody(caplog):
     assert "cannot be read" in caplog.text
 
 
+def test_an_answer_that_never_came_into_force_is_not_watched():
+    """The leader's SyncGroup is refused, because it was put out of the group meanwhile; it comes back as a follower."""
+    group = Group("a", "b", "c")
+    group.rebalance()
+    joined = [
+        JoinedMember(id=name, subscription=Subscription.decode(member.subscription(["t"])))
+        for name, member in group.members.items()
+    ]
+    group.members["a"].assign(joined, Cluster())
+    group.leader = "b"
+    group.rebalance()
+    assert [member.leader.leads for member in group.members.values()] == [False, True, False]
+
+
 def test_what_on_decision_raises_stops_neither_the_join_nor_the_reading(caplog):
     group = Group("a", "b", "c")
 
