@@ -120,6 +120,9 @@ class Brokers:
             raise AnsweredError(ErrorCode.UNSUPPORTED_VERSION)
         if version >= 7 and answer.error_code:
             raise AnsweredError(answer.error_code)
+        if not answer.topics:
+            # Who is above a quota is told nothing, and heard again once the time is over (``getThrottledResponse``).
+            return Fetched(b"", [])
         ((_, (partition,)),) = answer.topics
         _, error_code, *_, records = partition
         if error_code:

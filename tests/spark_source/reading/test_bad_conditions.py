@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
-from itertools import chain
+from itertools import chain, count
 
 import pytest
 
@@ -69,6 +69,20 @@ def test_errors_that_pass_are_waited_out(cluster):
     cluster.faults.disconnect("Fetch", times=1)
     assert list(chain(*reading(cluster))) == list(range(SIZE))
     assert not cluster.faults.pending
+
+
+def test_a_reader_that_is_above_its_quota_is_answered_without_partitions(cluster, monkeypatch):
+    """Kafka's ``FetchContext.getThrottledResponse``: no error, and no topic either; the next answer has the records."""
+    respond, answers = fetch._response, count()
+
+    def throttled(call, cluster, wanted):
+        if next(answers) % 40:
+            return respond(call, cluster, wanted)
+        none = ErrorCode.NONE
+        return call.response(throttle_time_ms=100, error_code=none, session_id=0, responses=[], node_endpoints=[])
+
+    monkeypatch.setattr(fetch, "_response", throttled)
+    assert list(chain(*reading(cluster))) == list(range(SIZE))
 
 
 def test_a_broker_that_vanishes_in_the_middle_of_a_task(cluster):
