@@ -46,7 +46,7 @@ def record_bytes(options: SourceOptions, ranges: Sequence[OffsetRange]) -> dict[
     looked_at = sorted(filled, key=lambda item: (-len(item), item))[:MOST_PARTITIONS]
     found = asyncio.run(_sampled(options, looked_at))
     if filled and not found:
-        logger.warning("loadBy=bytes got no answer within %g s; counting records", PATIENCE_S)
+        logger.warning("loadBy=bytes saw no record within %g s; counting records", PATIENCE_S)
     return completed(found, filled)
 
 
@@ -63,12 +63,15 @@ def completed(found: dict[TopicPartition, float], filled: Sequence[OffsetRange])
 
 
 def bytes_of_offset(data: bytes) -> float | None:
-    """Unpacked bytes for each offset that the whole batches of ``data`` cover; None without any. Pure."""
+    """Unpacked bytes for each offset that the whole batches of ``data`` cover; None without any record. Pure.
+
+    Markers of transactions and batches that compaction emptied tell nothing of the records beside them.
+    """
     size = offsets = 0
     for records, covered in _batches(memoryview(data)):
         size += len(records)
         offsets += covered
-    return size / offsets if offsets else None
+    return size / offsets if size and offsets > 0 else None
 
 
 def _batches(view: memoryview) -> Iterator[tuple[bytes | memoryview, int]]:

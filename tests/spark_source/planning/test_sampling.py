@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
@@ -10,7 +12,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from confluent_kafka import Producer
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from topics import WAIT_S
+from topics import WAIT_S, make_topic
 
 from loadwise.assignor.model import TopicPartition
 from loadwise.coordinator import Coordinator
@@ -80,6 +82,20 @@ def bytes_of_tasks(uneven, **more):
 def test_tasks_are_even_in_bytes_however_the_records_differ(uneven):
     assert bytes_of_tasks(uneven) > 1.9
     assert bytes_of_tasks(uneven, loadBy="bytes") < 1.10
+
+
+def test_a_range_that_holds_the_end_of_a_transaction_alone_is_planned(topic_name, broker, caplog):
+    """As a micro-batch does that begins between a transaction's last record and its marker."""
+    make_topic(broker, topic_name, 1)
+    producer = Producer({"bootstrap.servers": broker, "transactional.id": topic_name})
+    producer.init_transactions(WAIT_S)
+    producer.begin_transaction()
+    producer.produce(topic_name, b"value", partition=0)
+    producer.commit_transaction(WAIT_S)
+    given = {"kafka.bootstrap.servers": broker, "subscribe": topic_name, "loadBy": "bytes"}
+    (task,) = planned(given | {"startingOffsets": json.dumps({topic_name: {"0": 1}})}).tasks
+    assert task.ranges == (OffsetRange(topic_name, 0, 1, 2),)
+    assert "loadBy=bytes saw no record" in caplog.text
 
 
 def test_without_any_sample_records_are_counted_with_a_warning(uneven, monkeypatch, caplog):
