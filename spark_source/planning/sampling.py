@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from statistics import fmean
 
 from loadwise.assignor.model import TopicPartition
@@ -44,7 +45,9 @@ def record_bytes(options: SourceOptions, ranges: Sequence[OffsetRange]) -> dict[
         logger.warning("loadBy=bytes cannot look at records with %s; counting records", ", ".join(names))
         return {}
     looked_at = sorted(filled, key=lambda item: (-len(item), item))[:MOST_PARTITIONS]
-    found = asyncio.run(_sampled(options, looked_at))
+    # In a thread of its own: in a notebook, where one looks at a plan, this thread has an event loop that runs already.
+    with ThreadPoolExecutor(1) as thread:
+        found = thread.submit(asyncio.run, _sampled(options, looked_at)).result()
     if filled and not found:
         logger.warning("loadBy=bytes saw no record within %g s; counting records", PATIENCE_S)
     return completed(found, filled)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -82,6 +83,15 @@ def bytes_of_tasks(uneven, **more):
 def test_tasks_are_even_in_bytes_however_the_records_differ(uneven):
     assert bytes_of_tasks(uneven) > 1.9
     assert bytes_of_tasks(uneven, loadBy="bytes") < 1.10
+
+
+def test_a_plan_is_looked_at_where_an_event_loop_runs_already(uneven):
+    """As in every cell of a Jupyter notebook."""
+
+    async def cell():
+        return bytes_of_tasks(uneven, loadBy="bytes")
+
+    assert asyncio.run(cell()) < 1.10
 
 
 def test_a_range_that_holds_the_end_of_a_transaction_alone_is_planned(topic_name, broker, caplog):
