@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadwise.assignor.model import Bools, Floats
+from loadwise.assignor.model import LARGEST, SMALLEST_CAPACITY, Bools, Floats
 
 _SHORTEST_MS = 8_000
 """A member must be seen for at least this long before its processing counts as a measurement."""
@@ -138,7 +138,7 @@ class CapacityEstimates:
         if not proven.any():
             most = float(per_unit.max(initial=0.0)) if np.isfinite(self._lagging_since).any() else 0.0
             # Whoever falls behind shows soon what it can do. Until then, members can do what the best of them has done.
-            return Capacities(np.where(given > 0, given, 1.0) * (most or 1.0), known=most > 0, proven=proven)
+            return Capacities(_bounded(np.where(given > 0, given, 1.0) * (most or 1.0)), known=most > 0, proven=proven)
         median = max(float(np.median(per_unit[proven])), 1e-9)
         bounds = per_unit[~proven]
         if len(bounds) and (bound := float(np.median(bounds))) > median:
@@ -148,7 +148,12 @@ class CapacityEstimates:
         for number, each in enumerate(known):
             if each is not None and each.proven and given[number] == 0:
                 ratio[number] = _ratio(each, median, now_ms)
-        return Capacities(np.where(given > 0, given, ratio) * median, known=True, proven=proven)
+        return Capacities(_bounded(np.where(given > 0, given, ratio) * median), known=True, proven=proven)
+
+
+def _bounded(per_s: Floats) -> Floats:
+    """What a group takes as capacities: members may tell numbers whose products it does not take."""
+    return np.clip(per_s, SMALLEST_CAPACITY, LARGEST)
 
 
 def _ratio(known: _Known, median: float, now_ms: int) -> float:

@@ -4,6 +4,8 @@ import logging
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from loadwise.assignor.errors import BadGroupError
 from loadwise.assignor.live.settings import LiveSettings
@@ -11,6 +13,8 @@ from loadwise.assignor.load.lag import LagLoad, PartitionOffsets
 from loadwise.assignor.participant import Participant
 from loadwise.assignor.subscription import JoinedMember
 from loadwise.protocol.consumer import Assignment, Subscription
+from loadwise.protocol.live_notes import MemberNotes, Memory
+from loadwise.protocol.user_data import MemberTerms, StickyUserData
 
 PARTITIONS = 12
 SPEED = 900.0
@@ -252,6 +256,47 @@ def test_a_watch_that_fails_when_a_join_ends_does_not_stop_the_member(monkeypatc
     group.rebalance()
     assert group.members["a"].failures == 1
     assert sum(len(group.owned(name)) for name in group.members) == PARTITIONS
+
+
+TELLS = st.builds(
+    MemberTerms,
+    capacity=st.floats(),
+    notes=st.none()
+    | st.builds(
+        MemberNotes,
+        capacity_given=st.booleans(),
+        measured_per_s=st.floats(),
+        learned_per_s=st.floats(),
+        memory=st.builds(
+            Memory,
+            ages_ms=st.lists(st.integers(0, 2**31 - 1), max_size=3).map(tuple),
+            back_off_ms=st.integers(0, 2**31 - 1),
+            left_ms=st.integers(0, 2**31 - 1),
+            gain=st.floats(),
+        ),
+    ),
+)
+
+
+@given(st.lists(TELLS, min_size=1, max_size=4))
+def test_no_numbers_that_peers_tell_stop_the_leader(told):
+    group = Group("a")
+    leader = group.members["a"]
+    joined = [JoinedMember(id="a", subscription=Subscription.decode(leader.subscription(["t"])))]
+    joined += [
+        JoinedMember(
+            id=f"b{number}", subscription=Subscription(topics=["t"], user_data=StickyUserData(terms=terms).encode())
+        )
+        for number, terms in enumerate(told)
+    ]
+    answer = {name: Assignment.decode(data) for name, data in leader.assign(joined, Cluster()).items()}
+    assert sorted(row for given in answer.values() for row in given.partitions["t"]) == list(range(PARTITIONS))
+    leader.assigned(answer["a"].partitions, 1, user_data=answer["a"].user_data)
+    group.run([100.0] * PARTITIONS, 20)
+    assert leader.explain() is not None
+    assert leader.failures == 0
+    assert not leader.leader._failing
+    leader.subscription(["t"])  # what it tells the next leader can be written
 
 
 def test_what_is_no_setting_is_refused():
