@@ -156,6 +156,7 @@ class AiokafkaLag(LagLoad):
         consumer = AIOKafkaConsumer(isolation_level=self._isolation_level, **self._config)  # of no group
         stack.push_async_callback(_end, consumer.stop)
         await consumer.start()
+        await asyncio.sleep(0)  # its tasks begin: a consumer that is closed before that leaves its connections open
         return client, consumer
 
     async def _offsets(

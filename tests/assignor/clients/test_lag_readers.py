@@ -1,6 +1,7 @@
 """Reading a group's lag with both clients: the same numbers, and no trouble where there is no broker."""
 
 import asyncio
+import gc
 import socket
 import threading
 from unittest.mock import AsyncMock
@@ -167,16 +168,22 @@ async def test_a_start_that_is_cancelled_leaves_no_task_behind(silent, until):
     await consumer.stop()
 
 
+@pytest.mark.filterwarnings(
+    "ignore::ResourceWarning"
+)  # aiokafka leaves a connection that it was making when it was closed
 async def test_a_reading_that_fails_at_once_does_not_end_the_reading(  # noqa: PLR0917 (fixtures)
     coordinator, topic, group_id, monkeypatch, caplog, until
 ):
     """aiokafka's consumer answers with a cancellation where it is closed before its tasks have begun."""
-    monkeypatch.setattr(AiokafkaLag, "_read_once", AsyncMock(side_effect=KafkaConnectionError))
+    failing = AsyncMock(side_effect=KafkaConnectionError)
+    monkeypatch.setattr(AiokafkaLag, "_read_once", failing)
     lag = AiokafkaLag(topic, group_id=group_id, bootstrap_servers=coordinator.bootstrap_servers, interval_s=0.01)
     lag.start()
     await until(lambda: lag.failures >= 3)
     await lag.close()
     assert "KafkaConnectionError" in caplog.text
+    failing.reset_mock()  # it knows the clients that it was called with
+    gc.collect()
 
 
 def deletes(servers, topic, before):

@@ -140,7 +140,7 @@ def test_a_deadline_that_passes_between_two_questions_is_no_endless_wait(topic_n
     class Noting(confluent_kafka.Consumer):
         def list_topics(self, *topics, timeout):
             waits.append(timeout)
-            return super().list_topics(*topics, timeout=max(timeout, 0.0))
+            return super().list_topics(*topics, timeout=0.0)  # nobody is there: the answer comes at once
 
     monkeypatch.setattr(confluent_kafka, "Consumer", Noting)
     monkeypatch.setattr(cluster_offsets, "sleep", lambda seconds: time.sleep(seconds + 0.05))
