@@ -291,10 +291,13 @@ class Leader:
         if settings is None or self._off:
             log.debug("Rebalancing for the load is off: %s", decision)
             return
-        log.info("%s", decision)
         if settings.dry_run:
+            log.info("%s", decision)
             self._watch.asked(decision)
-        elif self.ask():
+        elif not self.ask():
+            log.debug("The client cannot ask now, since it is joining already: %s", decision)
+        else:
+            log.info("%s", decision)
             self._watch.asked(decision)
             self._memory, self._remembered_ms = self._watch.restraint.memory(decision.now_ms), decision.now_ms
             self._asked = True

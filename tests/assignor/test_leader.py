@@ -126,6 +126,18 @@ def test_it_can_be_switched_off_and_tried_dry(live, told, caplog):
     assert ("a rebalance would help" in caplog.text) is told
 
 
+def test_a_client_that_is_joining_already_is_not_told_to_have_been_asked(caplog):
+    """As where it waits for ever to commit partitions of a topic that was deleted."""
+    group = Group("a", "b", "c")
+    group.rebalance()
+    group.run([112.5] * PARTITIONS, 60)
+    group.members["a"].leader.ask = lambda: False
+    with caplog.at_level(logging.INFO):
+        group.run(group.hot("b"), 120)
+    assert "asking for a rebalance" not in caplog.text
+    assert not group.members["a"].leader._watch.restraint.memory(round(group.now_s * 1000)).ages_ms
+
+
 def test_one_member_that_does_not_want_it_is_enough():
     group = Group("a", "b", "c", settings={"c": False})
     group.rebalance()
