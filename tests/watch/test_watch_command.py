@@ -47,6 +47,13 @@ def test_a_group_of_either_protocol(broker: str, protocol: str) -> None:
         assert {member["member"] for member in second["members"]} == {"one", "two"}
         assert [member["partitions"] for member in second["members"]] == [2, 2]
         assert set(second["max_over_mean"]) == {"range", "roundrobin", "sticky", "weighted"}
+        # Two readings are further apart than the window: the rates are those between them.
+        result = CliRunner().invoke(
+            app, ["watch", *where, "--interval", "0.3", "--window", "0.1", "--readings", "3", "--json"]
+        )
+        rates = [json.loads(line)["arrival_per_s"] for line in result.stdout.splitlines()]
+        assert rates[0] is None
+        assert rates[1:] == [0.0, 0.0]
         shown = CliRunner().invoke(app, ["watch", *where, "--readings", "1"])
         assert shown.exit_code == 0, shown.output
         assert "2 members, lag 60" in shown.stdout

@@ -119,7 +119,8 @@ def _watch(
         while True:
             newest = read(admin, group_id)
             retention_ms.update(read_retention_ms(admin, [t for t in newest.partitions if t not in retention_ms]))
-            seen = [each for each in seen if newest.at_s - each.at_s <= window_s] + [newest]
+            # The last one counts however long ago it was: with an interval above the window there is no other.
+            seen = [*(each for each in seen[:-1] if newest.at_s - each.at_s <= window_s), *seen[-1:], newest]
             now = status(seen, from_beginning=from_beginning, retention_ms=retention_ms)
             comparison = _compared(seen, now, from_beginning=from_beginning)
             if as_json:
