@@ -29,6 +29,22 @@ UNASSIGNED = "(unassigned)"
 """The member that stands for nobody: its task, the last one, reads what no member of the group owns."""
 ASK_AGAIN_S = 0.2
 """The time between two questions to a group that rebalances."""
+MOST_WAIT_S = 3600.0
+"""librdkafka takes no request for longer."""
+
+_Error = confluent_kafka.KafkaError
+_PASSING = frozenset(
+    (
+        _Error._ALL_BROKERS_DOWN,
+        _Error._TIMED_OUT,
+        _Error._TRANSPORT,
+        _Error.COORDINATOR_LOAD_IN_PROGRESS,
+        _Error.COORDINATOR_NOT_AVAILABLE,
+        _Error.NOT_COORDINATOR,
+        _Error.REQUEST_TIMED_OUT,
+    )
+)
+"""Errors of a broker that restarts, which another one stands in for: librdkafka does not ask again by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,25 +89,32 @@ def _task(member: str, ranges: tuple[OffsetRange, ...]) -> Task:
 def owners_of(config: ClientConfig, group: str) -> list[Owner]:
     """Who is in the group now and owns what, once it is stable and has members: a restart empties it for a moment.
 
-    Raises `GroupUnavailableError` if it has no members or is not stable for ``kafka.default.api.timeout.ms``, or if
-    Kafka does not answer.
+    Raises `GroupUnavailableError` if it has no members, is not stable or has no coordinator for
+    ``kafka.default.api.timeout.ms``, or if Kafka does not tell.
     """
     deadline = monotonic() + config.api_timeout_ms / 1000
     admin = admin_client(config)
     while True:
-        described = _described(admin, group, config)
-        if described.state == confluent_kafka.ConsumerGroupState.STABLE and described.members:
-            return [_owner(member) for member in described.members]
-        if monotonic() > deadline:
-            problem = (
-                f"has been rebalancing for {config.api_timeout_ms} ms"
-                if described.members
-                else f"has had no members to follow for {config.api_timeout_ms} ms; start them,"
-                " leave out assignment.mode=follow"
-            )
-            raise GroupUnavailableError(
-                f"option assignment.group: group {group} {problem}, or raise kafka.default.api.timeout.ms"
-            )
+        left_s = deadline - monotonic()
+        try:
+            described = _described(admin, group, min(max(left_s, ASK_AGAIN_S), MOST_WAIT_S))
+        except confluent_kafka.KafkaException as error:
+            if error.args[0].code() not in _PASSING or left_s <= 0:
+                raise _untold(group, error.args[0].str()) from None
+            admin = admin_client(config)  # the other one remembers who the coordinator was
+        else:
+            if described.state == confluent_kafka.ConsumerGroupState.STABLE and described.members:
+                return [_owner(member) for member in described.members]
+            if left_s <= 0:
+                problem = (
+                    f"has been rebalancing for {config.api_timeout_ms} ms"
+                    if described.members
+                    else f"has had no members to follow for {config.api_timeout_ms} ms; start them,"
+                    " leave out assignment.mode=follow"
+                )
+                raise GroupUnavailableError(
+                    f"option assignment.group: group {group} {problem}, or raise kafka.default.api.timeout.ms"
+                )
         sleep(ASK_AGAIN_S)
 
 
@@ -101,13 +124,15 @@ def _owner(member: Any) -> Owner:
     return Owner(member.member_id, member.group_instance_id or None, partitions)
 
 
-def _described(admin: AdminClient, group: str, config: ClientConfig) -> Any:
-    timeout_s = config.api_timeout_ms / 1000
+def _described(admin: AdminClient, group: str, wait_s: float) -> Any:
     try:
-        return admin.describe_consumer_groups([group], request_timeout=timeout_s)[group].result(timeout_s + 1)
-    except (confluent_kafka.KafkaException, TimeoutError) as error:
-        problem = error.args[0].str() if isinstance(error, confluent_kafka.KafkaException) else "no answer in time"
-        raise GroupUnavailableError(
-            f"option assignment.group: Kafka does not tell who is in group {group}: {problem}; check its name and the"
-            " rights of this user, or raise kafka.default.api.timeout.ms"
-        ) from None
+        return admin.describe_consumer_groups([group], request_timeout=wait_s)[group].result(wait_s + 1)
+    except TimeoutError:
+        raise _untold(group, "no answer in time") from None
+
+
+def _untold(group: str, problem: str) -> GroupUnavailableError:
+    return GroupUnavailableError(
+        f"option assignment.group: Kafka does not tell who is in group {group}: {problem}; check its name and the"
+        " rights of this user, or raise kafka.default.api.timeout.ms"
+    )

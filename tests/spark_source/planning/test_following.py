@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from topics import WAIT_S, fill, make_topic
 
 from loadwise.assignor.model import TopicPartition
+from loadwise.coordinator import Coordinator
 from loadwise.spark_source.errors import GroupUnavailableError, PlanError
 from loadwise.spark_source.planning import following
 from loadwise.spark_source.planning.following import UNASSIGNED, Owner, follow
@@ -151,3 +152,33 @@ def test_a_group_that_is_empty_for_a_moment_is_waited_for(topic, group_id, monke
     consumer.close()
     assert len(asked) >= 2
     assert [task.records for task in found.tasks] == [5]
+
+
+def test_a_coordinator_that_moves_is_looked_for(group_id):
+    """As while the brokers restart one after the other: what fails passes, and a streaming query must not end of it."""
+    with Coordinator({"t": 2}).in_thread() as alone:
+        options = {"kafka.bootstrap.servers": alone.bootstrap_servers, "subscribe": "t"}
+        options |= {"assignment.mode": "follow", "assignment.group": group_id}
+        member = Consumer({"bootstrap.servers": alone.bootstrap_servers, "group.id": group_id})
+        with running([member], "t"):
+            (wanted,) = planned(options).tasks
+            for error in ("NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE"):
+                alone.faults.answer("DescribeGroups", error=error, times=1)
+            alone.faults.disconnect("DescribeGroups", times=1)
+            assert [task.member for task in planned(options).tasks] == [wanted.member]
+            assert not alone.faults.pending
+            alone.faults.answer("DescribeGroups", error="GROUP_AUTHORIZATION_FAILED", times=1)
+            with pytest.raises(GroupUnavailableError, match=r"^option assignment.group: .*uthorization failed"):
+                planned(options)
+
+
+def test_patience_beyond_what_librdkafka_takes(topic, group_id, monkeypatch):
+    topic = topic([3])
+    options = {"assignment.mode": "follow", "assignment.group": group_id, "kafka.default.api.timeout.ms": "7200000"}
+
+    def given_up(_):
+        raise InterruptedError
+
+    monkeypatch.setattr(following, "sleep", given_up)
+    with pytest.raises(InterruptedError):
+        planned(topic.options() | options)
