@@ -410,7 +410,7 @@ class ConfluentConsumer(Consumer):
 
     def _positions(self) -> dict[Partition, OffsetAndMetadata]:
         """The offset behind the last record that was read, where there is one."""
-        return offsets_of(each for each in super().position(super().assignment()) if each.offset >= 0)
+        return offsets_of(super().position(super().assignment()))
 
     def _to_commit(self) -> dict[Partition, OffsetAndMetadata]:
         """What is stored and was not committed yet: what was read, or what `store_offsets` was given."""

@@ -6,7 +6,7 @@ import contextlib
 import struct
 from collections.abc import Iterable, Iterator
 
-from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from kafka.errors import (
     BrokerResponseError,
     CommitFailedError,
@@ -43,13 +43,16 @@ def after(message: Message) -> TopicPartition:
 
 
 def offsets_of(partitions: Iterable[TopicPartition]) -> dict[Partition, OffsetAndMetadata]:
-    """The offsets that partitions name, for the member; partitions without one are left out."""
+    """The offsets that partitions name, for the member; partitions without one are left out.
+
+    A logical offset, as OFFSET_END, is none: librdkafka leaves it out of commits, too.
+    """
     return {
         Partition(each.topic, each.partition): OffsetAndMetadata(
             each.offset, each.metadata or "", -1 if each.leader_epoch is None else each.leader_epoch
         )
         for each in partitions
-        if each.offset != OFFSET_INVALID
+        if each.offset >= 0
     }
 
 

@@ -10,7 +10,7 @@ import uuid
 
 import pytest
 from confluent_group import ConfluentGroup
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_STORED, Consumer, KafkaError, KafkaException, TopicPartition
 from secured_kafka import PASSWORDS, PREFIX
 from topics import WAIT_S, fill, make_topic
 
@@ -82,6 +82,18 @@ def test_commits_of_all_forms(topic, members):
     with pytest.raises(KafkaException) as told:
         member.commit(asynchronous=False)
     assert told.value.args[0].code() == KafkaError._NO_OFFSET
+
+
+@pytest.mark.parametrize("logical", [OFFSET_BEGINNING, OFFSET_END, OFFSET_STORED])
+def test_a_logical_offset_is_not_committed(topic, members, logical):
+    """librdkafka leaves it out of the request: the group would lose its place."""
+    member = members.join(topic)
+    members.settle(PARTITIONS)
+    member.commit(offsets=[TopicPartition(topic, 2, 4)], asynchronous=False)
+    with pytest.raises(KafkaException) as told:
+        member.commit(offsets=[TopicPartition(topic, 2, logical)], asynchronous=False)
+    assert told.value.args[0].code() == KafkaError._NO_OFFSET
+    assert committed(member, topic)[2] == 4
 
 
 def test_only_what_was_stored_is_committed(topic, members):
