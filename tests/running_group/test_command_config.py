@@ -44,6 +44,14 @@ def test_what_kafkas_tools_take() -> None:
     assert client_settings("\n# nothing\n", "f") == {}
 
 
+def test_a_last_line_that_would_go_on_counts_as_with_java() -> None:
+    """``Properties.load`` gives it, too. Left out in silence it would have meant a connection without TLS."""
+    assert client_settings("client.id=me\nsecurity.protocol=SSL\\", "f") == {
+        "client_id": "me",
+        "security_protocol": "SSL",
+    }
+
+
 def test_kafka_python_knows_every_setting() -> None:
     ours = {name for name, _ in (*command_config._SAME.values(), *command_config._CHOICES.values())} | client_settings(
         FILE, "f"

@@ -64,6 +64,15 @@ def test_groups_that_cannot_be_read(changes: dict[str, Any], message: str) -> No
         read_group(Told(described(**changes)), "g")
 
 
+def test_a_broker_that_has_the_new_protocol_switched_off() -> None:
+    """Kafka 3.7 to 3.9 as they come: ConsumerGroupDescribe is there, and answers UNSUPPORTED_VERSION for each group."""
+    off = SimpleNamespace(error_code=35, error_message=None, group_id="g", members=[])
+    told = Told(described(group_state="Dead", members=[]))
+    told.describe_consumer_group = lambda _: off  # type: ignore[method-assign,assignment,return-value]
+    with pytest.raises(UnreadableGroupError, match="nobody is in the group g; check the name"):
+        read_group(told, "g")
+
+
 def test_racks_of_replicas() -> None:
     brokers = [{"broker_id": 1, "rack": "a"}, {"broker_id": 2, "rack": "b"}, {"broker_id": 3, "rack": None}]
     partitions = [{"partition_index": 1, "replica_nodes": [3, 9]}, {"partition_index": 0, "replica_nodes": [2, 1, 3]}]

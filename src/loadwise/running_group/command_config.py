@@ -94,7 +94,7 @@ def _properties(text: str, name: str) -> dict[str, str]:
     """Keys and values; ``#`` and ``!`` begin comments, a backslash at its end goes on with the next line."""
     properties: dict[str, str] = {}
     whole = ""
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate((*text.splitlines(), ""), start=1):  # the last line may end in a backslash
         whole += line.lstrip()
         if not whole or (whole == line.lstrip() and whole[0] in "#!"):
             whole = ""

@@ -119,7 +119,9 @@ def consumer_group(described: Any, topics: Collection[str]) -> RunningGroup | No
     ``topics`` are the topics of the cluster, for members that subscribe by a regular expression. Raises
     `UnreadableGroupError`.
     """
-    if described.error_code == ErrorCode.GROUP_ID_NOT_FOUND or not (described.error_code or described.members):
+    # Kafka 3.7 to 3.9 has the request, and has it switched off unless told otherwise.
+    none_such = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
+    if described.error_code in none_such or not (described.error_code or described.members):
         return None
     if described.error_code != ErrorCode.NONE:
         reason = described.error_message or f"error {described.error_code}"
