@@ -10,7 +10,15 @@ import uuid
 
 import pytest
 from confluent_group import ConfluentGroup
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_STORED, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    OFFSET_STORED,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 from secured_kafka import PASSWORDS, PREFIX
 from topics import WAIT_S, fill, make_topic
 
