@@ -14,6 +14,7 @@ from topics import WAIT_S, fill, make_topic
 from typer.testing import CliRunner
 
 from loadwise.cli.app import app
+from loadwise.coordinator import Coordinator
 
 RECORDS = (60, 10, 10, 10)
 
@@ -57,6 +58,27 @@ def test_a_group_of_either_protocol(broker: str, protocol: str) -> None:
         shown = CliRunner().invoke(app, ["watch", *where, "--readings", "1"])
         assert shown.exit_code == 0, shown.output
         assert "2 members, lag 60" in shown.stdout
+
+
+def test_a_reading_that_fails_is_told_and_the_next_one_is_made() -> None:
+    """As while the brokers restart one after the other, or all members do: a watch of days must not end of it."""
+    with Coordinator({"t": 1}).in_thread() as alone:
+        where = ["--bootstrap-servers", alone.bootstrap_servers, "--group", "g"]
+        settings = {"bootstrap.servers": alone.bootstrap_servers, "group.id": "g", "client.id": "one"}
+        with closing(Consumer(settings)) as consumer:
+            consumer.subscribe(["t"])
+            while not consumer.assignment():
+                consumer.poll(0.05)
+            alone.faults.answer("DescribeGroups", error="NOT_COORDINATOR", skip=1, times=1, client_id="loadwise-watch")
+            alone.faults.disconnect("OffsetFetch", skip=1, times=1, client_id="loadwise-watch")
+            result = CliRunner().invoke(app, ["watch", *where, "--interval", "0.1", "--readings", "4", "--json"])
+            assert not alone.faults.pending
+        assert result.exit_code == 0, result.output
+        assert [len(json.loads(line)["members"]) for line in result.stdout.splitlines()] == [1, 1]
+        told = [line for line in result.stderr.splitlines() if line.startswith("loadwise watch: ")]
+        assert len(told) == 2
+        assert "error 16" in told[0]
+        assert "cannot be read" in told[1]
 
 
 def test_nobody_is_there(broker: str) -> None:

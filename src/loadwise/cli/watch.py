@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import time
@@ -16,9 +17,11 @@ from loadwise.assignor.errors import MissingClientError
 from loadwise.cli.text_files import read_text
 from loadwise.compare.situation import Uncommitted
 from loadwise.running_group.command_config import client_settings
-from loadwise.running_group.errors import BadConnectionError, RunningGroupError
+from loadwise.running_group.errors import BadConnectionError, RunningGroupError, UnreadableGroupError
 
 if TYPE_CHECKING:
+    from rich.live import Live
+
     from loadwise.compare.comparison import Comparison
     from loadwise.running_group.admin import GroupAdmin
     from loadwise.running_group.members import Reading
@@ -60,7 +63,8 @@ def watch(
     """Watch a group: who falls behind, who has time left, and whether the group as a whole suffices.
 
     The utilisation of a member is known while it has a backlog, because only then it shows what it can process.
-    Members of any client are seen, and both protocols. Nothing is changed.
+    Members of any client are seen, and both protocols. Nothing is changed. What cannot be read now, because a broker
+    or all members restart, is told, and read again after the interval.
     """
     try:
         settings = (
@@ -115,28 +119,42 @@ def _watch(
     if live is not None:
         live.start()
     try:
-        count = 0
-        while True:
-            newest = read(admin, group_id)
-            retention_ms.update(read_retention_ms(admin, [t for t in newest.partitions if t not in retention_ms]))
-            # The last one counts however long ago it was: with an interval above the window there is no other.
-            seen = [*(each for each in seen[:-1] if newest.at_s - each.at_s <= window_s), *seen[-1:], newest]
-            now = status(seen, from_beginning=from_beginning, retention_ms=retention_ms)
-            comparison = _compared(seen, now, from_beginning=from_beginning)
-            if as_json:
-                typer.echo(json.dumps(told(now, comparison), allow_nan=False))
-            elif live is not None:
-                live.update(shown(now, comparison), refresh=True)
+        for count in itertools.count(1):
+            begun_s = time.monotonic()
+            try:
+                newest = read(admin, group_id)
+            except UnreadableGroupError as error:
+                if not seen:
+                    raise
+                # Brokers and members are restarted, and a watch outlives that.
+                _tell(error, live)
             else:
-                console.print(shown(now, comparison))
-                console.print()
-            count += 1
+                retention_ms.update(read_retention_ms(admin, [t for t in newest.partitions if t not in retention_ms]))
+                # The last one counts however long ago it was: with an interval above the window there is no other.
+                seen = [*(each for each in seen[:-1] if newest.at_s - each.at_s <= window_s), *seen[-1:], newest]
+                now = status(seen, from_beginning=from_beginning, retention_ms=retention_ms)
+                comparison = _compared(seen, now, from_beginning=from_beginning)
+                if as_json:
+                    typer.echo(json.dumps(told(now, comparison), allow_nan=False))
+                elif live is not None:
+                    live.update(shown(now, comparison), refresh=True)
+                else:
+                    console.print(shown(now, comparison))
+                    console.print()
             if count == readings:
                 return
-            time.sleep(max(interval_s - (time.monotonic() - newest.at_s), 0.0))
+            time.sleep(max(interval_s - (time.monotonic() - begun_s), 0.0))
     finally:
         if live is not None:
             live.stop()
+
+
+def _tell(error: UnreadableGroupError, live: Live | None) -> None:
+    text = f"loadwise watch: {error}"
+    if live is None:
+        typer.echo(text, err=True)
+    else:
+        live.console.print(text, style="yellow", markup=False)
 
 
 def _compared(seen: Sequence[Reading], now: GroupStatus, *, from_beginning: bool) -> Comparison | None:
