@@ -257,7 +257,7 @@ class Membership:
         self._closed = True
         self._dropped.detach()
         try:
-            self._give_up()
+            self._give_up(CLOSING_TIMEOUT_S)
         finally:
             self._consumer.close(autocommit=False, timeout_ms=CLOSING_TIMEOUT_S * 1000)
             self._commits.call_back()
@@ -307,11 +307,15 @@ class Membership:
             self._own(self._owned | added)
             self._listener.assigned(added)
 
-    def _revoke(self, partitions: frozenset[TopicPartition]) -> None:
+    def _revoke(self, partitions: frozenset[TopicPartition], timeout_s: float | None = None) -> None:
+        """Have partitions given up; waits for commits that long, or until the group would put the member out."""
         try:
             self._listener.revoked(partitions)
         finally:
-            self._commits.flush(self._coordinator.config["max_poll_interval_ms"] / 1000)
+            if timeout_s is None:
+                timeout_s = self._coordinator.config["max_poll_interval_ms"] / 1000
+            if not self._commits.flush(timeout_s):
+                log.warning("Commits were not answered within %g s: others may read records again", timeout_s)
             self._own(self._owned - partitions)
 
     def _lose(self) -> None:
@@ -322,11 +326,11 @@ class Membership:
             log.warning("The group %s has put this member out: it has lost %s", self._coordinator.group_id, partitions)
             self._listener.lost(partitions)
 
-    def _give_up(self) -> None:
+    def _give_up(self, timeout_s: float | None = None) -> None:
         if self._lost:
             self._lose()
         elif self._owned:
-            self._revoke(self._owned)
+            self._revoke(self._owned, timeout_s)
 
     def _own(self, partitions: frozenset[TopicPartition]) -> None:
         self._owned = partitions

@@ -97,10 +97,10 @@ class Commits:
             done, outcome = self._ended.popleft()
             done(outcome)
 
-    def flush(self, timeout_s: float) -> None:
-        """Wait until everything that was queued is answered, or so long."""
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until everything that was queued is answered, or so long; whether it is."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._sending and not self._queue, timeout_s)
+            return self._changed.wait_for(lambda: not self._sending and not self._queue, timeout_s)
 
     def _put(self, offsets: Offsets, done: Done) -> None:
         acquired = self._acquired

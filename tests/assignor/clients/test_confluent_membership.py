@@ -99,6 +99,19 @@ def test_a_member_that_is_busy_stays_while_a_join_goes_on_by_itself(topic, membe
     assert other in members.members
 
 
+def test_who_closes_waits_for_commits_as_long_as_for_leaving(coordinator, topic_name, group_id, monkeypatch, caplog):
+    """With the defaults it was 300 s where no broker answers; services are killed long before that."""
+    make_topic(coordinator.bootstrap_servers, topic_name, PARTITIONS)
+    members = ConfluentGroup(coordinator.bootstrap_servers, group_id)
+    closing = members.join(topic_name)
+    members.settle(PARTITIONS)
+    coordinator.faults.answer("OffsetCommit", error="COORDINATOR_LOAD_IN_PROGRESS", times=1_000_000, group=group_id)
+    closing.commit(offsets=[TopicPartition(topic_name, 0, 1)])
+    monkeypatch.setattr("loadwise.assignor.clients.membership.CLOSING_TIMEOUT_S", 0.1)
+    members.close()
+    assert "Commits were not answered within 0.1 s" in caplog.text
+
+
 def test_kept_partitions_are_read_and_committed_while_others_join(broker, topic, members):
     first = members.join(topic, strategy=COOPERATIVE)
     second = members.join(topic, strategy=COOPERATIVE)
