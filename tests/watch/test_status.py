@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from loadwise.assignor.load.lag import PartitionOffsets
 from loadwise.assignor.model import Member
 from loadwise.running_group.members import Reading, RunningGroup, RunningMember
 from loadwise.watch.demand import situation
-from loadwise.watch.screen import as_json, duration
+from loadwise.watch.screen import as_json, duration, shown
 from loadwise.watch.status import Condition, GroupStatus, status
 
 WINDOW_S = 20.0
@@ -119,6 +122,27 @@ def test_sums_and_json_hold_for_any_group(partitions: list[tuple[int, int, int]]
     assert seen.verdict
     asked = situation(made, window_s=seen.window_s, from_beginning=True)
     assert (asked is None) == (window_s == 0)
+
+
+@pytest.mark.parametrize(
+    ("client_id", "text"),
+    [
+        ("orders[prod]", "orders[prod]"),
+        ("orders[/]", "orders[/]"),
+        ("team:star:1", "team:star:1"),
+        ("a\x1b[2Jb\nc", "a\ufffd[2Jb\ufffdc"),
+    ],
+)
+def test_names_that_clients_choose_are_shown_as_they_are_and_command_no_terminal(client_id: str, text: str) -> None:
+    made = readings([10], [10], [0])
+    group = made[-1].group
+    named = replace(group, members=[replace(each, client_id=client_id) for each in group.members])
+    console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system=None)
+    console.print(shown(judged([replace(made[-1], group=named)]), None))
+    assert isinstance(console.file, io.StringIO)
+    printed = console.file.getvalue()
+    assert f"\n{text} " in printed
+    assert "\x1b" not in printed
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,8 @@ _BAR = 16
 
 def shown(status: GroupStatus, comparison: Comparison | None) -> RenderableType:
     """All of it, for a terminal or a log. ``comparison`` puts the assignors to the demand of the group."""
-    head = Text.assemble((status.group_id, "bold"), f"  {status.protocol or 'no assignor'}, {status.state}")
+    protocol = _chosen(status.protocol or "no assignor")
+    head = Text.assemble((status.group_id, "bold"), "  ", protocol, f", {status.state}")
     head.append(f"  {len(status.members):,} members, lag {status.lag:,}")
     if status.window_s:
         head.append(f", {status.arrival_per_s:,.0f} records/s arrive, {status.processed_per_s:,.0f} are processed")
@@ -87,6 +88,11 @@ def duration(seconds: float) -> str:
     return f"{math.floor(seconds)} seconds"
 
 
+def _chosen(name: str) -> Text:
+    """What a client calls itself: no markup of rich's, and nothing that a terminal would obey."""
+    return Text("".join(sign if sign.isprintable() else "\ufffd" for sign in name))
+
+
 def _is_alarming(status: GroupStatus) -> bool:
     return any(member.condition is Condition.DROWNS for member in status.members)
 
@@ -104,8 +110,8 @@ def _members(status: GroupStatus) -> Table:
         bar = "█" * math.ceil(_BAR * member.lag / most) if most else ""
         rates = ("", "") if not status.window_s else (f"{member.arrival_per_s:,.0f}", f"{member.processed_per_s:,.0f}")
         table.add_row(
-            member.label,
-            member.host,
+            _chosen(member.label),
+            _chosen(member.host),
             f"{member.partitions:,}",
             f"{member.lag:,}",
             Text(bar, style),
