@@ -116,6 +116,7 @@ class ConfluentConsumer(Consumer):
         self._measured: dict[Partition, int] = {}  # positions at that time
         self._waited_s = 0.0  # for records, since then
         self._calm = False  # the member needs no turn yet; its thread takes this back
+        self._put_off: Exception | None = None  # what the next call raises
 
     @property
     def assignor(self) -> Any:
@@ -173,7 +174,10 @@ class ConfluentConsumer(Consumer):
                 return message
 
     def consume(self, num_messages: int = 1, timeout: float | None = -1) -> list[Message]:
-        """Answer up to so many messages, fewer when the timeout is over or a rebalance waits for them."""
+        """Answer up to so many messages, fewer when the timeout is over or a rebalance waits for them.
+
+        What is raised once there are messages is raised by the next call: they would be lost with it.
+        """
         messages: list[Message] = []
         ends = None if timeout is None or timeout < 0 else monotonic() + timeout
         if self._was_late():
@@ -181,15 +185,24 @@ class ConfluentConsumer(Consumer):
         while True:
             if messages and self._member is not None and self._member.joining:
                 return messages  # they may be of partitions that the next turn gives up
-            wait_s = self._take_turn(ends)
-            began = monotonic()
-            messages += super().consume(num_messages - len(messages), wait_s)
+            try:
+                wait_s = self._take_turn(ends)
+                began = monotonic()
+                messages += super().consume(num_messages - len(messages), wait_s)
+            except Exception as error:
+                if not messages:
+                    raise
+                self._put_off, self._calm = error, False
+                return messages
             self._waited_s += monotonic() - began
             if len(messages) >= num_messages or (ends is not None and monotonic() >= ends):
                 return messages
 
     def close(self) -> None:
         """Give everything up, by ``on_revoke``, leave the group, and close."""
+        if self._put_off is not None:
+            log.error("Nobody has asked for messages since an error was put off", exc_info=self._put_off)
+            self._put_off = None
         try:
             if self._member is not None:
                 with as_confluent():
@@ -373,6 +386,9 @@ class ConfluentConsumer(Consumer):
 
     def _take_turn(self, ends: float | None) -> float:
         """Let the member have its turn where it is due; how long to wait for records afterwards."""
+        if self._put_off is not None:
+            error, self._put_off = self._put_off, None
+            raise error
         now = monotonic()
         left = TURN_S if ends is None else max(0.0, ends - now)
         member = self._member

@@ -7,6 +7,7 @@ import json
 import threading
 import time
 import uuid
+from contextlib import suppress
 
 import pytest
 from confluent_group import ConfluentGroup
@@ -202,6 +203,30 @@ def test_what_a_callback_raises_leaves_poll_and_the_member_goes_on(topic, member
     with pytest.raises(ZeroDivisionError):
         members.settle(PARTITIONS)
     members.until(lambda: len(members.read[member]) == 5 * PARTITIONS)
+
+
+def test_what_was_read_before_something_is_raised_is_not_lost(topic, members):
+    reports = []
+
+    def fail(error, partitions):
+        reports.append(error)
+        raise ZeroDivisionError
+
+    member = members.join(topic, on_commit=fail, enable_auto_commit=True, auto_commit_interval_ms=1)
+    messages, raised = [], 0
+    deadline = time.monotonic() + WAIT_S
+    while len(messages) < 5 * PARTITIONS or not raised:
+        assert time.monotonic() < deadline, (len(messages), raised)
+        try:
+            messages += member.consume(10 * PARTITIONS, timeout=1)
+        except ZeroDivisionError:
+            raised += 1
+    assert {(each.partition(), each.offset()) for each in messages} == {
+        (number, offset) for number in range(PARTITIONS) for offset in range(5)
+    }
+    members.members.remove(member)
+    with suppress(ZeroDivisionError):  # of the last commit
+        member.close()
 
 
 def test_a_pattern_finds_topics_and_so_do_names_beside_it(broker, topic, members):
