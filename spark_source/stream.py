@@ -27,7 +27,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from loadwise.assignor.model import TopicPartition
-from loadwise.spark_source.errors import DataLossError, OptionError, SparkSourceError
+from loadwise.spark_source.errors import DataLossError, OffsetsUnavailableError, OptionError, SparkSourceError
 from loadwise.spark_source.options.query import EARLIEST, LATEST, Everywhere, SourceOptions, Specific, named_topics
 from loadwise.spark_source.planning.progress import (
     Positions,
@@ -215,8 +215,15 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return latest
 
     def _first_offsets(self, begun: Positions, ended: Positions) -> dict[TopicPartition, int]:
+        """Where the partitions that are new begin; without those that are gone again."""
         new = [place for place in ended if place not in begun and place not in self._first_of_new]
-        found: dict[TopicPartition, int] = self._kafka.offsets(EARLIEST, new) if new else {}
+        try:
+            found: dict[TopicPartition, int] = self._kafka.offsets(EARLIEST, new) if new else {}
+        except OffsetsUnavailableError:
+            there = self._kafka.there(new)
+            if there == new:
+                raise
+            found = self._kafka.offsets(EARLIEST, there)
         return {place: at for place, at in (self._first_of_new | found).items() if place not in begun}
 
     def _may_pass(self, begun: Positions, least: int) -> bool:

@@ -161,9 +161,11 @@ class Cluster:
         found = self.offsets_at({place: offset for place, offset in asked.items() if offset in (EARLIEST, LATEST)})
         return asked | found
 
-    def has(self, place: TopicPartition) -> bool:
-        """Whether a partition is there."""
-        return place.partition < self._counts_of([place.topic], known=[place.topic])[place.topic]
+    def there(self, places: Collection[TopicPartition]) -> list[TopicPartition]:
+        """Those of these partitions that are there; at least one is asked about."""
+        topics = {place.topic for place in places}
+        counts = self._counts_of(topics, known=topics)
+        return [place for place in places if place.partition < counts[place.topic]]
 
     def _counts_of(self, topics: Collection[str], known: Collection[str]) -> dict[str, int]:
         """How many partitions each topic has, of all topics in one question; 0 for a known one that is not there."""

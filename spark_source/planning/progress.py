@@ -84,8 +84,9 @@ def limited(start: Positions, latest: Positions, first_of_new: Positions, most: 
 def step(start: Positions, end: Positions, first_of_new: Positions) -> Step:
     """The ranges between two positions, and what is lost between them.
 
-    A partition that ``start`` does not know is new: it begins at its first offset, which must be 0. One that ``end``
-    does not know is gone. One whose end lies before its start was made anew, and goes on from that end.
+    A partition that ``start`` does not know is new: it begins at its first offset, which must be 0; without one it is
+    gone again. One that ``end`` does not know is gone. One whose end lies before its start was made anew, and goes on
+    from that end.
     """
     ranges: list[OffsetRange] = []
     losses: list[str] = []
@@ -93,8 +94,11 @@ def step(start: Positions, end: Positions, first_of_new: Positions) -> Step:
         if place not in end:
             losses.append(f"{place.topic}-{place.partition} is gone, with what it held from offset {offset} on")
     for place, stop in sorted(end.items()):
-        begin = start.get(place, first_of_new.get(place, 0))
+        begin = start.get(place, first_of_new.get(place))
         name = f"{place.topic}-{place.partition}"
+        if begin is None:
+            losses.append(f"{name} was new, and is gone with its offsets up to {stop}")
+            continue
         if place not in start and begin > 0:
             losses.append(f"{name} is new and its offsets [0, {begin}) are gone already")
         if stop < begin:

@@ -125,7 +125,7 @@ class _RangeReader:
 
     def _check_that_it_is_there(self) -> None:
         self.client.doubtful = False
-        if not self._cluster.has(self.at.place):
+        if not self._cluster.there([self.at.place]):
             self._lose("there is no such topic or partition", self.at.wanted.end)
 
     def _lose(self, problem: str, resume: int) -> None:

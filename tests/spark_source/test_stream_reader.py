@@ -19,6 +19,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from topics import WAIT_S, fill, make_topic
 
 from loadwise.coordinator import Coordinator
+from loadwise.spark_source.cluster import offsets
 from loadwise.spark_source.errors import DataLossError, OptionError
 from loadwise.spark_source.reading.arrow_batches import full_schema
 from loadwise.spark_source.stream import BEGUN_HERE, OURS_TO_LIMIT, LoadwiseStreamReader
@@ -234,6 +235,16 @@ def test_a_topic_that_is_gone_stays_away_for_as_long_as_it_likes(topic, stream, 
     assert tolerant.latestOffset(end, OURS_TO_LIMIT) == at(topic, 4)
     assert sum(task.value.records for task in tolerant.partitions(end, at(topic, 4))) == 4
     tolerant.stop()
+
+
+def test_a_new_topic_that_is_gone_before_its_micro_batch_was_read_is_a_loss(topic, stream, monkeypatch):
+    """The micro-batch is in the checkpoint and the query was killed: its replay must not fail again and again."""
+    monkeypatch.setattr(offsets, "UNKNOWN_S", 0.1)
+    topic = topic([3])
+    start, end = at(topic, 1), at(topic, 3) | {f"{topic.name}-new": {"0": 5}}
+    with pytest.raises(DataLossError, match=f"{topic.name}-new-0 was new, and is gone with its offsets up to 5; set"):
+        stream(topic).partitions(start, end)
+    assert planned(stream(topic, failOnDataLoss="false"), start, end) == [[(0, 1, 2)], [(0, 2, 3)]]
 
 
 def test_a_topic_that_is_gone_fails_the_query_again_after_a_restart_unless_losses_are_allowed(topic, stream):
