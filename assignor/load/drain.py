@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadwise.assignor.errors import BadGroupError
-from loadwise.assignor.load.source import LoadSnapshot, LoadSource, TopicLoads
+from loadwise.assignor.load.source import LoadSnapshot, LoadSource, TopicLoads, of_topics
 from loadwise.assignor.model import Floats
 from loadwise.assignor.rows import topic_loads
 
@@ -78,9 +78,10 @@ class DrainLoad:
         lag, rate = self.lag.snapshot(topics), self.rate.snapshot(topics)
         if lag is None:
             return None
-        coming = {} if rate is None or rate.stale else rate.load
+        waiting = of_topics(lag.load, topics)
+        coming = {} if rate is None or rate.stale else of_topics(rate.load, topics)
         return LoadSnapshot(
-            load=drain_weight(lag.load, coming, self.capacity, horizon_s=self.horizon_s),
+            load=drain_weight(waiting, coming, self.capacity, horizon_s=self.horizon_s),
             unit="records/s",
             age_s=lag.age_s,
             max_age_s=lag.max_age_s,

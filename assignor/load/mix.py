@@ -15,7 +15,7 @@ import numpy as np
 
 from loadwise.assignor.errors import BadGroupError
 from loadwise.assignor.impute import guess
-from loadwise.assignor.load.source import LoadSnapshot, LoadSource, TopicLoads
+from loadwise.assignor.load.source import LoadSnapshot, LoadSource, TopicLoads, of_topics
 from loadwise.assignor.model import Floats
 from loadwise.assignor.rows import topic_loads
 
@@ -77,7 +77,7 @@ class MixedLoad:
         if not seen:
             return None
         oldest = max(seen.values(), key=lambda each: each.age_s - each.max_age_s)
-        load = mix({name: each.load for name, each in seen.items()}, weight_of)
+        load = mix({name: of_topics(each.load, topics) for name, each in seen.items()}, weight_of)
         return LoadSnapshot(load=load, unit="share", age_s=oldest.age_s, max_age_s=oldest.max_age_s)
 
 

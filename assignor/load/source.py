@@ -64,3 +64,8 @@ class FixedLoad:
     def snapshot(self, topics: Collection[str]) -> LoadSnapshot:  # noqa: ARG002 (the interface's)
         """Answer the loads; they are never old."""
         return LoadSnapshot(load=self.load, unit=self.unit)
+
+
+def of_topics(load: TopicLoads, topics: Collection[str]) -> TopicLoads:
+    """The loads of these topics; a source may know others, which the group reads no more."""
+    return {topic: load[topic] for topic in topics if topic in load}

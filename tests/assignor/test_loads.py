@@ -160,3 +160,11 @@ def test_a_group_can_go_by_the_lag_and_the_arrivals_of_one_reader() -> None:
     for bad in ({"capacity": 0.0}, {"capacity": math.nan}, {"capacity": 1.0, "horizon_s": 0.0}):
         with pytest.raises(BadGroupError):
             DrainLoad(lag=lag, rate=lag.arrivals, **bad)
+
+
+def test_topics_that_the_group_reads_no_more_take_no_share() -> None:
+    lag, rate = FixedLoad(load={"t": [300, 0], "old": [9e6]}), FixedLoad(load={"t": [10, 30], "old": [70]})
+    drained = DrainLoad(lag=lag, rate=rate, capacity=100.0).snapshot(["t"])
+    assert plain(dict(drained.load)) == {"t": [70.0, 30.0]}
+    mixed = MixedLoad(sources={"lag": lag, "rate": rate}).snapshot(["t"])
+    assert plain(dict(mixed.load)) == {"t": [1.25, 0.75]}
