@@ -78,7 +78,7 @@ class Leader:
         self._stated: dict[str, float] = {}
         self._led: tuple[Assignment, dict[str, float]] | None = None
         self._is_watcher = False
-        self._members: frozenset[str] = frozenset()
+        self._members: frozenset[str] = frozenset()  # of the newest generation, where this member leads it
         self._asked = False
         self._off = False
         self._warned = False
@@ -146,8 +146,9 @@ class Leader:
                 if notes is not None:
                     self._watch.estimates.recalled(name_of(member), _speed(notes.learned_per_s), now_ms)
                     self._watch.estimates.measured(name_of(member), _speed(notes.measured_per_s), now_ms)
-            newest = max((notes.memory for _, notes in members if notes is not None), key=_newer, default=Memory())
-            self._watch.restraint.remember(newest, now_ms)
+            if not self._members:  # who has led until now knows more than anybody was told
+                newest = max((notes.memory for _, notes in members if notes is not None), key=_newer, default=Memory())
+                self._watch.restraint.remember(newest, now_ms)
             self._off = any(notes is not None and notes.off for _, notes in members)
             stated = {member.id: _stated(member, notes) for member, notes in members}
             self._stated = stated

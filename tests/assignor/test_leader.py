@@ -171,6 +171,20 @@ def test_the_next_leader_knows_what_the_last_one_asked_for_and_learned():
     assert watch.estimates.known_of(["b"])["b"] == pytest.approx(SPEED, rel=0.2)
 
 
+def test_the_next_request_waits_where_the_last_one_did_not_help():
+    """Whatever a rebalance gives to b is hot next: it waits for the effect, and then for the first back-off."""
+    group = Group("a", "b", "c")
+    group.rebalance()
+    group.run([112.5] * PARTITIONS, 60)
+    group.run(group.hot("b"), 60)
+    assert len(group.asked) == 1
+    group.rebalance()
+    group.run(group.hot("b"), 100)
+    assert len(group.asked) == 1
+    group.run(group.hot("b"), 60)
+    assert len(group.asked) == 2
+
+
 def test_a_group_that_loses_its_leader_with_every_rebalance_stops_asking():
     group = Group(*(f"m{number}" for number in range(8)))
     group.rebalance()
