@@ -16,14 +16,17 @@ from loadwise.spark_source.errors import OptionError
 
 _UNITS_MS = {"us": 1e-3, "": 1, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
+MOST = (1 << 63) - 1
+"""Offsets, and times in ms, have 64 bits in Kafka, and numbers in Spark have as many."""
+
 
 def number(options: Mapping[str, str], name: str, *, least: int = 1) -> int | None:
     """A whole number, None where the option is not given."""
     if name not in options:
         return None
     text = options[name].strip()
-    if not re.fullmatch(r"\d+", text, re.ASCII) or int(text) < least:
-        raise OptionError(name, f"must be a whole number of at least {least}, not {options[name]!r}")
+    if not re.fullmatch(r"\d{1,19}", text, re.ASCII) or not least <= int(text) <= MOST:
+        raise OptionError(name, f"must be a whole number of at least {least} and at most {MOST}, not {options[name]!r}")
     return int(text)
 
 
@@ -55,7 +58,7 @@ def by_partition(option: str, text: str, form: str, *, least: int) -> dict[Topic
         for partition, given in partitions.items():
             # Whoever makes the JSON out of a table may write 23 as 23.0.
             found = int(given) if isinstance(given, float) and given.is_integer() else given
-            if not re.fullmatch(r"\d+", partition, re.ASCII) or not is_int(found) or found < least:
+            if not re.fullmatch(r"\d+", partition, re.ASCII) or not is_int(found) or not least <= found <= MOST:
                 raise OptionError(option, f"{form}; {topic!r} has {{{partition!r}: {found!r}}}")
             numbers[TopicPartition(topic, int(partition))] = found
     return numbers
@@ -65,7 +68,7 @@ def json_object(option: str, text: str, form: str) -> dict[str, Any]:
     """A JSON object; ``form`` is what the refusal asks for."""
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
         raise OptionError(option, f"{form}, not {text!r}")

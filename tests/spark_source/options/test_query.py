@@ -137,6 +137,10 @@ def test_each_option_that_changes_nothing_has_its_reason(given, named):
         ({"startingOffsets": '{"flights":[0]}'}, "startingOffsets", "JSON like"),
         ({"startingOffsets": '{"flights":{"0":1.5}}'}, "startingOffsets", "JSON like"),
         ({"startingTimestamp": "-1"}, "startingTimestamp", "whole number"),
+        ({"startingTimestamp": str(1 << 63)}, "startingTimestamp", "at most 9223372036854775807"),
+        ({"numTasks": "9" * 5000}, "numTasks", "at most 9223372036854775807"),
+        ({"endingOffsetsByTimestamp": '{"t": {"0": 9223372036854775808}}'}, "endingOffsetsByTimestamp", "must be JSON"),
+        ({"startingOffsets": "[" * 100_000}, "startingOffsets", "must be 'earliest'"),
         (
             {"startingOffsetsByTimestampStrategy": "nearest"},
             "startingOffsetsByTimestampStrategy",
