@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-kafka test-upstream lint bench bench-confluent bench-coordinator bench-live bench-quality bench-spark clean
+.PHONY: demo test test-kafka test-live test-upstream lint bench bench-confluent bench-coordinator bench-live bench-quality bench-spark clean
 
 demo: $(VENV)/.all
 	$(BIN)/loadwise demo $(DEMO)
@@ -15,8 +15,15 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(TESTS)
 
 # The real tier: against Apache Kafka, beside Java and librdkafka members; needs a JDK 17 and Maven.
+KAFKA ?= kafka and not live
 test-kafka: $(VENV)/.dev
-	$(BIN)/python -m pytest -m kafka -n 2 --dist loadfile $(TESTS)
+	$(BIN)/python -m pytest -m "$(KAFKA)" -n 2 --dist loadfile $(TESTS)
+
+# Its scenes of real groups under a load that shifts: members have a second's time, so nothing else runs beside them. SCENES=live
+# plays all of them, in half an hour.
+SCENES ?= live and not long
+test-live: $(VENV)/.dev
+	$(BIN)/python -m pytest -m "$(SCENES)" -n 1 --dist loadfile $(TESTS)
 
 # Days of a group in virtual time, under loadwise and other assignors: a table and benchmark-live.html (docs/live.md).
 bench-live: $(VENV)/.all

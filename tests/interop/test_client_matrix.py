@@ -183,6 +183,8 @@ def test_changes_the_strategy_of_a_running_group(members, show, client, way):
     show(client, way)
 
 
+@pytest.mark.live
+@pytest.mark.long
 @pytest.mark.parametrize("client", OURS)
 def test_a_load_that_shifts_is_shared_again(broker, topic_name, group_id, show, client):
     with LiveGroup(broker, topic_name, group_id, rates=DRIFT_RATES) as group:

@@ -4,7 +4,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from live_group import LiveGroup
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.live]
 
 MIXED = ("aiokafka", "kafka-python", "aiokafka")
 RATES = [50.0] * 12

@@ -6,16 +6,17 @@ import pytest
 from live_group import LiveGroup
 from live_scenes import DRIFT_RATES, MINUTE_S, drift
 
+LONG = pytest.mark.long
 KAFKA_PYTHON, AIOKAFKA = "kafka-python", "aiokafka"
 GROUPS = [
     pytest.param((KAFKA_PYTHON,) * 3, "weighted", id="kafka-python"),
-    pytest.param((KAFKA_PYTHON,) * 3, "cooperative-weighted", id="kafka-python-cooperative"),
-    pytest.param((AIOKAFKA,) * 3, "weighted", id="aiokafka"),
+    pytest.param((KAFKA_PYTHON,) * 3, "cooperative-weighted", id="kafka-python-cooperative", marks=LONG),
+    pytest.param((AIOKAFKA,) * 3, "weighted", id="aiokafka", marks=LONG),
     pytest.param((AIOKAFKA,) * 3, "cooperative-weighted", id="aiokafka-cooperative"),
-    pytest.param((AIOKAFKA, KAFKA_PYTHON, AIOKAFKA), "weighted", id="mixed"),
-    pytest.param((AIOKAFKA, KAFKA_PYTHON, AIOKAFKA), "cooperative-weighted", id="mixed-cooperative"),
+    pytest.param((AIOKAFKA, KAFKA_PYTHON, AIOKAFKA), "weighted", id="mixed", marks=LONG),
+    pytest.param((AIOKAFKA, KAFKA_PYTHON, AIOKAFKA), "cooperative-weighted", id="mixed-cooperative", marks=LONG),
 ]
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.live]
 
 
 @pytest.mark.parametrize(("clients", "assignor"), GROUPS)

@@ -3,7 +3,7 @@
 import pytest
 from live_group import LiveGroup
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.live]
 
 
 @pytest.mark.parametrize(("client", "assignor"), [("kafka-python", "weighted"), ("aiokafka", "cooperative-weighted")])

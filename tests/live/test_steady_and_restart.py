@@ -1,13 +1,11 @@
 """Real groups that come and go under steady arrivals: every generation is even, and calm groups are left alone."""
 
-import os
-
 import numpy as np
 import pytest
 from live_group import LiveGroup
 from topics import WAIT_S
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.live]
 
 RATES = [130.0, 110, 90, 80, 70, 60, 50, 40, 30, 20, 10, 10]
 TOTAL = sum(RATES)
@@ -39,9 +37,7 @@ def busiest_share(group, *, after_s):
     return max(shares) / (sum(shares) / len(shares))
 
 
-@pytest.mark.skipif(
-    not os.environ.get("LOADWISE_LIVE"), reason="minutes, on a quiet machine: LOADWISE_LIVE=1 (docs/live.md)"
-)
+@pytest.mark.long
 @pytest.mark.parametrize("assignor", ["weighted", "cooperative-weighted"])
 def test_steady(broker, topic_name, group_id, assignor):
     """A third member joins, one is killed, and then nothing happens for two minutes."""

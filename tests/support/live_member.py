@@ -150,7 +150,7 @@ def confluent(args, ended):
 
     config, assignor = librdkafka(args)
     consumer = confluent_consumer(config, assignor=assignor)
-    consumer.subscribe([args.topic, *args.also])
+    consumer.subscribe([args.topic])
     report, work = Report(), Work(args.speed)
     try:
         while not ended.is_set():
@@ -167,7 +167,7 @@ async def confluent_aio(args, ended):
 
     config, assignor = librdkafka(args)
     consumer = aio_confluent_consumer(config, assignor=assignor)
-    await consumer.subscribe([args.topic, *args.also])
+    await consumer.subscribe([args.topic])
     report, work = Report(), Work(args.speed)
     try:
         while not ended.is_set():
