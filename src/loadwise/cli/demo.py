@@ -86,6 +86,12 @@ def demo(
 
     # A pipe or a log has no width of its own.
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    try:
+        html.open("a").close()  # it is written at the end, and whoever waited for it should get it
+    except OSError as error:
+        text = f"loadwise demo: --html {html} cannot be written: {error.strerror}"
+        console.print(text, markup=False, soft_wrap=True)
+        raise typer.Exit(2) from None
     settings = Settings(
         assignors=[name.value for name in assignor] if assignor else ASSIGNORS,
         bootstrap_servers=bootstrap_servers,

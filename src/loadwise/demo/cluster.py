@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, TypeVar
 
-from loadwise.demo.errors import CheckFailedError, MissingPartError, StuckError
+from loadwise.demo.errors import CheckFailedError, MissingPartError, RefusedError, StuckError
 from loadwise.demo.process import child
 from loadwise.installation import pip_install
 
@@ -93,7 +93,7 @@ class Cluster:
         """Put a question to kafka-python's admin client, which blocks: in a thread."""
         try:
             from kafka import KafkaAdminClient
-            from kafka.errors import KafkaTimeoutError
+            from kafka.errors import BrokerResponseError, KafkaTimeoutError
         except ImportError as error:
             raise MissingPartError(f"kafka-python is not installed; install it with: {pip_install('demo')}") from error
 
@@ -108,6 +108,10 @@ class Cluster:
                 raise StuckError(f"no Kafka answers at {self.bootstrap_servers}; is the address right?") from None
             try:
                 return question(admin)
+            except BrokerResponseError as error:
+                raise RefusedError(
+                    f"the Kafka at {self.bootstrap_servers} refuses: {error.message}: {error.description}"
+                ) from error
             finally:
                 admin.close()
 

@@ -5,6 +5,7 @@
     DemoError                  the demo cannot go on, or something that it checks does not hold; the exit status is 1
     ├── MissingPartError       an optional part is not installed (names the extra)
     ├── ChildDiedError         a process of the demo ended before its time (quotes the last it wrote)
+    ├── RefusedError           the Kafka refuses to do what it is asked for (names its error)
     ├── StuckError             nothing more happens and the topic is not drained (names what is missing)
     └── CheckFailedError       records lost, not committed, or counted differently
 """
@@ -22,6 +23,10 @@ class MissingPartError(DemoError, ImportError):
 
 class ChildDiedError(DemoError):
     """A process of the demo ended before its time; the message quotes the last lines of its standard error."""
+
+
+class RefusedError(DemoError):
+    """The Kafka refuses to do what it is asked for; the message has its error."""
 
 
 class StuckError(DemoError):
