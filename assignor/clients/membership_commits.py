@@ -21,6 +21,8 @@ from kafka.structs import OffsetAndMetadata, TopicPartition
 
 RETRY_S = 0.02
 """Between two tries of a commit that the end of a join may let through."""
+LONGEST_RETRY_S = 1.0
+"""Where the coordinator is in trouble, each pause is twice the last one, up to this (KIP-580)."""
 LOOKUP_TIMEOUT_MS = 1_000
 """How long a commit waits at a time for the group's coordinator to be found."""
 
@@ -138,6 +140,7 @@ class Commits:
 
     async def _send(self, batch: list[_Queued]) -> tuple[list[Offsets], Exception | None]:
         """Send what is owned at each try; what that was at the last, commit by commit, and the error that ended it."""
+        pause_s = RETRY_S
         while True:
             owned = [self._owned(queued) for queued in batch]
             offsets = {each: offset for part in owned for each, offset in part.items()}
@@ -150,7 +153,8 @@ class Commits:
                 if not self._worth_another_try(error):
                     self.fenced |= isinstance(error, FencedInstanceIdError)
                     return owned, error
-            await self._coordinator._net.sleep(RETRY_S)
+                pause_s = RETRY_S if _joining(error) else min(2 * pause_s, LONGEST_RETRY_S)
+            await self._coordinator._net.sleep(pause_s)
             if self._coordinator.coordinator_unknown():
                 with contextlib.suppress(KafkaTimeoutError):
                     await self._coordinator._manager.wait_for(self._looked_up(), LOOKUP_TIMEOUT_MS)
@@ -162,12 +166,16 @@ class Commits:
         return done
 
     def _worth_another_try(self, error: Exception) -> bool:
-        cause = error.args[0] if isinstance(error, CommitFailedError) and error.args else error
-        if isinstance(cause, RebalanceInProgressError):
+        if _joining(error):
             # Between JoinGroup and SyncGroup: the answer to that is on its way, unless the join has ended already.
             task = self._coordinator._join_task
             return self._coordinator.state is MemberState.REBALANCING and task is not None and not task.is_done
         return bool(getattr(error, "retriable", False)) and not self._coordinator._heartbeat_closed
+
+
+def _joining(error: Exception) -> bool:
+    cause = error.args[0] if isinstance(error, CommitFailedError) and error.args else error
+    return isinstance(cause, RebalanceInProgressError)
 
 
 def _outcome(offsets: Offsets, owned: Offsets, error: Exception | None) -> CommitOutcome:

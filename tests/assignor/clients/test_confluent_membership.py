@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import threading
 import time
 import weakref
+from types import SimpleNamespace
 
 import pytest
 from confluent_group import ConfluentGroup
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+from kafka.errors import CoordinatorLoadInProgressError, UnknownMemberIdError
+from kafka.structs import OffsetAndMetadata
+from kafka.structs import TopicPartition as Partition
 from topics import WAIT_S, fill, make_topic
+
+from loadwise.assignor.clients.membership_commits import Commits
 
 PARTITIONS = 6
 COOPERATIVE = "cooperative-weighted"
@@ -110,6 +117,33 @@ def test_who_closes_waits_for_commits_as_long_as_for_leaving(coordinator, topic_
     monkeypatch.setattr("loadwise.assignor.clients.membership.CLOSING_TIMEOUT_S", 0.1)
     members.close()
     assert "Commits were not answered within 0.1 s" in caplog.text
+
+
+def test_a_coordinator_in_trouble_is_asked_less_and_less_often():
+    paused_s = []
+
+    async def refuse(offsets):
+        raise CoordinatorLoadInProgressError if len(paused_s) < 9 else UnknownMemberIdError
+
+    async def sleep(pause_s):
+        paused_s.append(pause_s)
+
+    coordinator = SimpleNamespace(
+        _send_offset_commit_request=refuse,
+        _net=SimpleNamespace(sleep=sleep),
+        _heartbeat_closed=False,
+        coordinator_unknown=lambda: False,
+        _manager=SimpleNamespace(call_soon=lambda send: asyncio.run(send())),
+    )
+    commits, outcomes = Commits(coordinator), []
+    partition = Partition("t", 0)
+    commits.own({partition})
+    commits.put({partition: OffsetAndMetadata(1, "", -1)}, outcomes.append)
+    commits.call_back()
+    assert [type(outcome.error) for outcome in outcomes] == [UnknownMemberIdError]
+    assert paused_s[0] < 0.1
+    assert paused_s[-1] == 1.0
+    assert sorted(paused_s) == paused_s
 
 
 def test_kept_partitions_are_read_and_committed_while_others_join(broker, topic, members):
