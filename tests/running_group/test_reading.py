@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from contextlib import closing
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    ResourceType,
+)
 from topics import WAIT_S, make_topic
 
+from loadwise.compare.live import read_situation
+from loadwise.running_group import reading
 from loadwise.running_group.admin import connected
 from loadwise.running_group.reading import read_retention_ms
+from loadwise.watch.demand import situation
 
 
 def test_the_retention_of_topics(broker: str, topic_name: str) -> None:
@@ -23,3 +38,28 @@ def test_the_retention_of_topics(broker: str, topic_name: str) -> None:
     with connected(broker, client_id="test") as asking:
         assert read_retention_ms(asking, [topic_name, compacted]) == {topic_name: 90_000}
         assert read_retention_ms(asking, []) == {}
+
+
+def test_partitions_that_are_added_between_two_questions_are_left_for_the_next_reading(
+    coordinator: Any, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = coordinator.bootstrap_servers
+    make_topic(broker, topic_name, 2)
+    admin = AdminClient({"bootstrap.servers": broker})
+    read_offsets, counts = reading.read_offsets, iter((3, 4, 5))
+
+    def meanwhile(*asked: Any) -> Any:
+        more = NewPartitions(topic_name, next(counts))
+        admin.create_partitions([more])[topic_name].result(WAIT_S)
+        return read_offsets(*asked)
+
+    monkeypatch.setattr(reading, "read_offsets", meanwhile)
+    with closing(Consumer({"bootstrap.servers": broker, "group.id": topic_name})) as consumer:
+        consumer.subscribe([topic_name])
+        while not consumer.assignment():
+            consumer.poll(0.05)
+        with connected(broker, client_id="test") as asking:
+            seen = [reading.read(asking, topic_name) for _ in range(2)]
+        assert [len(each.offsets) for each in seen] == [2, 3]
+        assert situation(seen, window_s=seen[1].at_s - seen[0].at_s, from_beginning=True) is not None
+        assert read_situation(broker, topic_name).partitions == {topic_name: 4}

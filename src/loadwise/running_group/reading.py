@@ -50,7 +50,8 @@ def read(admin: GroupAdmin, group_id: str) -> Reading:
             at_s=at_s,
             group=group,
             partitions={topic: len(partitions) for topic, partitions in metadata.items()},
-            offsets=offsets,
+            # Partitions that were added meanwhile are in the offsets only: the next reading has them in both.
+            offsets={at: found for at, found in offsets.items() if at[1] < len(metadata[at[0]])},
             racks=racks_of(admin.describe_cluster()["brokers"], metadata) if knows_racks else {},
         )
     except KafkaError as error:
