@@ -16,9 +16,10 @@ counterparts are ``onJoinPrepare`` and ``onJoinComplete`` of Java's ``ConsumerCo
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Any
 
 from aiokafka.client import ConnectionGroup
@@ -28,6 +29,7 @@ from aiokafka.errors import (
     IllegalGenerationError,
     InconsistentGroupProtocolError,
     KafkaError,
+    KafkaTimeoutError,
     RebalanceInProgressError,
     UnknownMemberIdError,
 )
@@ -45,6 +47,8 @@ _ANOTHER_GENERATION = {
     error.errno for error in (IllegalGenerationError, UnknownMemberIdError, RebalanceInProgressError)
 }
 """Codes of a commit whose generation is not, or not any more, the group's."""
+CLOSING_TIMEOUT_S = 10.0
+"""How long a member that is to stop tries to commit: where no broker answers, the client does so for ever."""
 _NO_GENERATION = OffsetCommitRequest.DEFAULT_GENERATION_ID
 
 
@@ -84,6 +88,21 @@ class Coordinator(GroupCoordinator):
             topics = self._subscription.subscription.topics
             request._group_protocols[:] = [(plug.name, plug.metadata(topics)) for plug in self.plugs]
         return await super()._send_req(request)
+
+    async def _maybe_do_last_autocommit(self, assignment: Any) -> None:
+        await self._for_long_unless_closing(super()._maybe_do_last_autocommit(assignment))
+
+    async def _for_long_unless_closing(self, commit: Coroutine[Any, Any, None]) -> None:
+        """Let a commit take as long as it takes; but once the member is to stop, `CLOSING_TIMEOUT_S` at most."""
+        task = asyncio.ensure_future(commit)
+        try:
+            await asyncio.wait([task, self._closing], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([task], timeout=CLOSING_TIMEOUT_S)
+            if not task.done():
+                raise KafkaTimeoutError(f"offsets of group {self.group_id} could not be committed before it was left")
+            await task
+        finally:
+            task.cancel()
 
     async def _do_rejoin_group(self, subscription: Any) -> bool:
         self.joining = True
@@ -235,7 +254,7 @@ class CooperativeCoordinator(Coordinator):
             consumed = current.all_consumed_offsets()
             going = {partition: consumed[partition] for partition in revoked if partition in consumed}
             try:
-                await self.commit_offsets(current, going)
+                await self._for_long_unless_closing(self.commit_offsets(current, going))
             except KafkaError as error:
                 log.warning("Offsets of revoked partitions could not be committed (%r): others read them again", error)
         await self._tell("on_partitions_revoked", revoked)

@@ -1,0 +1,38 @@
+"""A consumer of aiokafka that is stopped while its group's coordinator takes no commits."""
+
+import asyncio
+import logging
+
+import pytest
+from topics import WAIT_S, fill, make_topic
+
+from loadwise.assignor.clients import aiokafka_internals
+from loadwise.assignor.clients.aiokafka import aiokafka_consumer
+
+
+@pytest.mark.parametrize("assignor", ["range", "cooperative-weighted"])
+async def test_it_stops_though_its_last_commit_is_not_taken(  # noqa: PLR0917 (fixtures)
+    assignor, coordinator, topic_name, group_id, monkeypatch, caplog
+):
+    """aiokafka's own tries for ever."""
+    make_topic(coordinator.bootstrap_servers, topic_name, 1)
+    fill(coordinator.bootstrap_servers, topic_name, [3])
+    consumer = aiokafka_consumer(
+        topic_name,
+        bootstrap_servers=coordinator.bootstrap_servers,
+        group_id=group_id,
+        assignor=assignor,
+        auto_offset_reset="earliest",
+        auto_commit_interval_ms=1_000_000,
+    )
+    await consumer.start()
+    await asyncio.wait_for(consumer.getone(), WAIT_S)
+    fault = coordinator.faults.answer(
+        "OffsetCommit", error="COORDINATOR_LOAD_IN_PROGRESS", times=1_000_000, group=group_id
+    )
+    monkeypatch.setattr(aiokafka_internals, "CLOSING_TIMEOUT_S", 0.2)
+    with caplog.at_level(logging.ERROR):
+        await asyncio.wait_for(consumer.stop(), WAIT_S)
+    coordinator.faults.remove(fault)
+    assert fault.hits > 0
+    assert "could not be committed before it was left" in caplog.text
