@@ -98,7 +98,9 @@ class Transactor(Session):
 
         def once() -> list[int]:
             (found,) = self.ask(request, producer.AddPartitionsToTxnResponse).results_by_topic_v3_and_below
-            return [each.partition_error_code for each in found.results_by_partition]
+            # Kafka answers in the order of a hash map, in which the topic's name counts.
+            rows = sorted(found.results_by_partition, key=lambda each: each.partition_index)
+            return [each.partition_error_code for each in rows]
 
         return self.again(once)
 

@@ -80,6 +80,9 @@ def test_every_partition_has_one_owner_in_each_generation_and_no_record_is_lost(
         assert sum(generation in member.led() for member in everybody) <= 1
     if strategy == "cooperative-sticky":
         # Members go on reading while they rebalance: what one had, another gets one generation later at the earliest.
+        # Who was in no generation between, as where a busy machine let its session end, has given up everything.
         for member, other in itertools.permutations(everybody, 2):
             for before, after in itertools.pairwise(sorted(member.assigned)):
-                assert not member.assigned[before] & other.assigned.get(after, set()), f"two owners until {after}"
+                assert after > before + 1 or not member.assigned[before] & other.assigned.get(after, set()), (
+                    f"two owners until {after}"
+                )
