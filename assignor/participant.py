@@ -260,7 +260,12 @@ class Participant:
             members = [
                 replace(member, owned=given[member.id], generation=self.generation) for member in leader.equip(told)
             ]
-            group = GroupSnapshot.of(members, _counts(members, cluster))
+            counts = _counts(members, cluster)
+            # A consumer that has just begun may have no metadata yet, but all partitions were assigned to somebody.
+            for owned in given.values():
+                for topic, numbers in owned.items():
+                    counts[topic] = max(counts.get(topic, 0), max(numbers, default=-1) + 1)
+            group = GroupSnapshot.of(members, counts)
             leader.resume(Assignment(group, group.owner), self.generation)
         except Exception as error:  # noqa: BLE001 (whatever fails in watching the load, the member goes on reading)
             self._note_failure(_WATCHING, error)
