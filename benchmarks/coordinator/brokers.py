@@ -27,22 +27,17 @@ class Served:
 
     name: str
     bootstrap: str
-    pid: int | None
-    """None where it is not known: then there are no rows of processor time and memory."""
+    pid: int
     ready_s: float | None
     """How long it took to listen."""
 
     def cpu_s(self) -> float:
         """Processor time that it has taken so far."""
-        if self.pid is None:
-            return 0.0
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def resident_mib(self) -> float:
         """Memory that it holds."""
-        if self.pid is None:
-            return 0.0
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 

@@ -159,7 +159,7 @@ class Driver:
 
     def close(self, members: Iterable[Member]) -> None:
         """Hang up."""
-        for member in list(members):
+        for member in members:
             self._selector.unregister(member.socket)
             member.socket.close()
 

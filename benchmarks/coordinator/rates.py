@@ -18,7 +18,7 @@ from benchmarks.coordinator.driver import Driver, Member
 
 def row(served: Served, what: str, figure: str, cpu_s: float = 0.0) -> None:
     """Print one result."""
-    cpu = f"{cpu_s:8.2f} s" if served.pid is not None and cpu_s else ""
+    cpu = f"{cpu_s:8.2f} s" if cpu_s else ""
     print(f"  {served.name:<14} {what:<44} {figure:>26} {cpu}", flush=True)
 
 
@@ -59,7 +59,7 @@ def _measure(driver: Driver, served: Served, members: int, beat_s: float, sizes:
         cpu_us = (served.cpu_s() - before) / len(latencies) * 1e6
         rate = len(latencies) / beat_s
         p99_ms = latencies[int(len(latencies) * 0.99)] * 1000
-        cpu = f", {cpu_us:.0f} µs CPU" if served.pid is not None else ""
+        cpu = f", {cpu_us:.0f} µs CPU"
         row(served, f"heartbeats flat out ({size:,} members)", f"{rate:,.0f} /s, p99 {p99_ms:.1f} ms{cpu}")
         driver.close(more)
     leaving, staying = group[: members // 10], group[members // 10 :]
