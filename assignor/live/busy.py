@@ -1,17 +1,32 @@
 """How many records a member processes in a busy second, measured between its polls.
 
-From the moment when a poll has given records to the next poll the application works on them. Where it hands them to
-other threads or tasks and polls again at once, that time is no measurement: then too little of it adds up, and no
-capacity is claimed.
+From the moment when a poll has given records to the next poll the application works on them. Part of that time goes to
+each record and part to the poll itself, however few records it gives. So the time is fitted by a line over the number
+of records, and what counts is the time per record in large polls: they are what a member gets once it is busy.
+Otherwise a member that is given its records one by one would be taken for slower than its twin.
+
+No speed is claimed before it is precise, by the standard error of that line. So a process that was stopped for a moment
+is not taken for a slow one, and nobody is before there were enough polls of different sizes. Where an application hands
+records to other threads or tasks and polls again at once, too little time adds up, and no speed is claimed either.
 """
 
 from __future__ import annotations
 
-_ENOUGH_NS = 500_000_000
+import math
+
+_ENOUGH_S = 0.5
 """So much work must have been seen before it is a measurement..."""
 _SHARE = 0.02
 """... and so large a part of all time: an application that polls again at once does its work elsewhere."""
-_HALF_LIFE_NS = 60_000_000_000
+_FEWEST = 4.0
+"""So many polls must have given records..."""
+_PRECISE = 0.1
+"""... and the standard error must be no larger than this part of the result."""
+_LARGE = 100
+"""What a large poll gives at least, where the time that it would take can be told."""
+_HALF_LIFE_S = 60.0
+_ROUNDING = 1e-6
+_NS = 1e-9
 
 
 class BusyTime:
@@ -20,23 +35,24 @@ class BusyTime:
     def __init__(self) -> None:
         self._working_since: int | None = None
         self._given = 0
-        self._records = 0.0
-        self._busy_ns = 0.0
-        self._all_ns = 0.0
         self._last_ns: int | None = None
+        self._all_s = 0.0
+        self._largest = 0.0
+        """The most records that a poll has given, forgotten like the rest."""
+        self._polls = self._records = self._busy_s = 0.0
+        self._squares = self._products = self._busy_squares = 0.0
+        """Sums over the polls: of squared records, of records times seconds, and of squared seconds."""
 
     def polls(self, now_ns: int) -> None:
         """The application asks for records: it has processed those that it was given."""
         if self._last_ns is None:
             self._last_ns = now_ns
-        elapsed = max(now_ns - self._last_ns, 0)
+        elapsed_s = max(now_ns - self._last_ns, 0) * _NS
         self._last_ns = now_ns
-        kept = 0.5 ** (elapsed / _HALF_LIFE_NS)
-        self._records, self._busy_ns, self._all_ns = self._records * kept, self._busy_ns * kept, self._all_ns * kept
-        self._all_ns += elapsed
+        self._forget(0.5 ** (elapsed_s / _HALF_LIFE_S))
+        self._all_s += elapsed_s
         if self._working_since is not None:
-            self._records += self._given
-            self._busy_ns += max(now_ns - self._working_since, 0)
+            self._take(self._given, max(now_ns - self._working_since, 0) * _NS)
             self._working_since = None
 
     def given(self, records: int, now_ns: int) -> None:
@@ -46,7 +62,42 @@ class BusyTime:
 
     @property
     def per_s(self) -> float:
-        """Records in a busy second; 0 where that is not known."""
-        if self._busy_ns < _ENOUGH_NS or self._busy_ns < _SHARE * self._all_ns or not self._records:
+        """Records in a busy second; 0 where that is not known, or not precisely enough."""
+        if self._busy_s < _ENOUGH_S or self._busy_s < _SHARE * self._all_s or self._polls < _FEWEST:
             return 0.0
-        return self._records * 1e9 / self._busy_ns
+        largest = max(self._largest, self._records / self._polls)
+        return self._speed(max(largest, _LARGE)) or self._speed(largest)
+
+    def _speed(self, size: float) -> float:
+        """Records in a busy second in polls of this size; 0 where that is not known precisely enough."""
+        polls, records, busy_s = self._polls, self._records, self._busy_s
+        spread = self._squares - records * records / polls
+        differ = spread > _ROUNDING * self._squares
+        each = busy_s / records  # neither a poll nor a record takes less than no time
+        slope = min(max((self._products - records * busy_s / polls) / spread, 0.0), each) if differ else each
+        fixed = (busy_s - slope * records) / polls
+        squares = self._busy_squares - 2 * (fixed * busy_s + slope * self._products)
+        squares += polls * fixed**2 + 2 * fixed * slope * records + slope**2 * self._squares
+        away = size - records / polls
+        if abs(away) > _ROUNDING * size and not differ:
+            return 0.0  # what part of the time belongs to the polls cannot be told
+        leverage = 1 / polls + (away**2 / spread if differ else 0.0)
+        error_s = math.sqrt(max(squares, 0.0) / (polls - 2) * leverage)
+        cost_s = fixed + slope * size
+        return size / cost_s if cost_s > 0 and error_s <= _PRECISE * cost_s else 0.0
+
+    def _forget(self, kept: float) -> None:
+        self._all_s *= kept
+        self._largest *= kept
+        self._polls, self._records, self._busy_s = self._polls * kept, self._records * kept, self._busy_s * kept
+        self._squares, self._products = self._squares * kept, self._products * kept
+        self._busy_squares *= kept
+
+    def _take(self, records: int, busy_s: float) -> None:
+        self._largest = max(self._largest, records)
+        self._polls += 1
+        self._records += records
+        self._busy_s += busy_s
+        self._squares += records * records
+        self._products += records * busy_s
+        self._busy_squares += busy_s * busy_s

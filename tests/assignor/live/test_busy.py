@@ -1,6 +1,10 @@
 """What a member measures of itself between its polls."""
 
+import random
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from loadwise.assignor.live.busy import BusyTime
 
@@ -44,3 +48,66 @@ def test_what_was_long_ago_is_forgotten():
         busy.given(100, now_ns)
         now_ns += int(work_s * SECOND_NS)
     assert busy.per_s == pytest.approx(500, rel=0.01)
+
+
+def at_work(sizes, *, per_record_s=0.001, per_poll_s=0.0, noise_s=0.0, seed=0):
+    """A member that is given so many records by each poll, at a tenth of its time."""
+    draw = random.Random(seed)
+    busy, now_ns = BusyTime(), 0
+    for records in sizes:
+        busy.polls(now_ns)
+        work_s = per_poll_s + per_record_s * records + (draw.expovariate(1 / noise_s) if noise_s else 0.0)
+        now_ns += int(9 * work_s * SECOND_NS)
+        busy.given(records, now_ns)
+        now_ns += int(work_s * SECOND_NS)
+    busy.polls(now_ns)
+    return busy
+
+
+@pytest.mark.parametrize("sizes", [[1, 2] * 2000, [10, 30] * 200, [100] * 40])
+def test_twins_are_twins_whatever_their_polls_give(sizes):
+    """A poll costs as much as three records: a member with polls of one record seems four times slower by the mean."""
+    assert at_work(sizes, per_poll_s=0.003, noise_s=0.0005).per_s == pytest.approx(1000, rel=0.1)
+
+
+def test_polls_of_one_size_tell_what_such_polls_cost():
+    assert at_work([15] * 200, per_poll_s=0.003).per_s == pytest.approx(15 / 0.018)
+
+
+@pytest.mark.parametrize("before", [4, 40, 4000])
+def test_a_process_that_stood_still_is_not_slow(before):
+    """It claims nothing until the second in which nothing went on is little, and then what it did before."""
+    busy = at_work([10, 20] * (before // 2))
+    now_ns = busy._last_ns
+    busy.given(10, now_ns)
+    now_ns += SECOND_NS
+    busy.polls(now_ns)
+    claims = []
+    for records in [10, 20] * 5000:
+        busy.given(records, now_ns)
+        now_ns += records * SECOND_NS // 1000
+        busy.polls(now_ns)
+        claims.append(busy.per_s)
+    assert claims[-1] == pytest.approx(1000, rel=0.05)
+    assert [claim for claim in claims if claim and not 800 <= claim <= 1200] == []
+
+
+def test_a_slow_member_knows_itself_after_some_full_polls():
+    """120 records a second, by polls of 100."""
+    busy = at_work([100] * 6, per_record_s=1 / 120, noise_s=0.01)
+    assert busy.per_s == pytest.approx(120, rel=0.05)
+
+
+@given(st.lists(st.tuples(st.integers(0, 500), st.integers(0, 10**10), st.integers(0, 10**10)), max_size=40))
+def test_it_claims_no_less_than_its_mean(polls):
+    """A poll takes no less than no time."""
+    busy, now_ns = BusyTime(), 0
+    for records, idle_ns, work_ns in polls:
+        busy.polls(now_ns)
+        now_ns += idle_ns
+        busy.given(records, now_ns)
+        now_ns += work_ns
+    busy.polls(now_ns)
+    claimed = busy.per_s
+    if claimed:
+        assert claimed >= busy._records / busy._busy_s * (1 - 1e-6)
