@@ -7,16 +7,17 @@ has a million topics in it, two for each object that Python would make of them o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import islice
+from itertools import pairwise
 
 import numpy as np
 
 from loadwise.assignor.model import Assignment
-from loadwise.collector import collector_paused
+from loadwise.assignor.rows import Ints
 from loadwise.protocol import primitive
 from loadwise.protocol.consumer import NEWEST_VERSION
 
 _WORD = np.dtype(">i4")
+_PART_BYTES = 1 << 17
 
 
 def encode(assignment: Assignment, user_data: Mapping[str, bytes] | None = None) -> dict[str, bytes]:
@@ -32,22 +33,36 @@ def encode(assignment: Assignment, user_data: Mapping[str, bytes] | None = None)
     encoded = [primitive.string(name) if use else b"" for name, use in zip(group.topics, used.tolist(), strict=True)]
     # A cell is its topic's name, then the number of its partitions and the partitions themselves: words of 4 bytes.
     words = np.insert(cells.partition, cells.start, cells.length).astype(_WORD).tobytes()
-    stop = 4 * (cells.start + cells.length + np.arange(1, len(cells.start) + 1))
-    start = stop - 4 * (cells.length + 1)
+    name_size = np.fromiter(map(len, encoded), np.intp, len(encoded))
+    name_start = np.cumsum(name_size) - name_size
+    cell = np.arange(len(cells.start))
+    start, size = np.empty((2, 2 * len(cell)), np.intp)
+    start[::2], size[::2] = name_start[cells.topic], name_size[cells.topic]
+    start[1::2], size[1::2] = name_size.sum() + 4 * (cells.start + cell), 4 * (cells.length + 1)
+    told = memoryview(_gathered(b"".join((*encoded, words)), start, size))
+    stop = np.append(0, np.cumsum(size[::2] + size[1::2]))[np.cumsum(cells.count)]
     before, notes = primitive.INT16.pack(NEWEST_VERSION), user_data or {}
-    with collector_paused():
-        parts: list[bytes] = [b""] * (2 * len(stop))
-        parts[::2] = np.array(encoded, object)[cells.topic].tolist()
-        parts[1::2] = [words[a:b] for a, b in zip(start.tolist(), stop.tolist(), strict=True)]
-        rest = iter(parts)
-        return {
-            member: b"".join(
-                (
-                    before,
-                    primitive.INT32.pack(count),
-                    *islice(rest, 2 * count),
-                    primitive.nullable_bytes(notes.get(member)),
-                )
-            )
-            for member, count in zip(group.members, cells.count.tolist(), strict=True)
-        }
+    spans = pairwise([0, *stop.tolist()])
+    return {
+        member: b"".join((before, primitive.INT32.pack(count), told[a:b], primitive.nullable_bytes(notes.get(member))))
+        for member, count, (a, b) in zip(group.members, cells.count.tolist(), spans, strict=True)
+    }
+
+
+def _gathered(source: bytes, start: Ints, size: Ints) -> bytes:
+    """The pieces of ``source`` that begin at ``start`` and have ``size`` bytes, one behind the other.
+
+    A byte takes 2 ns, in parts that stay in the processor's cache; a slice for each piece takes 200 ns.
+    """
+    bytes_of, stop = np.frombuffer(source, np.uint8), np.cumsum(size)
+    shift = start - (stop - size)
+    gathered = np.empty(int(stop[-1]) if len(stop) else 0, np.uint8)
+    first = done = 0
+    while done < len(gathered):
+        last = max(int(np.searchsorted(stop, done + _PART_BYTES)), first + 1)
+        end = int(stop[last - 1])
+        at = np.repeat(shift[first:last], size[first:last])
+        at += np.arange(done, end)
+        np.take(bytes_of, at, out=gathered[done:end])
+        first, done = last, end
+    return gathered.tobytes()
