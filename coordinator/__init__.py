@@ -44,6 +44,7 @@ from loadwise.coordinator.embedded import Coordinator, HttpOptions, ThreadedCoor
 from loadwise.coordinator.faults.rules import Fault, Faults
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.limits import GroupLimits
+from loadwise.coordinator.kafka_container import KafkaContainer
 from loadwise.coordinator.security.certificates import Certificates
 from loadwise.coordinator.security.options import Security
 from loadwise.coordinator.security.tls import Tls
@@ -65,6 +66,7 @@ __all__ = [
     "Faults",
     "GroupLimits",
     "HttpOptions",
+    "KafkaContainer",
     "MigrationPolicy",
     "MissingLibraryError",
     "NoSuchFaultError",

@@ -1,0 +1,132 @@
+"""`KafkaContainer` in the place of testcontainers' class: the same calls, and clients that are elsewhere reach it."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from uuid import uuid4
+
+import confluent_kafka
+import kafka
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from loadwise.coordinator import BadClusterError, KafkaContainer, NotRunningError
+
+
+def _produce_and_read(address: str) -> bytes:
+    with kafka.KafkaProducer(bootstrap_servers=address) as producer:
+        producer.send("t", b"hello").get(timeout=60)
+    with kafka.KafkaConsumer("t", bootstrap_servers=address, auto_offset_reset="earliest") as consumer:
+        value: bytes = next(consumer).value
+        return value
+
+
+def _told_addresses(address: str) -> set[str]:
+    metadata = AdminClient({"bootstrap.servers": address, "log_level": 0}).list_topics(timeout=60)
+    return {f"{broker.host}:{broker.port}" for broker in metadata.brokers.values()}
+
+
+def test_a_suite_of_testcontainers_runs_with_another_import() -> None:
+    with KafkaContainer("confluentinc/cp-kafka:7.6.0").with_kraft().with_cluster_id("mine") as container:
+        server = container.get_bootstrap_server()
+        assert server == f"{container.get_container_host_ip()}:{container.get_exposed_port(container.port)}"
+        assert _produce_and_read(server) == b"hello"
+        assert AdminClient({"bootstrap.servers": server}).list_topics(timeout=60).cluster_id == "mine"
+        assert container.status == "running"
+    with pytest.raises(NotRunningError):
+        container.get_bootstrap_server()
+
+
+def test_it_takes_what_testcontainers_class_takes() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from testcontainers.kafka import KafkaContainer as Theirs
+    theirs = inspect.signature(Theirs.__init__).parameters
+    ours = inspect.signature(KafkaContainer.__init__).parameters
+    assert [name for name in theirs if theirs[name].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD] == [
+        name for name in ours if ours[name].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    ]
+    calls = ["with_kraft", "with_cluster_id", "get_bootstrap_server", "start", "stop", "with_env", "with_network"]
+    for name in calls:
+        wanted = list(inspect.signature(getattr(Theirs, name)).parameters)
+        assert list(inspect.signature(getattr(KafkaContainer, name)).parameters) == wanted
+
+
+def test_variables_are_the_brokers_settings() -> None:
+    container = KafkaContainer().with_env("KAFKA_AUTO_CREATE_TOPICS_ENABLE", "false")
+    with container.with_envs(KAFKA_LOG_FLUSH_INTERVAL_MESSAGES="1") as running:
+        consumer = confluent_kafka.Consumer(
+            {"bootstrap.servers": running.get_bootstrap_server(), "group.id": "g", "allow.auto.create.topics": True}
+        )
+        topic = consumer.list_topics("none", timeout=60).topics["none"]
+        consumer.close()
+        assert topic.error.code() == confluent_kafka.KafkaError.UNKNOWN_TOPIC_OR_PART
+
+
+def test_an_address_that_is_given_is_the_one_that_clients_are_told() -> None:
+    # 127.0.0.2 is an address of this machine that nothing else gives out.
+    with KafkaContainer().with_advertised_host("127.0.0.2") as container:
+        server = container.get_bootstrap_server()
+        assert server.startswith("127.0.0.2:")
+        assert _told_addresses(server.replace("127.0.0.2", "127.0.0.1")) == {server}
+        assert _produce_and_read(server) == b"hello"
+
+
+def test_what_only_a_container_has_is_refused() -> None:
+    with KafkaContainer() as container:
+        with pytest.raises(BadClusterError, match="no container"):
+            container.exec("kafka-topics --list")
+        with pytest.raises(BadClusterError, match="9093"):
+            container.get_exposed_port(1)
+    with pytest.raises(BadClusterError, match="security="):
+        KafkaContainer(security_protocol="SASL_PLAINTEXT")
+
+
+@pytest.fixture
+def neighbour() -> Iterator[tuple[str, list[str]]]:
+    """A network namespace as a container has one: this machine's address in it, and what runs a command there."""
+    ip = shutil.which("ip")
+    if ip is None or os.geteuid() != 0:
+        pytest.skip("a network of its own takes root and the command ip")
+    name = f"lw{uuid4().hex[:6]}"
+    ours, theirs = "10.231.77.1", "10.231.77.2"
+    steps = [
+        f"netns add {name}",
+        f"link add {name}a type veth peer name {name}b",
+        f"link set {name}b netns {name}",
+        f"addr add {ours}/24 dev {name}a",
+        f"link set {name}a up",
+        f"-n {name} addr add {theirs}/24 dev {name}b",
+        f"-n {name} link set {name}b up",
+    ]
+    try:
+        for step in steps:
+            done = subprocess.run([ip, *step.split()], capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                pytest.skip(f"no network of its own can be made here: {done.stderr.strip()}")
+        yield ours, [ip, "netns", "exec", name]
+    finally:
+        subprocess.run([ip, "link", "del", f"{name}a"], capture_output=True, check=False)
+        subprocess.run([ip, "netns", "del", name], capture_output=True, check=False)
+
+
+def test_a_client_in_another_network_reaches_it(neighbour: tuple[str, list[str]]) -> None:
+    address, inside = neighbour
+    program = """
+import sys, kafka
+with kafka.KafkaProducer(bootstrap_servers=sys.argv[1]) as producer:
+    print(producer.send("t", b"from outside").get(timeout=60).offset)
+"""
+    with KafkaContainer().with_advertised_host(address) as container:
+        server = container.get_bootstrap_server()
+        command = [*inside, sys.executable, "-W", "ignore", "-c", program, server]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        assert (done.returncode, done.stdout.strip()) == (0, "0"), done.stderr
+        with kafka.KafkaConsumer("t", bootstrap_servers=server, auto_offset_reset="earliest") as consumer:
+            assert next(consumer).value == b"from outside"
