@@ -16,6 +16,8 @@ _MANY = 1_000_000
 def slots(spark: Any) -> int:
     """How many tasks the session runs at a time, for ``numTasks``: its default parallelism.
 
+    Seldom needed: `loadwise.spark_source.planning.slots` mostly knows. Not where executors come and go.
+
     Runs a job of a moment, since Spark Connect has no other way to find out.
     """
     from pyspark.sql.functions import spark_partition_id  # noqa: PLC0415 - so that lag_of works on recorded progress

@@ -80,7 +80,7 @@ class LoadwiseReader(DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> list[InputPartition]:
-        """One input partition a task of the plan, in order. Raises what `planned` raises."""
+        """One input partition for each task of the plan that has something to read. Raises what `planned` raises."""
         # This runs in a process of Spark's, where nobody else can ask for the plan to be logged. It goes to Spark's own
         # log of its Python processes (spark.sql.pyspark.worker.logging.enabled), and nowhere by default.
         logger.setLevel(logging.INFO)
@@ -91,7 +91,8 @@ class LoadwiseReader(DataSourceReader):
             logger.warning(
                 "every action on this DataFrame reads up to the offsets found now; call load() again for later records"
             )
-        return [InputPartition(task) for task in found.tasks]
+        # Of no partitions Spark makes one, without a value.
+        return [InputPartition(task) for task in found.filled or found.tasks[:1]]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The records of one task as Arrow batches. Raises what `read_task` raises."""

@@ -123,7 +123,7 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_json(self._latest) or None
 
     def partitions(self, start: JsonOffset, end: JsonOffset) -> list[InputPartition]:
-        """One input partition a task of the plan, in order.
+        """One input partition for each task of the plan that has something to read, in order.
 
         ``start`` and ``end`` are those of the checkpoint, so a replay plans what was planned before.
         Raises `DataLossError` (``failOnDataLoss``), `PlanError`, and `OptionError` where it cannot be found out
@@ -149,7 +149,7 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []
         planned = shared_out(found.ranges, self._options, sticky=True)
         self._log("%s; %s", planned, lag(ended, self._latest or ended))
-        return [InputPartition(task) for task in planned.tasks]
+        return [InputPartition(task) for task in planned.filled]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The records of one task as Arrow batches. Raises what `read_task` raises."""

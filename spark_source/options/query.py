@@ -114,7 +114,9 @@ class SourceOptions:
     assignor: str = DEFAULT_ASSIGNOR
     """Name of an algorithm, or the dotted name of a class of the user's that implements `Assignor`."""
     num_tasks: int | None = None
-    """How many members the plan has; None: one for each partition that has something to read."""
+    """How many members the plan has; None: as many as are worth it (`loadwise.spark_source.planning.plan`)."""
+    min_tasks: int = 1
+    """``minPartitions``: how many members the plan has at least, where ``num_tasks`` is None."""
     split: bool = True
     """Whether a partition may be cut into offset ranges for several tasks."""
     cost_per_record: Mapping[str, float] = field(default_factory=dict)

@@ -40,10 +40,13 @@ WORTH_A_TASK = 5_000
 costs as much CPU as reading tens of thousands of small records does, whoever wrote the source (measured with one that
 reads nothing), so some records in each of many partitions are read sooner by few tasks.
 (Spark itself joins partitions of a shuffle below 1 MB: `spark.sql.adaptive.coalescePartitions.minPartitionSize`.)"""
+LONG_TASK = 4_000_000
+"""Records that a task has on average at most where the slots are known: seconds of reading, beside which starting one
+more task counts for nothing, and not so many that a task that fails has taken the whole query's time."""
 FULL_TASK = 250_000
 """Records that make a task worth it even where nothing is done with them: Spark takes 60 ms of CPU to start one."""
 ROUND = 8
-"""Default numbers of tasks above this are its multiples: PySpark (4.2, 4.3) tells no source how many slots it has."""
+"""Where the slots are not known, default numbers of tasks above this are its multiples."""
 USUAL_BYTES = 100.0
 """What a record has where tasks are worth it by the number of records; larger ones are worth more."""
 ROUNDING = 1e-9
@@ -62,6 +65,11 @@ class Plan:
     assignor: str
 
     @property
+    def filled(self) -> tuple[Task, ...]:
+        """The tasks that have something to read, in order."""
+        return tuple(task for task in self.tasks if task.ranges)
+
+    @property
     def max_over_mean(self) -> float:
         """Weight of the heaviest task over the mean; 1.0 where there is nothing to read."""
         weights = [task.weight for task in self.tasks]
@@ -78,6 +86,8 @@ def plan(
     assignor: Assignor,
     *,
     num_tasks: int | None = None,
+    min_tasks: int = 1,
+    slots: int | None = None,
     split: bool = True,
     cost_per_record: Mapping[str, float] | None = None,
     record_bytes: Mapping[TopicPartition, float] | None = None,
@@ -85,6 +95,8 @@ def plan(
     sticky: bool = False,
 ) -> Plan:
     """Share the ranges out to ``num_tasks`` tasks, by default as many as `_default_tasks` finds worth it.
+
+    That goes by ``slots``, how many tasks Spark runs at a time, where it is known; ``min_tasks`` is its lower bound.
 
     ``ranges`` holds each partition at most once, in any order; empty ones count as partitions of the group when whole
     partitions are asked for. With ``max_records`` there are as many more tasks as it takes for none to have more.
@@ -105,31 +117,37 @@ def plan(
         * sizes.get(TopicPartition(item.topic, item.partition), 1.0)
         for item in ranges
     }
-    slots = num_tasks or _default_tasks(ranges, costs, split=split, usual=USUAL_BYTES if sizes else 1.0)
+    usual = USUAL_BYTES if sizes else 1.0
+    tasks = num_tasks or max(min_tasks, _default_tasks(ranges, costs, slots, split=split, usual=usual))
     if max_records is None:
-        return _planned(ranges, assignor, slots, costs, split=split, sticky=sticky)
+        return _planned(ranges, assignor, tasks, costs, split=split, sticky=sticky)
     for _ in range(MORE_TASKS):
-        slots = max(slots, math.ceil(records / max_records))
-        found = _planned(ranges, assignor, slots, costs, split=split, sticky=sticky)
+        tasks = max(tasks, math.ceil(records / max_records))
+        found = _planned(ranges, assignor, tasks, costs, split=split, sticky=sticky)
         most = max(task.records for task in found.tasks)
         if most <= max_records:
             return found
-        slots += math.ceil(slots * min(1.0, most / max_records - 1))
+        tasks += math.ceil(tasks * min(1.0, most / max_records - 1))
     raise PlanError(
         f"assignor {assignor.name!r} gives a task {most} records, and maxRecordsPerPartition allows {max_records};"
         " use assignor=weighted without costPerRecord, or raise it"
     )
 
 
-def _default_tasks(ranges: Sequence[OffsetRange], costs: Costs, *, split: bool, usual: float) -> int:
-    """A task for each range that has something to read, but none for less than is `WORTH_A_TASK`.
+def _default_tasks(ranges: Sequence[OffsetRange], costs: Costs, slots: int | None, *, split: bool, usual: float) -> int:
+    """As many tasks as run at a time, but none for less than is `WORTH_A_TASK`; of much there are multiples.
 
-    Above `ROUND` tasks there are multiples of it, which the slots of most machines share without a rest, and no more
-    than give each `FULL_TASK`. A record counts as its topic's cost: five that cost 1,000 are worth a task.
+    Where the slots are not known there is a task for each range that has something to read. Above `ROUND` tasks there
+    are multiples of that, which the slots of most machines share without a rest, and no more than give each
+    `FULL_TASK`. A record counts as its topic's cost: five that cost 1,000 are worth a task.
     """
     filled = sum(1 for item in ranges if len(item))
     weight = math.fsum(len(item) * costs[item.topic, item.partition] for item in ranges) / usual
-    tasks = max(1, min(filled, math.ceil(weight / WORTH_A_TASK)))
+    worth = max(1, math.ceil(weight / WORTH_A_TASK))
+    if slots is not None:
+        tasks = min(worth, slots * math.ceil(max(1.0, weight / slots / LONG_TASK)))
+        return tasks if split else max(1, min(filled, tasks))
+    tasks = max(1, min(filled, worth))
     if tasks <= ROUND or not split:
         return tasks
     return ROUND * min(math.ceil(tasks / ROUND), max(1, math.ceil(weight / FULL_TASK / ROUND)))

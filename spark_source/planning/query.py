@@ -15,6 +15,7 @@ from loadwise.spark_source.options.query import SourceOptions
 from loadwise.spark_source.options.truststores import with_certificates
 from loadwise.spark_source.planning.assignors import assignor_named
 from loadwise.spark_source.planning.plan import Plan, plan
+from loadwise.spark_source.planning.slots import slots_of_driver
 from loadwise.spark_source.task import OffsetRange
 
 logger = logging.getLogger(__name__)
@@ -82,6 +83,8 @@ def shared_out(ranges: Sequence[OffsetRange], options: SourceOptions, *, sticky:
         ranges,
         assignor_named(options.assignor),
         num_tasks=options.num_tasks,
+        min_tasks=options.min_tasks,
+        slots=slots_of_driver(),
         split=options.split,
         cost_per_record=options.cost_per_record,
         record_bytes=sizes,

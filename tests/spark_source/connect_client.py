@@ -17,9 +17,13 @@ from loadwise.spark_source.session import lag_of, slots
 
 def main(remote: str, brokers: str, topic: str, checkpoint: str) -> None:
     spark = SparkSession.builder.remote(remote).getOrCreate()
-    options = {"kafka.bootstrap.servers": brokers, "subscribe": topic, "numTasks": str(slots(spark))}
-    batch = spark.read.format("loadwise").options(**options).load()
+    options = {"kafka.bootstrap.servers": brokers, "subscribe": topic}
+    found = str(slots(spark))
+    batch = spark.read.format("loadwise").options(**options, numTasks=found).load()
     rows = batch.select(spark_partition_id().alias("task"), "partition", "offset").collect()
+
+    costly = spark.read.format("loadwise").options(**options, costPerRecord=json.dumps({topic: 1000})).load()
+    by_default = costly.select(spark_partition_id().alias("task")).distinct().count()
 
     stream = spark.readStream.format("loadwise").options(**options, startingOffsets="earliest").load()
     writer = stream.select("partition", "offset").writeStream.format("memory").queryName("seen")
@@ -33,7 +37,8 @@ def main(remote: str, brokers: str, topic: str, checkpoint: str) -> None:
     except PySparkException as error:
         refused = str(error)
     told = {
-        "numTasks": options["numTasks"],
+        "numTasks": found,
+        "by default": by_default,
         "batch": [tuple(row) for row in rows],
         "stream": [tuple(row) for row in spark.table("seen").collect()],
         "lag": [lag.least, lag.mean, lag.most],

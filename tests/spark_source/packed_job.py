@@ -33,7 +33,11 @@ def main(brokers: str, topic: str, tasks: str, answer: Path) -> None:
     spark = SparkSession.builder.getOrCreate()
     options = {"kafka.bootstrap.servers": brokers, "subscribe": topic, "numTasks": tasks}
     frame = spark.read.format("loadwise").options(**options).load().select("partition", "offset")
-    answer.write_text(json.dumps(frame.rdd.mapPartitions(places).collect()))
+    found = {"tasks": frame.rdd.mapPartitions(places).collect()}
+    del options["numTasks"]
+    costly = spark.read.format("loadwise").options(**options, costPerRecord=json.dumps({topic: 1000})).load()
+    found["by default"] = costly.rdd.getNumPartitions()
+    answer.write_text(json.dumps(found))
     spark.stop()
 
 

@@ -27,6 +27,7 @@ def test_a_batch_and_a_stream_through_spark_connect(spark, topic, tmp_path):
     assert done.returncode == 0, done.stderr[-8000:]
     told = json.loads(done.stdout)
     assert told["numTasks"] == "2", "as the session has task slots"
+    assert told["by default"] == 2, "likewise"
     assert sorted(place for _, *place in told["batch"]) == places
     assert Counter(task for task, *_ in told["batch"]) == {0: 180, 1: 180}
     assert sorted(told["stream"]) == places

@@ -88,7 +88,9 @@ def test_executors_have_the_package_from_the_archive(apache_kafka, topic_name, f
         check=False,
     )
     assert done.returncode == 0, done.stdout[-8000:]
-    tasks = json.loads((folder / "answer.json").read_text())
+    answer = json.loads((folder / "answer.json").read_text())
+    assert answer["by default"] == 2, "two executors of a core"
+    tasks = answer["tasks"]
     assert sorted(tuple(place) for task in tasks for place in task["read"]) == [
         (partition, offset) for partition, size in enumerate(SIZES) for offset in range(size)
     ]

@@ -38,13 +38,12 @@ def tasks(frame):
 
 
 def promised(topic, **options):
-    """What each task should read by the plan, in the same form; tasks without records left out."""
+    """What each task should read by the plan, in the same form."""
     plan = planned(topic.options(**options))
-    places = {
+    return {
         index: sorted((item.partition, offset) for item in task.ranges for offset in range(item.start, item.end))
-        for index, task in enumerate(plan.tasks)
+        for index, task in enumerate(plan.filled)
     }
-    return {index: mine for index, mine in places.items() if mine}
 
 
 def test_count_and_contents_are_what_was_produced(spark, topic):
@@ -103,7 +102,7 @@ def test_nulls_headers_and_timestamps(spark, topic):
 @pytest.mark.parametrize(
     ("assignor", "split"), [("weighted", "true"), ("weighted", "false"), ("range", "false"), ("roundrobin", "true")]
 )
-def test_task_i_reads_just_what_member_slot_i_was_assigned(spark, topic, assignor, split):
+def test_task_i_reads_just_what_the_ith_member_was_assigned(spark, topic, assignor, split):
     topic = topic([400, 0, 30, 20, 7])
     options = {"assignor": assignor, "split": split, "numTasks": 3}
     assert tasks(read(spark, topic, **options)) == promised(topic, **options)
@@ -123,17 +122,18 @@ def test_without_split_partitions_stay_whole(spark, topic):
     assert [partition for partition, _ in found[owners[0]]] == [0] * 900
 
 
-def test_by_default_a_task_for_each_partition_that_has_records_if_they_are_worth_it(spark, topic):
+def test_by_default_a_task_for_each_slot_if_they_are_worth_it(spark, topic):
     topic = topic([50, 0, 50, 50])
     assert read(spark, topic).rdd.getNumPartitions() == 1
-    costly = read(spark, topic, costPerRecord=json.dumps({topic.name: 1000}))
-    assert costly.rdd.getNumPartitions() == 3
+    costly = {"costPerRecord": json.dumps({topic.name: 1000})}
+    assert read(spark, topic, **costly).rdd.getNumPartitions() == spark.sparkContext.defaultParallelism == 2
+    assert read(spark, topic, minPartitions=5, **costly).rdd.getNumPartitions() == 5
 
 
 def test_the_users_own_assignor(spark, topic):
     topic = topic([5, 5])
     found = tasks(read(spark, topic, assignor="own_assignor.LastTakesAll", numTasks=3))
-    assert {task: len(places) for task, places in found.items()} == {2: 10}
+    assert {task: len(places) for task, places in found.items()} == {0: 10}, "the others have nothing: no tasks"
 
 
 def test_starting_and_ending_offsets(spark, topic):

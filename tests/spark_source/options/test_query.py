@@ -74,8 +74,9 @@ def test_forms_that_sparks_kafka_source_takes_too():
     assert (admission.min_offsets, admission.max_delay_ms) == (0, 2)
 
 
-def test_num_tasks_goes_before_min_partitions():
-    assert parse({**MINIMAL, "minPartitions": "24"}).num_tasks == 24
+def test_num_tasks_is_a_number_and_min_partitions_a_lower_bound():
+    given = parse({**MINIMAL, "minPartitions": "24"})
+    assert (given.num_tasks, given.min_tasks) == (None, 24)
     assert parse({**MINIMAL, "minPartitions": "24", "numTasks": "8"}).num_tasks == 8
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from loadwise.assignor.algorithms import ALGORITHMS, algorithm
 from loadwise.assignor.model import NOBODY, Assignment, GroupSnapshot, Member
 from loadwise.spark_source.errors import PlanError
-from loadwise.spark_source.planning.plan import EVEN_ENOUGH, FULL_TASK, ROUND, WORTH_A_TASK, Plan, plan
+from loadwise.spark_source.planning.plan import EVEN_ENOUGH, FULL_TASK, LONG_TASK, ROUND, WORTH_A_TASK, Plan, plan
 from loadwise.spark_source.task import OffsetRange
 
 
@@ -143,6 +143,42 @@ def test_where_nobody_says_how_many_a_task_has_enough_to_do(sizes, costs, whole,
     for split, tasks in ((False, whole), (True, cut)):
         assert len(plan(ranges, algorithm("weighted"), cost_per_record=costs, split=split).tasks) == tasks
     assert len(plan(ranges, algorithm("weighted"), num_tasks=7, cost_per_record=costs).tasks) == 7
+
+
+@pytest.mark.parametrize(
+    ("sizes", "slots", "whole", "cut"),
+    [
+        ([1] * 12, 8, 1, 1),
+        ([WORTH_A_TASK // 12 + 1] * 12, 8, 2, 2),
+        ([WORTH_A_TASK] * 12, 8, 8, 8),
+        ([WORTH_A_TASK] * 12, 2, 2, 2),
+        ([12 * WORTH_A_TASK], 8, 1, 8),
+        ([WORTH_A_TASK] * 100, 64, 64, 64),
+        ([LONG_TASK] * 2, 2, 2, 2),
+        ([LONG_TASK + 1, LONG_TASK], 2, 2, 4),
+        ([LONG_TASK] * 12, 5, 12, 15),
+        ([], 8, 1, 1),
+    ],
+)
+def test_where_the_slots_are_known_there_is_a_task_for_each_or_a_multiple(sizes, slots, whole, cut):
+    ranges = [OffsetRange("t", number, 3, 3 + size) for number, size in enumerate(sizes)]
+    for split, tasks in ((False, whole), (True, cut)):
+        assert len(plan(ranges, algorithm("weighted"), slots=slots, split=split).tasks) == tasks
+    assert len(plan(ranges, algorithm("weighted"), slots=slots, num_tasks=7).tasks) == 7
+
+
+def test_a_minimum_of_tasks_raises_the_default_and_no_number_that_is_given():
+    ranges = [OffsetRange("t", number, 0, WORTH_A_TASK) for number in range(4)]
+    for slots in (None, 4):
+        counts = [len(plan(ranges, algorithm("weighted"), slots=slots, min_tasks=least).tasks) for least in (1, 3, 24)]
+        assert counts == [4, 4, 24]
+    assert len(plan(ranges, algorithm("weighted"), num_tasks=2, min_tasks=24).tasks) == 2
+
+
+def test_members_that_get_nothing_are_no_filled_tasks():
+    made = plan([OffsetRange("t", 0, 0, 2), OffsetRange("t", 1, 5, 5)], algorithm("weighted"), num_tasks=6)
+    assert len(made.tasks) == 6
+    assert [task.records for task in made.filled] == [1, 1]
 
 
 def test_nothing_to_read_is_one_task_with_nothing():
