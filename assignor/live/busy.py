@@ -20,7 +20,7 @@ _SHARE = 0.02
 """... and so large a part of all time: an application that polls again at once does its work elsewhere."""
 _FEWEST = 4.0
 """So many polls must have given records..."""
-_PRECISE = 0.1
+_PRECISE = 0.05
 """... and the standard error must be no larger than this part of the result."""
 _LARGE = 100
 """What a large poll gives at least, where the time that it would take can be told."""

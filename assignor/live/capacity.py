@@ -1,12 +1,13 @@
 """What members can process, in records/s, learned from what they are seen to process.
 
-Three kinds of evidence. A member with a backlog in all readings for a while shows its capacity: what it commits in that
-time. A member that was measured while it was busy knows its own. What a member without a backlog processes is a lower
-bound: it raises an estimate and never lowers it, so that a member that is given little is not taken for a slow one.
+Three kinds of evidence. A member that was measured while it was busy knows its own capacity. One with a backlog in all
+readings for a while shows it: what it commits in that time, give or take a commit. So what the member tells is believed
+as far as it agrees with that. What a member without a backlog processes is a lower bound: it raises an estimate and
+never lowers it, so that a member that is given little is not taken for a slow one.
 
-Estimates are drawn towards the median of the group the more, the shorter they were watched, and rounded to steps of a
-quarter of an octave around it, so that identical machines come out as identical. An estimate below the median that
-nothing confirms goes back to it with time: a machine that was slow once is tried again.
+Estimates are drawn towards the median of the group the more, the shorter they were watched. They are rounded to steps
+of a quarter of an octave around it, and to none near it, so that identical machines come out as identical. An estimate
+below the median that nothing confirms goes back to it with time: a machine that was slow once is tried again.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,15 +26,21 @@ _SHORTEST_MS = 8_000
 """A member must be seen for at least this long before its processing counts as a measurement."""
 _LONGEST_MS = 30_000
 """What a member processes is its mean over the last half minute, or less if it was not watched that long."""
-_TRUST_MS = 3_000
-"""After so long an observation, an estimate is half the observation and half the median of the group."""
+_RECENT_MS = 2 * _LONGEST_MS
+"""What a member has told or shown so long ago is not compared any more with what it shows or tells now."""
+_RECALLED = 0.9
+"""How much of an estimate is kept that another leader has made; the rest is the median of the group."""
 _STEPS_PER_OCTAVE = 4
+_TWINS = 0.3
+"""Members less than so many octaves from the median are as fast as it is."""
 _FURTHEST = 8.0
 """Estimates stay within an eighth of the median and eight times the median."""
 _USED = 0.7
 """A member that keeps up with more than what others can do is taken to be used to this part of its capacity."""
 _HALF_LIFE_MS = 1_800_000
 """A low estimate that nothing confirms has come half of its way back to the median after this time."""
+_FORGOTTEN_MS = 3_600_000
+"""What is known of a member is kept for so long after it was learned, while the member is not there."""
 
 
 @dataclass(slots=True)
@@ -40,10 +48,19 @@ class _Known:
     """What is known of one member."""
 
     per_s: float
-    watched_ms: int
+    trust: float
+    """How much of it is believed, from 0 to 1; the rest is the median of the group."""
     at_ms: int
     proven: bool
     """Whether it is a capacity, and not only a lower bound."""
+
+
+class _Shown(NamedTuple):
+    """What a member with a backlog has processed, as the group's commits show it: in bounds, for they come in steps."""
+
+    least_per_s: float
+    most_per_s: float
+    at_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,31 +76,46 @@ class Capacities:
 
 
 class CapacityEstimates:
-    """The estimates of all members, by a name that outlives their ids where they have one."""
+    """The estimates of all members, by a name that outlives their ids where they have one.
 
-    def __init__(self) -> None:
+    ``slack_s`` is about the time between two commits of a member.
+    """
+
+    def __init__(self, slack_s: float = 6.0) -> None:
+        self._slack_ms = slack_s * 1000
         self._known: dict[str, _Known] = {}
+        self._told: dict[str, tuple[float, int]] = {}
+        """What members have measured of themselves, and when."""
+        self._shown: dict[str, _Shown] = {}
         self._members: tuple[str, ...] = ()
         self._seen: deque[tuple[int, Floats]] = deque()
         self._lagging_since = np.empty(0)
 
-    def watch(self, members: tuple[str, ...]) -> None:
+    def watch(self, members: tuple[str, ...], now_ms: int) -> None:
         """Begin anew with these members, after a rebalance: what happened during it is no measurement."""
         self._members = members
         self._seen.clear()
         self._lagging_since = np.full(len(members), math.nan)
+        there = set(members)
+        for member, known in list(self._known.items()):
+            if member not in there and now_ms - known.at_ms > _FORGOTTEN_MS:
+                del self._known[member]
+                self._told.pop(member, None)
+                self._shown.pop(member, None)
 
     def measured(self, member: str, per_s: float, now_ms: int) -> None:
-        """Take in what a member has measured of itself while it was busy; what the group has seen of it counts more."""
-        known = self._known.get(member)
-        recent = known is not None and known.proven and now_ms - known.at_ms < 2 * _LONGEST_MS
-        if per_s > 0 and not (recent and known is not None and known.watched_ms > 0):
-            self._known[member] = _Known(per_s, _LONGEST_MS, now_ms, proven=True)
+        """Take in what a member has measured of itself while it was busy, as far as the group's commits bear it out."""
+        if per_s > 0:
+            self._told[member] = per_s, now_ms
+            shown = self._shown.get(member)
+            if shown is not None and now_ms - shown.at_ms <= _RECENT_MS:
+                per_s = min(max(per_s, shown.least_per_s), shown.most_per_s)
+            self._known[member] = _Known(per_s, 1.0, now_ms, proven=True)
 
     def recalled(self, member: str, per_s: float, now_ms: int) -> None:
         """Take in what an earlier leader had learned of a member, unless more is known."""
         if per_s > 0 and member not in self._known:
-            self._known[member] = _Known(per_s, _LONGEST_MS, now_ms, proven=True)
+            self._known[member] = _Known(per_s, _RECALLED, now_ms, proven=True)
 
     def known_of(self, members: Sequence[str]) -> dict[str, float]:
         """What has been learned of each member, in records/s; 0 where nothing but a lower bound is known."""
@@ -118,11 +150,22 @@ class CapacityEstimates:
         per_s = float(self._seen[-1][1][number] - earlier[number]) * 1000 / watched_ms
         known = self._known.get(member)
         if saturated:
-            self._known[member] = _Known(max(per_s, 0.0), watched_ms, now_ms, proven=True)
+            self._show(member, max(per_s, 0.0), watched_ms, now_ms)
         elif known is None:
-            self._known[member] = _Known(per_s, watched_ms, now_ms, proven=False)
+            self._known[member] = _Known(per_s, 0.0, now_ms, proven=False)
         elif per_s > known.per_s:
             known.per_s, known.at_ms = per_s, now_ms
+
+    def _show(self, member: str, per_s: float, watched_ms: int, now_ms: int) -> None:
+        """A member with a backlog has processed so much: no less and no more than that, but for a commit."""
+        off = 1 + self._slack_ms / watched_ms
+        shown = self._shown[member] = _Shown(per_s / off, per_s * off, now_ms)
+        told = self._told.get(member)
+        if told is not None and now_ms - told[1] <= _RECENT_MS:
+            per_s, trust = min(max(told[0], shown.least_per_s), shown.most_per_s), 1.0
+        else:
+            trust = watched_ms / (watched_ms + self._slack_ms / 2)
+        self._known[member] = _Known(per_s, trust, now_ms, proven=True)
 
     def of(self, stated: Mapping[str, float], now_ms: int) -> Capacities:
         """The capacities of these members; ``stated`` is what users gave in relation to the others, 0 where nothing.
@@ -158,8 +201,10 @@ def _bounded(per_s: Floats) -> Floats:
 
 def _ratio(known: _Known, median: float, now_ms: int) -> float:
     ratio = min(max(known.per_s / median, 1 / _FURTHEST), _FURTHEST)
-    trust = known.watched_ms / (known.watched_ms + _TRUST_MS)
+    trust = known.trust
     if ratio < 1:
         trust *= 0.5 ** ((now_ms - known.at_ms) / _HALF_LIFE_MS)
     octaves = math.log2(ratio) * trust
+    if abs(octaves) < _TWINS:
+        return 1.0
     return float(2.0 ** (round(octaves * _STEPS_PER_OCTAVE) / _STEPS_PER_OCTAVE))

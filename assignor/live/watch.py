@@ -73,7 +73,7 @@ class GroupWatch:
     ) -> None:
         self.settings = settings
         self.restraint = Restraint(settings, cooperative, jitter)
-        self.estimates = CapacityEstimates()
+        self.estimates = CapacityEstimates(slack_s)
         self.read_at_ms: int | None = None
         """When the newest reading was taken; None before the first."""
         self._algorithm = algorithm
@@ -174,7 +174,7 @@ class GroupWatch:
             stated={name: stated.get(member, 0.0) for name, member in zip(names, group.members, strict=True)},
             generation=generation,
         )
-        self.estimates.watch(names)
+        self.estimates.watch(names, now_ms)
         self.restraint.rebalanced(now_ms, duration_ms)
         capacities = self.estimates.of(watched.stated, now_ms)
         weight = np.zeros(group.size) if group.load is None else np.nan_to_num(group.load, nan=0.0)

@@ -12,7 +12,7 @@ def learned(members, *, readings=8, stated=None, estimates=None, start_ms=0):
     """Capacities after some readings of members given as (records/s, has a backlog)."""
     estimates = estimates or CapacityEstimates()
     names = tuple(members)
-    estimates.watch(names)
+    estimates.watch(names, start_ms)
     speed = np.array([speed for speed, _ in members.values()], float)
     lagging = np.array([lags for _, lags in members.values()])
     for number in range(readings):
@@ -78,7 +78,9 @@ def test_a_member_knows_best_until_the_group_has_seen_it():
     estimates.measured("b", 2000, 0)
     assert estimates.of({"a": 0.0, "b": 0.0}, 0).known
     seen = learned({"a": (100, True), "b": (100, True)}, estimates=estimates)
-    assert set(seen.per_s.tolist()) == {100.0}
+    assert set(seen.per_s.tolist()) == {
+        pytest.approx(120)
+    }  # they commit every six seconds, and were watched for thirty
 
 
 def test_a_moment_says_nothing():
@@ -87,7 +89,7 @@ def test_a_moment_says_nothing():
 
 def test_while_somebody_falls_behind_all_are_taken_to_do_what_the_best_has_done():
     estimates = CapacityEstimates()
-    estimates.watch(("a", "b"))
+    estimates.watch(("a", "b"), 0)
     for second in range(0, 15, 5):
         estimates.update(np.array([900.0, 10.0]) * second, np.array([second == 10, False]), second * 1000)
     soon = estimates.of({"a": 0.0, "b": 0.0}, 10_000)
