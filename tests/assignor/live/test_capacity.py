@@ -78,9 +78,26 @@ def test_a_member_knows_best_until_the_group_has_seen_it():
     estimates.measured("b", 2000, 0)
     assert estimates.of({"a": 0.0, "b": 0.0}, 0).known
     seen = learned({"a": (100, True), "b": (100, True)}, estimates=estimates)
-    assert set(seen.per_s.tolist()) == {
-        pytest.approx(120)
-    }  # they commit every six seconds, and were watched for thirty
+    # They were watched for thirty seconds, and may have one of the commits of every six seconds more or less.
+    assert seen.per_s.tolist() == pytest.approx([120.0, 120.0])
+
+
+def test_commits_that_bear_a_member_out_take_nothing_from_what_it_has_measured():
+    """Two commits more or less in half a minute are no other speed: what twins tell of themselves is better."""
+    estimates = CapacityEstimates()
+    for name in "ab":
+        estimates.measured(name, 900, 0)
+    seen = learned({"a": (1050, True), "b": (760, True)}, estimates=estimates)
+    assert seen.per_s.tolist() == [900.0, 900.0]
+
+
+def test_a_member_that_is_gone_is_remembered_for_an_hour():
+    estimates = CapacityEstimates()
+    estimates.measured("gone", 500, 0)
+    estimates.watch(("here",), 3_600_000)
+    assert estimates.known_of(["gone"]) == {"gone": 500}
+    estimates.watch(("here",), 3_600_001)
+    assert estimates.known_of(["gone"]) == {"gone": 0}
 
 
 def test_a_moment_says_nothing():
