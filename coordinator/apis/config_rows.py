@@ -38,7 +38,7 @@ class Row(NamedTuple):
     """One config of a resource."""
 
     name: str
-    value: str
+    value: str | None
     type: ConfigType
     source: Source
     synonyms: Sequence[Synonym]
@@ -88,7 +88,8 @@ def broker_rows(cluster: Cluster, node: Node | None) -> list[Row]:
         setting = SETTINGS.get(name)
         kind = DYNAMIC_BROKER_CONFIGS.by_name[name].type if setting is None else setting.type
         is_read_only = name not in DYNAMIC_BROKER_CONFIGS.by_name
-        rows.append(Row(name, synonyms[0].value, kind, synonyms[0].source, synonyms, is_read_only))
+        value, origin = (synonyms[0].value, synonyms[0].source) if synonyms else (None, Source.DEFAULT)
+        rows.append(Row(name, value, kind, origin, synonyms, is_read_only))
     return rows
 
 
@@ -111,7 +112,10 @@ def _of_broker(cluster: Cluster, name: str, node_id: str, default: str = "") -> 
         if value is not None and (where, source) != (OF_ALL_BROKERS, Source.DYNAMIC_BROKER):
             synonyms.append(Synonym(name, value, source))
     known = DYNAMIC_BROKER_CONFIGS.by_name.get(name)
-    default = default if known is None else known.default
+    if known is not None:
+        if known.fallback is not None:
+            return [*synonyms, Synonym(*known.fallback, Source.DEFAULT)] if synonyms else []
+        default = known.default
     if name in SETTINGS:
         default, now = described(BrokerSettings())[name], described(cluster.settings)[name]
         if now != default:

@@ -34,6 +34,8 @@ class Definition:
     default: str
     broker_config: str | None = None
     """The broker's config that is the default of this one; None if there is none."""
+    fallback: tuple[str, str] | None = None
+    """For a broker's config that is null until it is set: the name and the default of the one that holds meanwhile."""
     check: Callable[[str], str | None] = lambda _: None
     """What is wrong with a value of the right type; None if nothing is."""
 

@@ -6,6 +6,7 @@ Topics keep their own. Mirrors Kafka's ``ConfigurationControlManager``, ``GroupC
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import IntEnum
 
 from loadwise.coordinator.configs.definitions import ConfigType, Definition, Definitions, at_least, between, one_of
@@ -83,7 +84,7 @@ CLIENT_METRICS_CONFIGS = Definitions(
 DYNAMIC_BROKER_CONFIGS = Definitions(
     "broker",
     [
-        Definition(name=each.broker_config, type=each.type, default=each.default, check=each.check)
+        replace(each, name=each.broker_config, broker_config=None)
         for each in TOPIC_CONFIGS.by_name.values()
         if each.broker_config is not None
     ],

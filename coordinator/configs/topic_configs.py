@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 
@@ -39,6 +39,11 @@ def _gzip_level(value: str) -> str | None:
     return None if value == "-1" or 1 <= int(value) <= 9 else "Value must be between 1 and 9 or equal to -1"
 
 
+def _of_time(name: str, default: int, broker_config: str, least: int, fallback: tuple[str, str]) -> Definition:
+    """A config for which brokers have another one, as that in hours, which holds there until it is set itself."""
+    return replace(_row(name, _LONG, default, broker_config, at_least(least)), fallback=fallback)
+
+
 def _row(name: str, kind: ConfigType, default: object, broker_config: str | None, check: object = None) -> Definition:
     text = str(default).lower() if kind is _BOOLEAN else str(default)
     given = {} if check is None else {"check": check}
@@ -62,7 +67,7 @@ TOPIC_CONFIGS = Definitions(
         _row("delete.retention.ms", _LONG, 86_400_000, "log.cleaner.delete.retention.ms", at_least(0)),
         _row("file.delete.delay.ms", _LONG, 60_000, "log.segment.delete.delay.ms", at_least(0)),
         _row("flush.messages", _LONG, LONG_MAX, "log.flush.interval.messages", at_least(1)),
-        _row("flush.ms", _LONG, LONG_MAX, None, at_least(0)),
+        _of_time("flush.ms", LONG_MAX, "log.flush.interval.ms", 0, ("log.flush.scheduler.interval.ms", str(LONG_MAX))),
         _row("follower.replication.throttled.replicas", _LIST, "", None, _throttled_replicas),
         _row("index.interval.bytes", _INT, 4096, "log.index.interval.bytes", at_least(0)),
         _row("leader.replication.throttled.replicas", _LIST, "", None, _throttled_replicas),
@@ -87,11 +92,11 @@ TOPIC_CONFIGS = Definitions(
         _row("remote.log.delete.on.disable", _BOOLEAN, default=False, broker_config=None),
         _row("remote.storage.enable", _BOOLEAN, default=False, broker_config=None),
         _row("retention.bytes", _LONG, -1, "log.retention.bytes"),
-        _row("retention.ms", _LONG, 604_800_000, None, at_least(-1)),
+        _of_time("retention.ms", 604_800_000, "log.retention.ms", -1, ("log.retention.hours", "168")),
         _row("segment.bytes", _INT, 1_073_741_824, "log.segment.bytes", at_least(1024 * 1024)),
         _row("segment.index.bytes", _INT, 10_485_760, "log.index.size.max.bytes", at_least(4)),
-        _row("segment.jitter.ms", _LONG, 0, None, at_least(0)),
-        _row("segment.ms", _LONG, 604_800_000, None, at_least(1)),
+        _of_time("segment.jitter.ms", 0, "log.roll.jitter.ms", 0, ("log.roll.jitter.hours", "0")),
+        _of_time("segment.ms", 604_800_000, "log.roll.ms", 1, ("log.roll.hours", "168")),
         _row("unclean.leader.election.enable", _BOOLEAN, default=False, broker_config="unclean.leader.election.enable"),
     ],
 )

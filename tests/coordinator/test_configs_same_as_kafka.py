@@ -90,6 +90,27 @@ def other_resources(broker: Configurator) -> Iterator[Any]:
     yield broker.alter(BROKER, "1", (SET, "num.partitions", "5"), check=True)
 
 
+TIMES = {
+    "flush.ms": "log.flush.interval.ms",
+    "retention.ms": "log.retention.ms",
+    "segment.jitter.ms": "log.roll.jitter.ms",
+    "segment.ms": "log.roll.ms",
+}
+
+
+def defaults_of_brokers(broker: Configurator) -> Iterator[Any]:
+    """Configs that brokers have in hours too are null until they are set, and then the default of topics."""
+    yield broker.describe(BROKER, "1", *TIMES.values())
+    for name, of_broker in TIMES.items():
+        before = broker.describe(TOPIC, broker.topic, name)
+        try:
+            yield before, broker.alter(BROKER, "", (SET, of_broker, "70000000"))
+            yield broker.settled(broker.topic, name, "70000000"), broker.describe(BROKER, "1", of_broker)
+        finally:  # the other scenarios see the same brokers
+            restored = broker.alter(BROKER, "", (DELETE, of_broker, None))
+        yield restored, broker.settled(broker.topic, name, before[1][0][1])
+
+
 def acting(broker: Configurator) -> Iterator[Any]:
     keyless, late = batch([b"a", b"b"], timestamp=NOW_MS), batch([b"c"], timestamp=NOW_MS - 5 * HOUR_MS)
     broker.make(message_timestamp_type="LogAppendTime")
@@ -118,7 +139,7 @@ def _keyed(keys: list[bytes | None]) -> bytes:
     return bytes(builder.buffer())
 
 
-SCENARIOS = [values_of_topics, topics, changing, other_resources, acting]
+SCENARIOS = [values_of_topics, topics, changing, other_resources, defaults_of_brokers, acting]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
