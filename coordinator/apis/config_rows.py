@@ -8,7 +8,12 @@ from typing import NamedTuple
 
 from loadwise.coordinator.cluster.brokers import Node
 from loadwise.coordinator.configs.definitions import ConfigType, Definitions
-from loadwise.coordinator.configs.resources import DYNAMIC_BROKER_CONFIGS, OF_ALL_BROKERS, ResourceType
+from loadwise.coordinator.configs.resources import (
+    BROKER_THROTTLES,
+    DYNAMIC_BROKER_CONFIGS,
+    OF_ALL_BROKERS,
+    ResourceType,
+)
 from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.settings import SETTINGS, BrokerSettings, described
@@ -85,6 +90,10 @@ def broker_rows(cluster: Cluster, node: Node | None) -> list[Row]:
     ]
     for name in sorted({*SETTINGS, *DYNAMIC_BROKER_CONFIGS.by_name}):
         synonyms = _of_broker(cluster, name, str(node.id))
+        if name in BROKER_THROTTLES:
+            if len(synonyms) == 1:
+                continue
+            synonyms.pop()  # it has no default
         setting = SETTINGS.get(name)
         kind = DYNAMIC_BROKER_CONFIGS.by_name[name].type if setting is None else setting.type
         is_read_only = name not in DYNAMIC_BROKER_CONFIGS.by_name

@@ -9,7 +9,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from enum import IntEnum
 
-from loadwise.coordinator.configs.definitions import ConfigType, Definition, Definitions, at_least, between, one_of
+from loadwise.coordinator.configs.definitions import (
+    LONG_MAX,
+    ConfigType,
+    Definition,
+    Definitions,
+    at_least,
+    between,
+    one_of,
+)
 from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS
 
 
@@ -81,15 +89,40 @@ CLIENT_METRICS_CONFIGS = Definitions(
 )
 """What a subscription to clients' metrics has (KIP-714)."""
 
+BROKER_THROTTLES = frozenset(
+    {
+        "follower.replication.throttled.rate",
+        "leader.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    }
+)
+"""Rates that brokers have only while they are set, as kafka-reassign-partitions.sh sets and clears them."""
+
+
+def _count(name: str, default: int) -> Definition:
+    return Definition(name=name, type=ConfigType.INT, default=str(default), check=at_least(1))
+
+
 DYNAMIC_BROKER_CONFIGS = Definitions(
     "broker",
     [
-        replace(each, name=each.broker_config, broker_config=None)
-        for each in TOPIC_CONFIGS.by_name.values()
-        if each.broker_config is not None
+        *(
+            replace(each, name=each.broker_config, broker_config=None)
+            for each in TOPIC_CONFIGS.by_name.values()
+            if each.broker_config is not None
+        ),
+        *(
+            Definition(name=name, type=ConfigType.LONG, default=str(LONG_MAX), check=at_least(0))
+            for name in sorted(BROKER_THROTTLES)
+        ),
+        _count("background.threads", 10),
+        _count("log.cleaner.threads", 1),
+        _count("num.io.threads", 8),
+        _count("num.network.threads", 3),
+        _count("num.replica.fetchers", 1),
     ],
 )
-"""What brokers can change while they run: the defaults of topics."""
+"""What brokers can change while they run: the defaults of topics, and what is kept and described without a meaning."""
 
 OF_ALL_BROKERS = ""
 """The name of the resource whose configs hold for every broker."""

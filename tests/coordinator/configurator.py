@@ -80,10 +80,10 @@ class Configurator(Session):
         (found,) = self.ask(request, admin.AlterConfigsResponse).responses
         return int(found.error_code)
 
-    def settled(self, name: str, key: str, value: str) -> Any:
+    def settled(self, kind: int, name: str, key: str, value: str) -> Any:
         """Describe a config once it has this value: Kafka's broker hears of it some time after the answer."""
         deadline = time.monotonic() + WAIT_S
-        while (found := self.describe(TOPIC, name, key))[1][0][1] != value:
+        while (rows := (found := self.describe(kind, name, key))[1]) == [] or rows[0][1] != value:
             assert time.monotonic() < deadline
         return found
 

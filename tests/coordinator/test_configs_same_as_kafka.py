@@ -46,21 +46,21 @@ def topics(broker: Configurator) -> Iterator[Any]:
 def changing(broker: Configurator) -> Iterator[Any]:
     broker.make()
     topic = broker.topic
-    yield broker.alter(TOPIC, topic, (SET, "retention.ms", "77")), broker.settled(topic, "retention.ms", "77")
+    yield broker.alter(TOPIC, topic, (SET, "retention.ms", "77")), broker.settled(TOPIC, topic, "retention.ms", "77")
     yield (
         broker.alter(TOPIC, topic, (SET, "retention.ms", "88"), check=True),
         broker.describe(TOPIC, topic, "retention.ms"),
     )
     yield broker.alter(TOPIC, topic, (APPEND, "cleanup.policy", "compact"))
-    yield broker.settled(topic, "cleanup.policy", "delete,compact")
+    yield broker.settled(TOPIC, topic, "cleanup.policy", "delete,compact")
     yield broker.alter(TOPIC, topic, (SUBTRACT, "cleanup.policy", "delete"))
-    yield broker.settled(topic, "cleanup.policy", "compact")
+    yield broker.settled(TOPIC, topic, "cleanup.policy", "compact")
     yield (
         broker.alter(TOPIC, topic, (APPEND, "cleanup.policy", "compact")),
-        broker.settled(topic, "cleanup.policy", "compact"),
+        broker.settled(TOPIC, topic, "cleanup.policy", "compact"),
     )
     yield broker.alter(TOPIC, topic, (DELETE, "cleanup.policy", None), (DELETE, "flush.ms", None))
-    yield broker.settled(topic, "cleanup.policy", "delete")
+    yield broker.settled(TOPIC, topic, "cleanup.policy", "delete")
     yield broker.alter(TOPIC, topic), broker.alter(TOPIC, ""), broker.alter(TOPIC, "a/b"), broker.alter(TOPIC, "none")
     wrong: list[tuple[int, str, str | None]] = [
         (SET, "retention.ms", None), (SET, "no.such", "1"), (DELETE, "no.such", None), (APPEND, "retention.ms", "1"),
@@ -69,10 +69,10 @@ def changing(broker: Configurator) -> Iterator[Any]:
     ]  # fmt: skip
     yield [broker.alter(TOPIC, topic, each) for each in wrong]
     yield broker.alter(TOPIC, topic, (SET, "flush.ms", "1"), (SET, "flush.ms", "2"))
-    yield broker.replace(TOPIC, topic, ("flush.ms", "5")), broker.settled(topic, "flush.ms", "5")
-    yield broker.settled(topic, "retention.ms", "604800000")
+    yield broker.replace(TOPIC, topic, ("flush.ms", "5")), broker.settled(TOPIC, topic, "flush.ms", "5")
+    yield broker.settled(TOPIC, topic, "retention.ms", "604800000")
     yield [broker.replace(TOPIC, topic, each) for each in (("flush.ms", None), ("no.such", "1"), ("flush.ms", "x"))]
-    yield broker.replace(TOPIC, topic), broker.settled(topic, "flush.ms", "9223372036854775807")
+    yield broker.replace(TOPIC, topic), broker.settled(TOPIC, topic, "flush.ms", "9223372036854775807")
     yield [broker.replace(kind, "x") for kind in (0, 1, 3, 64)], [broker.alter(kind, "x") for kind in (0, 1, 3, 64)]
 
 
@@ -105,10 +105,26 @@ def defaults_of_brokers(broker: Configurator) -> Iterator[Any]:
         before = broker.describe(TOPIC, broker.topic, name)
         try:
             yield before, broker.alter(BROKER, "", (SET, of_broker, "70000000"))
-            yield broker.settled(broker.topic, name, "70000000"), broker.describe(BROKER, "1", of_broker)
+            yield broker.settled(TOPIC, broker.topic, name, "70000000"), broker.describe(BROKER, "1", of_broker)
         finally:  # the other scenarios see the same brokers
             restored = broker.alter(BROKER, "", (DELETE, of_broker, None))
-        yield restored, broker.settled(broker.topic, name, before[1][0][1])
+        yield restored, broker.settled(TOPIC, broker.topic, name, before[1][0][1])
+
+
+def throttles_and_threads(broker: Configurator) -> Iterator[Any]:
+    """What is set of a running broker by kafka-reassign-partitions.sh and by operators."""
+    names = ["follower.replication.throttled.rate", "leader.replication.throttled.rate", "log.cleaner.threads"]
+    names += ["replica.alter.log.dirs.io.max.bytes.per.second"]
+    threads = ["background.threads", "num.io.threads", "num.network.threads", "num.replica.fetchers"]
+    yield broker.describe(BROKER, "1", *names, *threads), broker.describe(BROKER, "1", "no.such")
+    yield [broker.alter(BROKER, "1", (DELETE, name, None)) for name in names]
+    yield [broker.alter(BROKER, "1", (SET, name, value), check=True) for name in names for value in ("x", "0", "-1")]
+    try:
+        yield [broker.alter(BROKER, "1", (SET, name, "2")) for name in names]
+        yield broker.settled(BROKER, "1", names[0], "2"), broker.describe(BROKER, "1", *names)
+    finally:
+        restored = [broker.alter(BROKER, "1", (DELETE, name, None)) for name in names]
+    yield restored
 
 
 def acting(broker: Configurator) -> Iterator[Any]:
@@ -139,7 +155,7 @@ def _keyed(keys: list[bytes | None]) -> bytes:
     return bytes(builder.buffer())
 
 
-SCENARIOS = [values_of_topics, topics, changing, other_resources, defaults_of_brokers, acting]
+SCENARIOS = [values_of_topics, topics, changing, other_resources, defaults_of_brokers, throttles_and_threads, acting]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
