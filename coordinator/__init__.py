@@ -27,6 +27,7 @@ from loadwise.coordinator.errors import (
     NoSuchFaultError,
     NoSuchGroupError,
     NoSuchMemberError,
+    NoSuchSnapshotError,
     NotLoopbackError,
     NotRunningError,
     WeakTokenError,
@@ -45,6 +46,7 @@ from loadwise.coordinator.faults.rules import Fault, Faults
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.kafka_container import KafkaContainer
+from loadwise.coordinator.keeper import Snapshot
 from loadwise.coordinator.security.certificates import Certificates
 from loadwise.coordinator.security.options import Security
 from loadwise.coordinator.security.tls import Tls
@@ -72,9 +74,11 @@ __all__ = [
     "NoSuchFaultError",
     "NoSuchGroupError",
     "NoSuchMemberError",
+    "NoSuchSnapshotError",
     "NotLoopbackError",
     "NotRunningError",
     "Security",
+    "Snapshot",
     "ThreadedCoordinator",
     "Tls",
     "WeakTokenError",

@@ -26,6 +26,7 @@ from loadwise.coordinator.errors import (
 )
 from loadwise.coordinator.faults.rules import Faults
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.keeper import Snapshot
 from loadwise.coordinator.loops import run
 from loadwise.coordinator.security.options import Security
 from loadwise.coordinator.server import Server, ServerLimits
@@ -166,6 +167,29 @@ class Coordinator:
         self.cluster.move_coordinator(group_id, to)
         self._carry_on()
 
+    def snapshot(self) -> Snapshot:
+        """All that the cluster has now, to be put back by `restore` any number of times.
+
+        That is topics, configs, records, groups, committed offsets, transactions, quotas and users of SCRAM. No byte of
+        a record is copied. Faults, clock, connections and rebalances under way are not in it.
+        """
+        return self.cluster.snapshot()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Put the cluster back to a snapshot, of this coordinator or of another one with as many brokers.
+
+        All connections are closed; clients connect again, and find what they would find after a Kafka was restarted:
+        members of groups are in them until their sessions end, a rebalance under way begins again, and a transaction
+        that was open goes on or is aborted when its time is up. No producer gets an id and epoch that one had before.
+        Faults and clock stay as they are.
+
+        Raises `BadClusterError` where the snapshot needs brokers that there are not; nothing has changed then.
+        """
+        if self._server is not None:
+            self._server.restore(snapshot)
+        else:
+            self.cluster.restore(snapshot, self._clock.now_ms())
+
     def in_thread(self) -> ThreadedCoordinator:
         """The same coordinator for code without a loop: ``with Coordinator(...).in_thread() as coordinator``."""
         return ThreadedCoordinator(self)
@@ -266,6 +290,14 @@ class ThreadedCoordinator:
     def move_coordinator(self, group_id: str, to: int | None = None) -> None:
         """Let another broker coordinate a group; see `Coordinator.move_coordinator`."""
         self._on_its_thread(lambda: self._coordinator.move_coordinator(group_id, to))
+
+    def snapshot(self) -> Snapshot:
+        """All that the cluster has now; see `Coordinator.snapshot`."""
+        return self._on_its_thread(self._coordinator.snapshot)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Put the cluster back to a snapshot; see `Coordinator.restore`."""
+        self._on_its_thread(lambda: self._coordinator.restore(snapshot))
 
     def start(self) -> None:
         """Start the thread and wait until the coordinator listens. Raises what starting it raised."""

@@ -15,6 +15,7 @@
     ├── NoSuchFaultError          a fault that is to be looked at or removed is not there (any more)
     ├── NoSuchGroupError          a group that is to be acted on is not there
     ├── NoSuchMemberError         a member that is to be acted on is not there
+    ├── NoSuchSnapshotError       a snapshot that is to be put back or forgotten is not there (any more)
     ├── NotRunningError           asked for something that only a running coordinator has
     ├── BadAssignorError          an assignor that groups are to be offered is not there
     ├── BadSettingError           a broker setting of Kafka's that is not there, or a value that it cannot have
@@ -77,6 +78,10 @@ class NoSuchGroupError(CoordinatorError, LookupError):
 
 class NoSuchMemberError(CoordinatorError, LookupError):
     """The group has no such member; the message names those that it has."""
+
+
+class NoSuchSnapshotError(CoordinatorError, LookupError):
+    """There is no such snapshot; the message names those that there are."""
 
 
 class NotRunningError(CoordinatorError, RuntimeError):

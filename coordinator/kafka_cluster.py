@@ -6,7 +6,8 @@ without a network, under a clock of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any
 from uuid import UUID, uuid4
@@ -30,22 +31,28 @@ from loadwise.coordinator.cluster.brokers import (
     coordinator_partition,
 )
 from loadwise.coordinator.cluster.log import Appended, PartitionLog
+from loadwise.coordinator.cluster.producer_ids import ProducerIds
+from loadwise.coordinator.cluster.records import CoordinatorsRecord, PartitionRecord, ProducerIdsRecord, TopicRecord
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
 from loadwise.coordinator.cluster.topics import Topics
-from loadwise.coordinator.configs.client_quotas import ClientQuotas
-from loadwise.coordinator.configs.resources import OF_ALL_BROKERS, ResourceConfigs, ResourceType
+from loadwise.coordinator.configs.client_quotas import ClientQuotas, QuotaRecord
+from loadwise.coordinator.configs.resources import OF_ALL_BROKERS, ConfigsRecord, ResourceConfigs, ResourceType
 from loadwise.coordinator.configs.topic_configs import LogConfig
 from loadwise.coordinator.delayed_fetches import DelayedFetches
+from loadwise.coordinator.errors import BadClusterError
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import Token
+from loadwise.coordinator.groups.records import Record
 from loadwise.coordinator.groups.service.groups import Groups
+from loadwise.coordinator.keeper import NOTHING, Keeper, LogName, Place, Snapshot
 from loadwise.coordinator.refusals import refusal
 from loadwise.coordinator.security.login import Login, Stage
 from loadwise.coordinator.security.options import Security
-from loadwise.coordinator.security.users import Users
+from loadwise.coordinator.security.users import ScramRecord, Users
 from loadwise.coordinator.settings import BrokerSettings
 from loadwise.coordinator.transactions.coordinator import Transactions
 from loadwise.coordinator.transactions.outcomes import Markers
+from loadwise.coordinator.transactions.transaction import Transaction
 from loadwise.protocol.error_codes import ErrorCode
 
 RETENTION_CHECK_INTERVAL_MS = 300_000
@@ -71,34 +78,55 @@ class Cluster:
         self.services = services
         self.security = security or Security(protocol="PLAINTEXT")
         """What clients need to be let in."""
-        self.users = Users(self.security.users, self.security.mechanisms)
         self.new_uuid = new_uuid
         self.cluster_id = "loadwise"
         self.brokers = brokers or Brokers()
-        self.resource_configs = ResourceConfigs()
+        self.tokens = count(1)
+        """Names for waits; never used twice, so that nobody gets what another client waited for before a restart."""
+        self.now_ms = 0
+        """The time of the call that is being handled."""
+        # Not 0: a producer may have outlived another coordinator on this port.
+        self._begin(Snapshot((), {}), new_uuid().int >> 66, NOTHING)
+
+    def _begin(self, state: Snapshot, first_producer_id: int, keeper: Keeper) -> None:
+        """Have this state and no other; whoever waits for an answer is forgotten."""
+        self._keeper = keeper
+        self.brokers.keeper = keeper
+        self.brokers.load(state.of(CoordinatorsRecord))
+        self.users = Users(self.security.users, self.security.mechanisms, keeper)
+        self.users.load(state.of(ScramRecord))
+        self.resource_configs = ResourceConfigs(keeper)
         """What was set of brokers, groups and client metrics."""
-        self.client_quotas = ClientQuotas()
+        self.resource_configs.load(state.of(ConfigsRecord))
+        self.client_quotas = ClientQuotas(keeper)
+        self.client_quotas.load(state.of(QuotaRecord))
         self.topics = Topics(
             brokers=self.brokers,
             new_logs=self._new_logs,
-            new_id=new_uuid,
+            new_id=self.new_uuid,
             max_partitions=self.settings.max_partitions,
+            keeper=keeper,
         )
-        self.groups = Groups(self.settings.groups, self.settings.consumer_groups, self.topics, self.topics)
+        self.topics.load(state.of(TopicRecord), state.of(PartitionRecord), state.logs)
+        groups, consumer_groups, topics = self.settings.groups, self.settings.consumer_groups, self.topics
+        records = [value for _, value in state.values if isinstance(value, Record)]
+        self.groups = Groups.replay(records, self.now_ms, groups, consumer_groups, topics, logs=topics, keeper=keeper)
         self.fetches = DelayedFetches()
-        self.tokens = count(1)
-        """Names for waits; never used twice, so that nobody gets what another client waited for before a restart."""
-        self.new_producer_id = count(new_uuid().int >> 66).__next__
+        self.new_producer_id = ProducerIds(first_producer_id, keeper)
         """Gives a producer id that nobody has had, nor a producer that outlived another coordinator on this port."""
-        self.transactions = Transactions(self.new_producer_id, self.settings.transactions)
+        for record in state.of(ProducerIdsRecord):
+            self.new_producer_id.load(record)
+        self.transactions = Transactions(self.new_producer_id, self.settings.transactions, keeper)
+        self.transactions.load(state.of(Transaction))
         self.encoded: dict[Any, EncodedBody] = {}
         """Metadata responses, kept while the topics do not change; see ``apis/metadata.py``."""
-        self._retention_due_ms: int | None = None
+        has_records = self.topics.kept_bytes > 0
+        self._retention_due_ms = self.now_ms + RETENTION_CHECK_INTERVAL_MS if has_records else None
         """When old records are to be deleted; None while there are no records."""
-        self.now_ms = 0
-        """The time of the call that is being handled."""
         self._waiting: dict[Token, tuple[Call, Callable[[Call, Any], Response]]] = {}
         self._answers: list[Answer] = []
+        for markers in self.transactions.unfinished:
+            self.write_markers(markers)
 
     @property
     def next_deadline_ms(self) -> int | None:
@@ -124,6 +152,73 @@ class Cluster:
         else:
             self._answers.append(Answer(call, outcome))
         return self._take_answers()
+
+    # ---- over a restart ----
+
+    def snapshot(self) -> Snapshot:
+        """All that is kept over a restart. O(values, and batches), without a copy of a batch."""
+        contents = ((each.log.name, each.log.contents()) for topic in self.topics for each in topic.partitions)
+        return Snapshot(tuple(self._values()), {name: each for name, each in contents if each.batches})
+
+    def restore(self, snapshot: Snapshot, now_ms: int) -> None:
+        """Be as the snapshot tells, and forget all that came after it, but for the ids that producers were given.
+
+        Groups are what a broker knows of them that takes them over: their records. No producer gets an id and epoch
+        that one had before; one without transactions that has written since goes on with the numbers it is at.
+        Raises `BadClusterError` if partitions are on brokers that there are not; nothing has changed then.
+        """
+        self._check_brokers(snapshot)
+        transactional = {each.producer_id for each in snapshot.of(Transaction)}
+        values: list[tuple[Place, object]] = []
+        for place, value in snapshot.values:
+            match value:
+                case Transaction():
+                    values.append((place, value.forked()))
+                case PartitionRecord():
+                    values.append((place, self._without_writers_since(value, transactional)))
+                case _:
+                    values.append((place, value))
+        self.now_ms = now_ms
+        state = Snapshot(values, snapshot.logs)
+        self._keeper.replace(state)
+        self._begin(state, self.new_producer_id.record().next_id, self._keeper)
+
+    def load(self, state: Snapshot, keeper: Keeper, now_ms: int) -> None:
+        """Be as a keeper has it, and tell it each change from now on. Raises `BadClusterError` as `restore` does."""
+        self._check_brokers(state)
+        self.now_ms = now_ms
+        self._begin(state, self.new_producer_id.record().next_id, keeper)
+
+    def _without_writers_since(self, record: PartitionRecord, transactional: Container[int]) -> PartitionRecord:
+        partition = self.topics.partition_of(record.log_name)
+        if partition is None:
+            return record
+        now = {each.producer_id: each for each in partition.log.producers.records()}
+        known = [
+            each
+            for each in record.log.producers
+            if each.producer_id in transactional or now.get(each.producer_id) == each
+        ]
+        return replace(record, log=replace(record.log, producers=known))
+
+    def _check_brokers(self, state: Snapshot) -> None:
+        known = [node.id for node in self.brokers.nodes]
+        placed = {each for record in state.of(PartitionRecord) for each in record.replicas}
+        placed.update(each for record in state.of(CoordinatorsRecord) for each in record.node_ids)
+        if not placed <= set(known):
+            there = f"there are brokers {known}"
+            raise BadClusterError(f"it is of a cluster that had brokers {sorted(placed)}, and {there}: give as many")
+
+    def _values(self) -> Iterator[tuple[Place, object]]:
+        ids = self.new_producer_id.record()
+        holders = (self.brokers, self.users, self.resource_configs, self.client_quotas, self.topics)
+        for record in (ids, *(each for holder in holders for each in holder.records())):
+            yield record.place, record
+        yield from self.groups.journal.entries()
+        for transaction in self.transactions.all.values():
+            yield transaction.place, transaction
+
+    # ---- who is asked ----
 
     def new_login(self) -> Login | None:
         """The login of a new connection; None where clients need not log in."""
@@ -166,6 +261,8 @@ class Cluster:
     def grown(self, log: PartitionLog, appended: Appended) -> None:
         """Count what was appended to a log, and let the fetches go that waited for it."""
         self.topics.kept_bytes += appended.size_bytes
+        if appended.size_bytes and self._keeper is not NOTHING:
+            self._keeper.append(log.name, log.last_batch)
         if appended.size_bytes and self._retention_due_ms is None:
             self._retention_due_ms = self.now_ms + RETENTION_CHECK_INTERVAL_MS
         self.fetches.grown(log, appended.size_bytes, appended.stable_bytes)
@@ -182,6 +279,10 @@ class Cluster:
         """Delete a log's records before an offset, and free their bytes."""
         if offset > log.start_offset:
             self.topics.kept_bytes -= log.delete_before(offset)
+            self._keeper.drop_before(log.name, offset)
+            partition = self.topics.partition_of(log.name)
+            if partition is not None:
+                self.topics.keep(partition)
 
     def write_markers(self, markers: Markers) -> None:
         """End a transaction in all its partitions and groups; a partition that is gone by now is passed over."""
@@ -262,9 +363,9 @@ class Cluster:
         answers, self._answers = self._answers, []
         return answers
 
-    def _new_logs(self, configs: Mapping[str, str], count: int) -> list[PartitionLog]:
+    def _new_logs(self, configs: Mapping[str, str], names: Sequence[LogName]) -> list[PartitionLog]:
         config = LogConfig.of(configs, self._broker_configs())
-        return [PartitionLog(_crc32c, config) for _ in range(count)]
+        return [PartitionLog(_crc32c, config, name) for name in names]
 
     def _broker_configs(self) -> Mapping[str, str]:
         """The brokers' configs that are defaults of topics': as it was started, then as it was set since."""

@@ -29,6 +29,7 @@ from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.groups.service.history import printable
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.keeper import Snapshot
 from loadwise.coordinator.refusals import refusal
 from loadwise.coordinator.security.login import MAX_TOKEN_BYTES, Login, Stage
 from loadwise.protocol.error_codes import ErrorCode
@@ -224,6 +225,15 @@ class Server:
     def operate(self, operation: Callable[[Groups, int], Iterable[Reply]]) -> None:
         """Let something that no client asked for happen to the groups; it is given them and the time."""
         self._deliver(self._cluster.operate(operation, self._clock.now_ms()))
+        self._settle()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Put the cluster back to a snapshot. All connections are closed, and nobody hears of what was before."""
+        self._cluster.restore(snapshot, self._clock.now_ms())
+        self._waiting.clear()
+        for connection in list(self._connections):
+            connection.abort()
+        self._disarm()
         self._settle()
 
     def freeze(self) -> None:

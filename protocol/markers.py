@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from typing import NamedTuple
 
 from loadwise.protocol.batches import HEADER_BYTES, MAGIC, checksummed
 
@@ -20,6 +21,22 @@ _NO_SEQUENCE = -1
 _SIZE_BEHIND = 49
 """Bytes of a batch's header behind its base offset and size."""
 _HEADER = Struct(">qiibIhiqqqhii")
+_KEY_AT = HEADER_BYTES + 5
+_VALUE_AT = _KEY_AT + _KEY.size + 1
+
+
+class EndMarker(NamedTuple):
+    """What a marker tells beside its batch's header."""
+
+    committed: bool
+    coordinator_epoch: int
+
+
+def read_end_marker(batch: bytes) -> EndMarker:
+    """A marker that `end_marker` wrote, wherever it stands in its log by now."""
+    _, kind = _KEY.unpack_from(batch, _KEY_AT)
+    _, coordinator_epoch = _VALUE.unpack_from(batch, _VALUE_AT)
+    return EndMarker(kind == _COMMIT, coordinator_epoch)
 
 
 def end_marker(

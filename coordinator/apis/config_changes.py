@@ -107,7 +107,7 @@ def _change_topic(cluster: Cluster, resource: Message, change: Change, *, valida
     configs = change(topic.configs, TOPIC_CONFIGS, resource)
     check_topic_configs(configs)
     if not validate_only:
-        topic.configs = configs
+        cluster.topics.configure(topic, configs)
         cluster.configs_changed()
 
 

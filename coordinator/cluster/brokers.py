@@ -9,12 +9,14 @@ transactional ids likewise to one of ``__transaction_state``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
 
+from loadwise.coordinator.cluster.records import CoordinatorsRecord
 from loadwise.coordinator.errors import BadClusterError
+from loadwise.coordinator.keeper import NOTHING, Keeper
 
 FIRST_NODE_ID = 1
 """Id of the first broker; the others count up from it."""
@@ -57,10 +59,10 @@ class Brokers:
         )
         self._by_id = {node.id: node for node in self.nodes}
         self._order = _by_turns(self.nodes)
-        self._coordinators = {
-            topic: [self._order[index % brokers].id for index in range(COORDINATOR_PARTITIONS)]
-            for topic in (CONSUMER_OFFSETS, TRANSACTION_STATE)
-        }
+        self.keeper: Keeper = NOTHING
+        """Keeps which of them are coordinators."""
+        self._coordinators: dict[str, list[int]] = {}
+        self.load(())
 
     @property
     def controller(self) -> Node:
@@ -125,7 +127,27 @@ class Brokers:
             kind = "group" if topic == CONSUMER_OFFSETS else "transactional id"
             raise BadClusterError(f"there is no broker {to} to move the coordinator of {kind} {key!r} to")
         coordinators[partition] = to
+        record = CoordinatorsRecord(topic=topic, node_ids=tuple(coordinators))
+        if coordinators == self._first_coordinators():
+            self.keeper.drop(record.place)
+        else:
+            self.keeper.put(record.place, record)
         return partition
+
+    def records(self) -> Iterator[CoordinatorsRecord]:
+        """What rebuilds which of them are coordinators, where that was changed."""
+        for topic, node_ids in self._coordinators.items():
+            if node_ids != self._first_coordinators():
+                yield CoordinatorsRecord(topic=topic, node_ids=tuple(node_ids))
+
+    def load(self, records: Iterable[CoordinatorsRecord]) -> None:
+        """Have these coordinators, which are brokers that there are, and elsewhere those of the beginning."""
+        self._coordinators = {topic: self._first_coordinators() for topic in (CONSUMER_OFFSETS, TRANSACTION_STATE)}
+        for record in records:
+            self._coordinators[record.topic] = list(record.node_ids)
+
+    def _first_coordinators(self) -> list[int]:
+        return [self._order[index % len(self.nodes)].id for index in range(COORDINATOR_PARTITIONS)]
 
 
 @lru_cache(maxsize=10_000)

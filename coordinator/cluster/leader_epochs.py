@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from loadwise.coordinator.cluster.records import EpochStart
 
 
 class EpochEnd(NamedTuple):
@@ -15,8 +18,13 @@ class EpochEnd(NamedTuple):
 class LeaderEpochs:
     """The leader epochs that wrote records, or may still: the latest counts even while it is empty."""
 
-    def __init__(self) -> None:
-        self._starts = [(0, 0)]
+    def __init__(self, starts: Sequence[EpochStart] = (EpochStart(0, 0),)) -> None:
+        self._starts = list(starts)
+
+    @property
+    def starts(self) -> Sequence[EpochStart]:
+        """Where each begins."""
+        return tuple(self._starts)
 
     @property
     def latest(self) -> int:
@@ -26,7 +34,7 @@ class LeaderEpochs:
     def start(self, epoch: int, offset: int) -> None:
         """A new leader's epoch begins at ``offset``; what wrote nothing before it is forgotten."""
         self._starts = [each for each in self._starts if each[1] < offset]
-        self._starts.append((epoch, offset))
+        self._starts.append(EpochStart(epoch, offset))
 
     def of(self, offset: int) -> int:
         """The epoch in which the record at ``offset`` was written, or would be."""

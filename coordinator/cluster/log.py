@@ -10,18 +10,23 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
+from uuid import UUID
 
 from loadwise.coordinator.cluster.leader_epochs import LeaderEpochs
-from loadwise.coordinator.cluster.open_transactions import AbortedTransaction, OpenTransactions
+from loadwise.coordinator.cluster.open_transactions import OpenTransactions
 from loadwise.coordinator.cluster.producers import NO_PRODUCER_ID, ProducerStates
+from loadwise.coordinator.cluster.records import AbortedTransaction, LogRecord
 from loadwise.coordinator.cluster.validator import validated
 from loadwise.coordinator.configs.topic_configs import LogConfig, TimestampType
+from loadwise.coordinator.keeper import KeptBatch, LogContents, LogName
 from loadwise.protocol.batches import HEADER_BYTES, MAGIC, BatchHeader, checksummed, placed, read_header
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.markers import end_marker
+from loadwise.protocol.markers import end_marker, read_end_marker
 
 NO_TIMESTAMP = -1
 NO_OFFSET = -1
+NO_NAME = LogName(UUID(int=0), 0)
+"""Of a log that stands by itself."""
 
 
 class TimestampedOffset(NamedTuple):
@@ -52,8 +57,10 @@ class Appended:
 class PartitionLog:
     """The log of one partition, from offset 0 on."""
 
-    def __init__(self, crc32c: Callable[[memoryview], int], config: LogConfig) -> None:
+    def __init__(self, crc32c: Callable[[memoryview], int], config: LogConfig, name: LogName = NO_NAME) -> None:
         self._crc32c = crc32c
+        self.name = name
+        """Under which its batches are kept."""
         self.config = config
         """What its topic's configs want of it; changed with them."""
         self._start_offset = 0
@@ -124,11 +131,12 @@ class PartitionLog:
         if valid.error is not ErrorCode.NONE:
             return Appended(valid.error, message=valid.message, bad_records=valid.bad_records)
         base_offset = self.end_offset
-        self.producers.remember(header, base_offset)
-        if header.is_transactional:
-            self.transactions.begin(header.producer_id, base_offset)
+        if valid.batch is not data:
+            header = read_header(valid.batch)
+            assert header is not None
+        self._note(header, valid.batch, base_offset)
         has_broker_time = self.config.timestamp_type is TimestampType.LOG_APPEND_TIME
-        self._keep(valid.batch, header, now_ms if has_broker_time else header.max_timestamp)
+        self._keep(valid.batch, header)
         appended = self._appended(base_offset, stable_before=self.transactions.stable_offset(base_offset))
         return replace(appended, timestamp_ms=now_ms) if has_broker_time else appended
 
@@ -194,9 +202,8 @@ class PartitionLog:
         header = read_header(marker)
         assert header is not None
         base_offset, stable_before = self.end_offset, self.stable_offset
-        self.producers.remember_marker(producer_id, epoch, coordinator_epoch, timestamp_ms)
-        self.transactions.end(producer_id, base_offset, committed=committed)
-        self._keep(marker, header, timestamp_ms)
+        self._note(header, marker, base_offset)
+        self._keep(marker, header)
         return self._appended(base_offset, stable_before)
 
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool, end_offset: int | None = None) -> bytes:
@@ -269,12 +276,63 @@ class PartitionLog:
         batch = self._batches[self._max_timestamps.index(latest)]
         return next((found for found in records(batch) if found.timestamp >= latest), TimestampedOffset())
 
-    def _keep(self, data: bytes, header: BatchHeader, max_timestamp_ms: int) -> None:
+    # ---- over a restart ----
+
+    @property
+    def last_batch(self) -> KeptBatch:
+        """The batch that was appended last; there must be one."""
+        return KeptBatch(self._batches[-1], self._last_offsets[-1], self._max_timestamps[-1])
+
+    def contents(self) -> LogContents:
+        """All batches, which the log goes on to share. O(batches)."""
+        return LogContents(tuple(self._batches), tuple(self._last_offsets), tuple(self._max_timestamps))
+
+    def record(self) -> LogRecord:
+        """What it knows beside its batches."""
+        return LogRecord(
+            start_offset=self._start_offset,
+            end_offset=self.end_offset,
+            epochs=self.epochs.starts,
+            producers=self.producers.records(),
+            open=tuple(self.transactions.open.items()),
+            aborted=self.transactions.aborted,
+        )
+
+    def load(self, record: LogRecord, contents: LogContents) -> None:
+        """Become the log that these are of. O(batches), and the headers of those that the record does not know yet."""
+        self._start_offset = record.start_offset
+        self.epochs = LeaderEpochs(record.epochs)
+        self.producers = ProducerStates(record.producers)
+        self.transactions = OpenTransactions(record.open, record.aborted)
+        self._batches = list(contents.batches)
+        self._last_offsets = list(contents.last_offsets)
+        self._max_timestamps = list(contents.max_timestamps_ms)
+        self.size_bytes = sum(map(len, self._batches))
+        for batch in self._batches[bisect_left(self._last_offsets, record.end_offset) :]:
+            header = read_header(batch)
+            assert header is not None
+            self._note(header, batch, header.base_offset)
+
+    def _note(self, header: BatchHeader, batch: bytes, base_offset: int) -> None:
+        """What follows for producers and transactions from a batch at ``base_offset``, new or read back."""
+        if header.is_control:
+            marker = read_end_marker(batch)
+            epoch, timestamp_ms = header.producer_epoch, header.max_timestamp
+            self.producers.remember_marker(header.producer_id, epoch, marker.coordinator_epoch, timestamp_ms)
+            self.transactions.end(header.producer_id, base_offset, committed=marker.committed)
+            return
+        self.producers.remember(header, base_offset)
+        if header.is_transactional:
+            self.transactions.begin(header.producer_id, base_offset)
+
+    # ---- inside ----
+
+    def _keep(self, data: bytes, header: BatchHeader) -> None:
         base_offset = self.end_offset
         batch = placed(data, base_offset, self.leader_epoch)
         self._batches.append(batch)
         self._last_offsets.append(base_offset + header.last_offset_delta)
-        self._max_timestamps.append(max_timestamp_ms)
+        self._max_timestamps.append(header.max_timestamp)
         self.size_bytes += len(batch)
 
     def _appended(self, base_offset: int, stable_before: int) -> Appended:

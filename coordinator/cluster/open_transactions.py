@@ -7,31 +7,29 @@ gets what lies before the first open transaction, and is told which batches of t
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
 
-
-class AbortedTransaction(NamedTuple):
-    """A transaction whose records a reader of committed records leaves out."""
-
-    producer_id: int
-    first_offset: int
-    """Offset of its first record in this partition."""
-    last_offset: int
-    """Offset of its marker."""
+from loadwise.coordinator.cluster.records import AbortedTransaction
 
 
 class OpenTransactions:
     """The transactions of one partition."""
 
-    def __init__(self) -> None:
-        self._first_offsets: dict[int, int] = {}
-        self._aborted: list[AbortedTransaction] = []
+    def __init__(
+        self, first_offsets: Iterable[tuple[int, int]] = (), aborted: Iterable[AbortedTransaction] = ()
+    ) -> None:
+        self._first_offsets = dict(first_offsets)
+        self._aborted = list(aborted)
 
     @property
     def open(self) -> Mapping[int, int]:
         """Offset of the first record of each open transaction by producer id, the oldest first."""
         return self._first_offsets
+
+    @property
+    def aborted(self) -> Sequence[AbortedTransaction]:
+        """The aborted transactions, in the order of their markers."""
+        return tuple(self._aborted)
 
     def begin(self, producer_id: int, offset: int) -> None:
         """A producer's transactional batch stands at ``offset``; only the first of a transaction counts."""

@@ -9,10 +9,11 @@ with the offset that it got, a gap with OUT_OF_ORDER_SEQUENCE_NUMBER.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from loadwise.coordinator.cluster.records import ProducedBatch, ProducerRecord
 from loadwise.protocol.batches import BatchHeader
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -34,12 +35,6 @@ class Verdict(NamedTuple):
     message: str | None = None
 
 
-class _Batch(NamedTuple):
-    first_sequence: int
-    last_sequence: int
-    base_offset: int
-
-
 @dataclass(slots=True)
 class Producer:
     """What is remembered of one producer."""
@@ -49,7 +44,7 @@ class Producer:
     """Epoch of the transaction coordinator that wrote its last marker."""
     last_timestamp_ms: int = -1
     """The largest timestamp of its last batch, in milliseconds since 1970."""
-    batches: deque[_Batch] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
+    batches: deque[ProducedBatch] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
 
     @property
     def last_sequence(self) -> int:
@@ -60,13 +55,34 @@ class Producer:
 class ProducerStates:
     """What one partition knows of the producers that wrote to it."""
 
-    def __init__(self) -> None:
-        self._producers: dict[int, Producer] = {}
+    def __init__(self, records: Iterable[ProducerRecord] = ()) -> None:
+        self._producers: dict[int, Producer] = {
+            each.producer_id: Producer(
+                each.epoch,
+                each.coordinator_epoch,
+                each.last_timestamp_ms,
+                deque(each.batches, maxlen=REMEMBERED_BATCHES),
+            )
+            for each in records
+        }
 
     @property
     def known(self) -> Mapping[int, Producer]:
         """The producers by id."""
         return self._producers
+
+    def records(self) -> Sequence[ProducerRecord]:
+        """What rebuilds it."""
+        return [
+            ProducerRecord(
+                producer_id=producer_id,
+                epoch=each.epoch,
+                coordinator_epoch=each.coordinator_epoch,
+                last_timestamp_ms=each.last_timestamp_ms,
+                batches=tuple(each.batches),
+            )
+            for producer_id, each in self._producers.items()
+        ]
 
     def check(self, header: BatchHeader, *, begins_at_zero: bool = False) -> Verdict:
         """Judge a producer's batch; nothing is remembered until `remember`.
@@ -103,7 +119,7 @@ class ProducerStates:
         if header.producer_id == NO_PRODUCER_ID:
             return
         producer = self._in_epoch(header.producer_id, header.producer_epoch)
-        producer.batches.append(_Batch(*_sequences(header), base_offset))
+        producer.batches.append(ProducedBatch(*_sequences(header), base_offset))
         producer.last_timestamp_ms = header.max_timestamp
 
     def check_marker(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from loadwise.coordinator.cluster.brokers import Brokers
 from loadwise.coordinator.cluster.log import PartitionLog
+from loadwise.coordinator.cluster.records import PartitionRecord, TopicRecord
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
 from loadwise.coordinator.errors import BadClusterError
+from loadwise.coordinator.keeper import NO_CONTENTS, NOTHING, Keeper, LogContents, LogName
 from loadwise.protocol.error_codes import ErrorCode
 
 MAX_NAME_LENGTH = 249
@@ -63,14 +65,16 @@ class Topics:
         self,
         *,
         brokers: Brokers,
-        new_logs: Callable[[Mapping[str, str], int], Sequence[PartitionLog]],
+        new_logs: Callable[[Mapping[str, str], Sequence[LogName]], Sequence[PartitionLog]],
         new_id: Callable[[], UUID],
         max_partitions: int = 100_000,
+        keeper: Keeper = NOTHING,
     ) -> None:
         self._brokers = brokers
         self._new_logs = new_logs
         self._new_id = new_id
         self._max_partitions = max_partitions
+        self._keeper = keeper
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
         self._by_metric_name: dict[str, str] = {}
@@ -98,6 +102,11 @@ class Topics:
         if topic is None or not 0 <= number < len(topic.partitions):
             return None
         return topic.partitions[number]
+
+    def partition_of(self, log: LogName) -> ReplicatedPartition | None:
+        """The partition that a log is of; None if there is none."""
+        topic = self._by_id.get(log.topic_id)
+        return None if topic is None or log.partition >= len(topic.partitions) else topic.partitions[log.partition]
 
     def racks(self, name: str) -> list[list[str]] | None:
         """The racks that hold each partition of a topic; None if its brokers are in no rack, or there is no topic."""
@@ -145,12 +154,16 @@ class Topics:
             replicas = self._spread(partitions, factor)
         topic = Topic(name, self._new_id(), [], dict(configs or {}))
         topic.partitions.extend(self._new_partitions(topic, replicas))
-        self._by_name[name] = topic
-        self._by_metric_name[_metric_name(name)] = name
-        self._by_id[topic.id] = topic
-        self._partition_count += partitions
-        self.version += 1
+        self._add(topic)
+        self._keep_topic(topic)
+        for partition in topic.partitions:
+            self.keep(partition)
         return topic
+
+    def configure(self, topic: Topic, configs: Mapping[str, str]) -> None:
+        """Give a topic these configs, in place of all that it had."""
+        topic.configs = configs
+        self._keep_topic(topic)
 
     def growth_refusal(self, topic: Topic, partitions: int) -> Refusal | None:
         """Why a topic cannot have this many partitions; None if it can."""
@@ -165,7 +178,10 @@ class Topics:
         added = partitions - len(topic.partitions)
         if replicas is None:
             replicas = self._spread(added, len(topic.partitions[0].replicas))
-        topic.partitions.extend(self._new_partitions(topic, replicas))
+        new = self._new_partitions(topic, replicas)
+        topic.partitions.extend(new)
+        for partition in new:
+            self.keep(partition)
         self._partition_count += added
         self.version += 1
 
@@ -177,6 +193,10 @@ class Topics:
         self._partition_count -= len(topic.partitions)
         self.kept_bytes -= sum(each.log.size_bytes for each in topic.partitions)
         self.version += 1
+        self._keeper.drop(_topic_record(topic).place)
+        for partition in topic.partitions:
+            self._keeper.drop(_partition_record(partition).place)
+            self._keeper.drop_log(partition.log.name)
 
     def move_leader(self, name: str, number: int, to: int | None = None) -> ReplicatedPartition:
         """Let another replica lead a partition; the leader epoch grows. ``to`` None is the replica after the leader.
@@ -196,6 +216,7 @@ class Topics:
         partition.leader = to
         partition.log.epochs.start(partition.leader_epoch + 1, partition.log.end_offset)
         self.version += 1
+        self.keep(partition)
         return partition
 
     def reassign(self, partition: ReplicatedPartition, replicas: Sequence[int]) -> None:
@@ -205,6 +226,52 @@ class Topics:
             partition.leader = partition.replicas[0]
             partition.log.epochs.start(partition.leader_epoch + 1, partition.log.end_offset)
         self.version += 1
+        self.keep(partition)
+
+    # ---- over a restart ----
+
+    def keep(self, partition: ReplicatedPartition) -> None:
+        """Have a partition kept as it is now: its brokers, and what its log knows beside its batches."""
+        if self._keeper is not NOTHING:
+            record = _partition_record(partition)
+            self._keeper.put(record.place, record)
+
+    def records(self) -> Iterator[TopicRecord | PartitionRecord]:
+        """What rebuilds the topics, together with the contents of the logs."""
+        for topic in self:
+            yield _topic_record(topic)
+            yield from map(_partition_record, topic.partitions)
+
+    def load(
+        self,
+        records: Iterable[TopicRecord],
+        partitions: Iterable[PartitionRecord],
+        contents: Mapping[LogName, LogContents],
+    ) -> None:
+        """Have these topics, on brokers that there are; none may be there yet."""
+        topics = {each.id: Topic(each.name, each.id, [], each.configs) for each in records}
+        for record in sorted(partitions, key=lambda each: each.number):
+            topic = topics[record.topic_id]
+            (log,) = self._new_logs(topic.configs, [record.log_name])
+            log.load(record.log, contents.get(record.log_name, NO_CONTENTS))
+            self.kept_bytes += log.size_bytes
+            topic.partitions.append(ReplicatedPartition(log, tuple(record.replicas), record.leader))
+        for topic in topics.values():
+            self._add(topic)
+            self._next_leader += len(topic.partitions)
+
+    # ---- inside ----
+
+    def _add(self, topic: Topic) -> None:
+        self._by_name[topic.name] = topic
+        self._by_metric_name[_metric_name(topic.name)] = topic.name
+        self._by_id[topic.id] = topic
+        self._partition_count += len(topic.partitions)
+        self.version += 1
+
+    def _keep_topic(self, topic: Topic) -> None:
+        record = _topic_record(topic)
+        self._keeper.put(record.place, record)
 
     def _spread(self, partitions: int, factor: int) -> list[tuple[int, ...]]:
         # Each topic begins at another broker, so that topics of one partition do not all have the same leader.
@@ -213,7 +280,8 @@ class Topics:
         return spread
 
     def _new_partitions(self, topic: Topic, replicas: Sequence[Sequence[int]]) -> list[ReplicatedPartition]:
-        logs = self._new_logs(topic.configs, len(replicas))
+        first = len(topic.partitions)
+        logs = self._new_logs(topic.configs, [LogName(topic.id, first + index) for index in range(len(replicas))])
         return [
             ReplicatedPartition(log, tuple(brokers), leader=brokers[0])
             for log, brokers in zip(logs, replicas, strict=True)
@@ -224,3 +292,18 @@ class Topics:
             message = f"{added} more partitions; the limit of all topics together is {self._max_partitions:,}"
             return Refusal(ErrorCode.POLICY_VIOLATION, message)
         return None
+
+
+def _topic_record(topic: Topic) -> TopicRecord:
+    return TopicRecord(name=topic.name, id=topic.id, configs=topic.configs)
+
+
+def _partition_record(partition: ReplicatedPartition) -> PartitionRecord:
+    topic_id, number = partition.log.name
+    return PartitionRecord(
+        topic_id=topic_id,
+        number=number,
+        replicas=tuple(partition.replicas),
+        leader=partition.leader,
+        log=partition.log.record(),
+    )

@@ -5,11 +5,13 @@ Mirrors Kafka's ``ClientQuotaControlManager`` and ``ClientQuotasImage``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
 from loadwise.coordinator.configs.definitions import BadConfigError
+from loadwise.coordinator.keeper import NOTHING, Keeper, Place
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 _OF_CLIENTS = frozenset({"producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate"})
@@ -54,10 +56,24 @@ class Wanted(NamedTuple):
         return self.match == MatchType.ANY or entity[self.type] == expected
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaRecord:
+    """The quotas of an entity, whenever they change (Kafka's ``ClientQuotaRecord``, all of an entity in one)."""
+
+    entity: Sequence[tuple[str, str | None]]
+    quotas: Mapping[str, float]
+
+    @property
+    def place(self) -> Place:
+        """Under what it is kept; an entity without a name stands for all others of its type."""
+        return ("quota", *(part for kind, name in self.entity for part in (kind, name is not None, name or "")))
+
+
 class ClientQuotas:
     """What was set, by entity."""
 
-    def __init__(self) -> None:
+    def __init__(self, keeper: Keeper = NOTHING) -> None:
+        self._keeper = keeper
         self._set: dict[Entity, dict[str, float]] = {}
 
     def alter(
@@ -78,8 +94,22 @@ class ClientQuotas:
             now.pop(key, None)
             if value is not None:
                 now[key] = value
-        if not now:
+        record = _record(frozenset(entity), now)
+        if now:
+            self._keeper.put(record.place, record)
+        else:
             del self._set[frozenset(entity)]
+            self._keeper.drop(record.place)
+
+    def records(self) -> Iterator[QuotaRecord]:
+        """What rebuilds it."""
+        for entity, quotas in self._set.items():
+            yield _record(entity, quotas)
+
+    def load(self, records: Iterable[QuotaRecord]) -> None:
+        """Take these in."""
+        for record in records:
+            self._set[frozenset((kind, name) for kind, name in record.entity)] = dict(record.quotas)
 
     def matching(
         self, wanted: Sequence[Wanted], *, strict: bool
@@ -90,6 +120,11 @@ class ClientQuotas:
             is_whole = not strict or set(named) == {each.type for each in wanted}
             if is_whole and all(each.matches(named) for each in wanted):
                 yield named, quotas
+
+
+def _record(entity: Entity, quotas: Mapping[str, float]) -> QuotaRecord:
+    ordered = sorted(entity, key=lambda each: each[0])  # each type is there once
+    return QuotaRecord(entity=tuple(ordered), quotas=dict(quotas))
 
 
 def check_filter(wanted: Sequence[Wanted]) -> None:

@@ -5,8 +5,8 @@ Topics keep their own. Mirrors Kafka's ``ConfigurationControlManager``, ``GroupC
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from loadwise.coordinator.configs.definitions import (
@@ -19,6 +19,7 @@ from loadwise.coordinator.configs.definitions import (
     one_of,
 )
 from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS
+from loadwise.coordinator.keeper import NOTHING, Keeper, Place
 
 
 class ResourceType(IntEnum):
@@ -128,14 +129,32 @@ OF_ALL_BROKERS = ""
 """The name of the resource whose configs hold for every broker."""
 
 
+# With eligible leader replicas, as 4.3 has them, Kafka sets this one itself when a cluster begins (KIP-966).
+_SET_FROM_THE_BEGINNING: Mapping[tuple[ResourceType, str], Mapping[str, str]] = {
+    (ResourceType.BROKER, OF_ALL_BROKERS): {"min.insync.replicas": "1"}
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigsRecord:
+    """What was set of a resource, whenever that changes (Kafka's ``ConfigRecord``, all of a resource in one)."""
+
+    kind: ResourceType
+    name: str
+    configs: Mapping[str, str]
+
+    @property
+    def place(self) -> Place:
+        """Under what it is kept."""
+        return ("configs", self.kind.name, self.name)
+
+
 class ResourceConfigs:
     """What was set of each resource but topics, by its type and name."""
 
-    def __init__(self) -> None:
-        # With eligible leader replicas, as 4.3 has them, Kafka sets this one itself when a cluster begins (KIP-966).
-        self._set: dict[tuple[ResourceType, str], Mapping[str, str]] = {
-            (ResourceType.BROKER, OF_ALL_BROKERS): {"min.insync.replicas": "1"}
-        }
+    def __init__(self, keeper: Keeper = NOTHING) -> None:
+        self._keeper = keeper
+        self._set = dict(_SET_FROM_THE_BEGINNING)
 
     def of(self, kind: ResourceType, name: str) -> Mapping[str, str]:
         """What was set of a resource; empty if nothing was."""
@@ -146,6 +165,25 @@ class ResourceConfigs:
         self._set.pop((kind, name), None)
         if configs:
             self._set[kind, name] = dict(configs)
+        record = ConfigsRecord(kind=kind, name=name, configs=dict(configs))
+        if configs == _SET_FROM_THE_BEGINNING.get((kind, name), {}):
+            self._keeper.drop(record.place)
+        else:
+            self._keeper.put(record.place, record)
+
+    def records(self) -> Iterator[ConfigsRecord]:
+        """What rebuilds it: what differs from the beginning."""
+        for kind, name in {**_SET_FROM_THE_BEGINNING, **self._set}:
+            configs = self.of(kind, name)
+            if configs != _SET_FROM_THE_BEGINNING.get((kind, name), {}):
+                yield ConfigsRecord(kind=kind, name=name, configs=configs)
+
+    def load(self, records: Iterable[ConfigsRecord]) -> None:
+        """Take these in."""
+        for record in records:
+            self._set.pop((record.kind, record.name), None)
+            if record.configs:
+                self._set[record.kind, record.name] = dict(record.configs)
 
     def names(self, kind: ResourceType) -> list[str]:
         """The resources of a type of which something was set."""

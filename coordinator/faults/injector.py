@@ -18,6 +18,7 @@ from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.keeper import Snapshot
 from loadwise.coordinator.refusals import refusal
 
 
@@ -75,6 +76,14 @@ class FaultInjector:
         if self._late.pop(token, None) is not None:
             self._deadlines.set(token, None)
         self.cluster.forget(token)
+
+    def restore(self, snapshot: Snapshot, now_ms: int) -> None:
+        """Be as a snapshot tells; what was delayed until later never happens."""
+        self.cluster.restore(snapshot, now_ms)
+        for token in self._late:
+            self._deadlines.set(token, None)
+        self._late.clear()
+        self._spoiled.clear()
 
     def _passed(self, answers: list[Answer], now_ms: int) -> list[Answer]:
         if not self._spoiled:

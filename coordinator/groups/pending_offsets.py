@@ -1,13 +1,14 @@
-"""Offsets that were committed in a transaction which has not ended: nobody sees them before.
+"""Offsets that were committed in a transaction which has not ended: nobody sees them before. Changed only by records.
 
 Mirrors the pending transactional offsets of Kafka's ``OffsetMetadataManager``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
+from loadwise.coordinator.groups.records import PendingOffsetRecord, PendingOffsetTombstone
 
 
 class PendingOffsets:
@@ -16,10 +17,19 @@ class PendingOffsets:
     def __init__(self) -> None:
         self._by_producer: dict[int, dict[str, dict[Partition, CommittedOffset | None]]] = {}
 
-    def add(self, producer_id: int, group_id: str, offsets: Mapping[Partition, CommittedOffset]) -> None:
-        """A producer wants these offsets committed with its transaction."""
-        if offsets:
-            self._by_producer.setdefault(producer_id, {}).setdefault(group_id, {}).update(offsets)
+    def apply(self, record: PendingOffsetRecord | PendingOffsetTombstone) -> None:
+        """Take a record in, when it is written or when it is replayed."""
+        partition = Partition(record.topic, record.partition)
+        groups = self._by_producer.setdefault(record.producer_id, {})
+        offsets = groups.setdefault(record.group_id, {})
+        if isinstance(record, PendingOffsetRecord):
+            offsets[partition] = record.committed
+            return
+        offsets.pop(partition, None)
+        if not offsets:
+            del groups[record.group_id]
+        if not groups:
+            del self._by_producer[record.producer_id]
 
     def __len__(self) -> int:
         """How many offsets wait, of all groups together. O(groups with such offsets)."""
@@ -29,33 +39,28 @@ class PendingOffsets:
         """The partitions of a group whose offset depends on a transaction that has not ended."""
         return {partition for groups in self._by_producer.values() for partition in groups.get(group_id, ())}
 
-    def supersede(self, group_id: str, partitions: Iterable[Partition]) -> None:
-        """Somebody committed these without a transaction, later: that one counts whatever the transaction does."""
-        for groups in self._by_producer.values():
+    def superseded(self, group_id: str, partitions: Iterable[Partition]) -> Iterator[PendingOffsetRecord]:
+        """Somebody committed these without a transaction, later: what is to be kept of that."""
+        for producer_id, groups in self._by_producer.items():
             offsets = groups.get(group_id, {})
             for partition in partitions:
-                if partition in offsets:
-                    offsets[partition] = None
+                if offsets.get(partition) is not None:
+                    yield PendingOffsetRecord(
+                        group_id=group_id,
+                        producer_id=producer_id,
+                        topic=partition.topic,
+                        partition=partition.number,
+                        committed=None,
+                    )
 
     def forget(self, group_id: str) -> None:
         """A group was deleted."""
         for groups in self._by_producer.values():
             groups.pop(group_id, None)
 
-    def end(
-        self, producer_id: int, group_ids: Iterable[str], *, committed: bool
-    ) -> Mapping[str, Mapping[Partition, CommittedOffset]]:
-        """A producer's transaction has ended for these groups: what is to be committed now, by group."""
-        groups = self._by_producer.get(producer_id, {})
-        ended = {each: groups.pop(each) for each in group_ids if each in groups}
-        if not groups:
-            self._by_producer.pop(producer_id, None)
-        if not committed:
-            return {}
-        return {
-            group_id: {partition: offset for partition, offset in offsets.items() if offset is not None}
-            for group_id, offsets in ended.items()
-        }
+    def of_producer(self, producer_id: int, group_id: str) -> Mapping[Partition, CommittedOffset | None]:
+        """What a producer is to commit for a group; None where that was superseded."""
+        return self._by_producer.get(producer_id, {}).get(group_id, {})
 
     def group_ids(self, producer_id: int) -> set[str]:
         """The groups for which a producer has offsets pending."""

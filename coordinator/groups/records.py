@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from loadwise.coordinator.groups.consumer_records import ConsumerRecord
+from loadwise.coordinator.groups.partitions import CommittedOffset
 
 Key: TypeAlias = tuple[str | int, ...]
 """What a record replaces an older one under, within its group."""
@@ -138,4 +139,45 @@ class ClassicTombstone:
         return GROUP_KEY
 
 
-Record: TypeAlias = GroupRecord | GroupTombstone | OffsetRecord | OffsetTombstone | ClassicTombstone | ConsumerRecord
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingOffsetRecord:
+    """An offset that is committed when its producer's transaction is (``OffsetCommit`` in a transactional batch)."""
+
+    group_id: str
+    producer_id: int
+    topic: str
+    partition: int
+    committed: CommittedOffset | None
+    """None: a later commit without a transaction took its place, and counts whatever the transaction does."""
+
+    @property
+    def key(self) -> Key:
+        """Its place in the journal."""
+        return ("pending", self.producer_id, self.topic, self.partition)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingOffsetTombstone:
+    """The transaction of a pending offset has ended."""
+
+    group_id: str
+    producer_id: int
+    topic: str
+    partition: int
+
+    @property
+    def key(self) -> Key:
+        """The place in the journal that it empties."""
+        return ("pending", self.producer_id, self.topic, self.partition)
+
+
+Record: TypeAlias = (
+    GroupRecord
+    | GroupTombstone
+    | OffsetRecord
+    | OffsetTombstone
+    | PendingOffsetRecord
+    | PendingOffsetTombstone
+    | ClassicTombstone
+    | ConsumerRecord
+)

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from http import HTTPStatus
+from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
 
@@ -20,6 +21,7 @@ from loadwise.coordinator.errors import (
     NoSuchFaultError,
     NoSuchGroupError,
     NoSuchMemberError,
+    NoSuchSnapshotError,
 )
 from loadwise.coordinator.faults.rules import AnswerError, Delay, Fault
 from loadwise.coordinator.http import page
@@ -27,6 +29,7 @@ from loadwise.coordinator.http.server import HttpRequest, HttpResponse, refused
 
 if TYPE_CHECKING:
     from loadwise.coordinator.embedded import Coordinator
+    from loadwise.coordinator.keeper import Snapshot
 
 _Json: TypeAlias = dict[str, Any]
 _CONDITIONS: Mapping[str, tuple[type, ...]] = {
@@ -38,7 +41,7 @@ _CONDITIONS: Mapping[str, tuple[type, ...]] = {
     "times": (int, type(None)),
     "after_handling": (bool,),
 }
-_NOT_FOUND = (NoSuchGroupError, NoSuchMemberError, NoSuchFaultError)
+_NOT_FOUND = (NoSuchGroupError, NoSuchMemberError, NoSuchFaultError, NoSuchSnapshotError)
 
 
 class HttpApi:
@@ -48,6 +51,8 @@ class HttpApi:
         self._coordinator = coordinator
         self._token = token.encode()
         self._open_view = open_view
+        self._snapshots: dict[int, Snapshot] = {}
+        self._snapshot_ids = count(1)
 
     def handle(self, request: HttpRequest) -> HttpResponse:
         """Answer one request."""
@@ -96,6 +101,11 @@ class HttpApi:
             case "DELETE", ("faults", fault_id):
                 coordinator.faults.remove(coordinator.faults.get(_number(fault_id)))
                 return {}
+            case "GET", ("snapshots",):
+                return {"snapshots": list(self._snapshots)}
+            case "DELETE", ("snapshots", snapshot_id):
+                del self._snapshots[self._snapshot_id(snapshot_id)]
+                return {}
             case "POST", _:
                 return self._post(segments, _body(request))
         return None
@@ -123,6 +133,14 @@ class HttpApi:
             case ("groups", group_id, "move-coordinator"):
                 _only(body, to=(int, type(None)))
                 coordinator.move_coordinator(group_id, body.get("to"))
+            case ("snapshots",):
+                _only(body)
+                taken = next(self._snapshot_ids)
+                self._snapshots[taken] = coordinator.snapshot()
+                return {"id": taken}
+            case ("snapshots", snapshot_id, "restore"):
+                _only(body)
+                coordinator.restore(self._snapshots[self._snapshot_id(snapshot_id)])
             case ("clock", "freeze"):
                 _only(body)
                 coordinator.clock.freeze()
@@ -161,6 +179,13 @@ class HttpApi:
         value = _needed(body, argument)
         del body[argument]
         return make(api, value, **body)
+
+    def _snapshot_id(self, text: str) -> int:
+        found = _number(text)
+        if found not in self._snapshots:
+            there = ", ".join(map(str, self._snapshots)) or "none"
+            raise NoSuchSnapshotError(f"there is no snapshot {found}; there are: {there}")
+        return found
 
     def _clock(self) -> _Json:
         clock = self._coordinator.clock

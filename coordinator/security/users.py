@@ -8,8 +8,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from loadwise.coordinator.keeper import NOTHING, Keeper, Place
 
 SCRAM_HASHES: Mapping[str, str] = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 """The hash function of each of Kafka's SCRAM mechanisms."""
@@ -35,10 +38,27 @@ class ScramCredential(NamedTuple):
         return cls(salt, hashlib.new(algorithm, client_key).digest(), server_key, iterations)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScramRecord:
+    """What an administrator made of a user's credential (``UserScramCredentialRecord``)."""
+
+    name: str
+    mechanism: str
+    credential: ScramCredential | None = field(repr=False)
+    """None: it was deleted, also if the cluster began with it."""
+
+    @property
+    def place(self) -> Place:
+        """Under what it is kept."""
+        return ("scram", self.name, self.mechanism)
+
+
 class Users:
     """Who may log in. Secrets are in no ``repr`` and no log."""
 
-    def __init__(self, passwords: Mapping[str, str], mechanisms: Iterable[str]) -> None:
+    def __init__(self, passwords: Mapping[str, str], mechanisms: Iterable[str], keeper: Keeper = NOTHING) -> None:
+        self._keeper = keeper
+        self._changed: dict[tuple[str, str], ScramRecord] = {}
         self._passwords = dict(passwords)
         # A password is salted when somebody needs it: that takes milliseconds.
         self._scram: dict[tuple[str, str], ScramCredential | str] = {
@@ -76,11 +96,32 @@ class Users:
 
     def put_scram(self, name: str, mechanism: str, credential: ScramCredential) -> None:
         """Set or replace a user's credential."""
-        self._scram[name, mechanism] = credential
+        self._change(ScramRecord(name=name, mechanism=mechanism, credential=credential))
 
     def delete_scram(self, name: str, mechanism: str) -> None:
         """Delete a user's credential, which there must be."""
-        del self._scram[name, mechanism]
+        self._change(ScramRecord(name=name, mechanism=mechanism, credential=None))
+
+    def records(self) -> Iterator[ScramRecord]:
+        """What administrators changed: with the passwords of the beginning it rebuilds the users."""
+        yield from self._changed.values()
+
+    def load(self, records: Iterable[ScramRecord]) -> None:
+        """Take these in."""
+        for record in records:
+            self._take(record)
+
+    def _change(self, record: ScramRecord) -> None:
+        self._take(record)
+        self._keeper.put(record.place, record)
+
+    def _take(self, record: ScramRecord) -> None:
+        key = (record.name, record.mechanism)
+        self._changed[key] = record
+        if record.credential is None:
+            self._scram.pop(key, None)
+        else:
+            self._scram[key] = record.credential
 
 
 def _salted(mechanism: str, password: str) -> ScramCredential:

@@ -6,10 +6,11 @@ comes out as `Markers`, and whoever has written them calls `Transactions.complet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from loadwise.coordinator.groups.deadlines import Deadlines
+from loadwise.coordinator.keeper import NOTHING, Keeper
 from loadwise.coordinator.transactions.outcomes import (
     NO_PRODUCER_ID,
     Markers,
@@ -36,7 +37,13 @@ class TransactionLimits:
 class Transactions:
     """The transactional ids that there are. ``new_producer_id`` gives one that nobody has had."""
 
-    def __init__(self, new_producer_id: Callable[[], int], limits: TransactionLimits | None = None) -> None:
+    def __init__(
+        self,
+        new_producer_id: Callable[[], int],
+        limits: TransactionLimits | None = None,
+        keeper: Keeper = NOTHING,
+    ) -> None:
+        self._keeper = keeper
         self.limits = limits or TransactionLimits()
         self._new_producer_id = new_producer_id
         self._by_id: dict[str, Transaction] = {}
@@ -140,10 +147,25 @@ class Transactions:
                 due.append(self.put(now.fenced(now_ms)).markers)
             else:
                 del self._by_id[transactional_id]
+                self._keeper.drop(now.place)
         return due
 
     def put(self, transaction: Transaction) -> Transaction:
-        """Keep where a transactional id stands now, also when it is read back after a restart."""
+        """Keep where a transactional id stands now."""
+        self._keeper.put(transaction.place, transaction)
+        return self._take(transaction)
+
+    def load(self, transactions: Iterable[Transaction]) -> None:
+        """Have these transactional ids. Those whose markers are still to be written are `unfinished`."""
+        for transaction in transactions:
+            self._take(transaction)
+
+    @property
+    def unfinished(self) -> list[Markers]:
+        """The markers that somebody was about to write; `complete` is to be called then."""
+        return [each.markers for each in self._by_id.values() if each.state.is_ending]
+
+    def _take(self, transaction: Transaction) -> Transaction:
         self._by_id[transaction.transactional_id] = transaction
         deadline_ms: int | None = transaction.updated_ms + self.limits.id_expiration_ms
         if transaction.state is TransactionState.ONGOING:

@@ -11,6 +11,7 @@ from collections.abc import Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from loadwise.coordinator.keeper import Place
 from loadwise.coordinator.transactions.outcomes import (
     NO_EPOCH,
     NO_PRODUCER_ID,
@@ -69,6 +70,16 @@ class Transaction:
     bumps_epoch: bool = False
     """Whether the last transaction was ended by a client of KIP-890, or by the coordinator."""
 
+    forked_epoch: int = NO_EPOCH
+    """The epoch that it had in a snapshot, which was put back; `NO_EPOCH` if that never happened, or is past.
+
+    Later epochs of this producer id may have been handed out before that, so that a new producer id follows."""
+
+    @property
+    def place(self) -> Place:
+        """Under what it is kept."""
+        return ("transaction", self.transactional_id)
+
     @property
     def producer(self) -> ProducerAt:
         """The producer id with its epoch."""
@@ -76,8 +87,12 @@ class Transaction:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether all epochs of the producer id are used up."""
-        return self.epoch >= LAST_EPOCH
+        """Whether no further epoch of the producer id can be handed out."""
+        return self.epoch >= LAST_EPOCH or self.forked_epoch != NO_EPOCH
+
+    def forked(self) -> Transaction:
+        """As it is put back from a snapshot."""
+        return replace(self, forked_epoch=self.epoch)
 
     # ---- InitProducerId ----
 
@@ -96,7 +111,7 @@ class Transaction:
 
     def needs_new_producer_id(self, expected: ProducerAt | None) -> bool:
         """Whether `initialized` needs a producer id that is new."""
-        was_given = self.epoch <= LAST_EPOCH
+        was_given = self.epoch <= LAST_EPOCH and self.forked_epoch in (NO_EPOCH, self.epoch)
         return self.is_exhausted and (not was_given or expected is None or expected.epoch == self.epoch)
 
     def initialized(
@@ -123,6 +138,7 @@ class Transaction:
             started_ms=_NEVER_STARTED,
             updated_ms=now_ms,
             bumps_epoch=False,
+            forked_epoch=self.forked_epoch if producer_id == self.producer_id else NO_EPOCH,
         )
 
     # ---- partitions ----
@@ -155,7 +171,7 @@ class Transaction:
         """Whether a client of KIP-890 repeats an EndTxn that took effect: it comes with the epoch before."""
         if not self.bumps_epoch:
             return False
-        rotated = producer == (self.previous_producer_id, LAST_EPOCH) and self.epoch == 0
+        rotated = self.epoch == 0 and producer == (self.previous_producer_id, self.last_epoch - 1)
         return rotated or (producer.producer_id == self.producer_id and producer.epoch + 1 == self.epoch)
 
     def end_outcome(self, producer: ProducerAt, *, committed: bool, bumps_epoch: bool) -> Outcome | None:
@@ -225,5 +241,10 @@ class Transaction:
         if self.next_producer_id == NO_PRODUCER_ID:
             return done
         return replace(
-            done, producer_id=self.next_producer_id, epoch=0, last_epoch=self.epoch, next_producer_id=NO_PRODUCER_ID
+            done,
+            producer_id=self.next_producer_id,
+            epoch=0,
+            last_epoch=self.epoch,
+            next_producer_id=NO_PRODUCER_ID,
+            forked_epoch=NO_EPOCH,
         )

@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 
 if TYPE_CHECKING:
-    from loadwise.coordinator import Certificates, ThreadedCoordinator
+    from loadwise.coordinator import Certificates, Snapshot, ThreadedCoordinator
 
 _LONGEST_PREFIX = 200
 
@@ -24,6 +24,13 @@ class MakeTopic(Protocol):
 
     def __call__(self, partitions: int = 1) -> str:
         """Make a topic, and answer with its name."""
+
+
+class Fill(Protocol):
+    """What `kafka_fill` gives."""
+
+    def __call__(self, coordinator: ThreadedCoordinator, /) -> None:
+        """Make topics, records, groups and whatever tests are to begin with."""
 
 
 @pytest.fixture(scope="session")
@@ -50,6 +57,31 @@ def kafka_coordinator(kafka_coordinator_options: dict[str, Any]) -> Iterator[Thr
 def kafka_coordinator_session(kafka_coordinator_options: dict[str, Any]) -> Iterator[ThreadedCoordinator]:
     """A running coordinator that all tests of the session share, one for each worker of pytest-xdist."""
     yield from _running(kafka_coordinator_options)
+
+
+@pytest.fixture(scope="session")
+def kafka_fill() -> Fill:
+    """Fills the cluster that `kafka_filled_coordinator` begins with; override it in a ``conftest.py``."""
+    return lambda coordinator: None  # noqa: ARG005
+
+
+@pytest.fixture(scope="session")
+def _kafka_filled(
+    kafka_coordinator_options: dict[str, Any], kafka_fill: Fill
+) -> Iterator[tuple[ThreadedCoordinator, Snapshot]]:
+    for coordinator in _running(kafka_coordinator_options):
+        kafka_fill(coordinator)
+        yield coordinator, coordinator.snapshot()
+
+
+@pytest.fixture
+def kafka_filled_coordinator(_kafka_filled: tuple[ThreadedCoordinator, Snapshot]) -> ThreadedCoordinator:
+    """A running coordinator as `kafka_fill` left it, whatever other tests did to it since; without faults."""
+    coordinator, snapshot = _kafka_filled
+    coordinator.faults.clear()
+    coordinator.restore(snapshot)
+    coordinator.clock.resume()
+    return coordinator
 
 
 @pytest.fixture

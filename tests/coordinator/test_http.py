@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import GroupAuthorizationFailedError
+from kafka import KafkaProducer
 
 from loadwise.coordinator import Coordinator, HttpOptions, NotLoopbackError, NotRunningError, WeakTokenError
 from loadwise.coordinator.embedded import ThreadedCoordinator
@@ -183,6 +184,23 @@ async def test_a_group_is_acted_on_over_http(running: tuple[str, Http]) -> None:
         "another broker coordinates it now",
     ):
         assert any(re.fullmatch(reason, each) for each in reasons), reason
+
+
+def test_snapshots_are_taken_and_put_back_over_http(running: tuple[str, Http]) -> None:
+    address, http = running
+    producer = KafkaProducer(bootstrap_servers=address)
+    http("POST", "/topics", name="filled")
+    producer.send("filled", b"a", partition=0).get(WAIT_S)
+    taken = http("POST", "/snapshots")["id"]
+    producer.send("filled", b"b", partition=0).get(WAIT_S)
+    assert http("POST", f"/snapshots/{taken}/restore") == {}
+    assert producer.send("filled", b"c", partition=0).get(WAIT_S).offset == 1
+    producer.close()
+    assert http("GET", "/snapshots") == {"snapshots": [taken]}
+    assert http("DELETE", f"/snapshots/{taken}") == {}
+    assert http.refusal("POST", f"/snapshots/{taken}/restore") == (
+        404, f"there is no snapshot {taken}; there are: none"
+    )  # fmt: skip
 
 
 def test_the_clock_is_stopped_and_stepped_over_http(running: tuple[str, Http]) -> None:

@@ -20,12 +20,36 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
 
 
 def test_the_example_of_the_guide_passes(suite: pytest.Pytester) -> None:
-    example, with_tls = re.findall(r"```python\n((?:(?!```).)*?def test_.*?)```", GUIDE.read_text(), re.DOTALL)
+    example, filled, with_tls = re.findall(r"```python\n((?:(?!```).)*?def test_.*?)```", GUIDE.read_text(), re.DOTALL)
     suite.makepyfile(example)
     asynchronous = ("-p", "pytest_asyncio.plugin", "-o", "asyncio_mode=auto")
     suite.runpytest_subprocess(*asynchronous).assert_outcomes(passed=2)
+    suite.makepyfile(filled)
+    suite.runpytest_subprocess().assert_outcomes(passed=2)
     suite.makepyfile(with_tls)
     suite.runpytest_subprocess().assert_outcomes(passed=1)
+
+
+def test_a_filled_coordinator_is_the_same_for_each_test(suite: pytest.Pytester) -> None:
+    suite.makepyfile("""
+        import pytest
+
+        @pytest.fixture(scope="session")
+        def kafka_fill():
+            return lambda coordinator: coordinator.create_topic("orders", 2)
+
+        @pytest.mark.parametrize("attempt", range(3))
+        def test_it(kafka_filled_coordinator, kafka_coordinator_session, attempt):
+            kafka_filled_coordinator.create_topic("mine")
+            assert not kafka_filled_coordinator.faults.pending
+            assert not kafka_filled_coordinator.clock.is_frozen
+            kafka_filled_coordinator.faults.drop("Fetch")
+            kafka_filled_coordinator.clock.freeze()
+            with pytest.raises(ValueError, match="exists already"):
+                kafka_filled_coordinator.create_topic("orders")
+            kafka_coordinator_session.create_topic(f"orders-{attempt}")
+    """)
+    suite.runpytest_subprocess().assert_outcomes(passed=3)
 
 
 def test_under_xdist_every_worker_has_its_own_and_nothing_is_left_behind(suite: pytest.Pytester) -> None:

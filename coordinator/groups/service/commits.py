@@ -9,7 +9,12 @@ from loadwise.coordinator.groups.events import Committer
 from loadwise.coordinator.groups.group import Group
 from loadwise.coordinator.groups.offsets import MAX_METADATA_BYTES
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
-from loadwise.coordinator.groups.records import OffsetRecord, OffsetTombstone
+from loadwise.coordinator.groups.records import (
+    OffsetRecord,
+    OffsetTombstone,
+    PendingOffsetRecord,
+    PendingOffsetTombstone,
+)
 from loadwise.coordinator.groups.service.store import GroupStore
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -35,9 +40,19 @@ def commit(store: GroupStore, group_id: str, who: Committer, offsets: Mapping[Pa
     if error is not ErrorCode.NONE:
         return error
     if who.producer_id is not None:
-        store.pending_offsets.add(who.producer_id, group_id, offsets)
+        for partition, committed in offsets.items():
+            store.append(
+                PendingOffsetRecord(
+                    group_id=group_id,
+                    producer_id=who.producer_id,
+                    topic=partition.topic,
+                    partition=partition.number,
+                    committed=committed,
+                )
+            )
     else:
-        store.pending_offsets.supersede(group_id, offsets)
+        for record in list(store.pending_offsets.superseded(group_id, offsets)):
+            store.append(record)
         _keep(store, group_id, offsets)
     return ErrorCode.NONE
 
@@ -65,9 +80,14 @@ def expire(store: GroupStore, group: Group, now_ms: int) -> None:
 def end_transaction(store: GroupStore, producer_id: int, offsets_partition: int, *, committed: bool) -> None:
     """A producer's transaction has ended for the groups in a partition of ``__consumer_offsets``."""
     groups = store.pending_offsets.group_ids(producer_id)
-    here = [each for each in groups if coordinator_partition(each) == offsets_partition]
-    for group_id, offsets in store.pending_offsets.end(producer_id, here, committed=committed).items():
-        _keep(store, group_id, offsets)
+    for group_id in sorted(each for each in groups if coordinator_partition(each) == offsets_partition):
+        pending = dict(store.pending_offsets.of_producer(producer_id, group_id))
+        for topic, number in pending:
+            store.append(
+                PendingOffsetTombstone(group_id=group_id, producer_id=producer_id, topic=topic, partition=number)
+            )
+        if committed:
+            _keep(store, group_id, {each: offset for each, offset in pending.items() if offset is not None})
 
 
 def _keep(store: GroupStore, group_id: str, offsets: Mapping[Partition, CommittedOffset]) -> None:

@@ -30,7 +30,7 @@ from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.offsets import Offsets
 from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.groups.pending_offsets import PendingOffsets
-from loadwise.coordinator.groups.records import OffsetRecord, Record
+from loadwise.coordinator.groups.records import OffsetRecord, PendingOffsetRecord, Record
 from loadwise.coordinator.groups.service import admission, commits, migration
 from loadwise.coordinator.groups.service.history import History
 from loadwise.coordinator.groups.service.journal import Journal
@@ -38,6 +38,7 @@ from loadwise.coordinator.groups.service.loads import LogView
 from loadwise.coordinator.groups.service.quota import Quota
 from loadwise.coordinator.groups.service.store import GroupStore
 from loadwise.coordinator.groups.topic_view import NO_TOPICS, TopicView
+from loadwise.coordinator.keeper import NOTHING, Keeper
 from loadwise.protocol.error_codes import ErrorCode
 
 _OURS = 0
@@ -53,8 +54,12 @@ class Groups:
         consumer_limits: ConsumerGroupLimits | None = None,
         topics: TopicView = NO_TOPICS,
         logs: LogView | None = None,
+        *,
+        keeper: Keeper = NOTHING,
     ) -> None:
-        self._store = GroupStore(limits or GroupLimits(), consumer_limits or ConsumerGroupLimits(), topics, logs)
+        self._store = GroupStore(
+            limits or GroupLimits(), consumer_limits or ConsumerGroupLimits(), topics, logs, keeper
+        )
         self._quota = Quota(self._store.limits)
         self._next_cleanup_ms: int | None = None
 
@@ -68,14 +73,17 @@ class Groups:
         topics: TopicView = NO_TOPICS,
         *,
         logs: LogView | None = None,
+        keeper: Keeper = NOTHING,
     ) -> Groups:
-        """Rebuild groups and offsets from the records that another one kept."""
-        groups = cls(limits, consumer_limits, topics, logs)
+        """Rebuild groups and offsets from the records that another one kept; ``keeper`` has them already."""
+        groups = cls(limits, consumer_limits, topics, logs, keeper=keeper)
         records = list(journal)
+        groups.journal.load(records)
         for record in records:
-            groups.journal.append(record)
             if isinstance(record, OffsetRecord):
                 groups.offsets.apply(record)
+            elif isinstance(record, PendingOffsetRecord):
+                groups.pending_offsets.apply(record)
         groups._store.replay(records, now_ms)
         groups._plan_cleanup(now_ms)
         return groups

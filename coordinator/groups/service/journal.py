@@ -2,27 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from loadwise.coordinator.groups.consumer_records import ConsumerTombstone
-from loadwise.coordinator.groups.records import ClassicTombstone, GroupTombstone, Key, OffsetTombstone, Record
+from loadwise.coordinator.groups.records import (
+    ClassicTombstone,
+    GroupTombstone,
+    Key,
+    OffsetTombstone,
+    PendingOffsetTombstone,
+    Record,
+)
+from loadwise.coordinator.keeper import NOTHING, Keeper, Place
+
+_TOMBSTONES = OffsetTombstone | ClassicTombstone | ConsumerTombstone | PendingOffsetTombstone
 
 
 class Journal:
-    """Records in the order of their last change. What a tombstone deletes is dropped at once, the tombstone too."""
+    """Records in the order of their last change. What a tombstone deletes is dropped at once, the tombstone too.
 
-    def __init__(self) -> None:
+    ``keeper`` is told each change.
+    """
+
+    def __init__(self, keeper: Keeper = NOTHING) -> None:
+        self._keeper = keeper
         self._groups: dict[str, dict[Key, Record]] = {}
 
     def append(self, record: Record) -> None:
         """Keep a record in place of the one before it under the same key."""
         if isinstance(record, GroupTombstone):
-            self._groups.pop(record.group_id, None)
+            for key in self._groups.pop(record.group_id, {}):
+                self._keeper.drop(_place(record.group_id, key))
             return
         of_group = self._groups.setdefault(record.group_id, {})
         of_group.pop(record.key, None)
-        if not isinstance(record, OffsetTombstone | ClassicTombstone | ConsumerTombstone):
-            of_group[record.key] = record
+        if isinstance(record, _TOMBSTONES):
+            self._keeper.drop(_place(record.group_id, record.key))
+            return
+        of_group[record.key] = record
+        self._keeper.put(_place(record.group_id, record.key), record)
+
+    def load(self, records: Iterable[Record]) -> None:
+        """Have these records, which the keeper has already."""
+        for record in records:
+            assert not isinstance(record, GroupTombstone | _TOMBSTONES), "what is deleted is not kept"
+            self._groups.setdefault(record.group_id, {})[record.key] = record
+
+    def entries(self) -> Iterator[tuple[Place, Record]]:
+        """All records that count, each with the place under which the keeper has it."""
+        for group_id, records in self._groups.items():
+            for key, record in records.items():
+                yield _place(group_id, key), record
 
     def of_group(self, group_id: str) -> Iterator[Record]:
         """The records of a group that count."""
@@ -35,3 +65,7 @@ class Journal:
 
     def __len__(self) -> int:
         return sum(map(len, self._groups.values()))
+
+
+def _place(group_id: str, key: Key) -> Place:
+    return ("group", group_id, *key)

@@ -19,19 +19,27 @@ from loadwise.coordinator.groups.records import (
     GroupTombstone,
     OffsetRecord,
     OffsetTombstone,
+    PendingOffsetRecord,
+    PendingOffsetTombstone,
     Record,
 )
 from loadwise.coordinator.groups.service.history import History
 from loadwise.coordinator.groups.service.journal import Journal
 from loadwise.coordinator.groups.service.loads import LogLoads, LogView
 from loadwise.coordinator.groups.topic_view import TopicView
+from loadwise.coordinator.keeper import NOTHING, Keeper
 
 
 class GroupStore:
     """All groups of a coordinator. Every change of it is a record that is appended."""
 
     def __init__(
-        self, limits: GroupLimits, consumer_limits: ConsumerGroupLimits, topics: TopicView, logs: LogView | None
+        self,
+        limits: GroupLimits,
+        consumer_limits: ConsumerGroupLimits,
+        topics: TopicView,
+        logs: LogView | None,
+        keeper: Keeper = NOTHING,
     ) -> None:
         self.limits = limits
         self.consumer_limits = consumer_limits
@@ -40,7 +48,7 @@ class GroupStore:
         self.offsets = Offsets()
         self.pending_offsets = PendingOffsets()
         """What is to be committed when transactions end."""
-        self.journal = Journal()
+        self.journal = Journal(keeper)
         self.history = History()
         self.deadlines: Deadlines[str] = Deadlines()
         self._loads = None if logs is None else LogLoads(topics, logs, self.offsets)
@@ -106,6 +114,8 @@ class GroupStore:
                 self.pending_offsets.forget(record.group_id)
             case OffsetRecord() | OffsetTombstone():
                 self.offsets.apply(record)
+            case PendingOffsetRecord() | PendingOffsetTombstone():
+                self.pending_offsets.apply(record)
             case _:
                 pass
 
@@ -120,7 +130,7 @@ class GroupStore:
                 self.groups[record.group_id] = ClassicGroup.replay(record, now_ms, self.limits)
             elif isinstance(record, ConsumerRecord):
                 of_consumer_groups.setdefault(record.group_id, []).append(record)
-            elif isinstance(record, OffsetRecord) and record.group_id not in self.groups:
+            elif isinstance(record, OffsetRecord | PendingOffsetRecord) and record.group_id not in self.groups:
                 self.groups[record.group_id] = self.new_classic_group(record.group_id)
         for group_id, of_group in of_consumer_groups.items():
             self.groups[group_id] = self.new_consumer_group(group_id, of_group, now_ms)

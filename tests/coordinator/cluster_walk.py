@@ -1,0 +1,359 @@
+"""A cluster that anything may happen to, through the requests of clients: for tests of what survives a restart."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+from kafka.protocol import admin, consumer, producer
+from record_batches import batch
+
+from loadwise.coordinator.apis import SERVICES
+from loadwise.coordinator.calls import Call, EncodedBody
+from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, coordinator_partition
+from loadwise.coordinator.configs.client_quotas import CLIENT_ID, USER
+from loadwise.coordinator.groups.classic.states import GroupState
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.keeper import NOTHING, Keeper, KeptBatch, LogContents, LogName, Place, Snapshot
+from loadwise.coordinator.security.users import ScramCredential
+from loadwise.protocol.consumer import Subscription
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import decode_request, encode_response, frame_body, served
+
+APIS = served(service.api for service in SERVICES.values())
+TOPICS = ["s", "t", "u"]
+GROUPS = ["g", "h"]
+IDS = ["x", "y"]
+
+
+class MemoryKeeper:
+    """Keeps what it is told in dictionaries, as a model of a directory."""
+
+    def __init__(self) -> None:
+        self.values: dict[Place, object] = {}
+        self.logs: dict[LogName, list[KeptBatch]] = {}
+
+    def replace(self, state: Snapshot) -> None:
+        self.values = dict(state.values)
+        self.logs = {name: list(contents.kept()) for name, contents in state.logs.items()}
+
+    def put(self, place: Place, value: object) -> None:
+        self.values.pop(place, None)
+        self.values[place] = value
+
+    def drop(self, place: Place) -> None:
+        self.values.pop(place, None)
+
+    def append(self, log: LogName, batch: KeptBatch) -> None:
+        self.logs.setdefault(log, []).append(batch)
+
+    def drop_before(self, log: LogName, offset: int) -> None:
+        self.logs[log] = [each for each in self.logs.get(log, []) if each.last_offset >= offset]
+
+    def drop_log(self, log: LogName) -> None:
+        self.logs.pop(log, None)
+
+    def state(self) -> Snapshot:
+        return Snapshot(
+            tuple(self.values.items()), {name: LogContents.of(each) for name, each in self.logs.items() if each}
+        )
+
+
+def new_cluster(keeper: Keeper = NOTHING) -> Cluster:
+    cluster = Cluster(SERVICES)
+    (node,) = cluster.brokers.nodes
+    node.host, node.port = "127.0.0.1", 9092
+    if keeper is not NOTHING:
+        cluster.load(Snapshot((), {}), keeper, 1000)
+    return cluster
+
+
+def facts(cluster: Cluster) -> dict[str, Any]:
+    """All that a cluster knows and has to know after a restart too, in a form that can be compared."""
+    state = cluster.snapshot()
+    values = dict(state.values)
+    values.pop(("producer ids",), None)
+    return {
+        "values": values,
+        "logs": {name: tuple(map(tuple, each)) for name, each in state.logs.items()},
+        "kept bytes": cluster.topics.kept_bytes,
+        "groups": {
+            group_id: (group.type, tuple(sorted(group.members)))
+            for group_id, group in cluster.groups.all().items()
+            # A group without a record, as of a commit of nothing, is not remembered; one in a rebalance comes back as
+            # it was before.
+            if any(cluster.groups.journal.of_group(group_id))
+            and (group.state in (GroupState.STABLE, GroupState.EMPTY) or group.type == "consumer")
+        },
+        "offsets": {
+            group_id: dict(cluster.groups.offsets.of(group_id)) for group_id in cluster.groups.offsets.group_ids()
+        },
+        "pending": {group_id: cluster.groups.pending_offsets.of(group_id) for group_id in GROUPS},
+        "stable offsets": {
+            each.log.name: each.log.stable_offset for topic in cluster.topics for each in topic.partitions
+        },
+        "configs": {topic.name: [each.log.config for each in topic.partitions] for topic in cluster.topics},
+    }
+
+
+class ClusterWalk(RuleBasedStateMachine):
+    """What clients and administrators may do to a cluster of one broker. Subclasses tell what must hold."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keeper = MemoryKeeper()
+        self.cluster = new_cluster(self.keeper)
+        self.cluster.now_ms = self.now_ms = 1000
+        self.tokens = count(1)
+        self.producers: dict[str, tuple[int, int]] = {}
+        self.given: list[tuple[int, int]] = []
+        """Each producer id with an epoch that a producer was given."""
+        self.sequences: dict[tuple[int, int, str, int], int] = {}
+        self.member = 0
+
+    def ask(self, request: Any, version: int) -> Any:
+        """The answer of the cluster; None if it comes later."""
+        request.with_header(7, "client")
+        frame = bytes(request.encode(header=True))
+        call = Call(next(self.tokens), decode_request(frame, APIS), "/127.0.0.1")
+        for answer in self.cluster.receive(call, self.now_ms):
+            if answer.call.token == call.token:
+                if isinstance(answer.response, EncodedBody):
+                    data = frame_body(answer.response.data, 7, flexible=answer.response.flexible)
+                else:
+                    data = bytes(encode_response(answer.response, 7))
+                return answer.call.request.api.response.decode(data[4:], version=version, header=True)
+        return None
+
+    # ---- topics and what is set ----
+
+    @rule(name=st.sampled_from(TOPICS), partitions=st.integers(1, 2), compacts=st.booleans())
+    def create(self, name: str, partitions: int, compacts: bool) -> None:
+        if self.cluster.topics.refusal(name, partitions) is None:
+            configs = {"cleanup.policy": "compact"} if compacts else {"message.timestamp.type": "LogAppendTime"}
+            self.cluster.topics.create(name, partitions, {} if name == "t" else configs)
+
+    @rule(name=st.sampled_from(TOPICS))
+    def grow(self, name: str) -> None:
+        topic = self.cluster.topics.get(name)
+        if topic is not None and len(topic.partitions) < 4:
+            self.cluster.topics.grow(topic, len(topic.partitions) + 1)
+
+    @rule(name=st.sampled_from(TOPICS))
+    def delete(self, name: str) -> None:
+        row = admin.DeleteTopicsRequest.DeleteTopicState(name=name, topic_id=None)
+        self.ask(admin.DeleteTopicsRequest(version=6, topics=[row], topic_names=[], timeout_ms=1000), 6)
+
+    @rule(name=st.sampled_from(TOPICS))
+    def move(self, name: str) -> None:
+        if self.cluster.topics.get(name) is not None:
+            self.cluster.move_leader(name, 0)
+
+    @rule(name=st.sampled_from(TOPICS), value=st.sampled_from(["1000", "2000", None]), of_broker=st.booleans())
+    def configure(self, name: str, value: str | None, of_broker: bool) -> None:
+        resource = admin.IncrementalAlterConfigsRequest.AlterConfigsResource
+        config = resource.AlterableConfig(
+            name="log.retention.ms" if of_broker else "retention.ms", config_operation=1 if value is None else 0,
+            value=value,
+        )  # fmt: skip
+        kind, name = (4, "") if of_broker else (2, name)
+        row = resource(resource_type=kind, resource_name=name, configs=[config])
+        self.ask(admin.IncrementalAlterConfigsRequest(version=1, resources=[row], validate_only=False), 1)
+
+    @rule(user=st.sampled_from(["", "alice"]), rate=st.sampled_from([None, 10.0, 20.0]))
+    def limit(self, user: str, rate: float | None) -> None:
+        entity = [(USER, user or None), (CLIENT_ID, "c")]
+        self.cluster.client_quotas.alter(entity, {"producer_byte_rate": rate}, validate_only=False)
+
+    @rule(user=st.sampled_from(["alice", "bob"]), salt=st.sampled_from([b"1", b"2", None]))
+    def user(self, user: str, salt: bytes | None) -> None:
+        if salt is not None:
+            self.cluster.users.put_scram(user, "SCRAM-SHA-256", ScramCredential(salt, b"s", b"k", 4096))
+        elif self.cluster.users.has_scram(user, "SCRAM-SHA-256"):
+            self.cluster.users.delete_scram(user, "SCRAM-SHA-256")
+
+    @rule(group_id=st.sampled_from(GROUPS))
+    def move_coordinator(self, group_id: str) -> None:
+        self.cluster.now_ms = self.now_ms
+        self.cluster.move_coordinator(group_id)
+
+    # ---- records ----
+
+    @rule(name=st.sampled_from(TOPICS), number=st.integers(0, 2), idempotent=st.sampled_from(["", "p", "q"]))
+    def produce(self, name: str, number: int, idempotent: str) -> None:
+        who = None
+        if idempotent:
+            if idempotent not in self.producers:
+                request = producer.InitProducerIdRequest(
+                    version=4, transactional_id=None, transaction_timeout_ms=1000, producer_id=-1, producer_epoch=-1
+                )
+                answer = self.ask(request, 4)
+                self.producers[idempotent] = answer.producer_id, answer.producer_epoch
+                self.given.append(self.producers[idempotent])
+            who = self.producers[idempotent]
+        self.send(name, number, who)
+
+    def send(self, name: str, number: int, who: tuple[int, int] | None, transactional_id: str | None = None) -> bool:
+        key = (*who, name, number) if who else None
+        first = self.sequences.get(key, 0) if key else 0
+        records = batch(
+            [b"a", b"b"], timestamp=self.now_ms, producer=(*who, first) if who else None,
+            transactional=transactional_id is not None,
+        )  # fmt: skip
+        topic = producer.ProduceRequest.TopicProduceData
+        data = topic(name=name, partition_data=[topic.PartitionProduceData(index=number, records=records)])
+        request = producer.ProduceRequest(
+            version=12, transactional_id=transactional_id, acks=-1, timeout_ms=1000, topic_data=[data]
+        )
+        answer = self.ask(request, 12).responses[0].partition_responses[0]
+        if answer.error_code == ErrorCode.NONE and key:
+            self.sequences[key] = first + 2
+        return bool(answer.error_code == ErrorCode.NONE)
+
+    @rule(name=st.sampled_from(TOPICS), number=st.integers(0, 2), offset=st.integers(-1, 9))
+    def delete_records(self, name: str, number: int, offset: int) -> None:
+        topic = admin.DeleteRecordsRequest.DeleteRecordsTopic
+        row = topic.DeleteRecordsPartition(partition_index=number, offset=offset)
+        self.ask(admin.DeleteRecordsRequest(version=2, topics=[topic(name=name, partitions=[row])], timeout_ms=1000), 2)
+
+    # ---- transactions ----
+
+    @rule(name=st.sampled_from(IDS), tells=st.booleans())
+    def init(self, name: str, tells: bool) -> None:
+        told = self.producers.get(name, (-1, -1)) if tells else (-1, -1)
+        request = producer.InitProducerIdRequest(
+            version=5, transactional_id=name, transaction_timeout_ms=60_000, producer_id=told[0], producer_epoch=told[1]
+        )
+        answer = self.ask(request, 5)
+        if answer.error_code == ErrorCode.NONE:
+            self.producers[name] = answer.producer_id, answer.producer_epoch
+            self.given.append(self.producers[name])
+
+    @rule(name=st.sampled_from(IDS), topic=st.sampled_from(TOPICS), number=st.integers(0, 1))
+    def send_in_transaction(self, name: str, topic: str, number: int) -> None:
+        if name in self.producers:
+            self.send(topic, number, self.producers[name], name)
+
+    @rule(name=st.sampled_from(IDS), topic=st.sampled_from(TOPICS), group_id=st.sampled_from(GROUPS))
+    def commit_in_transaction(self, name: str, topic: str, group_id: str) -> None:
+        if name not in self.producers:
+            return
+        row = producer.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
+        partition = row.TxnOffsetCommitRequestPartition(
+            partition_index=0, committed_offset=self.now_ms, committed_leader_epoch=0, committed_metadata="m"
+        )
+        request = producer.TxnOffsetCommitRequest(
+            version=5, transactional_id=name, group_id=group_id, producer_id=self.producers[name][0],
+            producer_epoch=self.producers[name][1], generation_id=-1, member_id="", group_instance_id=None,
+            topics=[row(name=topic, partitions=[partition])],
+        )  # fmt: skip
+        self.ask(request, 5)
+
+    @rule(name=st.sampled_from(IDS), committed=st.booleans(), version=st.sampled_from([4, 5]))
+    def end(self, name: str, committed: bool, version: int) -> None:
+        if name not in self.producers:
+            return
+        request = producer.EndTxnRequest(
+            version=version, transactional_id=name, producer_id=self.producers[name][0],
+            producer_epoch=self.producers[name][1], committed=committed,
+        )  # fmt: skip
+        answer = self.ask(request, version)
+        if answer.error_code == ErrorCode.NONE and version >= 5:
+            after = answer.producer_id, answer.producer_epoch
+            if after != self.producers[name]:
+                self.given.append(after)
+            self.producers[name] = after
+
+    @rule(group_id=st.sampled_from(GROUPS), name=st.sampled_from(IDS), committed=st.booleans())
+    def abort_by_admin(self, group_id: str, name: str, committed: bool) -> None:
+        if name not in self.producers:
+            return
+        marker = producer.WriteTxnMarkersRequest.WritableTxnMarker
+        topics = [
+            marker.WritableTxnMarkerTopic(name=CONSUMER_OFFSETS, partition_indexes=[coordinator_partition(group_id)]),
+            marker.WritableTxnMarkerTopic(name="t", partition_indexes=[0]),
+        ]
+        row = marker(
+            producer_id=self.producers[name][0], producer_epoch=self.producers[name][1], coordinator_epoch=0,
+            transaction_result=committed, topics=topics, transaction_version=0,
+        )  # fmt: skip
+        self.ask(producer.WriteTxnMarkersRequest(version=1, markers=[row]), 1)
+
+    # ---- groups ----
+
+    @rule(group_id=st.sampled_from(GROUPS), topic=st.sampled_from(TOPICS), number=st.integers(0, 1))
+    def commit(self, group_id: str, topic: str, number: int) -> None:
+        row = consumer.OffsetCommitRequest.OffsetCommitRequestTopic
+        partition = row.OffsetCommitRequestPartition(
+            partition_index=number, committed_offset=self.now_ms, committed_leader_epoch=-1, committed_metadata=None
+        )
+        request = consumer.OffsetCommitRequest(
+            version=9, group_id=group_id, generation_id_or_member_epoch=-1, member_id="", group_instance_id=None,
+            topics=[row(name=topic, partitions=[partition])],
+        )  # fmt: skip
+        self.ask(request, 9)
+
+    @rule(group_id=st.sampled_from(GROUPS))
+    def delete_group(self, group_id: str) -> None:
+        self.ask(admin.DeleteGroupsRequest(version=2, groups_names=[group_id]), 2)
+
+    @rule(
+        group_id=st.sampled_from(["k", "l"]),
+        member=st.sampled_from(["a", "b"]),
+        topics=st.sets(st.sampled_from(TOPICS)),
+    )
+    def beat(self, group_id: str, member: str, topics: set[str]) -> None:
+        """A member of KIP-848 joins, goes on, or joins anew."""
+        group = self.cluster.groups.consumer(group_id)
+        known = None if group is None else group.members.get(member)
+        epoch = 0 if known is None or topics else known.current.epoch
+        request = consumer_heartbeat(group_id, member, epoch, sorted(topics) if epoch == 0 else None)
+        self.ask(request, 1)
+
+    @rule(group_id=st.sampled_from(["k", "l"]), member=st.sampled_from(["a", "b"]))
+    def leave(self, group_id: str, member: str) -> None:
+        self.ask(consumer_heartbeat(group_id, member, -1, None), 1)
+
+    @rule(group_id=st.sampled_from(["c", "k"]))
+    def join_classic(self, group_id: str) -> None:
+        """A member of the classic protocol comes, and the group is stable again if it is alone."""
+        group = self.cluster.groups.classic(group_id)
+        known = next(iter(group.members), "") if group is not None else ""
+        protocol = consumer.JoinGroupRequest.JoinGroupRequestProtocol
+        offered = [protocol(name="range", metadata=Subscription(topics=("t",)).encode())]
+        request = consumer.JoinGroupRequest(
+            version=3, group_id=group_id, session_timeout_ms=30_000, rebalance_timeout_ms=30_000, member_id=known,
+            protocol_type="consumer", protocols=offered,
+        )  # fmt: skip
+        answer = self.ask(request, 3)
+        if answer is not None and answer.error_code == ErrorCode.NONE and answer.leader == answer.member_id:
+            row = consumer.SyncGroupRequest.SyncGroupRequestAssignment
+            self.ask(
+                consumer.SyncGroupRequest(
+                    version=3, group_id=group_id, generation_id=answer.generation_id, member_id=answer.member_id,
+                    group_instance_id=None, assignments=[row(member_id=answer.member_id, assignment=b"x")],
+                ),
+                3,
+            )  # fmt: skip
+
+    # ---- time ----
+
+    @rule(ms=st.sampled_from([1, 500, 31_000, 70_000, 700_000]))
+    def wait(self, ms: int) -> None:
+        end_ms = self.now_ms + ms
+        while (deadline_ms := self.cluster.next_deadline_ms) is not None and deadline_ms <= end_ms:
+            self.now_ms = max(self.now_ms, deadline_ms)
+            self.cluster.expire(self.now_ms)
+        self.now_ms = end_ms
+
+
+def consumer_heartbeat(group_id: str, member_id: str, epoch: int, topics: list[str] | None) -> Any:
+    from loadwise.protocol.consumer_group import ConsumerGroupHeartbeatRequest
+
+    return ConsumerGroupHeartbeatRequest(
+        version=1, group_id=group_id, member_id=member_id, member_epoch=epoch, instance_id=None, rack_id=None,
+        rebalance_timeout_ms=60_000 if epoch == 0 else -1, subscribed_topic_names=topics,
+        subscribed_topic_regex=None, server_assignor=None, topic_partitions=[] if epoch == 0 else None,
+    )  # fmt: skip
