@@ -1,10 +1,15 @@
-"""The brokers that are measured, each a process of its own: our coordinator on either event loop, and Apache Kafka."""
+"""The brokers that are measured, each a process of its own.
+
+They are our coordinator on either event loop, Apache Kafka, and kfake, the fake of Kafka that franz-go's own tests use.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,9 +18,10 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tests" / "support"))  # no package: pytest has it as a path
 
+from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_process import KafkaNotInstalledError, kafka_from_jars
 
-from benchmarks.coordinator.driver import TOPIC
+from benchmarks.coordinator.driver import PARTITIONS, TOPIC
 
 WITHOUT_UVLOOP = "import sys; sys.modules['uvloop'] = None; from loadwise.cli import main; main()"
 """An import of a module that is None fails as if it were not installed."""
@@ -52,7 +58,7 @@ def ours(*, uvloop: bool) -> Iterator[Served]:
         [sys.executable, "-c", "import loadwise.cli.coordinator, loadwise.coordinator"], env=environment, check=True
     )
     start = time.perf_counter()
-    arguments = [*command, "coordinator", "--topic", f"{TOPIC}:1000"]
+    arguments = [*command, "coordinator", "--topic", f"{TOPIC}:{PARTITIONS}"]
     with subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -68,7 +74,33 @@ def apache_kafka() -> Iterator[Served | None]:
     """Apache Kafka as a program; None, and a line that tells why, where there is no JDK or Maven."""
     try:
         with kafka_from_jars() as addresses:
+            admin = AdminClient({"bootstrap.servers": addresses["PLAINTEXT"]})
+            admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(60)
             yield Served("Apache Kafka", addresses["PLAINTEXT"], addresses.broker.pid, None)
     except KafkaNotInstalledError as error:
         print(f"Apache Kafka is left out: {error}")
         yield None
+
+
+@contextmanager
+def kfake() -> Iterator[Served | None]:
+    """franz-go's kfake as a program; None, and a line that tells why, where there is no Go, or too old a one."""
+    if shutil.which("go") is None:
+        print("kfake is left out: it needs Go")
+        yield None
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "kfake"
+        source = Path(__file__).with_name("kfake")
+        command = ["go", "build", "-o", str(program), "."]
+        built = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
+        if built.returncode:
+            print(f"kfake is left out: {built.stderr.strip()}")
+            yield None
+            return
+        start = time.perf_counter()
+        with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            bootstrap = process.stdout.readline().strip()
+            yield Served("kfake", bootstrap, process.pid, time.perf_counter() - start)
+            process.terminate()

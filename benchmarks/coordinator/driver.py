@@ -12,6 +12,7 @@ import struct
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Self, TypeAlias
+from uuid import uuid4
 
 from kafka.protocol.consumer import (
     HeartbeatRequest,
@@ -23,11 +24,13 @@ from kafka.protocol.consumer import (
 )
 
 from loadwise.protocol.consumer import Assignment, Subscription
+from loadwise.protocol.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 
 Script: TypeAlias = Generator[bytes, bytes, None]
 """Gives requests as frames, and is given the answers without their sizes."""
 
 TOPIC = "benchmark"
+PARTITIONS = 1000
 _WAIT_S = 120
 _CALM_S = 0.2
 """Where nobody is answered for so long, members that are through look after their group."""
@@ -118,6 +121,31 @@ class Member:
                 break
             _check(error, "Heartbeat")
         yield from self.join()
+
+    def join_consumer_group(self, members: int) -> Script:
+        """Join by KIP-848 and do what each answer tells, until this member has its share of the topic's partitions."""
+        self.member_id = self.member_id or str(uuid4())
+        topic = ConsumerGroupHeartbeatRequest.TopicPartitions
+        assigned: list[Any] | None = None
+        while True:
+            owned = [topic(topic_id=each.topic_id, partitions=each.partitions) for each in assigned or ()]
+            answer = yield _frame(
+                ConsumerGroupHeartbeatRequest(
+                    version=1, group_id=self.group_id, member_id=self.member_id, member_epoch=max(self.generation, 0),
+                    instance_id=None, rack_id=None, rebalance_timeout_ms=60_000, server_assignor=None,
+                    subscribed_topic_names=[TOPIC] if assigned is None else None, subscribed_topic_regex=None,
+                    topic_partitions=owned,
+                )
+            )  # fmt: skip
+            told = ConsumerGroupHeartbeatResponse.decode(answer, version=1, header=True)
+            _check(told.error_code, "ConsumerGroupHeartbeat")
+            self.generation = told.member_epoch
+            if told.assignment is not None:
+                assigned = told.assignment.topic_partitions
+            elif assigned is not None:
+                count = sum(len(each.partitions) for each in assigned)
+                if PARTITIONS // members <= count <= -(-PARTITIONS // members):
+                    return
 
     def leave(self) -> Script:
         """Leave the group."""

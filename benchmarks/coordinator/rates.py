@@ -2,7 +2,8 @@
 
 The load comes from one process (`benchmarks.coordinator.driver`), the coordinator is another, so that each has a
 processor where there are two. Every row has the processor time that the coordinator took as well: that does not
-depend on what else the machine does. An Apache Kafka is started for it where there is a JDK and Maven.
+depend on what else the machine does. An Apache Kafka is started for it where there is a JDK and Maven, and kfake where
+there is Go.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from uuid import uuid4
 
-from benchmarks.coordinator.brokers import Served, apache_kafka, ours
+from benchmarks.coordinator.brokers import Served, apache_kafka, kfake, ours
 from benchmarks.coordinator.driver import Driver, Member
 
 
@@ -72,6 +73,13 @@ def _measure(driver: Driver, served: Served, members: int, beat_s: float, sizes:
     many = [member for number in range(100) for member in driver.members(members // 20, f"small-{number}-{uuid4()}")]
     timed("100 groups, to stable", many, lambda: driver.join(many))
     driver.close(many)
+    consumers = driver.members(members, f"consumer-{uuid4()}")
+
+    def join_consumers() -> float:
+        return driver.run(consumers, lambda member: member.join_consumer_group(members))
+
+    timed("KIP-848, first join to all balanced", consumers, join_consumers)
+    driver.close(consumers)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -80,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--members", type=int, default=1000, help="a multiple of 20")
     options.add_argument("--seconds", type=float, default=4, help="how long heartbeats go on")
     options.add_argument("--sizes", type=lambda text: [int(each) for each in text.split(",")], default=[100, 1000])
-    options.add_argument("--no-kafka", action="store_true", help="leave Apache Kafka out")
+    options.add_argument("--no-kafka", action="store_true", help="leave Apache Kafka and kfake out")
     chosen = options.parse_args(arguments)
     print("over sockets; the last column is the broker's processor time")
 
@@ -90,10 +98,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for uvloop in (True, False):
         with ours(uvloop=uvloop) as served:
             measured(served)
-    if not chosen.no_kafka:
-        with apache_kafka() as kafka:
-            if kafka is not None:
-                measured(kafka)
+    for peer in () if chosen.no_kafka else (apache_kafka, kfake):
+        with peer() as served_by_peer:
+            if served_by_peer is not None:
+                measured(served_by_peer)
 
 
 if __name__ == "__main__":
