@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import loadwise
-from loadwise.cli import assign, compare, coordinator, demo, watch
+from loadwise.cli import assign, compare, coordinator, demo, loads, watch
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode="markdown", context_settings={"help_option_names": ["-h", "--help"]}
@@ -16,6 +16,7 @@ app.command("demo")(demo.demo)
 app.command("assign")(assign.assign)
 app.command("compare")(compare.compare)
 app.command("watch")(watch.watch)
+app.command("loads")(loads.loads)
 
 
 @app.command(

@@ -13,13 +13,13 @@ import typer
 
 import loadwise
 from loadwise.assignor.algorithms import ALGORITHMS
-from loadwise.assignor.errors import GroupTooLargeError, MissingClientError, UnknownStrategyError
+from loadwise.assignor.errors import BadGroupError, GroupTooLargeError, MissingClientError, UnknownStrategyError
 from loadwise.cli.text_files import read_text
 from loadwise.compare.columns import COLUMNS, best
 from loadwise.compare.comparison import Comparison, assignor_named
 from loadwise.compare.comparison import compare as compare_assignors
 from loadwise.compare.errors import BadInputError, CompareError
-from loadwise.compare.files import from_case, from_loads
+from loadwise.compare.files import from_case, from_history, from_loads
 from loadwise.compare.page import render
 from loadwise.compare.scenarios import SCENARIOS, scenario
 from loadwise.compare.situation import LiveLoad, Situation, Uncommitted
@@ -44,7 +44,11 @@ def compare(
     ] = None,
     loads: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Loads as CSV with the header topic,partition,load; needs --members."),
+        typer.Option(
+            metavar="FILE",
+            help="Loads as CSV with the header topic,partition,load, or the table that `loadwise loads` wrote"
+            " (.parquet): its bytes of an hour on average. Needs --members.",
+        ),
     ] = None,
     members: Annotated[
         int | None, typer.Option(min=1, metavar="NUMBER", help="With --loads: how many equal members share them.")
@@ -181,7 +185,7 @@ def _situation(
     if case is not None:
         return from_case(read_text(case, BadInputError), str(case))
     if loads is not None and members is not None:
-        return from_loads(read_text(loads, BadInputError), str(loads), members)
+        return _from_table(loads, members)
     if bootstrap_servers is not None and group is not None:
         from loadwise.compare.live import read_situation
 
@@ -200,6 +204,18 @@ def _situation(
         )
     assert scenario_name is not None
     return scenario(scenario_name)
+
+
+def _from_table(loads: Path, members: int) -> Situation:
+    if loads.suffix != ".parquet" and not loads.is_dir():
+        return from_loads(read_text(loads, BadInputError), str(loads), members)
+    from loadwise.assignor.load.history import history
+
+    try:
+        found = history(loads, hot=0)
+    except BadGroupError as error:
+        raise BadInputError(str(error)) from error
+    return from_history(found, str(loads), members, by="bytes")
 
 
 def _write(path: Path, comparison: Comparison) -> None:

@@ -1,15 +1,16 @@
-"""Situations from files: a case in JSON (`loadwise.assignor.case`) and a table of loads in CSV. Text in, no I/O."""
+"""Situations out of a case in JSON (`loadwise.assignor.case`), of loads in CSV, and of a history of loads. No I/O."""
 
 from __future__ import annotations
 
 import csv
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NoReturn
 
 from loadwise.assignor.case import Case, load_json
 from loadwise.assignor.errors import AssignorError
+from loadwise.assignor.load.history import TopicHistory
 from loadwise.assignor.model import Member
 from loadwise.compare.errors import BadInputError
 from loadwise.compare.situation import Situation
@@ -67,13 +68,31 @@ def from_loads(text: str, name: str, members: int) -> Situation:
             )
         loads.setdefault(topic, {})[partition] = load
     partitions = {topic: max(known) + 1 for topic, known in loads.items()}
+    listed = {topic: [known.get(number) for number in range(partitions[topic])] for topic, known in loads.items()}
+    return _equal_members(listed, name, members)
+
+
+def from_history(topics: Sequence[TopicHistory], name: str, members: int, *, by: str) -> Situation:
+    """What topics have held in an hour on average, for as many equal members. Raises `BadInputError`.
+
+    ``by`` is what the histories are of, ``bytes`` or ``records``.
+    """
+    loads = {each.topic: [load / each.hours for load in each.load] for each in topics}
+    return _equal_members(loads, name, members, unit=f"{by}/h")
+
+
+def _equal_members(
+    loads: Mapping[str, Sequence[float | None]], name: str, members: int, *, unit: str = ""
+) -> Situation:
+    """Members that subscribe to all topics and own nothing yet."""
     situation = Situation(
         about=f"The loads in {name}; {members} equal members start.",
         members=[
             Member(id=f"member-{number:0{len(str(members))}}", topics=sorted(loads)) for number in range(1, members + 1)
         ],
-        partitions=partitions,
-        load={topic: [known.get(number) for number in range(partitions[topic])] for topic, known in loads.items()},
+        partitions={topic: len(known) for topic, known in loads.items()},
+        load=loads,
+        load_unit=unit,
     )
     return _checked(situation, name)
 

@@ -51,7 +51,7 @@ def client_settings(text: str, name: str) -> dict[str, Any]:
 
     Raises `BadConnectionError` for a setting that there is not, or whose value cannot be translated.
     """
-    java = _properties(text, name)
+    java = properties(text, name)
     settings: dict[str, Any] = {}
     for key, value in java.items():
         if key in _SAME:
@@ -90,8 +90,11 @@ def client_settings(text: str, name: str) -> dict[str, Any]:
     return settings
 
 
-def _properties(text: str, name: str) -> dict[str, str]:
-    """Keys and values; ``#`` and ``!`` begin comments, a backslash at its end goes on with the next line."""
+def properties(text: str, name: str) -> dict[str, str]:
+    """The settings as they stand there, by Java's names. Raises `BadConnectionError` for a line without a key.
+
+    ``#`` and ``!`` begin comments, a backslash at its end goes on with the next line.
+    """
     properties: dict[str, str] = {}
     whole = ""
     for number, line in enumerate((*text.splitlines(), ""), start=1):  # the last line may end in a backslash

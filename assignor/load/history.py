@@ -1,0 +1,155 @@
+"""Loads out of history: the table of partitions and hours that ``loadwise loads`` writes, as a `LoadSource`.
+
+::
+
+    topic string, partition int, hour timestamp, records long, bytes long, keys long,
+    hot list<struct<key: binary, records: long, bytes: long>>
+
+A row is what one run saw of a partition within an hour, so rows of one partition and hour add up, but for ``keys``: how
+many different keys that run saw. ``hot`` has the keys with the most bytes. Records without a key are in neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from loadwise.assignor.errors import BadGroupError
+from loadwise.assignor.load.source import LoadSnapshot, TopicLoads, of_topics
+from loadwise.installation import pip_install
+
+MEASURES = ("bytes", "records")
+"""What the load of a partition can be taken from."""
+MOST_PARTITIONS = 1_000_000
+"""Of a topic: a slip in a partition's number must not make a topic that no memory holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class HotKey:
+    """A key with much of a topic's load."""
+
+    key: bytes
+    partition: int
+    """Where its records were."""
+    load: float
+    """Its bytes or records, over all hours."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicHistory:
+    """What a topic has held over all hours of a table."""
+
+    topic: str
+    load: tuple[float, ...]
+    """Of each partition, over all hours: bytes or records."""
+    hours: int
+    """How many different hours there are."""
+    hot: tuple[HotKey, ...]
+    """The keys with the most load, the first of them with the most."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryLoad:
+    """The mean load of an hour, of each partition in a table that ``loadwise loads`` wrote; a `LoadSource`.
+
+    ::
+
+        load = HistoryLoad("loads.parquet")
+        consumer = kafka_consumer("flights", group_id="billing", assignor="weighted", load=load, ...)
+
+    For groups whose load nobody measures live: it is the same every time, however old. The table is read once, here.
+    Raises `BadGroupError` for a table that cannot be read, and without pyarrow, which the extra ``spark`` brings.
+    """
+
+    path: str | Path
+    """The Parquet file, or the folder that Spark wrote."""
+    by: str = "bytes"
+    """``bytes`` or ``records``."""
+    _load: TopicLoads = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Read the table."""
+        known = {each.topic: np.array(each.load) / each.hours for each in history(self.path, by=self.by, hot=0)}
+        object.__setattr__(self, "_load", known)
+
+    def snapshot(self, topics: Collection[str]) -> LoadSnapshot:
+        """Answer the loads of these topics; they are never old."""
+        return LoadSnapshot(load=of_topics(self._load, topics), unit=f"{self.by}/h")
+
+
+def history(path: str | Path, *, by: str = "bytes", hot: int = 20) -> list[TopicHistory]:
+    """What a table tells of each topic, by name; of each the ``hot`` hottest keys. Raises as `HistoryLoad` does."""
+    if by not in MEASURES:
+        raise BadGroupError(f"loads of history are of {' or '.join(MEASURES)}, not {by!r}")
+    table = _table(path, ["topic", "partition", "hour", by, *(["hot"] if hot else [])])
+    sums = table.group_by(["topic", "partition"]).aggregate([(by, "sum")])
+    found: dict[str, dict[int, float]] = {}
+    for row in sums.to_pylist():
+        _check(row["topic"], row["partition"], row[f"{by}_sum"], path)
+        found.setdefault(row["topic"], {})[row["partition"]] = float(row[f"{by}_sum"])
+    hours = {row["topic"]: row["hour_count_distinct"] for row in _distinct_hours(table)}
+    keys = _hot_keys(table, by) if hot else {}
+    return [
+        TopicHistory(
+            topic,
+            tuple(loads.get(number, 0.0) for number in range(max(loads) + 1)),
+            hours[topic],
+            tuple(sorted(keys.get(topic, ()), key=lambda each: (-each.load, each.key, each.partition))[:hot]),
+        )
+        for topic, loads in sorted(found.items())
+    ]
+
+
+def _distinct_hours(table: Any) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = table.group_by("topic").aggregate([("hour", "count_distinct")]).to_pylist()
+    return rows
+
+
+def _hot_keys(table: Any, by: str) -> dict[str, list[HotKey]]:
+    """The hot keys of each topic, with what they have in all hours where they were hot."""
+    import pyarrow as pa  # noqa: PLC0415 - see _table
+    import pyarrow.compute as pc  # noqa: PLC0415 - see _table
+
+    hot = table.column("hot").combine_chunks()
+    rows, each = pc.list_parent_indices(hot), pc.list_flatten(hot)
+    columns = [
+        table.column("topic").take(rows),
+        table.column("partition").take(rows),
+        each.field("key"),
+        each.field(by),
+    ]
+    flat = pa.table(columns, names=["topic", "partition", "key", "load"])
+    sums = flat.group_by(["topic", "partition", "key"]).aggregate([("load", "sum")])
+    found: dict[str, list[HotKey]] = {}
+    for row in sums.to_pylist():
+        found.setdefault(row["topic"], []).append(HotKey(row["key"], row["partition"], float(row["load_sum"])))
+    return found
+
+
+def _table(path: str | Path, columns: list[str]) -> Any:
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - optional: groups are balanced without it
+        import pyarrow.parquet as pq  # noqa: PLC0415 - see above
+    except ImportError as error:
+        raise BadGroupError(f"reading {path} needs pyarrow, which is not installed: {pip_install('spark')}") from error
+    try:
+        table = pq.read_table(path, columns=columns)
+    except (OSError, pa.ArrowException) as error:
+        raise BadGroupError(f"{path} cannot be read as Parquet: {error}") from error
+    missing = [name for name in columns if name not in table.column_names]
+    if missing:
+        raise BadGroupError(
+            f"{path} has no column {', '.join(missing)}; expected a table that `loadwise loads` has written"
+        )
+    return table
+
+
+def _check(topic: object, partition: object, load: object, path: str | Path) -> None:
+    if not isinstance(topic, str) or not isinstance(partition, int) or not 0 <= partition < MOST_PARTITIONS:
+        raise BadGroupError(f"{path} has a row of topic {topic!r} and partition {partition!r}; both must be known")
+    if not isinstance(load, int | float) or not 0 <= load < float("inf"):
+        raise BadGroupError(f"{path}: the load of {topic}-{partition} is {load!r}; it must be 0 or more")

@@ -1,0 +1,32 @@
+"""What topics have held by partition and hour, as a table for ``loadwise loads`` and ``loadwise compare --loads``.
+
+For a cluster: ``spark-submit examples/spark_loads.py broker:9092 clicks s3a://lake/loads s3a://lake/loads-checkpoint``
+reads what has arrived since its last run, so let it run every hour or day. docs/spark.md tells how executors get
+loadwise. On one machine ``loadwise loads`` does the same.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pyspark.sql import SparkSession
+
+from loadwise.loads.job import write_new
+
+
+def main(bootstrap_servers: str, topics: str, folder: str, checkpoint: str) -> None:
+    # Spark looks for the data source with the `python3` on PATH, unless it is told which environment has it.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = SparkSession.builder.appName("loads of Kafka's partitions").getOrCreate()
+    options = {
+        "kafka.bootstrap.servers": bootstrap_servers,
+        "subscribe": topics,
+        "startingOffsets": "earliest",
+        "maxOffsetsPerTrigger": "100000000",
+    }
+    write_new(spark, options, folder, checkpoint)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,207 @@
+"""``loadwise loads``: what topics have held by partition and hour, to a file, and why their partitions are uneven."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from loadwise.assignor.errors import BadGroupError
+from loadwise.cli.text_files import read_text
+from loadwise.installation import pip_install
+from loadwise.running_group.command_config import properties
+from loadwise.running_group.errors import BadConnectionError
+
+if TYPE_CHECKING:
+    from loadwise.loads.skew import Skew
+
+_OUR_ERROR = re.compile(r"^loadwise\.spark_source\.errors\.\w+: (.+)$", re.MULTILINE)
+"""The source's own error within Spark's, behind the traceback of the process that it was raised in."""
+_KEYS_SHOWN = 5
+_LEAST_SHOWN = 0.01
+"""The share of its topic that a key has at least which is shown."""
+
+
+def loads(
+    *,
+    table: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TABLE",
+            help="The Parquet table: written where --topic is given, and read for the report.",
+            show_default=False,
+        ),
+    ],
+    bootstrap_servers: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="The Kafka to read from; needs --topic.")
+    ] = None,
+    topic: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A topic to read; may be given again.")
+    ] = None,
+    since: Annotated[
+        datetime | None, typer.Option(help="Read records from this time on (UTC). Without: from the oldest on.")
+    ] = None,
+    until: Annotated[
+        datetime | None, typer.Option(help="Read records before this time (UTC). Without: up to the newest.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Read only what has arrived since the last run with this folder, and add it to the table: for a job"
+            " that runs every hour.",
+        ),
+    ] = None,
+    hot_keys: Annotated[
+        int, typer.Option(min=1, max=1000, help="How many keys of each partition and hour are kept by name.")
+    ] = 20,
+    command_config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="How to connect, in the properties file of Kafka's own tools (security.protocol, sasl.*, ssl.*).",
+        ),
+    ] = None,
+    by: Annotated[Literal["bytes", "records"], typer.Option(help="What the report weighs partitions by.")] = "bytes",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Write what topics have held, by partition and hour, and report which keys make partitions uneven.
+
+    `loadwise loads loads.parquet --bootstrap-servers broker:9092 --topic clicks`
+
+    reads the whole topic with a local Spark, and
+
+    `loadwise compare --loads loads.parquet --members 4`
+
+    compares the assignors on it. A table that is there already is only reported on where no topic is given. For a
+    cluster there is `examples/spark_loads.py`.
+    """
+    if any(importlib.util.find_spec(name) is None for name in ("pyspark", "pyarrow", "aiokafka")):
+        typer.echo(f"loadwise loads: it takes Spark, which is not installed: {pip_install('spark')}", err=True)
+        raise typer.Exit(1)
+    try:
+        options = _options(
+            bootstrap_servers,
+            topic or [],
+            since=since,
+            until=until,
+            incremental=checkpoint is not None,
+            command_config=command_config,
+        )
+        if options is not None:
+            _write(options, table, checkpoint, hot_keys)
+        found = _report(table, by)
+    except (BadGroupError, BadConnectionError) as error:
+        typer.echo(f"loadwise loads: {error}", err=True)
+        raise typer.Exit(2) from error
+    if as_json:
+        typer.echo(json.dumps([_as_json(each, by) for each in found], allow_nan=False))
+    else:
+        typer.echo("\n\n".join(_text(each, by) for each in found))
+
+
+def _options(
+    bootstrap_servers: str | None,
+    topics: Sequence[str],
+    *,
+    since: datetime | None,
+    until: datetime | None,
+    incremental: bool,
+    command_config: Path | None,
+) -> dict[str, str] | None:
+    """The options of the Spark source; None where nothing is to be read. Raises `BadConnectionError`."""
+    if bootstrap_servers is None and not topics:
+        given = {"--since": since, "--until": until, "--checkpoint": incremental, "--command-config": command_config}
+        for name, value in given.items():
+            if value:
+                raise BadConnectionError(f"{name} is about reading topics; it needs --bootstrap-servers and --topic")
+        return None
+    if bootstrap_servers is None or not topics:
+        raise BadConnectionError("--bootstrap-servers HOST:PORT and --topic NAME go together")
+    options = {"kafka.bootstrap.servers": bootstrap_servers, "subscribe": ",".join(topics)}
+    if command_config is not None:
+        text = read_text(command_config, BadConnectionError)
+        options = {f"kafka.{name}": value for name, value in properties(text, str(command_config)).items()} | options
+    if incremental and until is not None:
+        raise BadConnectionError("--until has no meaning with --checkpoint, which reads all that has arrived")
+    options["startingOffsets"] = "earliest"
+    if since is not None:
+        options |= {"startingTimestamp": _ms(since), "startingOffsetsByTimestampStrategy": "latest"}
+        del options["startingOffsets"]
+    if until is not None:
+        options["endingTimestamp"] = _ms(until)
+    return options
+
+
+def _ms(moment: datetime) -> str:
+    return str(round(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() * 1000))
+
+
+def _write(options: dict[str, str], table: Path, checkpoint: Path | None, hot_keys: int) -> None:
+    from pyspark.errors import PySparkException
+
+    from loadwise.loads.job import write_batch, write_new
+    from loadwise.loads.session import local_session
+
+    folder = table.resolve().as_uri()
+    try:
+        with local_session() as spark:
+            if checkpoint is None:
+                write_batch(spark, options, folder, hot_keys=hot_keys)
+            else:
+                write_new(spark, options, folder, checkpoint.resolve().as_uri(), hot_keys=hot_keys)
+    except PySparkException as error:
+        ours = _OUR_ERROR.findall(str(error))
+        raise BadConnectionError(f"{options['subscribe']} cannot be read: {ours[-1] if ours else error}") from error
+
+
+def _report(table: Path, by: str) -> list[Skew]:
+    from loadwise.assignor.load.history import history
+    from loadwise.loads.partitioner import partition_of
+    from loadwise.loads.skew import skew_of
+
+    found = [skew_of(each, partition_of) for each in history(table, by=by)]
+    if not found:
+        raise BadGroupError(f"{table} has no rows: there was nothing to read")
+    return found
+
+
+def _text(skew: Skew, by: str) -> str:
+    hours = f"{skew.hours} hour{'s' * (skew.hours != 1)}"
+    lines = [
+        f"{skew.topic}: {skew.total:,.0f} {by} in {skew.partitions} partitions and {hours};"
+        f" the fullest, {skew.fullest}, has {skew.max_over_mean:.2f} times the mean"
+    ]
+    for each in skew.hot[:_KEYS_SHOWN]:
+        share = each.load / skew.total if skew.total else 0.0
+        if share < _LEAST_SHOWN:
+            break
+        name = each.key.decode("utf-8", "backslashreplace")
+        lines.append(f"  key {name!r} in partition {each.partition}: {share:.1%} of all {by}")
+    lines += [f"  with {each.change}: {each.max_over_mean:.2f}" for each in skew.what_if]
+    return "\n".join([*lines, f"  {skew.advice}"])
+
+
+def _as_json(skew: Skew, by: str) -> dict[str, Any]:
+    return {
+        "topic": skew.topic,
+        "by": by,
+        "hours": skew.hours,
+        "total": skew.total,
+        "partitions": skew.partitions,
+        "fullest": skew.fullest,
+        "max_over_mean": skew.max_over_mean,
+        "placed_by_hash": skew.by_hash,
+        "hot_keys": [
+            {"key": each.key.decode("utf-8", "backslashreplace"), "partition": each.partition, by: each.load}
+            for each in skew.hot
+        ],
+        "what_if": [{"change": each.change, "max_over_mean": each.max_over_mean} for each in skew.what_if],
+        "advice": skew.advice,
+    }

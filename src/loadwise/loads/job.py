@@ -1,0 +1,70 @@
+"""The PySpark job of ``loadwise loads``: reads topics, and writes what each partition held in each hour to Parquet.
+
+`hourly` is the whole of it, a DataFrame in and a DataFrame out: use it in a job of your own, on your cluster, as
+``examples/spark_loads.py`` does. The columns are those of `loadwise.assignor.load.history`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import Window
+from pyspark.sql import functions as f
+
+HOT_KEYS = 20
+"""How many keys of each partition and hour are kept by name."""
+
+
+def hourly(records: Any, *, hot_keys: int = HOT_KEYS) -> Any:
+    """A row for each partition and hour (UTC) of records in the columns of Spark's Kafka sources.
+
+    Not for streaming DataFrames, but for each micro-batch of one (``foreachBatch``): rows of several add up.
+    """
+
+    def size(name: str) -> Any:
+        return f.coalesce(f.octet_length(name), f.lit(0)).cast("long")
+
+    hour = f.timestamp_seconds(f.floor(f.unix_seconds("timestamp") / 3600) * 3600).alias("hour")
+    of_partition = ["topic", "partition", "hour"]
+    by_key = (
+        records.select("topic", "partition", hour, "key", (size("key") + size("value")).alias("bytes"))
+        .groupBy(*of_partition, "key")
+        .agg(f.count(f.lit(1)).alias("records"), f.sum("bytes").alias("bytes"))
+    )
+    # Records without a key are no hot key, however many.
+    hottest = Window.partitionBy(*of_partition).orderBy(f.col("key").isNull(), f.desc("bytes"), "key")
+    is_hot = (f.col("rank") <= hot_keys) & f.col("key").isNotNull()
+    return (
+        by_key.withColumn("rank", f.row_number().over(hottest))
+        .groupBy(*of_partition)
+        .agg(
+            f.sum("records").alias("records"),
+            f.sum("bytes").alias("bytes"),
+            f.count("key").alias("keys"),
+            f.collect_list(f.when(is_hot, f.struct("key", "records", "bytes"))).alias("hot"),
+        )
+    )
+
+
+def write_batch(spark: Any, options: Mapping[str, str], folder: str, *, hot_keys: int = HOT_KEYS) -> None:
+    """Read what ``options`` ask for, once, and write its table to a folder, in place of what is there."""
+    records = spark.read.format("loadwise").options(**options).load()
+    hourly(records, hot_keys=hot_keys).coalesce(1).write.mode("overwrite").parquet(folder)
+
+
+def write_new(
+    spark: Any, options: Mapping[str, str], folder: str, checkpoint: str, *, hot_keys: int = HOT_KEYS
+) -> None:
+    """Add what has arrived since the last run with this checkpoint: a folder ``batch=N`` for each micro-batch.
+
+    A micro-batch that is repeated after a failure takes the place of its first try.
+    """
+
+    def write(batch: Any, number: int) -> None:
+        rows = hourly(batch, hot_keys=hot_keys).coalesce(1)
+        rows.write.mode("overwrite").parquet(f"{folder.rstrip('/')}/batch={number}")
+
+    stream = spark.readStream.format("loadwise").options(**options).load()
+    writer = stream.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
+    writer.trigger(availableNow=True).start().awaitTermination()

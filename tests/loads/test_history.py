@@ -1,0 +1,148 @@
+"""Tables of loads: as Parquet in, and what `compare`, the report and a group's leader make of them."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+pytest.importorskip("pyarrow", reason="needs pyarrow, which the extra spark brings")
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from loadwise.assignor.errors import BadGroupError
+from loadwise.assignor.load.history import HistoryLoad, HotKey, TopicHistory, history
+from loadwise.assignor.load.source import LoadSource
+from loadwise.cli.app import app
+
+KEY = pa.struct([("key", pa.binary()), ("records", pa.int64()), ("bytes", pa.int64())])
+SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("hour", pa.timestamp("us", "UTC")),
+        ("records", pa.int64()),
+        ("bytes", pa.int64()),
+        ("keys", pa.int64()),
+        ("hot", pa.list_(KEY)),
+    ]
+)
+
+
+def row(topic: str, partition: int, hour: int, size: int, **hot: int) -> dict[str, Any]:
+    keys = [{"key": key.encode(), "records": 1, "bytes": of_key} for key, of_key in hot.items()]
+    moment = datetime(2026, 11, 22, hour, tzinfo=UTC)
+    return {
+        "topic": topic,
+        "partition": partition,
+        "hour": moment,
+        "records": 2 * size,
+        "bytes": size,
+        "keys": len(hot),
+        "hot": keys,
+    }
+
+
+ROWS = [row("t", 0, 3, 100, a=60, b=40), row("t", 0, 4, 300, a=300), row("t", 2, 3, 40, c=40), row("u", 0, 3, 7)]
+"""Two hours of one topic, of which partition 1 is empty, and one hour of another."""
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    pq.write_table(pa.Table.from_pylist(ROWS, schema=SCHEMA), tmp_path / "loads.parquet")
+    return tmp_path / "loads.parquet"
+
+
+def test_rows_of_a_partition_add_up(table: Path):
+    hot = [(b"a", 0, 360.0), (b"b", 0, 40.0), (b"c", 2, 40.0)]
+    assert history(table) == [
+        TopicHistory("t", (400.0, 0.0, 40.0), 2, tuple(HotKey(*each) for each in hot)),
+        TopicHistory("u", (7.0,), 1, ()),
+    ]
+    assert history(table, by="records", hot=1)[0].load == (800.0, 0.0, 80.0)
+    assert history(table, hot=1)[0].hot == (HotKey(b"a", 0, 360.0),)
+
+
+def test_a_folder_with_a_folder_for_each_micro_batch_is_the_same(table: Path, tmp_path: Path):
+    for number, one in enumerate(ROWS):
+        (folder := tmp_path / "folder" / f"batch={number}").mkdir(parents=True)
+        pq.write_table(pa.Table.from_pylist([one], schema=SCHEMA), folder / "part-0.parquet")
+        (folder / "_SUCCESS").touch()
+    assert history(tmp_path / "folder") == history(table)
+
+
+def test_the_load_source_answers_an_hours_mean(table: Path):
+    source = HistoryLoad(table)
+    assert isinstance(source, LoadSource)
+    snapshot = source.snapshot(["t"])
+    assert {topic: list(load) for topic, load in snapshot.load.items()} == {"t": [200.0, 0.0, 20.0]}
+    assert (snapshot.unit, snapshot.stale) == ("bytes/h", False)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"partition": None}, "partition None; both must be known"),
+        ({"partition": -1}, "partition -1; both must be known"),
+        ({"bytes": -5}, "the load of t-0 is -5; it must be 0 or more"),
+        ({"bytes": None}, "the load of t-0 is None; it must be 0 or more"),
+    ],
+)
+def test_rows_that_cannot_be_are_refused(tmp_path: Path, change: dict[str, Any], message: str):
+    path = tmp_path / "bad.parquet"
+    pq.write_table(pa.Table.from_pylist([ROWS[0] | change], schema=SCHEMA), path)
+    with pytest.raises(BadGroupError, match=message):
+        HistoryLoad(path)
+
+
+def test_what_is_no_such_table_is_refused_by_name(tmp_path: Path):
+    text, other = tmp_path / "text.parquet", tmp_path / "other.parquet"
+    text.write_text("topic,partition,load\n")
+    pq.write_table(pa.table({"topic": ["t"]}), other)
+    for path in (text, other, tmp_path / "missing.parquet"):
+        with pytest.raises(BadGroupError, match=path.name):
+            history(path)
+
+
+def test_compare_takes_the_table(table: Path):
+    done = CliRunner().invoke(app, ["compare", "--loads", str(table), "--members", "2", "--json"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    weighted = next(each for each in told["assignors"] if each["assignor"] == "weighted")
+    assert weighted["max_over_mean"] == pytest.approx(200 / ((200 + 20 + 7) / 2), rel=1e-3)
+
+
+def test_the_report_of_a_table_that_is_there(table: Path):
+    done = CliRunner().invoke(app, ["loads", str(table)])
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert lines[0] == "t: 440 bytes in 3 partitions and 2 hours; the fullest, 0, has 2.73 times the mean"
+    assert lines[1] == "  key 'a' in partition 0: 81.8% of all bytes"
+    told = json.loads(CliRunner().invoke(app, ["loads", str(table), "--json", "--by", "records"]).stdout)
+    assert [each["total"] for each in told] == [880.0, 14.0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--topic", "t"], "--bootstrap-servers HOST:PORT and --topic NAME go together"),
+        (["--bootstrap-servers", "localhost:9"], "--bootstrap-servers HOST:PORT and --topic NAME go together"),
+        (["--since", "2026-11-22"], "--since is about reading topics"),
+        (["--checkpoint", "c"], "--checkpoint is about reading topics"),
+    ],
+)
+def test_options_that_do_not_go_together(table: Path, arguments: list[str], message: str):
+    done = CliRunner().invoke(app, ["loads", str(table), *arguments])
+    assert done.exit_code == 2
+    assert message in done.stderr
+
+
+def test_a_table_that_is_not_there(tmp_path: Path):
+    done = CliRunner().invoke(app, ["loads", str(tmp_path / "none.parquet")])
+    assert done.exit_code == 2
+    assert "none.parquet cannot be read as Parquet" in done.stderr
