@@ -21,7 +21,7 @@ from loadwise.assignor.load.lag import HISTORY_S, LagLoad, PartitionOffsets, lag
 from loadwise.assignor.load.source import LoadSnapshot
 from loadwise.assignor.model import LARGEST, Assignment, Assignor, Member
 from loadwise.protocol.errors import MalformedBytesError
-from loadwise.protocol.live_notes import LeaderNotes, MemberNotes, Memory
+from loadwise.protocol.live_notes import CommitNote, LeaderNotes, MemberNotes, Memory, is_note
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +81,7 @@ class Leader:
         self._members: frozenset[str] = frozenset()  # of the newest generation, where this member leads it
         self._asked = False
         self._off = False
+        self._noted_ms: dict[str, int] = {}  # when members wrote their newest notes, each by its own clock
         self._warned = False
         self._failing: set[str] = set()
         lag.interval_s = math.inf  # nobody reads before there is a reason to
@@ -138,6 +139,13 @@ class Leader:
                 memory=_aged(self._memory, now_ms - self._remembered_ms),
             )
 
+    def note(self, name: str) -> str:
+        """What this member, by its instance id or member id, writes beside an offset that it commits, or ""."""
+        measured_per_s = self.busy.per_s
+        if self._settings is None or not measured_per_s:
+            return ""
+        return CommitNote(member=name, at_ms=self._now_ms(), measured_per_s=measured_per_s).encode()
+
     def equip(self, members: Sequence[tuple[Member, MemberNotes | None]]) -> list[Member]:
         """As the leader, answer the members with their capacities, as far as these are known."""
         with self._lock:
@@ -194,6 +202,7 @@ class Leader:
                 return
             target, stated = led
             members = frozenset(target.group.members)
+            self._noted_ms.clear()  # a member that was restarted has another clock
             took_ms = _UNINTERRUPTED_MS if began_ms is None or not self._members else now_ms - began_ms
             cause, told = self._cause(members)
             self._members, self._asked = members, False
@@ -253,6 +262,7 @@ class Leader:
             if not self._watch.leads:
                 return
             self._watch.estimates.measured(self.name, self.busy.per_s, now_ms)
+            self._take_notes(offsets, now_ms)
             try:
                 decision = self._watch.decide(now_ms)
             except Exception as error:  # noqa: BLE001 (an algorithm may be anybody's, and the reading itself was good)
@@ -264,6 +274,20 @@ class Leader:
             self.decision = decision
             self._act(decision)
         self._tell(decision)
+
+    def _take_notes(self, offsets: Mapping[tuple[str, int], PartitionOffsets], now_ms: int) -> None:
+        """Take in what members wrote beside the offsets of partitions that they own."""
+        newest: dict[str, CommitNote] = {}
+        for partition, where in offsets.items():
+            if not is_note(where.metadata) or (owner := self._watch.owner_of(partition)) is None:
+                continue
+            note = CommitNote.decode(where.metadata, owner)
+            if note is not None and (owner not in newest or note.at_ms > newest[owner].at_ms):
+                newest[owner] = note
+        for name, note in newest.items():
+            if self._noted_ms.get(name) != note.at_ms:  # else it was taken in with an earlier reading
+                self._noted_ms[name] = note.at_ms
+                self._watch.estimates.measured(name, _speed(note.measured_per_s), now_ms)
 
     def _tell(self, decision: Decision) -> None:
         try:

@@ -5,6 +5,8 @@
     measured of itself, what its leader has learned of it, and what its leader has asked it to remember.
 `LeaderNotes`
     are the user data of the assignment that the leader gives each member.
+`CommitNote`
+    is the metadata of one of the offsets that a member commits: what it has measured of itself since it joined.
 
 The broker keeps all of a group's bytes in one record, so each of them takes less than a hundred bytes a member. Newer
 versions append; readers of an older one ignore what follows.
@@ -12,6 +14,7 @@ versions append; readers of an older one ignore what follows.
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass, field
 
 from loadwise.protocol import primitive
@@ -20,6 +23,7 @@ from loadwise.protocol.primitive import FLOAT64, INT16, INT32, Reader
 
 _LEADER_VERSION = 0
 _MOST_AGES = 60
+_NOTE = "loadwise:1 "
 _OFF = 1
 _GIVEN = 2
 
@@ -130,6 +134,44 @@ class LeaderNotes:
             learned_per_s=reader.float64("learned capacity"),
             memory=Memory.read(reader),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitNote:
+    """What a member tells its leader with its commits: text of less than 64 bytes, as metadata of one offset."""
+
+    member: str
+    """The member's group instance id, or else its member id. Only a checksum of it is sent."""
+    at_ms: int
+    """When it was written, by the member's own clock: the newest of a member's notes counts."""
+    measured_per_s: float
+    """Records that the member processes in a busy second."""
+
+    def encode(self) -> str:
+        """Write it; with a zero at its end, since confluent-kafka 2.16 reads metadata as a string of C, up to one."""
+        return f"{_NOTE}{_checksum(self.member)} {self.at_ms} {self.measured_per_s:.6g} \0"
+
+    @classmethod
+    def decode(cls, metadata: str, member: str) -> CommitNote | None:
+        """Read what this member has written; None where another one has, or no member of ours."""
+        if not is_note(metadata):
+            return None
+        checksum, _, rest = metadata.removeprefix(_NOTE).partition(" ")
+        try:
+            at_ms, measured_per_s = rest.split(" ")[:2]
+            note = cls(member=member, at_ms=int(at_ms), measured_per_s=float(measured_per_s))
+        except ValueError:
+            return None
+        return note if checksum == _checksum(member) else None
+
+
+def is_note(metadata: str | None) -> bool:
+    """Whether the metadata of an offset is a `CommitNote`, of this version or a newer one, and nobody else's."""
+    return metadata is not None and metadata.startswith(_NOTE)
+
+
+def _checksum(name: str) -> str:
+    return f"{zlib.crc32(name.encode('utf-8', 'surrogatepass')):08x}"
 
 
 def _bounded(number: int) -> int:

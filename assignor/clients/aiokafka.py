@@ -274,6 +274,7 @@ class _Consumer(AIOKafkaConsumer):
             plug.follow(coordinator)
         if self._leader is not None and self._lag is not None:
             self._watch = LoadWatch(coordinator, self._leader, self._lag)
+            coordinator.note = self._watch.note
 
 
 def _metadata(cluster: Any) -> ClientMetadata:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any
 
 from aiokafka.client import ConnectionGroup
@@ -30,6 +30,7 @@ from aiokafka.errors import (
     InconsistentGroupProtocolError,
     KafkaError,
     KafkaTimeoutError,
+    OffsetMetadataTooLargeError,
     RebalanceInProgressError,
     UnknownMemberIdError,
 )
@@ -37,6 +38,7 @@ from aiokafka.protocol.admin import DescribeGroupsRequest
 from aiokafka.protocol.commit import OffsetCommitRequest, OffsetFetchRequest
 from aiokafka.protocol.group import JoinGroupRequest
 
+from loadwise.assignor.clients.commit_notes import with_note
 from loadwise.assignor.clients.no_common_strategy import no_common_strategy
 from loadwise.assignor.subscription import read_described, read_joined_members
 from loadwise.protocol.consumer import Subscription
@@ -61,6 +63,8 @@ def take_over(coordinator: GroupCoordinator, plugs: Sequence[Any], before_assign
     coordinator.__class__ = CooperativeCoordinator if plugs[0].participant.cooperative else Coordinator
     coordinator.plugs = plugs
     coordinator.before_assignment = before_assignment
+    coordinator.note = None
+    coordinator.takes_notes = True
     coordinator._assignors = plugs[:1]  # the client sends one JoinGroup for each of these
     coordinator.last_assignment = None
     coordinator.joining = False
@@ -71,6 +75,10 @@ class Coordinator(GroupCoordinator):
 
     plugs: Sequence[Any]
     before_assignment: Callable[[Any], Any]
+    note: Callable[[], str] | None
+    """What to write beside an offset that is committed, for the leader; None where nobody watches the group's load."""
+    takes_notes: bool
+    """Whether the broker lets offsets have as much metadata as a note of ours takes."""
     last_assignment: Any
     joining: bool
     generation: int
@@ -88,6 +96,18 @@ class Coordinator(GroupCoordinator):
             topics = self._subscription.subscription.topics
             request._group_protocols[:] = [(plug.name, plug.metadata(topics)) for plug in self.plugs]
         return await super()._send_req(request)
+
+    async def _do_commit_offsets(self, assignment: Any, offsets: Mapping[Any, Any]) -> None:
+        if self.note is None:
+            await super()._do_commit_offsets(assignment, offsets)
+            return
+        try:
+            await super()._do_commit_offsets(assignment, with_note(offsets, self.note() if self.takes_notes else ""))
+        except OffsetMetadataTooLargeError:
+            if not self.takes_notes:
+                raise
+            self.takes_notes = False
+            await super()._do_commit_offsets(assignment, with_note(offsets, ""))
 
     async def _maybe_do_last_autocommit(self, assignment: Any) -> None:
         await self._for_long_unless_closing(super()._maybe_do_last_autocommit(assignment))

@@ -174,9 +174,7 @@ class AiokafkaLag(LagLoad):
             self._began |= await consumer.beginning_offsets(asked)
         end = await consumer.end_offsets(partitions)
         return {
-            partition: PartitionOffsets(
-                beginning=self._began[partition], end=end[partition], committed=committed.get(partition)
-            )
+            partition: PartitionOffsets(self._began[partition], end[partition], *committed.get(partition, (None,)))
             for partition in partitions
         }
 
@@ -195,8 +193,11 @@ class AiokafkaLag(LagLoad):
             if partition["leader"] >= 0
         ]
 
-    async def _committed(self, client: AIOKafkaClient) -> dict[TopicPartition, int]:
-        """The group's committed offsets. Raises aiokafka's errors: an error of the group is no group without any."""
+    async def _committed(self, client: AIOKafkaClient) -> dict[TopicPartition, tuple[int, str]]:
+        """The group's committed offsets and their metadata.
+
+        Raises aiokafka's errors: an error of the group is no group without any.
+        """
         node = await client.coordinator_lookup(CoordinationType.GROUP, self._group_id)
         answer = await client.send(node, OffsetFetchRequest(self._group_id, None))
         codes = [answer.error_code, *(code for _, of_topic in answer.topics for *_, code in of_topic)]
@@ -204,9 +205,9 @@ class AiokafkaLag(LagLoad):
             if code:
                 raise for_code(code)(f"offsets of group {self._group_id}")
         return {
-            TopicPartition(topic, partition): offset
+            TopicPartition(topic, partition): (offset, metadata or "")
             for topic, of_topic in answer.topics
-            for partition, offset, *_ in of_topic
+            for partition, offset, metadata, _ in of_topic
             if offset >= 0
         }
 

@@ -39,6 +39,11 @@ class LoadWatch:
         leader.ask = ask
         leader.name = coordinator._group_instance_id or ""
 
+    def note(self) -> str:
+        """What this member writes beside an offset that it commits."""
+        name = self._coordinator._group_instance_id or self._coordinator.member_id
+        return self._leader.note(name) if name else ""
+
     async def elected(self, topics: Collection[str]) -> None:
         """The member is to lead a group that reads these topics: read their offsets, unless that was done."""
         self._leader.name = self._coordinator._group_instance_id or self._coordinator.member_id

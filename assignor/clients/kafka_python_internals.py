@@ -40,6 +40,7 @@ from kafka.errors import (
     InconsistentGroupProtocolError,
     KafkaError,
     KafkaTimeoutError,
+    OffsetMetadataTooLargeError,
     RebalanceInProgressError,
     UnknownMemberIdError,
 )
@@ -48,6 +49,7 @@ from kafka.protocol.consumer import JoinGroupRequest, OffsetCommitRequest
 from kafka.structs import OffsetAndMetadata
 from kafka.util import Timer
 
+from loadwise.assignor.clients.commit_notes import with_note
 from loadwise.assignor.clients.kafka_python_lag import KafkaPythonLag
 from loadwise.assignor.clients.kafka_python_watch import LoadWatch
 from loadwise.assignor.clients.no_common_strategy import no_common_strategy
@@ -86,6 +88,7 @@ def repair(consumer: Any, leader: Leader | None = None, lag: KafkaPythonLag | No
     coordinator.answer_beside_join = None
     coordinator.failed = None
     coordinator._listed = (None, [])
+    coordinator._takes_notes = True
     coordinator.load_watch = None if leader is None or lag is None else LoadWatch(coordinator, leader, lag)
 
 
@@ -104,6 +107,8 @@ class Coordinator(ConsumerCoordinator):
     """Why a join has failed that no ``poll`` waited for."""
     _listed: tuple[Any, Sequence[JoinedMember]]
     """The members as JoinGroup listed them to us as the leader, and what was read of them."""
+    _takes_notes: bool
+    """Whether the broker lets offsets have as much metadata as a note of ours takes."""
     load_watch: LoadWatch | None
     """What reads the group's offsets before this member assigns, and asks for rebalances; None without."""
 
@@ -147,6 +152,21 @@ class Coordinator(ConsumerCoordinator):
             await super()._on_join_prepare_async(
                 *args, **kwargs
             )  # its commit was told that the member is none any more
+
+    async def _send_offset_commit_request(self, offsets: Mapping[Any, OffsetAndMetadata]) -> None:
+        """As the client's; and beside one of the offsets the leader is told how fast this member is."""
+        watch = self.load_watch
+        if watch is None or not all(isinstance(at, OffsetAndMetadata) for at in offsets.values()):
+            await super()._send_offset_commit_request(offsets)
+            return
+        noted = with_note(offsets, watch.note(self) if self._takes_notes else "")
+        try:
+            await super()._send_offset_commit_request(noted)
+        except OffsetMetadataTooLargeError:
+            if not self._takes_notes:
+                raise
+            self._takes_notes = False
+            await super()._send_offset_commit_request(with_note(offsets, ""))
 
     def _handle_offset_commit_response(self, offsets: Any, send_time: float, response: Any) -> None:
         codes = {code for _, partitions in response.topics for _, code in partitions}

@@ -222,6 +222,7 @@ def read_offsets(
             beginning=found[partition].offset if partition in found else known[partition],
             end=end[partition].offset,
             committed=committed[partition].offset if partition in committed else None,
+            metadata=(committed[partition].metadata or "") if partition in committed else "",
         )
         for partition in partitions
     }

@@ -39,6 +39,11 @@ class LoadWatch:
         leader.ask = ask
         leader.name = coordinator.group_instance_id or ""
 
+    def note(self, coordinator: Any) -> str:
+        """What this member writes beside an offset that it commits."""
+        name = coordinator.group_instance_id or coordinator._generation.member_id
+        return self._leader.note(name) if name else ""
+
     def elected(self, coordinator: Any, topics: Collection[str], member_id: str) -> None:
         """The member is to lead a group that reads these topics: begin to read their offsets, unless that was done."""
         self._leader.name = coordinator.group_instance_id or member_id

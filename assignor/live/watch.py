@@ -94,6 +94,17 @@ class GroupWatch:
         """Whether there is an assignment to watch."""
         return self._watched is not None
 
+    def owner_of(self, partition: tuple[str, int]) -> str | None:
+        """The instance id, or else the member id, of the partition's owner; None where nobody of the group has it."""
+        watched = self._watched
+        if watched is None or partition[0] not in watched.group.topics:
+            return None
+        topic = watched.group.topics.index(partition[0])
+        row, end = watched.group.topic_start[topic : topic + 2].tolist()
+        row += partition[1]
+        owner = int(watched.group.owner[row]) if row < end else NOBODY
+        return None if owner == NOBODY else watched.names[owner]
+
     def prior(self, ends: Mapping[tuple[str, int], int], at_ms: int) -> None:
         """Take in where partitions ended before the first reading, as the log's timestamps tell it."""
         self._index.add(ends)

@@ -41,6 +41,8 @@ class PartitionOffsets(NamedTuple):
     """Offset of the next record to be written."""
     committed: int | None
     """Offset that the group reads next; None where it has not committed any."""
+    metadata: str = ""
+    """What was committed beside that offset."""
 
 
 def lag_of(offsets: PartitionOffsets, *, from_beginning: bool) -> int:

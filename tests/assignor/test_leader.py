@@ -13,7 +13,7 @@ from loadwise.assignor.load.lag import LagLoad, PartitionOffsets
 from loadwise.assignor.participant import Participant
 from loadwise.assignor.subscription import JoinedMember
 from loadwise.protocol.consumer import Assignment, Subscription
-from loadwise.protocol.live_notes import MemberNotes, Memory
+from loadwise.protocol.live_notes import CommitNote, MemberNotes, Memory
 from loadwise.protocol.user_data import MemberTerms, StickyUserData
 
 PARTITIONS = 12
@@ -35,7 +35,7 @@ class Group:
         self.now_s, self.generation = 1000.0, 0
         self.strategy, self.settings = strategy, settings or {}
         self.end, self.done = np.zeros(PARTITIONS), np.zeros(PARTITIONS)
-        self.members, self.asked = {}, []
+        self.members, self.asked, self.metadata = {}, [], {}
         for name in names:
             self.add(name, self.settings.get(name, live))
         self.leader = names[0]
@@ -90,7 +90,9 @@ class Group:
 
     def read(self):
         offsets = {
-            ("t", number): PartitionOffsets(beginning=0, end=int(self.end[number]), committed=int(self.done[number]))
+            ("t", number): PartitionOffsets(
+                0, int(self.end[number]), int(self.done[number]), self.metadata.get(number, "")
+            )
             for number in range(PARTITIONS)
         }
         self.members[self.leader].leader.lag.update(offsets)
@@ -136,6 +138,32 @@ def test_a_client_that_is_joining_already_is_not_told_to_have_been_asked(caplog)
         group.run(group.hot("b"), 120)
     assert "asking for a rebalance" not in caplog.text
     assert not group.members["a"].leader._watch.restraint.memory(round(group.now_s * 1000)).ages_ms
+
+
+def test_the_leader_learns_from_commits_how_fast_members_are():
+    """Only from notes of members on what they own, and from the newest of each."""
+    group = Group("a", "b", "c")
+    group.rebalance()
+    mine, other = sorted(group.owned("b")), sorted(group.owned("c"))
+    notes = {mine[0]: ("b", 20, 300.0), mine[1]: ("b", 10, 9e9), other[0]: ("b", 30, 9e9), other[1]: ("c", 5, 700.0)}
+    group.metadata = {
+        number: CommitNote(member=member, at_ms=at_ms, measured_per_s=speed).encode()
+        for number, (member, at_ms, speed) in notes.items()
+    } | {mine[2]: "a user's own"}
+    group.run([50.0] * PARTITIONS, 10)
+    estimates = group.members["a"].leader._watch.estimates
+    assert estimates.known_of(["a", "b", "c"]) == {"a": 0.0, "b": 300.0, "c": 700.0}
+
+
+def test_a_note_that_is_read_again_is_no_new_evidence():
+    group = Group("a", "b")
+    group.rebalance()
+    [number, *_] = group.owned("b")
+    group.metadata[number] = CommitNote(member="b", at_ms=20, measured_per_s=300.0).encode()
+    group.run([50.0] * PARTITIONS, 5)
+    told = dict(group.members["a"].leader._watch.estimates._told)
+    group.run([50.0] * PARTITIONS, 60)
+    assert group.members["a"].leader._watch.estimates._told == told
 
 
 def test_one_member_that_does_not_want_it_is_enough():

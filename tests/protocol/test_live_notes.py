@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadwise.protocol.errors import MalformedBytesError
-from loadwise.protocol.live_notes import LeaderNotes, MemberNotes, Memory
+from loadwise.protocol.live_notes import CommitNote, LeaderNotes, MemberNotes, Memory
 from loadwise.protocol.user_data import CooperativeStickyUserData, MemberTerms, StickyUserData
 
 memories = st.builds(
@@ -72,3 +72,17 @@ def test_bytes_that_are_none_are_refused_and_nothing_else(data):
 def test_a_version_below_zero_is_refused():
     with pytest.raises(MalformedBytesError, match="version -1"):
         LeaderNotes.decode(struct.pack(">h", -1))
+
+
+@given(st.text(max_size=249), st.integers(0, 2**53), st.floats(1e-3, 1e12))
+def test_a_note_beside_an_offset_comes_back_to_whom_it_is_of(member, at_ms, speed):
+    text = CommitNote(member=member, at_ms=at_ms, measured_per_s=speed).encode()
+    assert len(text) < 64
+    for read in (CommitNote.decode(text, member), CommitNote.decode(text + " more of a newer version", member)):
+        assert (read.at_ms, read.measured_per_s) == (at_ms, pytest.approx(speed, rel=1e-5))
+    assert CommitNote.decode(text, member + "'") is None
+
+
+@given(st.one_of(st.none(), st.text(), st.text().map("loadwise:1 ".__add__)))
+def test_metadata_of_others_is_no_note(metadata):
+    assert CommitNote.decode(metadata, "m") is None
