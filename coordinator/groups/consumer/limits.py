@@ -35,6 +35,10 @@ class MigrationPolicy(Enum):
         return self in {MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE}
 
 
+_SMALL_GROUP = 100
+_KAFKAS_ASSIGNMENT_INTERVAL_MS = 1000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupLimits:
     """What holds for all groups of KIP-848.
@@ -51,7 +55,11 @@ class ConsumerGroupLimits:
     max_size: int = 2**31 - 1
     """Most members of a group (group.consumer.max.size)."""
     assignment_interval_ms: int = 0
-    """Shortest time between two targets of a group (group.consumer.assignment.interval.ms; Kafka: 1000)."""
+    """Shortest time between two targets of a group (group.consumer.assignment.interval.ms; Kafka: 1000).
+
+    With 0, a group of up to 100 members has new targets at once. What targets cost grows with the members, so a larger
+    group waits a millisecond for each of them, and at most Kafka's 1000 ms: many who join together share targets.
+    """
     assignors: Sequence[str] = tuple(SERVER_ASSIGNORS)
     """Names of the assignors that members may ask for; the first is for groups that ask for none
     (group.consumer.assignors; Kafka: uniform, range)."""
@@ -62,6 +70,12 @@ class ConsumerGroupLimits:
     False: only when members or topics come and go."""
     migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     """Whether groups with members change their protocol (group.consumer.migration.policy)."""
+
+    def assignment_interval_of(self, members: int) -> int:
+        """The shortest time between two targets of a group with so many members, in ms."""
+        if self.assignment_interval_ms or members <= _SMALL_GROUP:
+            return self.assignment_interval_ms
+        return min(members, _KAFKAS_ASSIGNMENT_INTERVAL_MS)
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.assignors if name not in SERVER_ASSIGNORS]

@@ -128,7 +128,7 @@ class Rebalancer:
         state = self.hard_state
         if state.target_epoch >= state.epoch:
             return
-        interval_ms, last_ms = self.limits.assignment_interval_ms, self._assigned_at_ms
+        interval_ms, last_ms = self.limits.assignment_interval_of(len(state.members)), self._assigned_at_ms
         if interval_ms and last_ms is not None and self.now_ms < last_ms + interval_ms:
             return
         from loadwise.coordinator.groups.consumer.target import snapshot, targets  # noqa: PLC0415  (numpy, for those who need it)

@@ -182,6 +182,18 @@ def test_targets_are_made_once_an_interval() -> None:
     assert driver.group.hard_state.target_epoch == 4
 
 
+def test_many_who_join_a_large_group_together_share_targets() -> None:
+    driver = Driver(FakeTopics(t=300))
+    clients = [driver.client(f"member-{number:03}") for number in range(150)]
+    for client in clients:
+        client.beat()
+    assert (driver.group.hard_state.epoch, driver.group.hard_state.target_epoch) == (151, 101)
+    driver.now_ms += 150
+    driver.settle(*clients)
+    assert driver.group.hard_state.target_epoch == 151
+    assert {client.count for client in clients} == {2}
+
+
 def test_a_group_has_a_largest_size() -> None:
     driver, first, _ = pair(max_size=2)
     assert driver.client("c").beat().error is ErrorCode.GROUP_MAX_SIZE_REACHED
