@@ -41,6 +41,8 @@ except ImportError as missing:
         f"the coordinator is built on kafka-python, which is not installed: {pip_install('coordinator')}"
     ) from missing
 
+from loadwise.coordinator.authorization.acls import Acl
+from loadwise.coordinator.authorization.options import Authorization
 from loadwise.coordinator.embedded import Coordinator, HttpOptions, ThreadedCoordinator
 from loadwise.coordinator.faults.rules import Fault, Faults
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
@@ -53,6 +55,8 @@ from loadwise.coordinator.security.tls import Tls
 from loadwise.coordinator.settings import BrokerSettings
 
 __all__ = [
+    "Acl",
+    "Authorization",
     "BadAssignorError",
     "BadClusterError",
     "BadFaultError",

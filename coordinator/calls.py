@@ -20,6 +20,10 @@ Message: TypeAlias = Any
 """A request or response by its fields; messages are made from Kafka's schemas and have no types of Python's."""
 
 
+ANONYMOUS = "User:ANONYMOUS"
+"""The principal of a client that has not told who it is."""
+
+
 class Call(NamedTuple):
     """One request, and the token under which its answer is waited for."""
 
@@ -36,6 +40,12 @@ class Call(NamedTuple):
     def body(self) -> Message:
         """The request itself."""
         return self.request.body
+
+    @property
+    def principal(self) -> str:
+        """Who asks, as ACLs name it."""
+        user = None if self.login is None else self.login.user
+        return ANONYMOUS if user is None else f"User:{user}"
 
     @property
     def version(self) -> int:
@@ -112,9 +122,16 @@ class Answer(NamedTuple):
     response: Response
 
 
+Handler: TypeAlias = "Callable[[Call, Cluster], Outcome]"
+"""Handles the requests of an API."""
+Guard: TypeAlias = "Callable[[Call, Cluster, Handler], Outcome]"
+"""Stands before a handler where there is an authorizer; see ``apis/access.py``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Service:
-    """An API and what handles it."""
+    """An API, what handles it, and who may use it."""
 
     api: Api
-    handle: Callable[[Call, Cluster], Outcome]
+    handle: Handler
+    guard: Guard

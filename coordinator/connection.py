@@ -12,6 +12,7 @@ from typing import Protocol, cast
 
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.security.login import Login
+from loadwise.coordinator.security.tls import subject_name
 from loadwise.protocol.errors import MalformedBytesError
 from loadwise.protocol.frames import FrameSplitter
 
@@ -53,6 +54,8 @@ class Connection(asyncio.Protocol):
         """How far the peer's login is; None where peers need not log in."""
         self.client_host = ""
         """The peer's address in Java's form, as ``/127.0.0.1``."""
+        self.certificate_name: str | None = None
+        """The subject of the certificate that the peer has shown; None if it has shown none."""
         self.active_at_s = 0.0
         """When bytes came last, by the loop's clock."""
         self._peer = "?"
@@ -74,6 +77,9 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)  # uvloop's are none by their class
         host, port = (transport.get_extra_info("peername") or ("?", 0))[:2]
         self.client_host, self._peer = f"/{host}", f"{host}:{port}"
+        certificate = transport.get_extra_info("peercert")
+        if certificate:
+            self.certificate_name = subject_name(certificate)
         self.active_at_s = self._loop.time()
         self._receiver.opened(self)
 

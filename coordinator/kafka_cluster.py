@@ -12,6 +12,7 @@ from itertools import count
 from typing import Any
 from uuid import UUID, uuid4
 
+from loadwise.coordinator.authorization.authorizer import AclRecord, Authorizer
 from loadwise.coordinator.calls import (
     Answer,
     Call,
@@ -95,6 +96,8 @@ class Cluster:
         self.brokers.load(state.of(CoordinatorsRecord))
         self.users = Users(self.security.users, self.security.mechanisms, keeper)
         self.users.load(state.of(ScramRecord))
+        self.authorizer = self._new_authorizer(state, keeper)
+        """Who may do what; None: everybody may do everything."""
         self.resource_configs = ResourceConfigs(keeper)
         """What was set of brokers, groups and client metrics."""
         self.resource_configs.load(state.of(ConfigsRecord))
@@ -142,7 +145,7 @@ class Cluster:
     def receive(self, call: Call, now_ms: int) -> list[Answer]:
         """Handle a call. Its answer is among those returned, or among those of a later `receive` or `expire`."""
         self.now_ms = now_ms
-        outcome = self._before_login(call) or self.services[call.request.api.key].handle(call, self)
+        outcome = self._before_login(call) or self._handle(call)
         if isinstance(outcome, GroupRequest):
             self._waiting[call.token] = (call, outcome.respond)
             is_here = self.coordinates(call, outcome.group_id)
@@ -189,6 +192,14 @@ class Cluster:
         self.now_ms = now_ms
         self._begin(state, self.new_producer_id.record().next_id, keeper)
 
+    def _new_authorizer(self, state: Snapshot, keeper: Keeper) -> Authorizer | None:
+        options = self.security.authorization
+        if options is None:
+            return None
+        authorizer = options.authorizer(keeper)
+        authorizer.load(state.of(AclRecord))
+        return authorizer
+
     def _without_writers_since(self, record: PartitionRecord, transactional: Container[int]) -> PartitionRecord:
         partition = self.topics.partition_of(record.log_name)
         if partition is None:
@@ -214,15 +225,20 @@ class Cluster:
         holders = (self.brokers, self.users, self.resource_configs, self.client_quotas, self.topics)
         for record in (ids, *(each for holder in holders for each in holder.records())):
             yield record.place, record
+        if self.authorizer is not None:
+            for acl in self.authorizer.records():
+                yield acl.place, acl
         yield from self.groups.journal.entries()
         for transaction in self.transactions.all.values():
             yield transaction.place, transaction
 
     # ---- who is asked ----
 
-    def new_login(self) -> Login | None:
-        """The login of a new connection; None where clients need not log in."""
-        return Login(self.users, self.security.mechanisms) if self.security.asks_for_login else None
+    def new_login(self, certificate_name: str | None) -> Login | None:
+        """The login of a new connection, whose client may have shown a certificate; None if nobody asks who it is."""
+        if self.security.asks_for_login:
+            return Login(self.users, self.security.mechanisms)
+        return None if certificate_name is None else Login.by_certificate(certificate_name)
 
     def expire(self, now_ms: int) -> list[Answer]:
         """Let everything that is due take effect."""
@@ -335,6 +351,12 @@ class Cluster:
         ``to`` None is the next broker. Raises `BadClusterError` if there is no such broker.
         """
         self.brokers.move_coordinator(transactional_id, to, TRANSACTION_STATE)
+
+    def _handle(self, call: Call) -> Outcome:
+        service = self.services[call.request.api.key]
+        if self.authorizer is None:
+            return service.handle(call, self)
+        return service.guard(call, self, service.handle)
 
     def _before_login(self, call: Call) -> Outcome | None:
         """What a client gets that asks before it has logged in; None if it may ask this."""

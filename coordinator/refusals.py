@@ -7,9 +7,9 @@ group, topic or partition that the request names; `_ROWS` lists them. All other 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from loadwise.coordinator.calls import Call, Message, NoAnswer
 from loadwise.protocol.error_codes import ErrorCode
@@ -27,6 +27,11 @@ class _Rows:
     request: str
     key: str | tuple[str, str] | None = None
     inner: _Rows | None = None
+
+
+class _Why(NamedTuple):
+    error: ErrorCode
+    message: str | None
 
 
 _PARTITIONS = _Rows("partitions", "partitions")
@@ -79,7 +84,7 @@ _ROWS: Mapping[str, tuple[tuple[range, _Rows], ...]] = {
     "Fetch": (
         (
             range(13),
-            _Rows("responses", "topics", inner=_Rows("partitions", "partitions", ("partition_index", "partition"))),
+            _Rows("responses", "topics", inner=_FETCHED),
         ),
     ),
     "FindCoordinator": ((range(4, 99), _Rows("coordinators", "coordinator_keys", "key")),),
@@ -97,6 +102,11 @@ _ROWS: Mapping[str, tuple[tuple[range, _Rows], ...]] = {
     "TxnOffsetCommit": ((range(99), _Rows("topics", "topics", inner=_PARTITIONS)),),
     "WriteTxnMarkers": ((range(99), _Rows("markers", "markers", inner=_Rows("topics", "topics", inner=_BY_INDEX))),),
 }
+_BESIDE_THE_ERROR_OF_ALL: Mapping[str, tuple[range, _Rows]] = {
+    "Fetch": (range(13, 99), _Rows("responses", "topics", inner=_FETCHED)),
+    "OffsetDelete": (range(99), _Rows("topics", "topics", inner=_PARTITIONS)),
+}
+"""Lists whose items can be refused, of responses that have one error code where the whole request is refused."""
 _ERRORS = ("error_code", "partition_error_code")
 _NAMES = (
     "entity_name",
@@ -123,15 +133,16 @@ _UNKNOWN: Mapping[str, Any] = {
 _NULLABLE_PROTOCOL = 7
 
 
-def refusal(call: Call, error: ErrorCode) -> Message | NoAnswer:
-    """The response to a call that is refused with this error."""
+def refusal(call: Call, error: ErrorCode, message: str | None = None) -> Message | NoAnswer:
+    """The response to a call that is refused with this error; ``message``: why, for people."""
     api, body = call.request.api, call.body
     if api.name == "Produce" and body.acks == 0:
         return NoAnswer()
-    fields = _unknown(api.response, call.version, error)
-    for versions, rows in _ROWS.get(api.name, ()):
-        if call.version in versions:
-            fields[rows.response] = _items(api.response, body, rows, call.version, error)
+    why = _Why(error, message or f"{error.name}: this answer was asked for")
+    fields = _unknown(api.response, call.version, why)
+    rows = _rows(call)
+    if rows is not None:
+        fields[rows.response] = _items(api.response, getattr(body, rows.request), rows, call.version, why)
     if api.name == "AlterUserScramCredentials":
         names = dict.fromkeys(each.name for each in (*body.deletions, *body.upsertions))
         result = api.response.AlterUserScramCredentialsResult
@@ -145,11 +156,39 @@ def refusal(call: Call, error: ErrorCode) -> Message | NoAnswer:
     return api.response(version=call.version, **fields)
 
 
-def _items(struct: Any, request: Message, rows: _Rows, version: int, error: ErrorCode) -> list[Message]:
+def rows_of(call: Call) -> tuple[str, str]:
+    """The list in a call's request whose items are answered one by one, and the list of their answers.
+
+    Raises `LookupError` for an API without such lists in this version.
+    """
+    rows = _item_rows(call)
+    return rows.request, rows.response
+
+
+def refused_rows(call: Call, items: Iterable[Any], error: ErrorCode, message: str | None) -> list[Message]:
+    """The answers to some items of a call's request, which are refused with this error."""
+    rows = _item_rows(call)
+    return _items(call.request.api.response, items, rows, call.version, _Why(error, message))
+
+
+def _item_rows(call: Call) -> _Rows:
+    versions, rows = _BESIDE_THE_ERROR_OF_ALL.get(call.request.api.name, (range(0), None))
+    found = rows if call.version in versions else _rows(call)
+    if found is None:
+        raise LookupError(f"{call.request.api.name} v{call.version} is answered as a whole")
+    return found
+
+
+def _rows(call: Call) -> _Rows | None:
+    found = _ROWS.get(call.request.api.name, ())
+    return next((rows for versions, rows in found if call.version in versions), None)
+
+
+def _items(struct: Any, items: Iterable[Any], rows: _Rows, version: int, why: _Why) -> list[Message]:
     field = struct._struct.fields[rows.response]
-    items = []
-    for asked in getattr(request, rows.request) or ():
-        values = _unknown(field.data_class, version, error)
+    answers = []
+    for asked in items or ():
+        values = _unknown(field.data_class, version, why)
         if isinstance(rows.key, str):
             values[rows.key] = asked
         else:
@@ -157,21 +196,22 @@ def _items(struct: Any, request: Message, rows: _Rows, version: int, error: Erro
             if rows.key is not None:
                 values[rows.key[0]] = getattr(asked, rows.key[1])
         if rows.inner is not None:
-            values[rows.inner.response] = _items(field.data_class, asked, rows.inner, version, error)
-        items.append(field.data_class(version=version, **values))
-    return items
+            inner = getattr(asked, rows.inner.request)
+            values[rows.inner.response] = _items(field.data_class, inner, rows.inner, version, why)
+        answers.append(field.data_class(version=version, **values))
+    return answers
 
 
-def _unknown(struct: Any, version: int, error: ErrorCode) -> dict[str, Any]:
+def _unknown(struct: Any, version: int, why: _Why) -> dict[str, Any]:
     """All fields of a struct, with nothing in them but the error."""
     values: dict[str, Any] = {}
     for field in struct._struct.fields.values():
         if not field.for_version_q(version) or field.tag is not None:
             continue
         if field.name in _ERRORS:
-            values[field.name] = error
+            values[field.name] = why.error
         elif field.name == "error_message":
-            values[field.name] = f"{error.name}: this answer was asked for"
+            values[field.name] = why.message
         elif field.is_array():
             values[field.name] = []
         else:

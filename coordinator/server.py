@@ -153,7 +153,7 @@ class Server:
     def opened(self, connection: Connection) -> None:
         """A peer connected."""
         self._connections.add(connection)
-        connection.login = self.cluster.new_login()
+        connection.login = self.cluster.new_login(connection.certificate_name)
         if len(self._connections) > self.limits.max_connections:
             connection.close(f"there are {self.limits.max_connections:,} connections already, which is the limit")
 

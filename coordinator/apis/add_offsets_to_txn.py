@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from kafka.protocol.producer import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
+from loadwise.coordinator.apis.access import Need, needs
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, coordinator_partition
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -32,4 +34,11 @@ def handle(call: Call, cluster: Cluster) -> Message:
     return call.response(throttle_time_ms=0, error_code=error)
 
 
-SERVICE = Service(Api.of(AddOffsetsToTxnRequest, AddOffsetsToTxnResponse), handle)
+SERVICE = Service(
+    Api.of(AddOffsetsToTxnRequest, AddOffsetsToTxnResponse),
+    handle,
+    needs(
+        Need(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id"),
+        Need(Operation.READ, ResourceType.GROUP, "group_id"),
+    ),
+)

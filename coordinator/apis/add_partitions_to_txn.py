@@ -7,11 +7,13 @@ TRANSACTION_ABORTABLE.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from kafka.protocol.producer import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
-from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.apis.access import Access, Need, of_cluster, refused_without
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Handler, Message, Outcome, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.transactions.outcomes import ProducerAt, TopicPartition
 from loadwise.protocol.error_codes import ErrorCode
@@ -19,6 +21,8 @@ from loadwise.protocol.messages import Api
 
 _FENCED = 2
 _MANY = 4
+_OF_BROKERS = of_cluster(Operation.CLUSTER_ACTION)
+_TRANSACTIONAL_ID = Need(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "v3_and_below_transactional_id")
 _Result = AddPartitionsToTxnResponse.AddPartitionsToTxnResult
 _Topic = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
 
@@ -35,7 +39,9 @@ def handle(call: Call, cluster: Cluster) -> Message:
         return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, results_by_transaction=results)
     producer = ProducerAt(body.v3_and_below_producer_id, body.v3_and_below_producer_epoch)
     topics = body.v3_and_below_topics
-    errors = _errors(call, cluster, body.v3_and_below_transactional_id, producer, topics)
+    access = Access(call, cluster)
+    forbidden = {topic.name for topic in topics if not access.may(Operation.WRITE, ResourceType.TOPIC, topic.name)}
+    errors = _errors(call, cluster, body.v3_and_below_transactional_id, producer, topics, forbidden=forbidden)
     return call.response(throttle_time_ms=0, results_by_topic_v3_and_below=_rows(topics, errors))
 
 
@@ -46,16 +52,18 @@ def _errors(
     producer: ProducerAt,
     topics: list[Message],
     *,
+    forbidden: Container[str] = (),
     verify_only: bool = False,
 ) -> Mapping[TopicPartition, ErrorCode]:
     partitions = [TopicPartition(topic.name, number) for topic in topics for number in topic.partitions]
-    missing = {each for each in partitions if cluster.topics.log(*each) is None}
+    wrong = {
+        each: ErrorCode.TOPIC_AUTHORIZATION_FAILED if each.topic in forbidden else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        for each in partitions
+        if each.topic in forbidden or cluster.topics.log(*each) is None
+    }
     transactions = cluster.transactions
-    if missing:
-        return {
-            each: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if each in missing else ErrorCode.OPERATION_NOT_ATTEMPTED
-            for each in partitions
-        }
+    if wrong:
+        return dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | wrong
     if not cluster.coordinates_transactions(call, transactional_id):
         return dict.fromkeys(partitions, ErrorCode.NOT_COORDINATOR)
     if verify_only:
@@ -80,4 +88,10 @@ def _rows(topics: list[Message], errors: Mapping[TopicPartition, ErrorCode]) -> 
     ]
 
 
-SERVICE = Service(Api.of(AddPartitionsToTxnRequest, AddPartitionsToTxnResponse), handle)
+def _guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+    if call.version >= _MANY:
+        return _OF_BROKERS(call, cluster, handle)
+    return refused_without(call, cluster, _TRANSACTIONAL_ID) or handle(call, cluster)
+
+
+SERVICE = Service(Api.of(AddPartitionsToTxnRequest, AddPartitionsToTxnResponse), handle, _guard)

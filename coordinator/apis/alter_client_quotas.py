@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from kafka.protocol.admin import AlterClientQuotasRequest, AlterClientQuotasResponse
 
+from loadwise.coordinator.apis.access import of_cluster
+from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.configs.definitions import BadConfigError
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -34,4 +36,6 @@ def handle(call: Call, cluster: Cluster) -> Message:
     return call.response(throttle_time_ms=0, entries=entries)
 
 
-SERVICE = Service(Api.of(AlterClientQuotasRequest, AlterClientQuotasResponse), handle)
+SERVICE = Service(
+    Api.of(AlterClientQuotasRequest, AlterClientQuotasResponse), handle, of_cluster(Operation.ALTER_CONFIGS)
+)

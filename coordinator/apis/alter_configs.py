@@ -9,7 +9,9 @@ from collections.abc import Mapping
 
 from kafka.protocol.admin import AlterConfigsRequest, AlterConfigsResponse
 
+from loadwise.coordinator.apis.access import configs, per_item
 from loadwise.coordinator.apis.config_changes import changed, no_duplicates, no_nulls
+from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.configs.definitions import Definitions
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -37,4 +39,6 @@ def _replaced(_: Mapping[str, str], __: Definitions, resource: Message) -> Mappi
     return {each.name: each.value for each in resource.configs}
 
 
-SERVICE = Service(Api.of(AlterConfigsRequest, AlterConfigsResponse), handle)
+SERVICE = Service(
+    Api.of(AlterConfigsRequest, AlterConfigsResponse), handle, per_item(configs(Operation.ALTER_CONFIGS), message=True)
+)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from kafka.protocol.admin import AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse
 
+from loadwise.coordinator.apis.access import of_cluster
+from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
@@ -58,4 +60,6 @@ def _reassigned(call: Call, cluster: Cluster, name: str, asked: Message) -> tupl
     return ErrorCode.NONE, None
 
 
-SERVICE = Service(Api.of(AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse), handle)
+SERVICE = Service(
+    Api.of(AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse), handle, of_cluster(Operation.ALTER)
+)

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 
 from kafka.protocol.admin import AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse
 
+from loadwise.coordinator.apis.access import of_cluster
+from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.security.users import LEAST_ITERATIONS, MOST_ITERATIONS, ScramCredential
@@ -75,4 +77,6 @@ def _deletes(change: Message) -> bool:
     return not hasattr(change, "salted_password")
 
 
-SERVICE = Service(Api.of(AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse), handle)
+SERVICE = Service(
+    Api.of(AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse), handle, of_cluster(Operation.ALTER)
+)

@@ -11,6 +11,7 @@ import re
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 from kafka.protocol.producer import ProduceRequest
 
+from loadwise.coordinator.apis.access import open_to_all
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
@@ -84,4 +85,4 @@ def _advertised(cluster: Cluster) -> list[Message]:
     ]
 
 
-SERVICE = Service(Api.of(ApiVersionsRequest, ApiVersionsResponse), handle)
+SERVICE = Service(Api.of(ApiVersionsRequest, ApiVersionsResponse), handle, open_to_all)

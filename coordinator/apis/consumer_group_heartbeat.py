@@ -5,7 +5,9 @@ v1 regular expressions; member ids that consumers make themselves (KIP-1082).
 
 from __future__ import annotations
 
-from loadwise.coordinator.calls import Call, GroupRequest, Message, Service
+from loadwise.coordinator.apis.access import Access, Need, refused, refused_without
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, GroupRequest, Handler, Message, Outcome, Service
 from loadwise.coordinator.groups.effects import ConsumerHeartbeatReply
 from loadwise.coordinator.groups.events import ConsumerHeartbeat
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -91,4 +93,15 @@ def _response(call: Call, reply: ConsumerHeartbeatReply) -> Message:
     )
 
 
-SERVICE = Service(Api.of(ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse), handle)
+def _guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+    refusal = refused_without(call, cluster, Need(Operation.READ, ResourceType.GROUP, "group_id"))
+    if refusal is not None:
+        return refusal
+    access = Access(call, cluster)
+    names = call.body.subscribed_topic_names or ()
+    if not all(access.may(Operation.DESCRIBE, ResourceType.TOPIC, name) for name in names):
+        return refused(call, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return handle(call, cluster)
+
+
+SERVICE = Service(Api.of(ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse), handle, _guard)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from kafka.protocol.admin import CreatePartitionsRequest, CreatePartitionsResponse
 
+from loadwise.coordinator.apis.access import per_item, topics
+from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, TOO_MANY_AT_ONCE, Refusal
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -52,4 +54,4 @@ def _grow(call: Call, cluster: Cluster, wanted: Message) -> Refusal | None:
     return refusal
 
 
-SERVICE = Service(Api.of(CreatePartitionsRequest, CreatePartitionsResponse), handle)
+SERVICE = Service(Api.of(CreatePartitionsRequest, CreatePartitionsResponse), handle, per_item(topics(Operation.ALTER)))

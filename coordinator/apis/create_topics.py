@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 
 from kafka.protocol.admin import CreateTopicsRequest, CreateTopicsResponse
 
+from loadwise.coordinator.apis.access import Access, item_by_item, topics
 from loadwise.coordinator.apis.config_rows import topic_rows
-from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Handler, Message, Outcome, Service
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, TOO_MANY_AT_ONCE, Refusal
 from loadwise.coordinator.configs.definitions import BadConfigError
 from loadwise.coordinator.configs.topic_configs import check_topic_configs
@@ -59,10 +61,10 @@ def _create(call: Call, cluster: Cluster, topic: Message, tell_configs: _Configs
     )
     if refusal is not None:
         return _result(topic.name, None, refusal)
-    topic_id = None
-    if not call.body.validate_only:
-        made = cluster.topics.create(topic.name, count, configs, replication_factor=factor, replicas=replicas)
-        topic_id = made.id
+    if call.body.validate_only:
+        topic_id = cluster.new_uuid()  # one that no topic will have, as in Kafka
+    else:
+        topic_id = cluster.topics.create(topic.name, count, configs, replication_factor=factor, replicas=replicas).id
     rows = [] if tell_configs is None else tell_configs(configs)
     copies = len(replicas[0]) if replicas else factor
     return _result(topic.name, topic_id, None, partitions=count, replicas=copies, rows=rows)
@@ -145,4 +147,24 @@ def _result(
     )
 
 
-SERVICE = Service(Api.of(CreateTopicsRequest, CreateTopicsResponse), handle)
+def _guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+    """Whoever may create any topic need not be allowed each."""
+    access = Access(call, cluster)
+
+    def visible(rest: Call, cluster: Cluster) -> Message:
+        response: Message = handle(rest, cluster)
+        for topic in response.topics:
+            if topic.error_code is ErrorCode.NONE and not access.may(
+                Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name
+            ):
+                topic.num_partitions = topic.replication_factor = _BROKERS_DEFAULT
+                topic.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                topic.configs = []
+        return response
+
+    if access.may(Operation.CREATE, ResourceType.CLUSTER):
+        return visible(call, cluster)
+    return item_by_item(topics(Operation.CREATE), call, cluster, visible)
+
+
+SERVICE = Service(Api.of(CreateTopicsRequest, CreateTopicsResponse), handle, _guard)

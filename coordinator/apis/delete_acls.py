@@ -1,24 +1,58 @@
-"""DeleteAcls (31): refused as by a Kafka without an authorizer. v2 flexible."""
+"""DeleteAcls (31): the ACLs that filters let through go; SECURITY_DISABLED without an authorizer. v2 flexible.
+
+v1 prefixed patterns (KIP-290); v3 ACLs of users (KIP-373). Mirrors Kafka's ``AclControlManager``.
+"""
 
 from __future__ import annotations
 
 from kafka.protocol.admin import DeleteAclsRequest, DeleteAclsResponse
 
-from loadwise.coordinator.apis.describe_acls import NO_AUTHORIZER
-from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.apis.access import of_cluster
+from loadwise.coordinator.apis.acl_rows import NO_AUTHORIZER, filter_of, has_unknown
+from loadwise.coordinator.authorization.acls import Operation
+from loadwise.coordinator.calls import Call, HangUp, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
+_Result = DeleteAclsResponse.DeleteAclsFilterResult
 
-def handle(call: Call, _: Cluster) -> Message:
-    """Refuse each."""
-    row = DeleteAclsResponse.DeleteAclsFilterResult
+
+def handle(call: Call, cluster: Cluster) -> Message | HangUp:
+    """Delete for all filters at once: an ACL that two of them let through is told for both."""
+    if any(map(has_unknown, call.body.filters)):
+        return HangUp("a filter of a DeleteAcls has the number of UNKNOWN")
+    wanted = [filter_of(each) for each in call.body.filters]
+    authorizer = cluster.authorizer
+    if authorizer is None:
+        refused = _Result(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER, matching_acls=[])
+        return call.response(throttle_time_ms=0, filter_results=[refused for _ in wanted])
+    problems = [each.problem() for each in wanted]
+    found = [authorizer.matching(each) if each.problem() is None else [] for each in wanted]
+    for acl in dict.fromkeys(acl for acls in found for acl in acls):
+        authorizer.remove(acl)
     results = [
-        row(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER, matching_acls=[])
-        for _ in call.body.filters
+        _Result(
+            error_code=ErrorCode.NONE if problem is None else ErrorCode.INVALID_REQUEST,
+            error_message=problem,
+            matching_acls=[
+                _Result.DeleteAclsMatchingAcl(
+                    error_code=ErrorCode.NONE,
+                    error_message=None,
+                    resource_type=acl.resource_type,
+                    resource_name=acl.name,
+                    pattern_type=acl.pattern_type,
+                    principal=acl.principal,
+                    host=acl.host,
+                    operation=acl.operation,
+                    permission_type=acl.permission,
+                )
+                for acl in acls
+            ],
+        )
+        for acls, problem in zip(found, problems, strict=True)
     ]
     return call.response(throttle_time_ms=0, filter_results=results)
 
 
-SERVICE = Service(Api.of(DeleteAclsRequest, DeleteAclsResponse), handle)
+SERVICE = Service(Api.of(DeleteAclsRequest, DeleteAclsResponse), handle, of_cluster(Operation.ALTER))

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from kafka.protocol.admin import DeleteGroupsRequest, DeleteGroupsResponse
 
+from loadwise.coordinator.apis.access import names, per_item
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.messages import Api
@@ -25,4 +27,6 @@ def handle(call: Call, cluster: Cluster) -> Message:
     return call.response(throttle_time_ms=0, results=results)
 
 
-SERVICE = Service(Api.of(DeleteGroupsRequest, DeleteGroupsResponse), handle)
+SERVICE = Service(
+    Api.of(DeleteGroupsRequest, DeleteGroupsResponse), handle, per_item(names(Operation.DELETE, ResourceType.GROUP))
+)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from kafka.protocol.admin import DeleteRecordsRequest, DeleteRecordsResponse
 
+from loadwise.coordinator.apis.access import per_item, topics
+from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
@@ -46,4 +48,4 @@ def _deleted(call: Call, cluster: Cluster, topic: str, asked: Message) -> Messag
     )
 
 
-SERVICE = Service(Api.of(DeleteRecordsRequest, DeleteRecordsResponse), handle)
+SERVICE = Service(Api.of(DeleteRecordsRequest, DeleteRecordsResponse), handle, per_item(topics(Operation.DELETE)))

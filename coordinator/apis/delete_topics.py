@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from kafka.protocol.admin import DeleteTopicsRequest, DeleteTopicsResponse
 
-from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.apis.access import Access, after, item_by_item
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Handler, Message, Outcome, Service
 from loadwise.coordinator.cluster.topics import Topic
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
@@ -51,4 +53,29 @@ def _delete(cluster: Cluster, topic: Topic) -> None:
         cluster.fetches.gone(partition.log)
 
 
-SERVICE = Service(Api.of(DeleteTopicsRequest, DeleteTopicsResponse), handle)
+def _guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+    """Whoever may not describe a topic does not learn whether it is there, nor the name that belongs to an id."""
+    access = Access(call, cluster)
+    if access.may(Operation.DELETE, ResourceType.CLUSTER):
+        return handle(call, cluster)
+
+    def check(_: Call, __: Cluster, ___: Access, item: Message | str) -> ErrorCode:
+        name, topic_id = (item, None) if isinstance(item, str) else (item.name, item.topic_id)
+        topic = cluster.topics.get_by_id(topic_id) if name is None else cluster.topics.get(name)
+        if topic is None:
+            may = name is None or access.may(Operation.DESCRIBE, ResourceType.TOPIC, name)
+        else:
+            may = access.may(Operation.DELETE, ResourceType.TOPIC, topic.name)
+        return ErrorCode.NONE if may else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+    def named(response: Message) -> Message:
+        for row in response.responses:
+            topic = cluster.topics.get_by_id(row.topic_id) if row.name is None else None
+            if topic is not None and access.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+                row.name = topic.name
+        return response
+
+    return after(call, item_by_item(check, call, cluster, handle, message=True), named)
+
+
+SERVICE = Service(Api.of(DeleteTopicsRequest, DeleteTopicsResponse), handle, _guard)

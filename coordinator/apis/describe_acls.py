@@ -1,22 +1,49 @@
-"""DescribeAcls (29): refused as by a Kafka without an authorizer: everybody may do everything. v2 flexible."""
+"""DescribeAcls (29): the ACLs that a filter lets through; SECURITY_DISABLED without an authorizer. v2 flexible.
+
+v1 prefixed patterns (KIP-290); v3 ACLs of users (KIP-373).
+"""
 
 from __future__ import annotations
 
 from kafka.protocol.admin import DescribeAclsRequest, DescribeAclsResponse
 
-from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.apis.access import of_cluster
+from loadwise.coordinator.apis.acl_rows import NO_AUTHORIZER, filter_of, has_unknown
+from loadwise.coordinator.authorization.acls import Acl, Operation
+from loadwise.coordinator.calls import Call, HangUp, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
-NO_AUTHORIZER = "No Authorizer is configured."
+_Resource = DescribeAclsResponse.DescribeAclsResource
 
 
-def handle(call: Call, _: Cluster) -> Message:
-    """Refuse."""
-    return call.response(
-        throttle_time_ms=0, error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER, resources=[]
-    )
+def handle(call: Call, cluster: Cluster) -> Message | HangUp:
+    """List them, those of the same resources together."""
+    if has_unknown(call.body):
+        return HangUp("the filter of a DescribeAcls has the number of UNKNOWN")
+    if cluster.authorizer is None:
+        return call.response(
+            throttle_time_ms=0, error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER, resources=[]
+        )
+    by_pattern: dict[tuple[int, str, int], list[Acl]] = {}
+    for acl in cluster.authorizer.matching(filter_of(call.body)):
+        by_pattern.setdefault((acl.resource_type, acl.name, acl.pattern_type), []).append(acl)
+    resources = [
+        _Resource(
+            resource_type=resource_type,
+            resource_name=name,
+            pattern_type=pattern_type,
+            acls=[
+                _Resource.AclDescription(
+                    principal=acl.principal, host=acl.host, operation=acl.operation, permission_type=acl.permission
+                )
+                for acl in acls
+            ],
+        )
+        for (resource_type, name, pattern_type), acls in by_pattern.items()
+    ]
+    return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, resources=resources)
 
 
-SERVICE = Service(Api.of(DescribeAclsRequest, DescribeAclsResponse), handle)
+SERVICE = Service(Api.of(DescribeAclsRequest, DescribeAclsResponse), handle, of_cluster(Operation.DESCRIBE))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from kafka.protocol.admin import DescribeClientQuotasRequest, DescribeClientQuotasResponse
 
+from loadwise.coordinator.apis.access import of_cluster
+from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.configs.client_quotas import UnknownEntityError, Wanted, check_filter
 from loadwise.coordinator.configs.definitions import BadConfigError
@@ -33,4 +35,6 @@ def handle(call: Call, cluster: Cluster) -> Message:
     return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, entries=entries)
 
 
-SERVICE = Service(Api.of(DescribeClientQuotasRequest, DescribeClientQuotasResponse), handle)
+SERVICE = Service(
+    Api.of(DescribeClientQuotasRequest, DescribeClientQuotasResponse), handle, of_cluster(Operation.DESCRIBE_CONFIGS)
+)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from kafka.protocol.admin import DescribeClusterRequest, DescribeClusterResponse
 
+from loadwise.coordinator.apis.access import Access, cluster_operations, open_to_all
+from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
@@ -27,8 +29,14 @@ def handle(call: Call, cluster: Cluster) -> Message:
             row(broker_id=node.id, host=node.host, port=node.port, rack=node.rack, is_fenced=False)
             for node in cluster.brokers.nodes
         ],
-        authorized_operations=None,
+        authorized_operations=_operations(call, cluster),
     )
 
 
-SERVICE = Service(Api.of(DescribeClusterRequest, DescribeClusterResponse), handle)
+def _operations(call: Call, cluster: Cluster) -> frozenset[Operation] | None:
+    if not call.body.include_cluster_authorized_operations:
+        return None
+    return cluster_operations(Access(call, cluster))
+
+
+SERVICE = Service(Api.of(DescribeClusterRequest, DescribeClusterResponse), handle, open_to_all)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from kafka.protocol.admin import DescribeConfigsRequest, DescribeConfigsResponse
 
+from loadwise.coordinator.apis.access import configs, per_item
 from loadwise.coordinator.apis.config_rows import Row, broker_rows, resource_rows, topic_rows
+from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.cluster.topics import is_topic_name
 from loadwise.coordinator.configs.resources import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, ResourceType
@@ -96,4 +98,8 @@ def _row(call: Call, row: Row) -> Message:
     )
 
 
-SERVICE = Service(Api.of(DescribeConfigsRequest, DescribeConfigsResponse), handle)
+SERVICE = Service(
+    Api.of(DescribeConfigsRequest, DescribeConfigsResponse),
+    handle,
+    per_item(configs(Operation.DESCRIBE_CONFIGS), message=True),
+)

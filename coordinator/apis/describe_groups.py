@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from kafka.protocol.admin import DescribeGroupsRequest, DescribeGroupsResponse
 
+from loadwise.coordinator.apis.access import Access, names, per_item
 from loadwise.coordinator.apis.group_descriptions import described
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.groups.classic.states import GroupState
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
+_OPERATIONS = 3
 _NAMES_MISSING_GROUPS = 6
 _Group = DescribeGroupsResponse.DescribedGroup
 
@@ -32,6 +35,11 @@ def handle(call: Call, cluster: Cluster) -> Message:
         _repeated,
         max_members=cluster.settings.groups.max_members,
     )
+    if call.version >= _OPERATIONS and call.body.include_authorized_operations:
+        access = Access(call, cluster)
+        for group in groups:
+            if group.error_code is ErrorCode.NONE:
+                group.authorized_operations = access.operations(ResourceType.GROUP, group.group_id)
     return call.response(throttle_time_ms=0, groups=groups)
 
 
@@ -103,4 +111,8 @@ def _missing(cluster: Cluster, group_id: str) -> str:
     return f"Group {group_id} not found." if not is_there else f"Group {group_id} is not a classic group."
 
 
-SERVICE = Service(Api.of(DescribeGroupsRequest, DescribeGroupsResponse), handle)
+SERVICE = Service(
+    Api.of(DescribeGroupsRequest, DescribeGroupsResponse),
+    handle,
+    per_item(names(Operation.DESCRIBE, ResourceType.GROUP)),
+)

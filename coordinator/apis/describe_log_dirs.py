@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from kafka.protocol.admin import DescribeLogDirsRequest, DescribeLogDirsResponse
 
+from loadwise.coordinator.apis.access import of_cluster
+from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
@@ -46,4 +48,4 @@ def handle(call: Call, cluster: Cluster) -> Message:
     return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, results=[directory])
 
 
-SERVICE = Service(Api.of(DescribeLogDirsRequest, DescribeLogDirsResponse), handle)
+SERVICE = Service(Api.of(DescribeLogDirsRequest, DescribeLogDirsResponse), handle, of_cluster(Operation.DESCRIBE))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from kafka.protocol.admin import DescribeProducersRequest, DescribeProducersResponse
 
+from loadwise.coordinator.apis.access import per_item, topics
+from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -55,4 +57,6 @@ def _active(log: PartitionLog) -> list[Message]:
     ]
 
 
-SERVICE = Service(Api.of(DescribeProducersRequest, DescribeProducersResponse), handle)
+SERVICE = Service(
+    Api.of(DescribeProducersRequest, DescribeProducersResponse), handle, per_item(topics(Operation.READ), message=True)
+)

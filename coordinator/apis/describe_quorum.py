@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from kafka.protocol.admin import DescribeQuorumRequest, DescribeQuorumResponse
 
+from loadwise.coordinator.apis.access import of_cluster
+from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
@@ -65,4 +67,4 @@ def _described(cluster: Cluster, topic: str, number: int) -> Message:
     )
 
 
-SERVICE = Service(Api.of(DescribeQuorumRequest, DescribeQuorumResponse), handle)
+SERVICE = Service(Api.of(DescribeQuorumRequest, DescribeQuorumResponse), handle, of_cluster(Operation.DESCRIBE))

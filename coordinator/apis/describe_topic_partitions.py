@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from kafka.protocol.admin import DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
 
+from loadwise.coordinator.apis.access import Access, bits, open_to_all
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.cluster.topics import is_topic_name
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -22,7 +24,13 @@ def handle(call: Call, cluster: Cluster) -> Message:
     if body.cursor is not None and body.cursor.partition_index < 0:
         refused = [_refused(topic.name, ErrorCode.INVALID_REQUEST) for topic in body.topics]
         return call.response(throttle_time_ms=0, topics=refused, next_cursor=None)
-    asked = sorted({topic.name for topic in body.topics}) or sorted(topic.name for topic in cluster.topics)
+    access = Access(call, cluster)
+    named = {topic.name for topic in body.topics}
+    asked = sorted(
+        name
+        for name in named or (topic.name for topic in cluster.topics)
+        if access.may(Operation.DESCRIBE, ResourceType.TOPIC, name)
+    )
     first_name, first_partition = ("", 0)
     if body.cursor is not None:
         first_name, first_partition = body.cursor.topic_name, body.cursor.partition_index
@@ -37,11 +45,14 @@ def handle(call: Call, cluster: Cluster) -> Message:
             break
         start = first_partition if name == first_name else 0
         row, count, total = _described(cluster, name, start, left)
+        row.topic_authorized_operations = bits(access.operations(ResourceType.TOPIC, name))
         topics.append(row)
         left -= count
         if start + count < total:
             cursor = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=start + count)
             break
+    hidden = sorted(name for name in named.difference(asked) if name >= first_name)
+    topics += [_refused(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in hidden]
     return call.response(throttle_time_ms=0, topics=topics, next_cursor=cursor)
 
 
@@ -87,4 +98,4 @@ def _refused(name: str, error: ErrorCode) -> Message:
     )
 
 
-SERVICE = Service(Api.of(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse), handle)
+SERVICE = Service(Api.of(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse), handle, open_to_all)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from kafka.protocol.admin import DescribeTransactionsRequest, DescribeTransactionsResponse
 
-from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.apis.access import Access, item_by_item, names
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Handler, Message, Outcome, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
@@ -44,4 +46,16 @@ def _described(call: Call, cluster: Cluster, transactional_id: str) -> Message:
     )
 
 
-SERVICE = Service(Api.of(DescribeTransactionsRequest, DescribeTransactionsResponse), handle)
+def _guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+    access = Access(call, cluster)
+
+    def visible(rest: Call, cluster: Cluster) -> Message:
+        response: Message = handle(rest, cluster)
+        for each in response.transaction_states:
+            each.topics = [row for row in each.topics if access.may(Operation.DESCRIBE, ResourceType.TOPIC, row.topic)]
+        return response
+
+    return item_by_item(names(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID), call, cluster, visible)
+
+
+SERVICE = Service(Api.of(DescribeTransactionsRequest, DescribeTransactionsResponse), handle, _guard)

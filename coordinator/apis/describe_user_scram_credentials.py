@@ -6,7 +6,9 @@ from collections import Counter
 
 from kafka.protocol.admin import DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse
 
+from loadwise.coordinator.apis.access import of_cluster
 from loadwise.coordinator.apis.alter_user_scram_credentials import SCRAM_TYPES
+from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
@@ -37,4 +39,8 @@ def _result(cluster: Cluster, name: str, times: int) -> Message:
     return _Result(user=name, error_code=error, error_message=message, credential_infos=[] if error else infos)
 
 
-SERVICE = Service(Api.of(DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse), handle)
+SERVICE = Service(
+    Api.of(DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse),
+    handle,
+    of_cluster(Operation.DESCRIBE),
+)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from kafka.protocol.admin import ElectLeadersRequest, ElectLeadersResponse
 
+from loadwise.coordinator.apis.access import of_cluster
+from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
@@ -47,4 +49,4 @@ def _elected(cluster: Cluster, name: str, number: int, *, is_preferred: bool) ->
     return _Topic.PartitionResult(partition_id=number, error_code=error, error_message=message)
 
 
-SERVICE = Service(Api.of(ElectLeadersRequest, ElectLeadersResponse), handle)
+SERVICE = Service(Api.of(ElectLeadersRequest, ElectLeadersResponse), handle, of_cluster(Operation.ALTER))

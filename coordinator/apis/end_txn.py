@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from kafka.protocol.producer import EndTxnRequest, EndTxnResponse
 
+from loadwise.coordinator.apis.access import Need, needs
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.transactions.outcomes import Outcome, ProducerAt
@@ -40,4 +42,8 @@ def handle(call: Call, cluster: Cluster) -> Message:
     return call.response(throttle_time_ms=0, error_code=error, producer_id=producer_id, producer_epoch=epoch)
 
 
-SERVICE = Service(Api.of(EndTxnRequest, EndTxnResponse), handle)
+SERVICE = Service(
+    Api.of(EndTxnRequest, EndTxnResponse),
+    handle,
+    needs(Need(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id")),
+)

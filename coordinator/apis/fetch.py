@@ -14,7 +14,9 @@ from typing import NamedTuple
 
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 
+from loadwise.coordinator.apis.access import per_item, topics
 from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
+from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, DelayedFetch, Message, Service
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.replication import NO_EPOCH, NO_NODE, ReplicatedPartition
@@ -171,4 +173,6 @@ def _row(each: _Wanted, records: bytes, *, committed_only: bool) -> Message:
     )
 
 
-SERVICE = Service(Api.of(FetchRequest, FetchResponse), handle)
+SERVICE = Service(
+    Api.of(FetchRequest, FetchResponse), handle, per_item(topics(Operation.READ, "topic", by_id_from=_BY_ID))
+)

@@ -9,7 +9,9 @@ from typing import Any
 
 from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorResponse
 
-from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.apis.access import FAILED, Access, item_by_item, refused
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Handler, Message, Outcome, Service
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, TRANSACTION_STATE
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
@@ -18,6 +20,7 @@ from loadwise.protocol.messages import Api
 _GROUP = 0
 _TOPICS = {_GROUP: CONSUMER_OFFSETS, 1: TRANSACTION_STATE}
 """Types of keys, and the topic whose partitions' leaders coordinate them."""
+_ACL_TYPES = {_GROUP: ResourceType.GROUP, 1: ResourceType.TRANSACTIONAL_ID}
 _KEY_TYPE = 1
 _MANY_KEYS = 4
 
@@ -44,4 +47,16 @@ def _found(call: Call, cluster: Cluster, key: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-SERVICE = Service(Api.of(FindCoordinatorRequest, FindCoordinatorResponse), handle)
+def _guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+    if call.version >= _MANY_KEYS:
+        return item_by_item(_check, call, cluster, handle)
+    error = _check(call, cluster, Access(call, cluster), call.body.key)
+    return refused(call, error) if error else handle(call, cluster)
+
+
+def _check(call: Call, _: Cluster, access: Access, key: str) -> ErrorCode:
+    kind = _ACL_TYPES.get(call.body.key_type if call.version >= _KEY_TYPE else _GROUP)
+    return ErrorCode.NONE if kind is None or access.may(Operation.DESCRIBE, kind, key) else FAILED[kind]
+
+
+SERVICE = Service(Api.of(FindCoordinatorRequest, FindCoordinatorResponse), handle, _guard)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kafka.protocol.consumer import HeartbeatRequest, HeartbeatResponse
 
+from loadwise.coordinator.apis.access import OF_GROUP_MEMBERS
 from loadwise.coordinator.calls import Call, GroupRequest, Message, Service
 from loadwise.coordinator.groups.effects import HeartbeatReply
 from loadwise.coordinator.groups.events import Heartbeat
@@ -30,4 +31,4 @@ def _respond(call: Call, reply: HeartbeatReply) -> Message:
     return call.response(throttle_time_ms=0, error_code=reply.error)
 
 
-SERVICE = Service(Api.of(HeartbeatRequest, HeartbeatResponse), handle)
+SERVICE = Service(Api.of(HeartbeatRequest, HeartbeatResponse), handle, OF_GROUP_MEMBERS)

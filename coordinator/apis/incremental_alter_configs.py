@@ -10,7 +10,9 @@ from enum import IntEnum
 
 from kafka.protocol.admin import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 
+from loadwise.coordinator.apis.access import configs, per_item
 from loadwise.coordinator.apis.config_changes import RefusedError, changed, no_duplicates, no_nulls
+from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.configs.definitions import BadConfigError, Definitions, items
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -68,4 +70,8 @@ def _operated(configs: Mapping[str, str], definitions: Definitions, resource: Me
     return after
 
 
-SERVICE = Service(Api.of(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse), handle)
+SERVICE = Service(
+    Api.of(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
+    handle,
+    per_item(configs(Operation.ALTER_CONFIGS), message=True),
+)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdResponse
 
-from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.apis.access import Access, Need, refused, refused_without
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Handler, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.transactions.outcomes import (
     NO_EPOCH,
@@ -51,4 +53,17 @@ def _initialized(call: Call, cluster: Cluster) -> Outcome:
     return outcome
 
 
-SERVICE = Service(Api.of(InitProducerIdRequest, InitProducerIdResponse, max_version=5), handle)
+def _guard(call: Call, cluster: Cluster, handle: Handler) -> Message:
+    """Whoever may write to any topic may do so idempotently (KIP-679)."""
+    if call.body.transactional_id is not None:
+        need = Need(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id")
+        return refused_without(call, cluster, need) or handle(call, cluster)
+    access = Access(call, cluster)
+    if access.may(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER) or access.may_some(
+        Operation.WRITE, ResourceType.TOPIC
+    ):
+        return handle(call, cluster)
+    return refused(call, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+
+SERVICE = Service(Api.of(InitProducerIdRequest, InitProducerIdResponse, max_version=5), handle, _guard)

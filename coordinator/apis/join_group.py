@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kafka.protocol.consumer import JoinGroupRequest, JoinGroupResponse
 
+from loadwise.coordinator.apis.access import OF_GROUP_MEMBERS
 from loadwise.coordinator.calls import Call, GroupRequest, Message, Service
 from loadwise.coordinator.groups.effects import JoinReply
 from loadwise.coordinator.groups.events import Join, Protocol
@@ -62,4 +63,4 @@ def _respond(call: Call, reply: JoinReply) -> Message:
     )
 
 
-SERVICE = Service(Api.of(JoinGroupRequest, JoinGroupResponse), handle)
+SERVICE = Service(Api.of(JoinGroupRequest, JoinGroupResponse), handle, OF_GROUP_MEMBERS)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kafka.protocol.consumer import LeaveGroupRequest, LeaveGroupResponse
 
+from loadwise.coordinator.apis.access import OF_GROUP_MEMBERS
 from loadwise.coordinator.calls import Call, GroupRequest, Message, Service
 from loadwise.coordinator.groups.effects import LeaveReply
 from loadwise.coordinator.groups.events import Leave, Leaver
@@ -42,4 +43,4 @@ def _respond(call: Call, reply: LeaveReply) -> Message:
     )
 
 
-SERVICE = Service(Api.of(LeaveGroupRequest, LeaveGroupResponse), handle)
+SERVICE = Service(Api.of(LeaveGroupRequest, LeaveGroupResponse), handle, OF_GROUP_MEMBERS)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from kafka.protocol.admin import ListConfigResourcesRequest, ListConfigResourcesResponse
 
+from loadwise.coordinator.apis.access import of_cluster
+from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.configs.resources import ResourceType
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -41,4 +43,6 @@ def _names(cluster: Cluster, kind: ResourceType) -> list[str]:
             return cluster.resource_configs.names(kind)
 
 
-SERVICE = Service(Api.of(ListConfigResourcesRequest, ListConfigResourcesResponse), handle)
+SERVICE = Service(
+    Api.of(ListConfigResourcesRequest, ListConfigResourcesResponse), handle, of_cluster(Operation.DESCRIBE_CONFIGS)
+)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from kafka.protocol.admin import ListGroupsRequest, ListGroupsResponse
 
-from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.apis.access import Access
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Handler, Message, Outcome, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
@@ -32,4 +34,14 @@ def handle(call: Call, cluster: Cluster) -> Message:
     return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, groups=groups)
 
 
-SERVICE = Service(Api.of(ListGroupsRequest, ListGroupsResponse), handle)
+def _guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+    access = Access(call, cluster)
+    response: Message = handle(call, cluster)
+    if not access.may(Operation.DESCRIBE, ResourceType.CLUSTER):
+        response.groups = [
+            each for each in response.groups if access.may(Operation.DESCRIBE, ResourceType.GROUP, each.group_id)
+        ]
+    return response
+
+
+SERVICE = Service(Api.of(ListGroupsRequest, ListGroupsResponse), handle, _guard)

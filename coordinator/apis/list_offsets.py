@@ -16,6 +16,8 @@ from collections.abc import Iterator
 
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 
+from loadwise.coordinator.apis.access import per_item, topics
+from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.cluster.log import NO_OFFSET, NO_TIMESTAMP, PartitionLog, TimestampedOffset
 from loadwise.coordinator.cluster.replication import NO_EPOCH
@@ -107,4 +109,4 @@ def _find(log: PartitionLog, timestamp: int, end_offset: int, budget: ReadingBud
             return found if found.offset < end_offset else TimestampedOffset()
 
 
-SERVICE = Service(Api.of(ListOffsetsRequest, ListOffsetsResponse), handle)
+SERVICE = Service(Api.of(ListOffsetsRequest, ListOffsetsResponse), handle, per_item(topics(Operation.DESCRIBE)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from kafka.protocol.admin import ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse
 
+from loadwise.coordinator.apis.access import of_cluster
+from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
@@ -15,4 +17,8 @@ def handle(call: Call, _: Cluster) -> Message:
     return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, topics=[])
 
 
-SERVICE = Service(Api.of(ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse), handle)
+SERVICE = Service(
+    Api.of(ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse),
+    handle,
+    of_cluster(Operation.DESCRIBE),
+)

@@ -10,7 +10,9 @@ from collections.abc import Collection
 
 from kafka.protocol.admin import ListTransactionsRequest, ListTransactionsResponse
 
-from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.apis.access import Access
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Handler, Message, Outcome, Service
 from loadwise.coordinator.errors import BadRegexError
 from loadwise.coordinator.groups.consumer.topic_regex import matching
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -60,4 +62,15 @@ def _is_wanted(call: Call, cluster: Cluster, each: Transaction) -> bool:
     return longer_than_ms < 0 or cluster.now_ms - each.started_ms > longer_than_ms
 
 
-SERVICE = Service(Api.of(ListTransactionsRequest, ListTransactionsResponse), handle)
+def _guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+    access = Access(call, cluster)
+    response: Message = handle(call, cluster)
+    response.transaction_states = [
+        each
+        for each in response.transaction_states
+        if access.may(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, each.transactional_id)
+    ]
+    return response
+
+
+SERVICE = Service(Api.of(ListTransactionsRequest, ListTransactionsResponse), handle, _guard)

@@ -11,33 +11,37 @@ are kept until a topic comes, grows or goes, or a leader moves.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeAlias
 from uuid import UUID
 
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
-from loadwise.coordinator.calls import Call, EncodedBody, Message, Service
+from loadwise.coordinator.apis.access import Access, cluster_operations
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, EncodedBody, Handler, Message, Service
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, Topic, is_topic_name
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api, encode_body
 from loadwise.protocol.structs import struct_class
 
+_OPERATIONS = 8
+_CLUSTER_OPERATIONS = range(8, 11)
 _MAX_KEPT = 64
 _MAX_KEPT_BYTES = 16 * 1024 * 1024
 _Topic = struct_class(MetadataResponse.MetadataResponseTopic)
 
 
+Wanted: TypeAlias = "tuple[tuple[str | None, UUID | None], ...] | None"
+"""Names and ids of topics; None: all of them."""
+
+
 def handle(call: Call, cluster: Cluster) -> EncodedBody:
     """Answer from what is kept, or encode and keep."""
-    body = call.body
-    wanted = None
-    if body.topics is not None and not (call.version == 0 and not body.topics):
-        # Java writes an empty name beside an id.
-        names = ((None if topic.topic_id else topic.name, topic.topic_id) for topic in body.topics)
-        wanted = tuple(dict.fromkeys(names))  # once each, as in Kafka
-        if cluster.settings.auto_create_topics and (call.version < 4 or body.allow_auto_topic_creation):
-            _create_missing(cluster, [name for name, _ in wanted if name is not None])
-    key = (call.version, wanted, cluster.topics.version)
+    wanted = _wanted(call)
+    if wanted is not None and _may_create(call, cluster):
+        _create_missing(cluster, [name for name, _ in wanted if name is not None])
+    key = (call.version, wanted, cluster.topics.version, *_tells_operations(call))
     encoded = cluster.encoded.get(key)
     if encoded is None:
         response = _response(call, cluster, wanted)
@@ -48,6 +52,28 @@ def handle(call: Call, cluster: Cluster) -> EncodedBody:
             cluster.encoded.clear()
         cluster.encoded[key] = encoded
     return encoded
+
+
+def _wanted(call: Call) -> Wanted:
+    topics = call.body.topics
+    if topics is None or (call.version == 0 and not topics):
+        return None
+    # Java writes an empty name beside an id.
+    names = ((None if topic.topic_id else topic.name, topic.topic_id) for topic in topics)
+    return tuple(dict.fromkeys(names))  # once each, as in Kafka
+
+
+def _may_create(call: Call, cluster: Cluster) -> bool:
+    return cluster.settings.auto_create_topics and (call.version < 4 or call.body.allow_auto_topic_creation)
+
+
+def _tells_operations(call: Call) -> tuple[bool, bool]:
+    """Whether the answer has what the client may do to topics, and to the cluster."""
+    body = call.body
+    return (
+        call.version >= _OPERATIONS and body.include_topic_authorized_operations,
+        call.version in _CLUSTER_OPERATIONS and body.include_cluster_authorized_operations,
+    )
 
 
 def _create_missing(cluster: Cluster, names: Iterable[str]) -> None:
@@ -65,11 +91,17 @@ def _create_missing(cluster: Cluster, names: Iterable[str]) -> None:
             cluster.topics.create(name, partitions)
 
 
-def _response(call: Call, cluster: Cluster, wanted: tuple[tuple[str | None, UUID | None], ...] | None) -> Message:
+def _response(call: Call, cluster: Cluster, wanted: Wanted) -> Message:
     if wanted is None:
         topics = [_described(topic) for topic in cluster.topics]
     else:
         topics = [_looked_up(cluster, name, topic_id) for name, topic_id in wanted]
+    of_topics, of_cluster = _tells_operations(call)
+    access = Access(call, cluster)
+    if of_topics:
+        for topic in topics:
+            if topic.name is not None:
+                topic.authorized_operations = access.operations(ResourceType.TOPIC, topic.name)
     row = MetadataResponse.MetadataResponseBroker
     return call.response(
         throttle_time_ms=0,
@@ -79,7 +111,7 @@ def _response(call: Call, cluster: Cluster, wanted: tuple[tuple[str | None, UUID
         cluster_id=cluster.cluster_id,
         controller_id=cluster.brokers.controller.id,
         topics=topics,
-        authorized_operations=None,
+        authorized_operations=cluster_operations(access) if of_cluster else None,
         error_code=ErrorCode.NONE,
     )
 
@@ -93,8 +125,12 @@ def _looked_up(cluster: Cluster, name: str | None, topic_id: UUID | None) -> Mes
         missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_topic_name(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
     if topic is not None:
         return _described(topic)
+    return _refused(missing, name, topic_id)
+
+
+def _refused(error: ErrorCode, name: str | None, topic_id: UUID | None) -> Message:
     return _Topic(
-        error_code=missing, name=name, topic_id=topic_id, is_internal=False, partitions=[], authorized_operations=None
+        error_code=error, name=name, topic_id=topic_id, is_internal=False, partitions=[], authorized_operations=None
     )
 
 
@@ -121,4 +157,44 @@ def _described(topic: Topic) -> Message:
     )
 
 
-SERVICE = Service(Api.of(MetadataRequest, MetadataResponse), handle)
+def _guard(call: Call, cluster: Cluster, _: Handler) -> Message:
+    """Each client sees other topics, and nothing is kept of what it sees.
+
+    A topic that a client may not describe is left out if the client asks for all. If it asks for this one, it is
+    refused, whether the topic is there or not. Topics are made for those who may.
+    """
+    access = Access(call, cluster)
+    wanted = _wanted(call)
+    if wanted is None:
+        names = (topic.name for topic in cluster.topics)
+        return _response(call, cluster, tuple((name, None) for name in names if _may_see(access, name)))
+    allowed: list[tuple[str | None, UUID | None]] = []
+    refused: list[tuple[str | None, UUID | None]] = []
+    missing: list[str] = []
+    for name, topic_id in wanted:
+        topic = cluster.topics.get_by_id(topic_id) if name is None else cluster.topics.get(name)
+        found = name if topic is None else topic.name
+        if found is not None and not _may_see(access, found):
+            refused.append((name, topic_id))
+        elif topic is None and name is not None and _may_create(call, cluster):
+            may = access.may(Operation.CREATE, ResourceType.CLUSTER) or access.may(
+                Operation.CREATE, ResourceType.TOPIC, name
+            )
+            (allowed if may else refused).append((name, topic_id))
+            missing += [name] if may else []
+        else:
+            allowed.append((name, topic_id))
+    _create_missing(cluster, missing)
+    response = _response(call, cluster, tuple(allowed))
+    response.topics = [
+        *response.topics,
+        *(_refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, topic_id) for name, topic_id in refused),
+    ]
+    return response
+
+
+def _may_see(access: Access, name: str) -> bool:
+    return access.may(Operation.DESCRIBE, ResourceType.TOPIC, name)
+
+
+SERVICE = Service(Api.of(MetadataRequest, MetadataResponse), handle, _guard)

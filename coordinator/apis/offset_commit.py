@@ -11,6 +11,8 @@ from functools import partial
 
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetCommitResponse
 
+from loadwise.coordinator.apis.access import Need, per_item, topics
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, GroupRequest, Message, Service
 from loadwise.coordinator.groups.effects import CommitReply
 from loadwise.coordinator.groups.events import CommitOffsets, Committer
@@ -93,4 +95,8 @@ def _name(call: Call, cluster: Cluster, topic: Message) -> str | None:
     return None if found is None else found.name
 
 
-SERVICE = Service(Api.of(OffsetCommitRequest, OffsetCommitResponse), handle)
+SERVICE = Service(
+    Api.of(OffsetCommitRequest, OffsetCommitResponse),
+    handle,
+    per_item(topics(Operation.READ, by_id_from=_BY_ID), Need(Operation.READ, ResourceType.GROUP, "group_id")),
+)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from kafka.protocol.consumer import OffsetDeleteRequest, OffsetDeleteResponse
 
+from loadwise.coordinator.apis.access import Need, per_item, topics
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -45,4 +47,8 @@ def _refused(call: Call, error: ErrorCode) -> Message:
     return call.response(error_code=error, throttle_time_ms=0, topics=[])
 
 
-SERVICE = Service(Api.of(OffsetDeleteRequest, OffsetDeleteResponse), handle)
+SERVICE = Service(
+    Api.of(OffsetDeleteRequest, OffsetDeleteResponse),
+    handle,
+    per_item(topics(Operation.READ), Need(Operation.DELETE, ResourceType.GROUP, "group_id")),
+)

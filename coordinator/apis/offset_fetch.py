@@ -7,12 +7,14 @@ epoch, KIP-848; v10 topics by id (KIP-516).
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from kafka.protocol.consumer import OffsetFetchRequest, OffsetFetchResponse
 
-from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.apis.access import Access, with_body
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Handler, Message, Outcome, Service
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
@@ -52,7 +54,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
     body = call.body
     if call.version < _MANY_GROUPS:
         if not cluster.coordinates(call, body.group_id):
-            return _refused(call)
+            return _refused(call, ErrorCode.NOT_COORDINATOR)
         topics = _of_one_group(call, cluster)
         return call.response(throttle_time_ms=0, topics=topics, error_code=ErrorCode.NONE)
     return call.response(throttle_time_ms=0, groups=_answered_groups(call, cluster))
@@ -88,10 +90,10 @@ def _answered(call: Call, cluster: Cluster, group: Message) -> Message:
     return _Group(group_id=group.group_id, topics=topics, error_code=error)
 
 
-def _refused(call: Call) -> Message:
-    """NOT_COORDINATOR of a request about one group, which before v2 has to stand at each partition."""
+def _refused(call: Call, error: ErrorCode) -> Message:
+    """The error of a request about one group, which before v2 has to stand at each partition."""
     topics = []
-    nothing, error = _Offsets({}, ()), ErrorCode.NOT_COORDINATOR
+    nothing = _Offsets({}, ())
     if call.version < _ERROR_OF_ALL:
         row = _Topic.OffsetFetchResponsePartition
         topics = [
@@ -101,7 +103,7 @@ def _refused(call: Call) -> Message:
             )
             for topic in call.body.topics
         ]
-    return call.response(throttle_time_ms=0, topics=topics, error_code=ErrorCode.NOT_COORDINATOR)
+    return call.response(throttle_time_ms=0, topics=topics, error_code=error)
 
 
 def _of_one_group(call: Call, cluster: Cluster) -> list[Message]:
@@ -169,4 +171,49 @@ def _partitions(
     return partitions
 
 
-SERVICE = Service(Api.of(OffsetFetchRequest, OffsetFetchResponse), handle)
+def _guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+    """Refuse groups that the client may not describe, and topics in those that it may."""
+    access = Access(call, cluster)
+    if call.version < _MANY_GROUPS:
+        if not access.may(Operation.DESCRIBE, ResourceType.GROUP, call.body.group_id):
+            return _refused(call, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        response: Message = handle(call, cluster)
+        if response.error_code is ErrorCode.NONE:
+            response.topics = _visible(access, call.body.topics, response.topics)
+        return response
+    forbidden = [not access.may(Operation.DESCRIBE, ResourceType.GROUP, each.group_id) for each in call.body.groups]
+    allowed = [each for each, is_forbidden in zip(call.body.groups, forbidden, strict=True) if not is_forbidden]
+    response = handle(with_body(call, {"groups": allowed}), cluster)
+    answered = iter(response.groups)
+    response.groups = [
+        _Group(group_id=each.group_id, topics=[], error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        if is_forbidden
+        else _with_topics(access, each, next(answered))
+        for each, is_forbidden in zip(call.body.groups, forbidden, strict=True)
+    ]
+    return response
+
+
+def _with_topics(access: Access, asked: Message, group: Message) -> Message:
+    if group.error_code is ErrorCode.NONE:
+        group.topics = _visible(access, asked.topics, group.topics)
+    return group
+
+
+def _visible(access: Access, asked: Sequence[Message] | None, topics: Sequence[Message]) -> list[Message]:
+    """The answers about topics, without those that the client may not describe; those that it named are refused."""
+    visible = []
+    for topic in topics:
+        # Without a name the id was unknown, which was told already.
+        if not topic.name or access.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+            visible.append(topic)
+        elif asked is not None:
+            for each in topic.partitions:
+                each.committed_offset = each.committed_leader_epoch = _NOTHING.offset
+                each.metadata = ""
+                each.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            visible.append(topic)
+    return visible
+
+
+SERVICE = Service(Api.of(OffsetFetchRequest, OffsetFetchResponse), handle, _guard)

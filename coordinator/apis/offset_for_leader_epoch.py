@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 
-from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.apis.access import Access, item_by_item, topics
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Handler, Message, Outcome, Service
 from loadwise.coordinator.cluster.leader_epochs import EpochEnd
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
@@ -39,4 +41,10 @@ def handle(call: Call, cluster: Cluster) -> Message:
     return call.response(throttle_time_ms=0, topics=topics)
 
 
-SERVICE = Service(Api.of(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse), handle)
+def _guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+    if Access(call, cluster).may(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
+        return handle(call, cluster)
+    return item_by_item(topics(Operation.DESCRIBE, "topic"), call, cluster, handle)
+
+
+SERVICE = Service(Api.of(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse), handle, _guard)

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
+from loadwise.coordinator.apis.access import Access, item_by_item, refused, topics
 from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
-from loadwise.coordinator.calls import Call, HangUp, Message, NoAnswer, Service
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Handler, HangUp, Message, NoAnswer, Outcome, Service
 from loadwise.coordinator.cluster.log import NO_OFFSET, Appended
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -133,4 +135,14 @@ def _answer(index: int, appended: Appended, start_offset: int) -> Message:
     )
 
 
-SERVICE = Service(Api.of(ProduceRequest, ProduceResponse), handle)
+def _guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+    transactional_id = call.body.transactional_id
+    if any(map(_is_transactional, _batches(call.body))) and (
+        transactional_id is None
+        or not Access(call, cluster).may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+    ):
+        return refused(call, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    return item_by_item(topics(Operation.WRITE, by_id_from=_BY_ID), call, cluster, handle)
+
+
+SERVICE = Service(Api.of(ProduceRequest, ProduceResponse), handle, _guard)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslAuthenticateResponse
 
+from loadwise.coordinator.apis.access import open_to_all
 from loadwise.coordinator.calls import Call, LastAnswer, Response, Service
 from loadwise.coordinator.errors import LoginRefusedError
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -30,4 +31,4 @@ def handle(call: Call, _: Cluster) -> Response:
     return call.response(error_code=ErrorCode.NONE, error_message="", auth_bytes=answer, session_lifetime_ms=0)
 
 
-SERVICE = Service(Api.of(SaslAuthenticateRequest, SaslAuthenticateResponse), handle)
+SERVICE = Service(Api.of(SaslAuthenticateRequest, SaslAuthenticateResponse), handle, open_to_all)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kafka.protocol.sasl import SaslHandshakeRequest, SaslHandshakeResponse
 
+from loadwise.coordinator.apis.access import open_to_all
 from loadwise.coordinator.calls import Call, LastAnswer, Response, Service
 from loadwise.coordinator.errors import LoginRefusedError
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -30,4 +31,4 @@ def handle(call: Call, _: Cluster) -> Response:
     return call.response(error_code=ErrorCode.NONE, mechanisms=mechanisms)
 
 
-SERVICE = Service(Api.of(SaslHandshakeRequest, SaslHandshakeResponse), handle)
+SERVICE = Service(Api.of(SaslHandshakeRequest, SaslHandshakeResponse), handle, open_to_all)

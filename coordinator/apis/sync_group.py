@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kafka.protocol.consumer import SyncGroupRequest, SyncGroupResponse
 
+from loadwise.coordinator.apis.access import OF_GROUP_MEMBERS
 from loadwise.coordinator.calls import Call, GroupRequest, Message, Service
 from loadwise.coordinator.groups.effects import SyncReply
 from loadwise.coordinator.groups.events import Sync
@@ -45,4 +46,4 @@ def _respond(call: Call, reply: SyncReply) -> Message:
     )
 
 
-SERVICE = Service(Api.of(SyncGroupRequest, SyncGroupResponse), handle)
+SERVICE = Service(Api.of(SyncGroupRequest, SyncGroupResponse), handle, OF_GROUP_MEMBERS)

@@ -11,6 +11,8 @@ from functools import partial
 
 from kafka.protocol.producer import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
+from loadwise.coordinator.apis.access import Need, per_item, topics
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, GroupRequest, Message, Service
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, coordinator_partition
 from loadwise.coordinator.groups.effects import CommitReply
@@ -103,4 +105,12 @@ def _committer(call: Call) -> Committer:
     )
 
 
-SERVICE = Service(Api.of(TxnOffsetCommitRequest, TxnOffsetCommitResponse), handle)
+SERVICE = Service(
+    Api.of(TxnOffsetCommitRequest, TxnOffsetCommitResponse),
+    handle,
+    per_item(
+        topics(Operation.READ),
+        Need(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id"),
+        Need(Operation.READ, ResourceType.GROUP, "group_id"),
+    ),
+)

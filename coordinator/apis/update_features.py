@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from kafka.protocol.admin import UpdateFeaturesRequest, UpdateFeaturesResponse
 
+from loadwise.coordinator.apis.access import of_cluster
 from loadwise.coordinator.apis.api_versions import FEATURES
+from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
@@ -54,4 +56,4 @@ def _problem(call: Call, asked: Message) -> str | None:
     return f"{wrong} The newest version of each feature is finalized here, and stays so."
 
 
-SERVICE = Service(Api.of(UpdateFeaturesRequest, UpdateFeaturesResponse), handle)
+SERVICE = Service(Api.of(UpdateFeaturesRequest, UpdateFeaturesResponse), handle, of_cluster(Operation.ALTER))

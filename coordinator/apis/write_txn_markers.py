@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from kafka.protocol.producer import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
-from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.apis.access import Access, of_cluster
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Handler, Message, Outcome, Service
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
+_OF_BROKERS = of_cluster(Operation.CLUSTER_ACTION)
 _TRANSACTION_VERSION = 2
 _EPOCH_EACH = 2
 """The version of transactions in which each has an epoch of its own (KIP-890)."""
@@ -60,4 +63,10 @@ def _written(call: Call, cluster: Cluster, marker: Message, topic: str, number: 
     return appended.error
 
 
-SERVICE = Service(Api.of(WriteTxnMarkersRequest, WriteTxnMarkersResponse), handle)
+def _guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+    if Access(call, cluster).may(Operation.ALTER, ResourceType.CLUSTER):
+        return handle(call, cluster)
+    return _OF_BROKERS(call, cluster, handle)
+
+
+SERVICE = Service(Api.of(WriteTxnMarkersRequest, WriteTxnMarkersResponse), handle, _guard)

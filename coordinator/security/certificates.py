@@ -11,6 +11,8 @@ from loadwise.installation import pip_install
 if TYPE_CHECKING:
     from trustme import LeafCert
 
+_UNIT, _ORGANIZATION = "tests", "loadwise"
+
 
 class Certificates:
     """An authority, and what it has signed. All files are in one folder, and are as good as their privacy."""
@@ -32,9 +34,17 @@ class Certificates:
         """The broker's private key and certificates, for ``Tls(keystore=...)``."""
 
     def client(self, name: str) -> Path:
-        """Make a client's private key and certificate, in one file; its subject is ``CN=name``."""
+        """Make a client's private key and certificate, in one file; `principal` is what ACLs call the client."""
         # With a host, which nobody looks at: Java reads no certificate without.
-        return self._written(name, self._authority.issue_cert("localhost", common_name=name))
+        made = self._authority.issue_cert(
+            "localhost", common_name=name, organization_unit_name=_UNIT, organization_name=_ORGANIZATION
+        )
+        return self._written(name, made)
+
+    @staticmethod
+    def principal(name: str) -> str:
+        """Who a client with the certificate of this name is: ``User:CN=name,OU=tests,O=loadwise``."""
+        return f"User:CN={name},OU={_UNIT},O={_ORGANIZATION}"
 
     def _written(self, name: str, made: LeafCert) -> Path:
         from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415

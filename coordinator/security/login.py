@@ -48,9 +48,17 @@ class Login:
         """Those that are offered."""
         self.stage = Stage.START
         self.user: str | None = None
-        """Who the client is; None until it has logged in."""
+        """Who the client is; None until that is known."""
         self._users = users
         self._mechanism: Mechanism | None = None
+
+    @classmethod
+    def by_certificate(cls, name: str) -> Login:
+        """The login of a client that need not log in, since its certificate has told who it is."""
+        login = cls(Users({}, ()), ())
+        login.user = name
+        login.stage = Stage.DONE
+        return login
 
     def expects(self, api: str) -> bool:
         """Whether a request of this API may come now."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
+from loadwise.coordinator.authorization.options import Authorization
 from loadwise.coordinator.errors import BadSecurityError
 from loadwise.coordinator.security.mechanisms import MECHANISMS
 from loadwise.coordinator.security.tls import Tls
@@ -32,6 +33,8 @@ class Security:
 
     tls: Tls | None = None
     """The certificates, for SSL and SASL_SSL."""
+    authorization: Authorization | None = None
+    """What each client may do; None: everything."""
 
     def __post_init__(self) -> None:
         if self.protocol not in _PROTOCOLS:

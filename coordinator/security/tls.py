@@ -2,14 +2,43 @@
 
 from __future__ import annotations
 
+import re
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from loadwise.coordinator.errors import BadSecurityError
 
+_SHORT_NAMES: Mapping[str, str] = {
+    "commonName": "CN",
+    "countryName": "C",
+    "domainComponent": "DC",
+    "localityName": "L",
+    "organizationName": "O",
+    "organizationalUnitName": "OU",
+    "stateOrProvinceName": "ST",
+    "streetAddress": "STREET",
+    "userId": "UID",
+}
+_ESCAPED = re.compile(r'[,+"\\<>;]|^[ #]| $')
 _VERIFICATION = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+
+
+def subject_name(certificate: Mapping[str, Any]) -> str:
+    """The subject of a certificate, from `ssl.SSLSocket.getpeercert`, as RFC 2253 writes it: ``CN=orders,O=shop``.
+
+    That is the name that Kafka knows the client by. An attribute that RFC 2253 does not name has OpenSSL's name.
+    """
+    return ",".join(
+        "+".join(f"{_SHORT_NAMES.get(kind, kind)}={_ESCAPED.sub(_escaped, value)}" for kind, value in parts)
+        for parts in reversed(certificate["subject"])
+    )
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return f"\\{match[0]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

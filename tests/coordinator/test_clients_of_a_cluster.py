@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from topics import WAIT_S
 
 from loadwise.coordinator import Coordinator
 from loadwise.coordinator.apis import fetch
-from loadwise.coordinator.calls import Call, DelayedFetch, Service
+from loadwise.coordinator.calls import Call, DelayedFetch
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
 
 RACKS = ["a", "b", "c"]
@@ -48,7 +49,7 @@ class Cluster:
                 return outcome._replace(respond=lambda: counted(call, outcome.respond()))
             return counted(call, outcome)
 
-        coordinator.cluster.services = {**served, 1: Service(fetch.SERVICE.api, handle)}
+        coordinator.cluster.services = {**served, 1: replace(fetch.SERVICE, handle=handle)}
 
     def partitions(self) -> list[ReplicatedPartition]:
         topic = self.coordinator.cluster.topics.get("numbers")

@@ -8,6 +8,7 @@ import socket
 import struct
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from topics import WAIT_S
 
 from loadwise.coordinator import BrokerSettings, Coordinator
 from loadwise.coordinator.apis import heartbeat, metadata
-from loadwise.coordinator.calls import Call, Service
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.server import ServerLimits
 
@@ -160,7 +161,7 @@ async def test_a_failure_of_ours_closes_one_connection(
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    coordinator.cluster.services = {**coordinator.cluster.services, 12: Service(heartbeat.SERVICE.api, fail)}
+    coordinator.cluster.services = {**coordinator.cluster.services, 12: replace(heartbeat.SERVICE, handle=fail)}
     peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
     peer.send(beat())
     assert await peer.is_hung_up_on()
@@ -216,7 +217,7 @@ async def test_a_peer_that_does_not_read_is_not_answered_on_and_on(coordinator: 
         handled += 1
         return metadata.SERVICE.handle(call, cluster)
 
-    coordinator.cluster.services = {**coordinator.cluster.services, 3: Service(metadata.SERVICE.api, handle)}
+    coordinator.cluster.services = {**coordinator.cluster.services, 3: replace(metadata.SERVICE, handle=handle)}
     peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
     for number in range(2000):  # each is answered with 50 kB
         peer.send(MetadataRequest(version=4, topics=None), number)

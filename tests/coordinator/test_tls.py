@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from secured_kafka import PASSWORDS
 from topics import WAIT_S
 
 from loadwise.coordinator import BadSecurityError, Certificates, Coordinator, Security, Tls
+from loadwise.coordinator.security.tls import subject_name
 
 USER = "owner"
 LOGIN = {"mechanism": "SCRAM-SHA-512", "user": USER, "password": PASSWORDS[USER]}
@@ -93,6 +95,19 @@ def test_the_coordinator_stops_while_a_peer_is_silent_in_its_handshake(certifica
         host, port = address.split(":")
         silent = socket.create_connection((host, int(port)))
     silent.close()
+
+
+def test_a_subject_is_written_as_openssl_writes_it(tmp_path: Path) -> None:
+    subject = '/C=DE/O=a/CN=x, "y"; <z>#'
+    ask = ("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", subject)
+    files = ("-keyout", str(tmp_path / "key.pem"), "-out", str(tmp_path / "own.pem"))
+    subprocess.run([*ask, *files], check=True, capture_output=True, timeout=WAIT_S)
+    shown = ("openssl", "x509", "-in", str(tmp_path / "own.pem"), "-noout", "-subject", "-nameopt", "RFC2253")
+    told = subprocess.run(shown, check=True, capture_output=True, text=True, timeout=WAIT_S).stdout
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(tmp_path / "own.pem")
+    (certificate,) = context.get_ca_certs()
+    assert subject_name(certificate) == told.strip().removeprefix("subject=").lstrip()
 
 
 def test_files_that_cannot_be_used_are_named(certificates: Certificates, tmp_path: Path) -> None:

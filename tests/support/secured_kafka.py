@@ -1,8 +1,8 @@
 """A real Apache Kafka that asks for TLS and a password (SASL_SSL), and that allows each user only what ACLs say.
 
-Four users, each with the same password under SCRAM and PLAIN. What begins with `PREFIX`, ``reader`` may read,
+Five users, each with the same password under SCRAM and PLAIN. What begins with `PREFIX`, ``reader`` may read,
 topics and groups; ``looker`` may see topics and groups but read no topic; ``stranger`` may do nothing; ``owner`` may do
-everything. It listens without TLS too, and without passwords.
+everything; and tests give ``asker`` rights as they like. It listens without TLS too, and without passwords.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ MODULES = {
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
 OAUTH_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
-PASSWORDS = {name: f"{name}s-not-to-be-seen" for name in ("reader", "looker", "stranger", "owner")}
+PASSWORDS = {name: f"{name}s-not-to-be-seen" for name in ("reader", "looker", "stranger", "owner", "asker")}
 STORE_PASSWORD = "stores-not-to-be-seen"
+SUPER_USERS = ("User:ANONYMOUS", "User:owner", "User:CN=owner")
 RIGHTS = {"reader": (("TOPIC", "READ"), ("GROUP", "READ")), "looker": (("TOPIC", "DESCRIBE"), ("GROUP", "DESCRIBE"))}
 
 
@@ -81,7 +82,7 @@ def secured_kafka(folder: Path) -> Iterator[SecuredKafka]:
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": str(folder / "ca.pem"),
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS;User:owner;User:CN=owner",
+        "super.users": ";".join(SUPER_USERS),
     }
     scram = [
         f"{mechanism}=[name={user},password={password}]"

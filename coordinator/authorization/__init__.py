@@ -1,0 +1,1 @@
+"""Who may do what: ACLs, and the authorizer that goes by them."""
