@@ -30,6 +30,10 @@ _NOISIEST = 50.0
 _HALF_LIFE_MS = 600_000
 """What a partition had recently is forgotten by half in this time."""
 _MEDIAN_OF_CHI_SQUARE = 0.455
+_RISEN = 2.0
+"""A rate that has risen to so many times what it was must be seen by a second reading, for the end may be wrong..."""
+_ROSE = 1.25
+"""... unless the reading before has it so many times higher already."""
 
 
 class ArrivalRates:
@@ -39,6 +43,8 @@ class ArrivalRates:
         self._index = index
         self._ends: deque[tuple[int, Floats]] = deque(maxlen=_READINGS)
         self._rate = np.empty(0)
+        self._confirmed = np.empty(0)
+        """The rates without the rises that only the newest reading has."""
         self._recent = np.empty(0)
         self._last, self._before = np.empty(0), np.empty(0)
         """The newest end of each partition that was believed, and the one before it."""
@@ -71,6 +77,7 @@ class ArrivalRates:
         if self._ends and now_ms <= self._ends[-1][0]:
             return
         self._rate = self._index.padded(self._rate)
+        self._confirmed = self._index.padded(self._confirmed)
         self._recent = self._index.padded(self._recent)
         self._last, self._before = self._index.padded(self._last), self._index.padded(self._before)
         self._fallen = self._index.padded(self._fallen)
@@ -87,7 +94,9 @@ class ArrivalRates:
             elapsed = now_ms - self._ends[-2][0]
             # A single reading that is wrong would be remembered for long: of two the lower one counts.
             seen = np.fmin(rate, self._rate)
+            rises = (rate > _RISEN * self._confirmed) & (self._rate <= _ROSE * self._confirmed)
             self._rate = np.where(np.isnan(rate), self._rate, rate)
+            self._confirmed = np.where(np.isnan(rate) | rises, self._confirmed, rate)
             kept = 0.5 ** (elapsed / _HALF_LIFE_MS)
             recent = np.where(np.isnan(self._recent), seen, self._recent * kept + seen * (1 - kept))
             self._recent = np.where(np.isnan(rate), self._recent, recent)
@@ -95,6 +104,10 @@ class ArrivalRates:
     def rates(self) -> Floats:
         """float64[P]: arrivals of each partition in records/s, NaN where unknown."""
         return self._index.padded(self._rate)
+
+    def confirmed(self) -> Floats:
+        """float64[P]: the same without what a single reading shows: what it was before where one has just doubled."""
+        return self._index.padded(self._confirmed)
 
     def recent(self) -> Floats:
         """float64[P]: the mean of the last quarter of an hour or so; for what is idle at the moment."""

@@ -17,9 +17,9 @@ from loadwise.assignor.live.settings import LiveSettings
 from loadwise.protocol.live_notes import Memory
 
 _HOUR_MS = 3_600_000
-_FIRST_BACK_OFF_MS = 60_000
-_JUDGED_AFTER_MS = 45_000
-"""So long a rebalance may take to show its effect: by then the backlog that it moved should be worked off."""
+_FIRST_BACK_OFF_MS = 20_000
+_JUDGED_AFTER_MS = 15_000
+"""So long after it has ended, a rebalance must have shown its effect: what waits in what it moved was foreseen."""
 _LONGEST_STEP_MS = 15_000
 """A pause between readings counts for no more than this: nobody knows what was in between."""
 _AT_LEAST = 2
@@ -125,9 +125,10 @@ class Restraint:
         if self._expected is None or not self._asked_ms:
             return
         was, promised = self._expected
+        since_ms = max(self._asked_ms[-1], self._rebalanced_ms or 0)
         if worst <= max((was + promised) / 2, self.settings.healthy):
             self._expected, self._back_off_ms = None, 0
-        elif now_ms - self._asked_ms[-1] >= _JUDGED_AFTER_MS:
+        elif now_ms - since_ms >= _JUDGED_AFTER_MS:
             longest = round(self.settings.longest_back_off_s * 1000)
             self._expected, self._back_off_ms = None, min(max(2 * self._back_off_ms, _FIRST_BACK_OFF_MS), longest)
-            self._blocked_until_ms = now_ms + self._back_off_ms
+            self._blocked_until_ms = since_ms + self._back_off_ms

@@ -26,7 +26,7 @@ class LiveSettings:
     least_interval_s: float = 10.0
     """Time between the end of one rebalance, for whatever reason, and a request for another."""
     longest_back_off_s: float = 1800.0
-    """After a rebalance that did not help, the next one waits for a minute, then for two, then for four, up to this."""
+    """After a rebalance that did not help, the next one waits for 20 seconds, then for 40, then for 80, up to this."""
     most_per_hour: int = 6
     """Requests for a rebalance in any hour."""
     drain_s: float = 30.0

@@ -147,7 +147,7 @@ class GroupWatch:
         if self._watched is not None and self.read_at_ms is not None:
             known = self.estimates.of(self._watched.stated, self.read_at_ms)
             capacity = float(known.per_s.sum()) if known.known else None
-        return self._index.by_topic(self._demand(capacity))
+        return self._index.by_topic(self._demand(self._rates.confirmed(), capacity))
 
     def capacities(self, members: Sequence[Member], stated: Mapping[str, float], now_ms: int) -> list[Member]:
         """The members with their capacities, learned where users gave none (``stated`` 0, by instance id or id)."""
@@ -202,12 +202,16 @@ class GroupWatch:
         if watched is None or self.read_at_ms is None or not self._rates.measured:
             return None
         capacities = self.estimates.of(watched.stated, now_ms)
-        load = self._of_group(watched, self._demand(float(capacities.per_s.sum()) if capacities.known else None))
-        judged = judge(watched.group, load, capacities, self._algorithm, self.settings)
+        judged = self._judge(watched, self._rates.rates(), capacities)
         if not judged.known:
             reason = "nobody has had a backlog yet, so what members can process is not known"
             return self._decision(watched, judged, capacities, now_ms, ask=False, reason=reason)
         refusal = self.restraint.refusal(now_ms, worst=judged.worst, best=judged.best, moved_share=judged.moved_share)
+        if refusal is None:
+            # It goes by what a second reading has confirmed, and so must be worth it by that.
+            judged = self._judge(watched, self._rates.confirmed(), capacities)
+            if judged.gain(self.settings.healthy) < self.settings.least_gain:
+                refusal = "only one reading has shown it yet"
         reason = refusal or ("a rebalance would help" if self.settings.dry_run else "asking for a rebalance")
         return self._decision(watched, judged, capacities, now_ms, ask=refusal is None, reason=reason)
 
@@ -237,8 +241,11 @@ class GroupWatch:
             settings=self.settings,
         )
 
-    def _demand(self, capacity: float | None) -> Floats:
-        rate = self._rates.rates()
+    def _judge(self, watched: _Watched, rate: Floats, capacities: Capacities) -> Judgement:
+        load = self._demand(rate, float(capacities.per_s.sum()) if capacities.known else None)
+        return judge(watched.group, self._of_group(watched, load), capacities, self._algorithm, self.settings)
+
+    def _demand(self, rate: Floats, capacity: float | None) -> Floats:
         waiting = np.nan_to_num(self._index.padded(self._waiting), nan=0.0)
         # Topics that the group has given up, or that are deleted, stay in the index, and ask nothing of its members.
         asking = slice(None) if self._watched is None else self._watched.rows

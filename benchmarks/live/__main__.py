@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from itertools import groupby
 from pathlib import Path
 
-from benchmarks.live.figures import Figures, figures
+from benchmarks.live.figures import Figures, Summary, figures, summary
 from benchmarks.live.page import page
+from benchmarks.live.planned import Planned
 from benchmarks.live.play import play
 from benchmarks.live.policies import AllKnowing, policies
 from benchmarks.live.scenes import SCENES
@@ -17,54 +19,68 @@ from benchmarks.live.sweep import pictures, sweep, table
 from benchmarks.live.world import Scene
 
 _SHOWN = ("round robin", "loadwise", "all-knowing")
+_Played = tuple[str, dict[str, Figures], dict[str, list[float]]]
 
 
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.live", description=__doc__)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1, help="the first seed")
+    parser.add_argument("--seeds", type=int, default=1, help="how many seeds, one after the other")
     parser.add_argument("--hours", type=float, default=24.0, help="the length of each scene")
     parser.add_argument("--scenes", nargs="*", default=[make.__name__ for make in SCENES])
-    parser.add_argument("--seeds", type=int, nargs="*", help="of --sweep: the seeds to take the mean over")
+    parser.add_argument("--processes", type=int, help="how many to use; as many as there are cores")
     parser.add_argument("--sweep", action="store_true", help="try other settings, and write live-*.svg beside the page")
     parser.add_argument("--html", type=Path, default=Path("benchmark-live.html"))
     args = parser.parse_args()
     makes = [make for make in SCENES if make.__name__ in args.scenes]
+    seeds = range(args.seed, args.seed + args.seeds)
     if args.sweep:
-        tried = list(sweep(makes, args.seeds or [args.seed], args.hours))
+        tried = list(sweep(makes, seeds, args.hours))
         print("\n".join(table(tried)))
         print("pictures:", *pictures(tried, args.html.parent))
         return
-    results: dict[str, dict[str, Figures]] = {}
-    courses: dict[str, dict[str, list[float]]] = {}
-    print(
-        f"{'scene':14} {'assignor':24} {'utilisation':>11} {'overload':>9} {'for load':>8} {'moved/s':>9} {'back s':>7}"
-    )
+    results: dict[str, dict[str, Summary]] = {}
+    courses: dict[str, Mapping[str, Sequence[float]]] = {}
     began = time.monotonic()
-    with ProcessPoolExecutor() as pool:
-        work = [(make, args.seed, round(args.hours * 3600)) for make in makes]
-        for scene, of_scene, lines in pool.map(_play_all, work):
-            results[scene], courses[scene] = of_scene, lines
-            for name, it in of_scene.items():
-                print(
-                    f"{scene:14} {name:24} {it.ratio:11.3f} {it.avoidable:9.2%} {it.for_load:8d} {it.moved_per_s:9,.0f}"
-                    f" {it.recovered_s:7.0f}",
-                    flush=True,
-                )
+    print(
+        f"{'scene':14} {'assignor':24} {'utilisation':>11} {'highest':>8} {'overload':>9} {'highest':>8}"
+        f" {'for load':>8} {'of greedy':>9} {'back s':>7}"
+    )
+    with ProcessPoolExecutor(args.processes) as pool:
+        work = [(make, seed, round(args.hours * 3600)) for make in makes for seed in seeds]
+        for scene, played in groupby(pool.map(_play_all, work), key=lambda it: it[0]):
+            each = list(played)
+            results[scene], courses[scene] = _of_seeds(each), each[0][2]
+            for line in _lines(scene, results[scene]):
+                print(line, flush=True)
     args.html.write_text(page(results, courses))
-    print(f"{time.monotonic() - began:.0f} s; pictures in {args.html}")
+    print(f"{len(seeds)} seeds, {time.monotonic() - began:.0f} s; pictures in {args.html}")
 
 
-def _play_all(
-    work: tuple[Callable[[int], Scene], int, int],
-) -> tuple[str, dict[str, Figures], dict[str, list[float]]]:
+def _of_seeds(played: Sequence[_Played]) -> dict[str, Summary]:
+    return {
+        name: summary([it[name] for _, it, _ in played], [it["greedy at every reading"] for _, it, _ in played])
+        for name in played[0][1]
+    }
+
+
+def _lines(scene: str, results: Mapping[str, Summary]) -> Iterator[str]:
+    for name, it in results.items():
+        yield (
+            f"{scene:14} {name:24} {it.ratio:11.3f} {it.worst_ratio:8.3f} {it.avoidable:9.2%} {it.worst_avoidable:8.2%}"
+            f" {it.for_load:8.1f} {it.moved_of_greedy:9.2%} {it.recovered_s:7.0f}"
+        )
+
+
+def _play_all(work: tuple[Callable[[int], Scene], int, int]) -> _Played:
     make, seed, end_s = work
     scene = make(seed).shortened(end_s)
     best = play(scene, AllKnowing(), seed)
     results: dict[str, Figures] = {}
     lines: dict[str, list[float]] = {}
-    for policy in policies():
-        outcome = best if isinstance(policy, AllKnowing) else play(scene, policy, seed)
+    for policy in [*policies(), Planned()]:
+        outcome = best if type(policy) is AllKnowing else play(scene, policy, seed)
         results[policy.name] = figures(scene, outcome, best)
         if policy.name in _SHOWN:
             lines[policy.name] = outcome.worst

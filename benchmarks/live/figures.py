@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,35 @@ class Figures:
     """Arrival rate of what was taken from members that stayed, added up over the day."""
     recovered_s: float
     """The longest time after a shift until the worst lag was below one second of traffic for good."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """One assignor in one scene, drawn from several seeds: means, and what the worst seed had."""
+
+    ratio: float
+    worst_ratio: float
+    avoidable: float
+    worst_avoidable: float
+    for_load: float
+    moved_of_greedy: float
+    """The load moved by all seeds, over that of the assignor that starts from scratch at every reading."""
+    recovered_s: float
+    """The longest of all seeds."""
+
+
+def summary(seeds: Sequence[Figures], greedy: Sequence[Figures]) -> Summary:
+    """The figures of several seeds, and those of the greedy assignor in the same."""
+    moved, most = sum(it.moved_per_s for it in seeds), sum(it.moved_per_s for it in greedy)
+    return Summary(
+        ratio=sum(it.ratio for it in seeds) / len(seeds),
+        worst_ratio=max(it.ratio for it in seeds),
+        avoidable=sum(it.avoidable for it in seeds) / len(seeds),
+        worst_avoidable=max(it.avoidable for it in seeds),
+        for_load=sum(it.for_load for it in seeds) / len(seeds),
+        moved_of_greedy=moved / most if most else float(moved > 0),
+        recovered_s=max(it.recovered_s for it in seeds),
+    )
 
 
 def figures(scene: Scene, outcome: Outcome, best: Outcome) -> Figures:

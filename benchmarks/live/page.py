@@ -7,7 +7,7 @@ from html import escape
 
 import numpy as np
 
-from benchmarks.live.figures import Figures
+from benchmarks.live.figures import Summary
 from loadwise.report.page import document, table
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 560, 170, 40, 22
@@ -16,15 +16,26 @@ _TOP = 2.0
 _COLOURS = {"loadwise": "#2563c9", "round robin": "#c2620a", "all-knowing": "#17875a"}
 
 
-def page(results: Mapping[str, Mapping[str, Figures]], courses: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
+def page(results: Mapping[str, Mapping[str, Summary]], courses: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
     """Results and courses by scene and assignor; a course is the highest utilisation of each second."""
     rows = [
-        f"<tr><td>{escape(scene)}</td><td>{escape(name)}</td><td>{it.ratio:.3f}</td><td>{it.avoidable:.2%}</td>"
-        f"<td>{it.for_load}</td><td>{it.moved_per_s:,.0f}</td><td>{it.recovered_s:.0f}</td></tr>"
+        f"<tr><td>{escape(scene)}</td><td>{escape(name)}</td><td>{it.ratio:.3f}</td>"
+        f"<td>{it.worst_ratio:.3f}</td><td>{it.avoidable:.2%}</td><td>{it.worst_avoidable:.2%}</td>"
+        f"<td>{it.for_load:.1f}</td><td>{it.moved_of_greedy:.2%}</td><td>{it.recovered_s:.0f}</td></tr>"
         for scene, of_scene in results.items()
         for name, it in of_scene.items()
     ]
-    heads = ("scene", "assignor", "utilisation", "overload", "for the load", "moved/s", "recovered s")
+    heads = (
+        "scene",
+        "assignor",
+        "utilisation",
+        "worst seed",
+        "overload",
+        "worst seed",
+        "for the load",
+        "moved, of greedy's",
+        "back s",
+    )
     panels = [
         f"<figure><figcaption><b>{escape(scene)}</b><span>{_legend(lines)}</span></figcaption>{svg(lines)}</figure>"
         for scene, lines in courses.items()

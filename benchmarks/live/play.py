@@ -1,25 +1,25 @@
 """Playing a scene: records arrive, members process and commit, somebody reads the offsets, and the group is assigned.
 
-A second is one step. A member works off what waits in its partitions in proportion to what waits. It commits every
-five seconds, in a phase of its own. During a rebalance nobody processes anything (eager).
+A second is one step; the seconds from one event to the next are taken together. A member works off what waits in its
+partitions in proportion to what waits. It commits every five seconds, in a phase of its own. During a rebalance nobody
+processes anything (eager). Arrivals, readings and members have a random generator each, so that all assignors meet
+the same arrivals.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from benchmarks.live.policies import Policy
+from benchmarks.live.policies import Policy, Reading
 from benchmarks.live.world import Piece, Scene
-from loadwise.assignor.live.watch import Position
 from loadwise.assignor.model import NOBODY, Floats, Member
 
 READING_S = 5
+REBALANCE_S = 2
 _COMMIT_S = 5
-_REBALANCE_S = 2
 _SESSION_S = 10
 _CHUNK = 600
 _MEASURED_AFTER_S = 15
@@ -45,40 +45,59 @@ class Outcome:
 
 def play(scene: Scene, policy: Policy, seed: int = 0) -> Outcome:
     """Play a scene from its beginning."""
-    group = _Group(scene, policy, np.random.default_rng(seed))
-    for second in range(scene.end_s):
-        group.step(second)
+    group = _Group(scene, policy, seed)
+    group.run()
     return group.outcome
 
 
 class _Group:
     """The state of a simulated group."""
 
-    def __init__(self, scene: Scene, policy: Policy, rng: np.random.Generator) -> None:
+    def __init__(self, scene: Scene, policy: Policy, seed: int) -> None:
         self.outcome = Outcome()
-        self._scene, self._policy, self._rng = scene, policy, rng
+        self._scene, self._policy = scene, policy
+        self._of_arrivals, self._of_readings, self._of_members = np.random.default_rng(seed).spawn(3)
         self._pieces = deque(scene.pieces)
-        sizes: dict[str, int] = {}
-        for piece in scene.pieces:
-            sizes |= {topic: len(rates) for topic, rates in piece.rates.items()}
-        self._sizes = sizes
-        self._partitions = [(topic, number) for topic, size in sizes.items() for number in range(size)]
+        self._sizes = scene.sizes
+        self._partitions = [(topic, number) for topic, size in self._sizes.items() for number in range(size)]
+        self._row = {partition: row for row, partition in enumerate(self._partitions)}
         count = len(self._partitions)
         self._end, self._done, self._committed = np.zeros(count), np.zeros(count), np.zeros(count)
         self._owner: list[str | None] = [None] * count
         self._index = np.full(count, NOBODY)
+        self._owns = np.zeros((count, 1))
+        """float64[P, M + 1]: 1 where a member owns a partition; the last column is nobody's."""
+        self._phases = np.full(count, -1)
+        """int64[P]: the second of each commit interval in which its owner commits; -1 for nobody."""
         self._members: dict[str, float] = {}
         self._dead: dict[str, int] = {}
-        self._rates = np.zeros(count)
+        self._rates, self._cost = np.zeros(count), np.ones(count)
         self._known_topics: frozenset[str] = frozenset()
+        self._known = np.zeros(count, bool)
         self._stopped_until = 0
         self._phase: dict[str, int] = {}
         self._since: dict[str, int] = {}
-        self._arrivals: Iterator[Floats] = iter(())
-        self._history: deque[tuple[Floats, Floats]] = deque(maxlen=scene.readings.late_s + 1)
+        self._arrivals, self._arrived = np.zeros((0, count)), 0
+        late = scene.readings.late_s // READING_S
+        self._history: deque[tuple[Floats, Floats]] = deque(maxlen=late + 1)
 
-    def step(self, now_s: int) -> None:
-        """One second."""
+    def run(self) -> None:
+        """All of the scene."""
+        now_s = 0
+        while now_s < self._scene.end_s:
+            self._events(now_s)
+            # The reading belongs to the last second of a stretch.
+            ends = [self._scene.end_s, now_s - now_s % -READING_S + 1]
+            ends += [piece.start_s for piece in list(self._pieces)[:1]]
+            ends += self._dead.values()
+            until = min(end for end in ends if end > now_s)
+            self._stretch(now_s, until)
+            now_s = until
+            if (now_s - 1) % READING_S == 0:
+                self._read(now_s - 1)
+
+    def _events(self, now_s: int) -> None:
+        """What happens at the beginning of a second."""
         due = False
         while self._pieces and self._pieces[0].start_s <= now_s:
             due |= self._begin(self._pieces.popleft(), now_s)
@@ -90,27 +109,23 @@ class _Group:
             self._begin_with_a_log()
         if due:
             self._rebalance(now_s)
-        self._end += self._next_arrivals()
-        if now_s >= self._stopped_until:
-            self._process(now_s)
-        if now_s % READING_S == 0:
-            self._read(now_s)
-        self._record()
 
     def _begin(self, piece: Piece, now_s: int) -> bool:
         self._rates = np.concatenate([piece.rates.get(topic, np.zeros(size)) for topic, size in self._sizes.items()])
-        self._arrivals = iter(())
+        self._cost = np.repeat([piece.cost.get(topic, 1.0) for topic in self._sizes], list(self._sizes.values()))
+        self._arrivals, self._arrived = self._arrivals[:0], 0
         self._dead |= dict.fromkeys(piece.died, now_s + _SESSION_S)
         gone = self._members.keys() - piece.capacity.keys() - piece.died
         came = piece.capacity.keys() - self._members.keys()
         topics = frozenset(piece.rates)
         changed = bool(gone or came or topics - self._known_topics)
         self._known_topics |= topics
+        self._known = np.array([topic in self._known_topics for topic, _ in self._partitions])
         if came or gone or piece.died:
-            self._phase |= {member: int(self._rng.integers(0, _COMMIT_S)) for member in sorted(came)}
+            self._phase |= {member: int(self._of_members.integers(0, _COMMIT_S)) for member in sorted(came)}
             self._since |= dict.fromkeys(came, now_s)
         self._members = dict(piece.capacity)
-        self._policy.conditions(self._by_topic(self._rates), self._members)
+        self._policy.conditions(piece)
         if not changed:
             self._policy.changed(now_s)
         self._renumber()
@@ -118,61 +133,66 @@ class _Group:
 
     def _begin_with_a_log(self) -> None:
         """A minute of records is there before the group, and has been processed by its predecessors."""
-        known = [
-            self._partitions[row] for row in range(len(self._end)) if self._partitions[row][0] in self._known_topics
-        ]
-        self._policy.prior(dict.fromkeys(known, 0))
-        self._end = np.asarray(self._rng.poisson(self._rates * 60).astype(float))
+        nothing = np.zeros(len(self._partitions))
+        self._policy.begin(self._scene, Reading(self._partitions, nothing, nothing, self._known))
+        self._end = np.asarray(self._of_arrivals.poisson(self._rates * 60).astype(float))
         self._done, self._committed = self._end.copy(), self._end.copy()
-        ends = dict(zip(self._partitions, self._end.tolist(), strict=True))
-        self._policy.read({each: Position(int(ends[each]), 0) for each in known}, 0)
+        self._policy.read(Reading(self._partitions, self._end.copy(), nothing, self._known), 0)
 
-    def _next_arrivals(self) -> Floats:
-        try:
-            return next(self._arrivals)
-        except StopIteration:
-            noise = self._scene.noise
-            chunk = self._rng.poisson(self._rates / noise, (_CHUNK, len(self._rates))) * noise
-            self._arrivals = iter(chunk.astype(float))
-            return next(self._arrivals)
+    def _next_arrivals(self, seconds: int) -> Floats:
+        """float64[seconds, P]: the records that come in each of the next seconds."""
+        if self._arrived + seconds > len(self._arrivals):
+            noise, left = self._scene.noise, self._arrivals[self._arrived :]
+            more = self._of_arrivals.poisson(self._rates / noise, (_CHUNK, len(self._rates))) * noise
+            self._arrivals, self._arrived = np.concatenate([left, more]), 0
+        self._arrived += seconds
+        return self._arrivals[self._arrived - seconds : self._arrived]
 
-    def _process(self, now_s: int) -> None:
-        waiting = self._end - self._done
+    def _stretch(self, now_s: int, until_s: int) -> None:
+        """Seconds in which nothing happens but arrivals, work and commits."""
         speeds = np.array([*self._members.values(), 0.0])
-        mine = np.bincount(self._index, waiting, len(speeds))
-        part = np.minimum(speeds / np.maximum(mine, 1e-9), 1.0)
-        part[-1] = 0.0
-        self._done += waiting * part[self._index]
-        phases = np.array([*(self._phase[member] for member in self._members), -1])
-        commits = np.equal(phases, now_s % _COMMIT_S)[self._index]
-        self._committed[commits] = self._done[commits]
+        index, owns, cost, outcome = self._index, self._owns, self._cost, self.outcome
+        total = max(float(self._rates.sum()), 1.0)
+        waiting = self._end - self._done
+        for second, came in enumerate(self._next_arrivals(until_s - now_s), now_s):
+            self._end += came
+            waiting += came
+            if second >= self._stopped_until:
+                part = np.minimum(speeds / np.maximum((waiting * cost) @ owns, 1e-9), 1.0)
+                waiting *= 1.0 - part[index]
+                self._committed = np.where(self._phases == second % _COMMIT_S, self._end - waiting, self._committed)
+            outcome.lag_s.append(float((waiting @ owns).max()) / total)
+        self._done = self._end - waiting
+        # What a dead member still owns is nobody's: it counts as one that does nothing.
+        used = ((self._rates * cost) @ owns)[:-1] / speeds[:-1]
+        seconds = until_s - now_s
+        outcome.worst += [float(used.max())] * seconds
+        outcome.overloaded += [int((used > 1).sum())] * seconds
+        outcome.member_seconds += len(used) * seconds
 
     def _read(self, now_s: int) -> None:
         self._history.append((self._end.copy(), self._committed.copy()))
-        how = self._scene.readings
-        if self._rng.random() < how.lost or now_s < self._stopped_until:
+        how, chance = self._scene.readings, self._of_readings
+        lost, seen, wrong, low = (chance.random(size) for size in (1, *[len(self._end)] * 3))
+        if lost[0] < how.lost or now_s < self._stopped_until:
             return
-        end, committed = self._history[0] if how.late_s >= READING_S else self._history[-1]
+        end, committed = self._history[0]
         end = np.floor(end)
-        seen = self._rng.random(len(end)) >= how.missing
-        if how.wrong:
-            wrong = self._rng.random(len(end)) < how.wrong
-            end = np.where(wrong, np.where(self._rng.random(len(end)) < 0.5, 0, end * 3), end)
+        end = np.where(wrong < how.wrong, np.where(low < 0.5, 0, end * 3), end)
         lag = np.maximum(end - np.floor(committed), 0)
-        positions = {
-            self._partitions[row]: Position(int(end[row]), int(lag[row]))
-            for row in np.flatnonzero(seen).tolist()
-            if self._partitions[row][0] in self._known_topics
-        }
         self._measure(next(iter(self._members)), now_s)
-        if self._policy.read(positions, now_s):
+        reading = Reading(self._partitions, end, lag, (seen >= how.missing) & self._known)
+        if self._policy.read(reading, now_s):
             self.outcome.for_load.append(now_s)
             self._rebalance(now_s)
 
     def _measure(self, member: str, now_s: int) -> None:
         """A member tells what it processes in a busy second, if it has been there for a while."""
         if now_s - self._since[member] >= _MEASURED_AFTER_S:
-            self._policy.measured(member, self._members[member] * self._rng.normal(1, 0.03), now_s)
+            mine = self._rates * self._owns[:, list(self._members).index(member)]
+            cost = float((mine * self._cost).sum() / mine.sum()) if mine.any() else 1.0
+            per_s = self._members[member] / cost * self._of_members.normal(1, 0.03)
+            self._policy.measured(member, per_s, now_s)
 
     def _rebalance(self, now_s: int) -> None:
         """Members commit and join; those that died without a word are still taken for members."""
@@ -190,45 +210,20 @@ class _Group:
             Member(id=member, topics=sorted(self._known_topics), owned=owned[member], generation=1) for member in there
         ]
         counts = {topic: size for topic, size in self._sizes.items() if topic in self._known_topics}
-        target = self._policy.assign(members, counts, now_s, _REBALANCE_S)
+        target = self._policy.assign(members, counts, now_s, REBALANCE_S)
         before = list(self._owner)
-        by_member = target.by_member()
-        for member, topics in by_member.items():
+        for member, topics in target.by_member().items():
             for topic, numbers in topics.items():
                 for number in numbers:
-                    self._owner[self._row(topic, number)] = member
+                    self._owner[self._row[topic, number]] = member
         for row, (old, new) in enumerate(zip(before, self._owner, strict=True)):
             if old != new and old in self._members:
                 self.outcome.moved_per_s += float(self._rates[row])
         self._renumber()
-        self._stopped_until = now_s + (0 if self._policy.free else _REBALANCE_S)
-
-    def _record(self) -> None:
-        speeds = np.array([*self._members.values()])
-        index = self._index
-        load = np.bincount(index, self._rates, len(speeds) + 1)
-        lag = np.bincount(index, self._end - self._done, len(speeds) + 1)
-        used = load[:-1] / speeds
-        total = float(self._rates.sum())
-        outcome = self.outcome
-        # What a dead member still owns is nobody's: it counts as one that does nothing.
-        outcome.worst.append(float(used.max()))
-        outcome.overloaded.append(int((used > 1).sum()))
-        outcome.lag_s.append(float(lag.max()) / max(total, 1.0))
-        outcome.member_seconds += len(speeds)
+        self._stopped_until = now_s + (0 if self._policy.free else REBALANCE_S)
 
     def _renumber(self) -> None:
         number = {member: index for index, member in enumerate(self._members)}
         self._index = np.array([number.get(owner or "", len(number)) for owner in self._owner])
-
-    def _row(self, topic: str, number: int) -> int:
-        start = 0
-        for name, size in self._sizes.items():
-            if name == topic:
-                return start + number
-            start += size
-        raise KeyError(topic)
-
-    def _by_topic(self, array: Floats) -> dict[str, Floats]:
-        edges = np.cumsum(list(self._sizes.values()))[:-1]
-        return dict(zip(self._sizes, np.split(array, edges), strict=True))
+        self._owns = (self._index[:, np.newaxis] == np.arange(len(number) + 1)).astype(float)
+        self._phases = np.array([*(self._phase[member] for member in number), -1])[self._index]

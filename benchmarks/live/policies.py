@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from benchmarks.live.world import Piece, Scene
 from benchmarks.quality.rivals import Greedy, LagBased
 from loadwise.assignor.algorithms.roundrobin import RoundRobin
 from loadwise.assignor.algorithms.sticky import Sticky
@@ -14,7 +15,24 @@ from loadwise.assignor.algorithms.weighted import Weighted
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.watch import GroupWatch, Position
-from loadwise.assignor.model import Assignment, Assignor, Floats, GroupSnapshot, Member
+from loadwise.assignor.model import Assignment, Assignor, Bools, Floats, GroupSnapshot, Member
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Reading:
+    """What one look at the group's offsets tells; arrays in the order of ``partitions``."""
+
+    partitions: Sequence[tuple[str, int]]
+    end: Floats
+    lag: Floats
+    seen: Bools
+    """bool[P]: which partitions the reading has."""
+
+    def positions(self) -> dict[tuple[str, int], Position]:
+        """As a leader gets them."""
+        rows = np.flatnonzero(self.seen)
+        each = zip(rows.tolist(), self.end[rows].tolist(), self.lag[rows].tolist(), strict=True)
+        return {self.partitions[row]: Position(int(end), int(lag)) for row, end, lag in each}
 
 
 class Policy:
@@ -26,13 +44,15 @@ class Policy:
     def __init__(self, name: str, assignor: Assignor) -> None:
         self.name = name
         self._assignor = assignor
-        self._lag: dict[str, Floats] = {}
+        self._partitions: Sequence[tuple[str, int]] = ()
+        self._lag = np.empty(0)
 
-    def conditions(self, rates: Mapping[str, Floats], capacity: Mapping[str, float]) -> None:
-        """What is true from now on; nobody but the all-knowing one may look."""
+    def begin(self, scene: Scene, minute_ago: Reading) -> None:
+        """The group begins; ``minute_ago`` is where partitions ended then, as the log's timestamps tell it."""
+        self._partitions, self._lag = minute_ago.partitions, np.full(len(minute_ago.partitions), np.nan)
 
-    def prior(self, ends: Mapping[tuple[str, int], int]) -> None:
-        """Where partitions ended a minute before the group began, as the log's timestamps tell it."""
+    def conditions(self, piece: Piece) -> None:
+        """What is true from now on; nobody but the all-knowing ones may look."""
 
     def changed(self, now_s: int) -> None:
         """The conditions have changed and the group was not told."""
@@ -40,18 +60,18 @@ class Policy:
     def measured(self, member: str, per_s: float, now_s: int) -> None:
         """A member tells what it processes in a busy second."""
 
-    def read(self, positions: Mapping[tuple[str, int], Position], now_s: int) -> bool:
+    def read(self, reading: Reading, now_s: int) -> bool:
         """Take a reading; whether to rebalance."""
-        for (topic, number), where in positions.items():
-            row = self._lag.setdefault(topic, np.empty(0))
-            if len(row) <= number:
-                row = self._lag[topic] = np.concatenate([row, np.full(number + 1 - len(row), np.nan)])
-            row[number] = where.lag
+        self._lag = np.where(reading.seen, reading.lag, self._lag)
         return False
 
     def assign(self, members: Sequence[Member], counts: Mapping[str, int], now_s: int, took_s: int) -> Assignment:
         """Assign the group; the rebalance takes ``took_s`` seconds."""
-        return self._assignor.assign(GroupSnapshot.of(members, counts, load=self._lag or None))
+        lag: dict[str, list[float]] = {}
+        for (topic, _), value in zip(self._partitions, self._lag.tolist(), strict=True):
+            lag.setdefault(topic, []).append(value)
+        load = {topic: np.array(lag[topic]) for topic in counts}
+        return self._assignor.assign(GroupSnapshot.of(members, counts, load=load))
 
 
 class Live(Policy):
@@ -63,17 +83,17 @@ class Live(Policy):
         self.watch = GroupWatch(self.settings, self._assignor)
         self.decisions: list[Decision] = []
 
-    def prior(self, ends: Mapping[tuple[str, int], int]) -> None:
-        """Take it for an early reading."""
-        self.watch.prior(ends, -60_000)
+    def begin(self, scene: Scene, minute_ago: Reading) -> None:
+        """Take what the log tells for an early reading."""
+        self.watch.prior({partition: where.end for partition, where in minute_ago.positions().items()}, -60_000)
 
     def measured(self, member: str, per_s: float, now_s: int) -> None:
         """Take it for the member's capacity."""
         self.watch.estimates.measured(member, per_s, now_s * 1000)
 
-    def read(self, positions: Mapping[tuple[str, int], Position], now_s: int) -> bool:
+    def read(self, reading: Reading, now_s: int) -> bool:
         """Take a reading, and decide."""
-        self.watch.read(positions, now_s * 1000)
+        self.watch.read(reading.positions(), now_s * 1000)
         decision = self.watch.decide(now_s * 1000)
         if decision is None or not decision.ask:
             return False
@@ -101,9 +121,9 @@ class GreedyAlways(Live):
         self._counts: Mapping[str, int] = {}
         self._last: Assignment | None = None
 
-    def read(self, positions: Mapping[tuple[str, int], Position], now_s: int) -> bool:
+    def read(self, reading: Reading, now_s: int) -> bool:
         """Take a reading; rebalance where the answer differs."""
-        self.watch.read(positions, now_s * 1000)
+        self.watch.read(reading.positions(), now_s * 1000)
         if self._last is None:
             return False
         answer = self._assignor.assign(GroupSnapshot.of(self._members, self._counts, load=self.watch.loads()))
@@ -117,33 +137,36 @@ class GreedyAlways(Live):
 
 
 class AllKnowing(Policy):
-    """Knows the true rates and speeds at once, and rebalances at no cost whenever they change."""
+    """Knows the true rates, costs and speeds at once, and rebalances at no cost whenever they change."""
 
     free = True
 
     def __init__(self) -> None:
         super().__init__("all-knowing", Weighted(epsilon=0.0, trigger=0.0))
-        self._rates: Mapping[str, Floats] = {}
-        self._capacity: Mapping[str, float] = {}
+        self._piece: Piece | None = None
         self._changed = False
 
-    def conditions(self, rates: Mapping[str, Floats], capacity: Mapping[str, float]) -> None:
+    def conditions(self, piece: Piece) -> None:
         """Look."""
-        self._rates, self._capacity = rates, capacity
+        self._piece = piece
 
     def changed(self, now_s: int) -> None:
         """Rebalance at the next reading."""
         self._changed = True
 
-    def read(self, positions: Mapping[tuple[str, int], Position], now_s: int) -> bool:
+    def read(self, reading: Reading, now_s: int) -> bool:
         """Rebalance where anything changed."""
         changed, self._changed = self._changed, False
         return changed
 
     def assign(self, members: Sequence[Member], counts: Mapping[str, int], now_s: int, took_s: int) -> Assignment:
         """Assign by the truth."""
-        alive = [replace(member, capacity=self._capacity.get(member.id, 1e-3)) for member in members]
-        return self._assignor.assign(GroupSnapshot.of(alive, counts, load=self._rates))
+        piece = self._piece
+        if piece is None:
+            raise RuntimeError("a group is assigned before it has begun")
+        alive = [replace(member, capacity=piece.capacity.get(member.id, 1e-3)) for member in members]
+        work = {topic: rates * piece.cost.get(topic, 1.0) for topic, rates in piece.rates.items()}
+        return self._assignor.assign(GroupSnapshot.of(alive, counts, load=work))
 
 
 def policies() -> list[Policy]:

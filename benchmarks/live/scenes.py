@@ -113,6 +113,37 @@ def churn(seed: int) -> Scene:
     return Scene(name="churn", about=churn.__doc__ or "", pieces=_one_a_second(ordered), end_s=DAY_S)
 
 
+def deploys(seed: int) -> Scene:
+    """Six members; every three hours all of them are deployed anew, one after the other, each away for 20 seconds."""
+    rng = np.random.default_rng(seed)
+    rates, members, number = {"t": zipf(60, 3600, 0.7, rng)}, _members(6), 6
+    pieces = [Piece(start_s=0, rates=rates, capacity=members)]
+    for start in range(10_800, DAY_S, 10_800):
+        for at in range(start, start + 6 * 45, 45):
+            members = {member: speed for member, speed in members.items() if member != f"m{number - 6}"}
+            pieces.append(Piece(start_s=at, rates=rates, capacity=members))
+            members = members | {f"m{number}": _SPEED}
+            number += 1
+            pieces.append(Piece(start_s=at + 20, rates=rates, capacity=members))
+    return Scene(name="deploys", about=deploys.__doc__ or "", pieces=tuple(pieces), end_s=DAY_S)
+
+
+def costly_topic(seed: int) -> Scene:
+    """Six members; a record of one of two topics costs ten times that of the other; their hot keys move every hour."""
+    rng = np.random.default_rng(seed)
+    pieces = [
+        Piece(
+            start_s=at,
+            rates={"cheap": zipf(30, 2000, 0.7, rng), "costly": zipf(30, 200, 0.7, rng)},
+            capacity=_members(6),
+            cost={"costly": 10.0},
+            is_shift=at > 0,
+        )
+        for at in range(0, DAY_S, 3600)
+    ]
+    return Scene(name="costly topic", about=costly_topic.__doc__ or "", pieces=tuple(pieces), end_s=DAY_S)
+
+
 def new_topics(seed: int) -> Scene:
     """Five members; every three hours another topic begins, and older ones fade."""
     rng = np.random.default_rng(seed)
@@ -142,8 +173,10 @@ SCENES: tuple[Callable[[int], Scene], ...] = (
     bursts,
     slow_members,
     churn,
+    deploys,
     new_topics,
     bad_readings,
+    costly_topic,
 )
 
 

@@ -18,7 +18,7 @@ class Readings:
     """What is wrong with the readings of the group's offsets."""
 
     late_s: int = 0
-    """So old is what they tell."""
+    """So old is what they tell, in whole intervals of reading."""
     missing: float = 0.0
     """This part of the partitions is missing in each."""
     wrong: float = 0.0
@@ -34,7 +34,9 @@ class Piece:
     start_s: int
     rates: Rates
     capacity: Mapping[str, float]
-    """Members that are there, and what each can process in records/s."""
+    """Members that are there, and what each can process in records/s, where a record costs 1."""
+    cost: Mapping[str, float] = field(default_factory=dict)
+    """Topic to what one of its records costs; 1 where it is not named."""
     died: frozenset[str] = frozenset()
     """Members that went without leaving: the group learns of it when their sessions end."""
     is_shift: bool = False
@@ -56,6 +58,11 @@ class Scene:
     def shortened(self, end_s: int) -> Scene:
         """The same, ended earlier."""
         return replace(self, end_s=end_s, pieces=tuple(piece for piece in self.pieces if piece.start_s < end_s))
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Topic to its number of partitions, of all topics that there ever are."""
+        return {topic: len(rates) for piece in self.pieces for topic, rates in piece.rates.items()}
 
 
 def zipf(partitions: int, total: float, exponent: float, rng: np.random.Generator) -> Floats:

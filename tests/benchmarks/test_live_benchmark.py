@@ -2,12 +2,19 @@
 
 import xml.etree.ElementTree as ET
 
-from benchmarks.live.figures import figures
+import numpy as np
+import pytest
+
+from benchmarks.live.figures import Figures, figures, summary
 from benchmarks.live.page import page, svg
+from benchmarks.live.planned import Planned, plan
 from benchmarks.live.play import play
-from benchmarks.live.policies import AllKnowing, Live, policies
-from benchmarks.live.scenes import SCENES, hot_keys
+from benchmarks.live.policies import AllKnowing, Live, Policy, policies
+from benchmarks.live.scenes import SCENES, bursts, costly_topic, hot_keys, steady
 from benchmarks.live.sweep import VALUES, Tried, pictures, table
+from benchmarks.live.world import Piece, Scene
+from loadwise.assignor.algorithms.roundrobin import RoundRobin
+from loadwise.assignor.algorithms.sticky import Sticky
 from loadwise.assignor.live.settings import LiveSettings
 
 
@@ -30,10 +37,70 @@ def test_loadwise_is_near_the_one_that_knows_everything():
     assert ours.recovered_s <= 60
 
 
+def test_all_assignors_meet_the_same_arrivals():
+    scene = hot_keys(2).shortened(300)
+    ends = []
+    for policy in policies():
+        taken = policy.read
+        policy.read = lambda reading, now_s, taken=taken: (ends.append((now_s, reading.end)), taken(reading, now_s))[1]
+        play(scene, policy, 5)
+    last = [end for at, end in ends if at == 290]
+    assert len(last) == len(policies())
+    assert all(np.array_equal(end, last[0]) for end in last)
+
+
+def test_nothing_is_worked_off_twice_or_before_it_came():
+    """Two members of 1,000 records/s each: one is sent 1,200 and falls behind by 200 a second."""
+    piece = Piece(start_s=0, rates={"t": np.array([1200.0, 300.0])}, capacity={"m0": 1000.0, "m1": 1000.0})
+    scene = Scene(name="two", about="", pieces=(piece,), end_s=200)
+    outcome = play(scene, Policy("round robin", RoundRobin()))
+    assert outcome.worst == [1.2] * 200
+    assert outcome.lag_s[-1] - outcome.lag_s[99] == pytest.approx(100 * 200 / 1500, rel=0.1)
+
+
+def test_a_costly_topic_fills_its_member():
+    best = play(costly_topic(1).shortened(60), AllKnowing())
+    assert np.max(best.worst) < 1
+    even = play(costly_topic(1).shortened(60), Policy("sticky", Sticky()))
+    assert np.max(even.worst) > np.max(best.worst)
+
+
+@pytest.mark.parametrize("most", [0, 2, 6])
+def test_a_plan_keeps_to_the_budget(most):
+    acts = sorted(plan(bursts(1).shortened(7200), most))
+    assert all(sum(at <= other < at + 3600 for other in acts) <= most for at in acts)
+    assert bool(acts) == bool(most)
+
+
+def test_who_knows_the_future_does_better_with_the_same_budget():
+    scene = bursts(1).shortened(5400)
+    best = play(scene, AllKnowing())
+    planned = figures(scene, play(scene, Planned()), best)
+    ours = figures(scene, play(scene, Live()), best)
+    assert 1 <= planned.ratio <= ours.ratio
+    assert planned.avoidable <= ours.avoidable
+    assert planned.for_load <= len(plan(scene, 6))
+
+
+def test_a_steady_group_is_left_alone():
+    scene = steady(1).shortened(3600)
+    assert play(scene, Live()).for_load == []
+
+
+def test_a_summary_has_means_and_the_worst():
+    one = Figures(ratio=1.0, avoidable=0.0, for_load=2, moved_per_s=30.0, recovered_s=10.0)
+    two = Figures(ratio=1.2, avoidable=0.02, for_load=4, moved_per_s=10.0, recovered_s=50.0)
+    greedy = Figures(ratio=1.0, avoidable=0.0, for_load=99, moved_per_s=200.0, recovered_s=0.0)
+    it = summary([one, two], [greedy, greedy])
+    assert (it.ratio, it.worst_ratio) == (pytest.approx(1.1), 1.2)
+    assert (it.for_load, it.moved_of_greedy, it.recovered_s) == (3.0, 0.1, 50.0)
+
+
 def test_the_page_shows_every_assignor():
     scene = hot_keys(2).shortened(120)
     best = play(scene, AllKnowing())
-    results = {policy.name: figures(scene, play(scene, policy), best) for policy in policies()}
+    each = {policy.name: figures(scene, play(scene, policy), best) for policy in policies()}
+    results = {name: summary([it], [each["greedy at every reading"]]) for name, it in each.items()}
     text = page({scene.name: results}, {scene.name: {"all-knowing": best.worst}})
     assert all(name in text for name in results)
     assert ET.fromstring(svg({"all-knowing": best.worst})).tag.endswith("svg")

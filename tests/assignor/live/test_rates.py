@@ -68,6 +68,24 @@ def test_one_wrong_reading_leaves_no_trace(wrong):
     assert rates.rates()[0] == pytest.approx(200.0)
 
 
+def test_a_rise_is_confirmed_by_the_second_reading_that_has_it():
+    index = PartitionIndex()
+    index.add([("t", 0), ("t", 1)])
+    rates = ArrivalRates(index)
+    ends = np.array([0.0, 0.0])
+    for number in range(12):
+        rates.update(ends, number * STEP_MS)
+        ends = ends + 500
+    ends = ends + np.array([1e6, 2500])  # the first end is wrong, and the second partition has got hot
+    rates.update(ends, 12 * STEP_MS)
+    assert rates.rates()[0] > 1e5
+    assert rates.confirmed() == pytest.approx([100, 100])
+    ends = ends + np.array([500 - 1e6, 3000])
+    rates.update(ends, 13 * STEP_MS)
+    assert rates.confirmed() == pytest.approx([100, 600])
+    assert rates.confirmed() == pytest.approx(rates.rates())
+
+
 def test_a_topic_that_is_made_again_starts_anew():
     index = PartitionIndex()
     index.add([("t", 0)])

@@ -97,6 +97,28 @@ def watched(slack_s=6.0):
     return watch
 
 
+def test_ends_that_are_wrong_one_after_the_other_move_nothing():
+    """In successive readings another partition's end is wrong, so that somebody seems to drown for long."""
+    watch = GroupWatch(LiveSettings(), Weighted(), slack_s=1.0)
+    group = GroupSnapshot.of([Member(id=name, topics=["t"]) for name in "ab"], {"t": 8})
+    watch.assigned(
+        Assignment(group, np.repeat([0, 1], 4).astype(np.int32)), {}, generation=1, now_ms=0, duration_ms=100
+    )
+    drowning = 0
+    for number in range(1, 60):
+        now_ms = 5000 * number
+        for name in "ab":
+            watch.estimates.measured(name, 1000.0, now_ms)
+        wrong = {20: 0, 21: 5, 22: 3, 40: 6, 41: 2}.get(number)
+        off = [20_000 if row == wrong else 0 for row in range(8)]
+        watch.read({("t", row): Position(now_ms // 5 + off[row], off[row]) for row in range(8)}, now_ms)
+        decision = watch.decide(now_ms)
+        if decision is not None:
+            assert not decision.ask
+            drowning += decision.judgement.worst > 2
+    assert drowning >= 2
+
+
 def test_the_first_commit_tells_where_the_group_began_and_not_how_fast_it_is():
     """The group reads from the end, which nobody knows before it commits."""
     watch = watched()
