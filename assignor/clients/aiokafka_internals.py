@@ -33,12 +33,15 @@ from aiokafka.errors import (
     OffsetMetadataTooLargeError,
     RebalanceInProgressError,
     UnknownMemberIdError,
+    UnknownTopicOrPartitionError,
 )
 from aiokafka.protocol.admin import DescribeGroupsRequest
 from aiokafka.protocol.commit import OffsetCommitRequest, OffsetFetchRequest
 from aiokafka.protocol.group import JoinGroupRequest
+from aiokafka.protocol.metadata import MetadataRequest
 
 from loadwise.assignor.clients.commit_notes import with_note
+from loadwise.assignor.clients.deleted_topics import DeletedTopics
 from loadwise.assignor.clients.no_common_strategy import no_common_strategy
 from loadwise.assignor.subscription import read_described, read_joined_members
 from loadwise.protocol.consumer import Subscription
@@ -65,6 +68,7 @@ def take_over(coordinator: GroupCoordinator, plugs: Sequence[Any], before_assign
     coordinator.before_assignment = before_assignment
     coordinator.note = None
     coordinator.takes_notes = True
+    coordinator.deleted_topics = DeletedTopics(coordinator.group_id)
     coordinator._assignors = plugs[:1]  # the client sends one JoinGroup for each of these
     coordinator.last_assignment = None
     coordinator.joining = False
@@ -79,6 +83,7 @@ class Coordinator(GroupCoordinator):
     """What to write beside an offset that is committed, for the leader; None where nobody watches the group's load."""
     takes_notes: bool
     """Whether the broker lets offsets have as much metadata as a note of ours takes."""
+    deleted_topics: DeletedTopics
     last_assignment: Any
     joining: bool
     generation: int
@@ -98,6 +103,15 @@ class Coordinator(GroupCoordinator):
         return await super()._send_req(request)
 
     async def _do_commit_offsets(self, assignment: Any, offsets: Mapping[Any, Any]) -> None:
+        try:
+            await self._commit_with_note(assignment, offsets)
+        except UnknownTopicOrPartitionError:
+            kept = self.deleted_topics.drop(offsets, await self._partitions({each.topic for each in offsets}))
+            if len(kept) == len(offsets):
+                raise
+            await self._commit_with_note(assignment, kept)
+
+    async def _commit_with_note(self, assignment: Any, offsets: Mapping[Any, Any]) -> None:
         if self.note is None:
             await super()._do_commit_offsets(assignment, offsets)
             return
@@ -108,6 +122,12 @@ class Coordinator(GroupCoordinator):
                 raise
             self.takes_notes = False
             await super()._do_commit_offsets(assignment, with_note(offsets, ""))
+
+    async def _partitions(self, topics: Collection[str]) -> Collection[tuple[str, int]]:
+        """The partitions that there are of these topics, as the group's broker knows them by now."""
+        request = MetadataRequest(sorted(topics), allow_auto_topic_creation=False)
+        answer = (await super()._send_req(request)).to_object()
+        return {(topic["topic"], each["partition"]) for topic in answer["topics"] for each in topic["partitions"]}
 
     async def _maybe_do_last_autocommit(self, assignment: Any) -> None:
         await self._for_long_unless_closing(super()._maybe_do_last_autocommit(assignment))

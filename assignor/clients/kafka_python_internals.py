@@ -43,13 +43,16 @@ from kafka.errors import (
     OffsetMetadataTooLargeError,
     RebalanceInProgressError,
     UnknownMemberIdError,
+    UnknownTopicOrPartitionError,
 )
 from kafka.protocol.admin import DescribeGroupsRequest
 from kafka.protocol.consumer import JoinGroupRequest, OffsetCommitRequest
+from kafka.protocol.metadata import MetadataRequest
 from kafka.structs import OffsetAndMetadata
 from kafka.util import Timer
 
 from loadwise.assignor.clients.commit_notes import with_note
+from loadwise.assignor.clients.deleted_topics import DeletedTopics
 from loadwise.assignor.clients.kafka_python_lag import KafkaPythonLag
 from loadwise.assignor.clients.kafka_python_watch import LoadWatch
 from loadwise.assignor.clients.no_common_strategy import no_common_strategy
@@ -89,6 +92,7 @@ def repair(consumer: Any, leader: Leader | None = None, lag: KafkaPythonLag | No
     coordinator.failed = None
     coordinator._listed = (None, [])
     coordinator._takes_notes = True
+    coordinator._deleted_topics = DeletedTopics(coordinator.group_id)
     coordinator.load_watch = None if leader is None or lag is None else LoadWatch(coordinator, leader, lag)
 
 
@@ -109,6 +113,7 @@ class Coordinator(ConsumerCoordinator):
     """The members as JoinGroup listed them to us as the leader, and what was read of them."""
     _takes_notes: bool
     """Whether the broker lets offsets have as much metadata as a note of ours takes."""
+    _deleted_topics: DeletedTopics
     load_watch: LoadWatch | None
     """What reads the group's offsets before this member assigns, and asks for rebalances; None without."""
 
@@ -154,7 +159,16 @@ class Coordinator(ConsumerCoordinator):
             )  # its commit was told that the member is none any more
 
     async def _send_offset_commit_request(self, offsets: Mapping[Any, OffsetAndMetadata]) -> None:
-        """As the client's; and beside one of the offsets the leader is told how fast this member is."""
+        """As the client's; but what is gone is dropped, and the leader is told how fast this member is."""
+        try:
+            await self._commit_with_note(offsets)
+        except UnknownTopicOrPartitionError:
+            kept = self._deleted_topics.drop(offsets, await self._partitions({each.topic for each in offsets}))
+            if len(kept) == len(offsets):
+                raise
+            await self._commit_with_note(kept)
+
+    async def _commit_with_note(self, offsets: Mapping[Any, OffsetAndMetadata]) -> None:
         watch = self.load_watch
         if watch is None or not all(isinstance(at, OffsetAndMetadata) for at in offsets.values()):
             await super()._send_offset_commit_request(offsets)
@@ -167,6 +181,15 @@ class Coordinator(ConsumerCoordinator):
                 raise
             self._takes_notes = False
             await super()._send_offset_commit_request(with_note(offsets, ""))
+
+    async def _partitions(self, topics: Set[str]) -> Set[tuple[str, int]]:
+        """The partitions that there are of these topics, as the group's broker knows them by now."""
+        request = MetadataRequest(
+            topics=[MetadataRequest.MetadataRequestTopic(name=topic) for topic in sorted(topics)],
+            allow_auto_topic_creation=False,
+        )
+        answer = await self._manager.send(request, node_id=self.coordinator())
+        return {(topic.name, each.partition_index) for topic in answer.topics for each in topic.partitions}
 
     def _handle_offset_commit_response(self, offsets: Any, send_time: float, response: Any) -> None:
         codes = {code for _, partitions in response.topics for _, code in partitions}
