@@ -14,6 +14,7 @@ from loadwise.coordinator.configs.definitions import ConfigType
 from loadwise.coordinator.errors import BadAssignorError, BadSettingError
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.limits import GroupLimits
+from loadwise.coordinator.security.broker_configs import NAMES as SECURITY_CONFIGS
 from loadwise.coordinator.transactions.coordinator import TransactionLimits
 
 _INT32_MAX = 2**31 - 1
@@ -136,7 +137,9 @@ def configured(settings: BrokerSettings, configs: Mapping[str, str]) -> BrokerSe
     for name, text in configs.items():
         setting = SETTINGS.get(name)
         if setting is None:
-            raise BadSettingError(f"there is no setting {name!r} here; there are: {', '.join(SETTINGS)}")
+            raise BadSettingError(
+                f"there is no setting {name!r} here; there are: {', '.join((*SETTINGS, *SECURITY_CONFIGS))}"
+            )
         try:
             settings = setting.put(settings, setting.read(text))
         except BadAssignorError as problem:

@@ -12,10 +12,11 @@ import sys
 import threading
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 
 import confluent_kafka
 import pytest
-from confluent_kafka.admin import AdminClient, ConfigResource
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka import KafkaConsumer
@@ -49,6 +50,9 @@ def test_it_says_where_it_listens_and_stops_cleanly(stop: signal.Signals) -> Non
             process.kill()
 
 
+AUTHORIZER = ["--config", "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -65,6 +69,17 @@ def test_it_says_where_it_listens_and_stops_cleanly(stop: signal.Signals) -> Non
         (["--config", "auto.create.topics.enable=yes"], "it takes true or false"),
         (["--config", "group.consumer.assignors=uniform,best"], "assignors are 'best'"),
         (["--config", "group.consumer.migration.policy=up"], "it takes one of bidirectional, upgrade"),
+        (["--config-file", "/nowhere/server.properties"], "/nowhere/server.properties"),
+        (["--config", "security.protocol=SASL"], "there is no protocol 'SASL'"),
+        (["--config", "security.protocol=SSL"], "needs the broker's key and certificates: ssl.keystore.location"),
+        (["--config", "ssl.client.auth=required"], "ssl.keystore.location"),
+        (["--config", "ssl.keystore.type=JKS"], "ssl.keystore.type is 'JKS'; it takes PEM"),
+        (["--config", "sasl.enabled.mechanisms=PLAIN"], "security.protocol=SASL_PLAINTEXT"),
+        (["--config", "super.users=User:a"], "super.users needs an authorizer: authorizer.class.name="),
+        (["--config", "authorizer.class.name=Mine"], "it takes org.apache.kafka.metadata.authorizer.StandardAuth"),
+        ([*AUTHORIZER, "--config", "super.users=a"], "write 'User:a'"),
+        ([*AUTHORIZER, "--config", "allow.everyone.if.no.acl.found=1"], "it takes true or false"),
+        (["--config", "plain.sasl.jaas.config=PlainLoginModule user_a=not-to-be-seen"], "has to read: <login module>"),
     ],
 )
 def test_it_refuses_what_it_cannot_do(arguments: list[str], complaint: str) -> None:
@@ -72,6 +87,7 @@ def test_it_refuses_what_it_cannot_do(arguments: list[str], complaint: str) -> N
     assert result.exit_code not in {0, None}
     assert isinstance(result.exception, SystemExit), "a message, not a traceback"
     assert complaint in " ".join(result.stderr.split())
+    assert "not-to-be-seen" not in result.output
 
 
 def test_a_setting_is_given_by_the_name_that_kafka_has_for_it() -> None:
@@ -98,6 +114,37 @@ def test_a_setting_is_given_by_the_name_that_kafka_has_for_it() -> None:
         finally:
             process.terminate()
     assert {name: found[name].value for name in wanted} == wanted
+
+
+def test_a_file_of_kafkas_settings_makes_it_ask_who_a_client_is(tmp_path: Path) -> None:
+    """And nothing that it writes shows a password."""
+    file = tmp_path / "server.properties"
+    file.write_text(
+        "# as a Kafka's own\nnum.partitions=3\nsecurity.protocol=SASL_PLAINTEXT\nsasl.enabled.mechanisms=PLAIN\n"
+        "listener.name.external.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule "
+        'required \\\n  user_alice="alices-not-to-be-seen" user_admin="admins-not-to-be-seen";\n'
+        "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\nsuper.users=User:admin;User:b\n"
+    )
+    command = [sys.executable, "-m", "loadwise", "coordinator", "--config-file", str(file), "--log-format", "text"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        try:
+            address = process.stdout.readline().split()[-1]
+
+            def topics(user: str, password: str) -> set[str]:
+                login = {"sasl.username": user, "sasl.password": password, "sasl.mechanism": "PLAIN"}
+                where = {"bootstrap.servers": address, "security.protocol": "SASL_PLAINTEXT", "log_level": 0}
+                return set(AdminClient({**where, **login}).list_topics(timeout=WAIT_S).topics)
+
+            admin_login = {"sasl.username": "admin", "sasl.password": "admins-not-to-be-seen"}
+            where = {"bootstrap.servers": address, "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+            admin = AdminClient({**where, **admin_login})
+            admin.create_topics([NewTopic("t", -1)])["t"].result(WAIT_S)
+            assert topics("admin", "admins-not-to-be-seen") == {"t"}
+            assert topics("alice", "alices-not-to-be-seen") == set()  # there is no ACL for alice
+        finally:
+            process.terminate()
+        assert "not-to-be-seen" not in process.stdout.read()
 
 
 @given(

@@ -13,12 +13,13 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from loadwise.coordinator import Coordinator, HttpOptions
 
-DESCRIPTION = """Start a Kafka group coordinator for tests and demos: everything in memory, no security.
+DESCRIPTION = """Start a Kafka group coordinator for tests and demos: everything in memory.
 
 Prints one line with its addresses when clients can connect, and runs until SIGTERM or Ctrl-C."""
 
@@ -46,6 +47,7 @@ def main(arguments: Sequence[str]) -> None:
             NotLoopbackError,
         )
         from loadwise.coordinator.loops import run
+        from loadwise.coordinator.security.broker_configs import security_of
         from loadwise.coordinator.settings import configured
     except ImportError as missing:
         _fail(missing)
@@ -59,6 +61,8 @@ def main(arguments: Sequence[str]) -> None:
         if options.http or options.view:
             http_host, http_port = options.http or ("127.0.0.1", 0)
             http = HttpOptions(host=http_host, port=http_port, token=token, open_view=options.view)
+        configs = {} if options.config_file is None else _configs_of(options.config_file)
+        security, settings = security_of({**configs, **dict(options.config)})
         broker = Coordinator(
             dict(options.topic),
             brokers=options.brokers,
@@ -74,14 +78,25 @@ def main(arguments: Sequence[str]) -> None:
                     max_kept_bytes=options.max_kept_bytes,
                     groups=GroupLimits(initial_rebalance_delay_ms=options.initial_rebalance_delay_ms),
                 ),
-                dict(options.config),
+                settings,
             ),
+            security=security,
             http=http,
         )
         run(_serve(broker, http, shows_token=token is None))
     except NotLoopbackError as problem:
         parser.error(str(problem).replace("allow_remote=True", "--allow-remote"))
     except (CoordinatorError, OSError) as problem:
+        _fail(problem)
+
+
+def _configs_of(file: Path) -> dict[str, str]:
+    from loadwise.running_group.command_config import properties
+    from loadwise.running_group.errors import BadConnectionError
+
+    try:
+        return properties(file.read_text(), str(file))
+    except (OSError, BadConnectionError) as problem:
         _fail(problem)
 
 
@@ -155,6 +170,13 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         help="a setting by the name that Kafka's brokers give it, as group.consumer.session.timeout.ms=6000; may be "
         "given many times, and wins over an option for the same",
+    )
+    add(
+        "--config-file",
+        type=Path,
+        metavar="FILE",
+        help="a file of such settings, as Kafka's server.properties, for passwords too, which others can see on a "
+        "command line; --config wins over it",
     )
     add(
         "--http",

@@ -1,0 +1,111 @@
+"""Security by the names that Kafka gives a broker's settings, as ``super.users``: for the command line and for files.
+
+Every listener asks the same here, so that a name that begins with ``listener.name.`` and a listener is the name without
+that. No error shows a password.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from loadwise.coordinator.authorization.options import Authorization
+from loadwise.coordinator.errors import BadSecurityError
+from loadwise.coordinator.security.mechanisms import MECHANISMS
+from loadwise.coordinator.security.options import Security
+from loadwise.coordinator.security.tls import Tls
+
+_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+_LISTENER = re.compile(r"listener\.name\.[^.]+\.")
+_JAAS = "sasl.jaas.config"
+_USER = "user_"
+_TLS = {
+    "ssl.keystore.location": "keystore",
+    "ssl.key.password": "key_password",
+    "ssl.truststore.location": "truststore",
+    "ssl.client.auth": "client_auth",
+}
+_STORE_TYPES = ("ssl.keystore.type", "ssl.truststore.type")
+_AUTHORIZATION = ("super.users", "allow.everyone.if.no.acl.found")
+NAMES = (
+    "security.protocol", "sasl.enabled.mechanisms", _JAAS, *(f"{each.lower()}.{_JAAS}" for each in MECHANISMS),
+    *_TLS, *_STORE_TYPES, "authorizer.class.name", *_AUTHORIZATION,
+)  # fmt: skip
+"""The settings of security that there are."""
+
+
+def security_of(configs: Mapping[str, str]) -> tuple[Security | None, dict[str, str]]:
+    """What these settings ask of clients, None for nothing; and those of them that are no settings of security.
+
+    Raises `BadSecurityError` for a value that cannot be, and for a setting that lacks the one that it needs.
+    """
+    others: dict[str, str] = {}
+    given: dict[str, str] = {}
+    for written, value in configs.items():
+        name = _LISTENER.sub("", written, count=1)
+        if name in NAMES:
+            given[name] = value
+        else:
+            others[written] = value
+    if not given:
+        return None, others
+    options: dict[str, Any] = {"protocol": given.get("security.protocol", "PLAINTEXT")}
+    if "sasl.enabled.mechanisms" in given:
+        options["mechanisms"] = [each.strip() for each in given["sasl.enabled.mechanisms"].split(",")]
+    users = {user: password for name in given if name.endswith(_JAAS) for user, password in _users(name, given[name])}
+    login_needed = [name for name in given if name.startswith("sasl.") or name.endswith(_JAAS)]
+    if login_needed and not options["protocol"].startswith("SASL_"):
+        raise BadSecurityError(
+            f"{login_needed[0]} needs a listener that clients log in to: security.protocol=SASL_PLAINTEXT or SASL_SSL"
+        )
+    tls = _tls(given)
+    if options["protocol"].endswith("SSL") and tls is None:
+        raise BadSecurityError(
+            f"security.protocol={options['protocol']} needs the broker's key and certificates: ssl.keystore.location"
+        )
+    return Security(**options, users=users, tls=tls, authorization=_authorization(given)), others
+
+
+def _users(name: str, jaas: str) -> list[tuple[str, str]]:
+    try:
+        module, flag, *options = shlex.split(jaas.strip().removesuffix(";"))
+        pairs = [option.split("=", 1) for option in options]
+        if flag != "required" or not module.endswith("LoginModule") or any(len(pair) < 2 for pair in pairs):
+            raise ValueError
+    except ValueError:
+        raise BadSecurityError(
+            f'{name} has to read: <login module> required user_alice="<password>" user_bob="<password>";'
+        ) from None
+    return [(key.removeprefix(_USER), value) for key, value in pairs if key.startswith(_USER)]
+
+
+def _tls(given: Mapping[str, str]) -> Tls | None:
+    for name in _STORE_TYPES:
+        if given.get(name, "PEM").upper() != "PEM":
+            raise BadSecurityError(f"{name} is {given[name]!r}; it takes PEM, which files of another type are made of")
+    options: dict[str, Any] = {field: given[name] for name, field in _TLS.items() if name in given}
+    if not options:
+        return None
+    if "keystore" not in options:
+        raise BadSecurityError("TLS needs the broker's key and certificates, in one PEM file: ssl.keystore.location")
+    return Tls(**options)
+
+
+def _authorization(given: Mapping[str, str]) -> Authorization | None:
+    wanted = given.get("authorizer.class.name")
+    if wanted is None:
+        alone = [name for name in _AUTHORIZATION if name in given]
+        if alone:
+            raise BadSecurityError(f"{alone[0]} needs an authorizer: authorizer.class.name={_AUTHORIZER}")
+        return None
+    if wanted != _AUTHORIZER:
+        raise BadSecurityError(f"authorizer.class.name is {wanted!r}; it takes {_AUTHORIZER}")
+    allows = given.get("allow.everyone.if.no.acl.found", "false").lower()
+    if allows not in {"true", "false"}:
+        raise BadSecurityError(f"allow.everyone.if.no.acl.found is {allows!r}; it takes true or false")
+    return Authorization(
+        super_users=[each.strip() for each in given.get("super.users", "").split(";") if each.strip()],
+        allow_everyone_if_no_acl_found=allows == "true",
+    )
