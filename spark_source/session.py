@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from loadwise.spark_source.planning.progress import Lag, from_json, lag
+from loadwise.spark_source.planning.progress import Lag, lag, positions_of
 
 _MANY = 1_000_000
 
@@ -28,8 +28,9 @@ def slots(spark: Any) -> int:
 def lag_of(source: Any) -> Lag | None:
     """How far one source of a ``StreamingQueryProgress`` was behind the end of its partitions.
 
-    ``lag_of(query.lastProgress.sources[0])``; None before the first micro-batch.
+    ``lag_of(query.lastProgress.sources[0])``; None before the first micro-batch. Of a member of a group: behind the end
+    of those that it owns.
     """
     if not source.latestOffset or not source.endOffset:
         return None
-    return lag(from_json(json.loads(source.endOffset)), from_json(json.loads(source.latestOffset)))
+    return lag(positions_of(json.loads(source.endOffset)), positions_of(json.loads(source.latestOffset)))

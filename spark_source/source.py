@@ -31,6 +31,7 @@ try:
 except ImportError as error:
     raise MissingDependencyError(f"loadwise.spark_source needs pyspark 4.2 or later: {pip_install('spark')}") from error
 
+from loadwise.spark_source.member_stream import LoadwiseMemberReader
 from loadwise.spark_source.reading.arrow_batches import BatchBuilder, check_schema, full_schema
 from loadwise.spark_source.stream import LoadwiseStreamReader
 
@@ -69,7 +70,9 @@ class LoadwiseDataSource(DataSource):
 
         Where this raises, PySpark's own process fails at something else and hides why.
         """
-        return LoadwiseStreamReader(dict(self.options), schema)
+        mode = {name.lower(): value for name, value in self.options.items()}.get("assignment.mode", "")
+        made = LoadwiseMemberReader if mode.strip().lower() == "member" else LoadwiseStreamReader
+        return made(dict(self.options), schema)
 
 
 class LoadwiseReader(DataSourceReader):

@@ -134,6 +134,24 @@ class Cluster:
         answer = self._answer("the offsets of " + _some(when), ask, unknown_passes=True)
         return {TopicPartition(item.topic, item.partition): item.offset for item in answer}
 
+    def committed(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
+        """What the group ``kafka.group.id`` has committed of each partition; None where it has nothing."""
+        asked = [confluent_kafka.TopicPartition(*place) for place in places]
+        if not asked:
+            return {}
+
+        def ask(wait_s: float) -> Any:
+            answer = self.client.consumer.committed(asked, timeout=wait_s)
+            failed = next((item for item in answer if item.error is not None), None)
+            if failed is not None:
+                raise _RefusedError(f"the group's commit of {failed.topic}-{failed.partition}", failed.error)
+            return answer
+
+        answer = self._answer("the commits of group " + self.client.config.settings["group.id"], ask)
+        return {
+            TopicPartition(item.topic, item.partition): item.offset if item.offset >= 0 else None for item in answer
+        }
+
     def asked(self, bound: Bound, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         """The offset of each partition that the options ask for; `EARLIEST` and `LATEST` are still to be looked up."""
         match bound:

@@ -20,6 +20,7 @@ from loadwise.spark_source.errors import OptionError, UnknownOptionError
 from loadwise.spark_source.options.client_config import ClientConfig, java_name, translate
 from loadwise.spark_source.options.connection_config import not_honoured
 from loadwise.spark_source.options.ignored import STREAMING_ONLY, ignored
+from loadwise.spark_source.options.membership import ASSIGNMENT_MODES, group_member
 from loadwise.spark_source.options.query import (
     DEFAULT_ASSIGNOR,
     DEFAULT_GROUP_ID_PREFIX,
@@ -46,8 +47,11 @@ from loadwise.spark_source.options.values import by_partition, duration_ms, flag
 
 NAMES = (
     "assign",
+    "assignment.capacity",
     "assignment.group",
+    "assignment.members",
     "assignment.mode",
+    "assignment.strategy",
     "assignor",
     "commitGroup",
     "costPerRecord",
@@ -106,6 +110,7 @@ def parse(given: Mapping[str, str], *, streaming: bool = False) -> SourceOptions
     _refuse_backwards(starting, ending)
     follow_group, commit_group = _follow_group(options), _commit_group(options, java)
     client = translate(java)
+    member = group_member(options, java, topics, streaming=streaming)
     split = flag(options, "split", default=True)
     max_records = number(options, "maxRecordsPerPartition")
     if max_records and not split:
@@ -128,6 +133,7 @@ def parse(given: Mapping[str, str], *, streaming: bool = False) -> SourceOptions
         max_records_per_task=max_records,
         commit_group=commit_group if streaming else None,
         follow_group=follow_group,
+        member=member,
         offset_retries=_or(number(options, "fetchOffset.numRetries", least=0), 3),
         offset_retry_interval_ms=_or(number(options, "fetchOffset.retryIntervalMs", least=0), 1000),
         poll_timeout_ms=number(options, "kafkaConsumer.pollTimeoutMs") or DEFAULT_POLL_TIMEOUT_MS,
@@ -185,8 +191,14 @@ def _commit_group(options: Mapping[str, str], java: Mapping[str, str]) -> str | 
 def _follow_group(options: Mapping[str, str]) -> str | None:
     mode = options.get("assignment.mode", "plan").strip().lower()
     group = options.get("assignment.group", "").strip()
-    if mode not in ("plan", "follow"):
-        raise OptionError("assignment.mode", f"must be 'plan' or 'follow', not {options['assignment.mode']!r}")
+    if mode not in ASSIGNMENT_MODES:
+        raise OptionError(
+            "assignment.mode", f"must be 'plan', 'follow' or 'member', not {options['assignment.mode']!r}"
+        )
+    if mode == "member" and group:
+        raise OptionError(
+            "assignment.group", "names a group to follow; the group that a member joins is kafka.group.id"
+        )
     if mode == "plan" and group:
         raise OptionError("assignment.group", "names a group to follow; set assignment.mode=follow too")
     if mode == "follow" and not group:

@@ -104,6 +104,22 @@ class Admission:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMember:
+    """What a stream joins a group with (``assignment.mode=member``)."""
+
+    group: str
+    """``kafka.group.id``."""
+    members: int = 1
+    """``assignment.members``: as how many members."""
+    strategies: tuple[str, ...] = ("weighted",)
+    """``assignment.strategy``: in order of preference; the group uses the first that all of its members know."""
+    capacity: float | None = None
+    """``assignment.capacity``: what the whole stream can process, in relation to the others; None: it is learned."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Settings of members of groups, by Kafka's names (librdkafka has the same)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
     """Everything that the options of a query ask for. Its text shows no secret."""
 
@@ -133,6 +149,8 @@ class SourceOptions:
     """The group that a stream's offsets are committed to, for those who watch its lag; None: to no group."""
     follow_group: str | None = None
     """The group whose live assignment is the plan; None: an assignor plans."""
+    member: GroupMember | None = None
+    """What the stream joins a group with; None: it is no member of any."""
     offset_retries: int = 3
     """``fetchOffset.numRetries``: how often Kafka is asked for offsets before its answer is believed to be final."""
     offset_retry_interval_ms: int = 1000

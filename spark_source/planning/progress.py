@@ -10,13 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from loadwise.assignor.model import TopicPartition
+from loadwise.spark_source.errors import OptionError
 from loadwise.spark_source.task import OffsetRange
 
 Positions: TypeAlias = Mapping[TopicPartition, int]
 """The next offset of each partition."""
+
+MODE, MEMBER = "assignment.mode", "member"
+"""What marks the offset of a stream that is a member of a group: a key that no topic is a value of, and its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +45,14 @@ class Step:
     """What cannot be read any more, each naming its partition and offsets."""
 
 
-def from_json(offset: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int]:
-    """Positions out of a checkpoint, sorted."""
+def from_json(offset: Mapping[str, Any]) -> dict[TopicPartition, int]:
+    """Positions out of a checkpoint, sorted. Raises `OptionError` for one of a member of a group."""
+    if offset.get(MODE) == MEMBER:
+        raise OptionError(
+            MODE,
+            "this checkpoint belongs to a stream with assignment.mode=member, which goes by the commits of its group;"
+            " set that, or use another checkpointLocation",
+        )
     found = ((TopicPartition(topic, int(index)), at) for topic, part in offset.items() for index, at in part.items())
     return dict(sorted(found))
 
@@ -53,6 +63,11 @@ def to_json(positions: Positions) -> dict[str, dict[str, int]]:
     for (topic, partition), offset in sorted(positions.items()):
         topics.setdefault(topic, {})[str(partition)] = offset
     return topics
+
+
+def positions_of(offset: Mapping[str, Any]) -> dict[TopicPartition, int]:
+    """Positions out of any checkpoint of ours, also a member's."""
+    return from_json(offset["positions"] if offset.get(MODE) == MEMBER else offset)
 
 
 def moved_back(start: Positions, latest: Positions) -> bool:

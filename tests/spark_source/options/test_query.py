@@ -13,6 +13,7 @@ from loadwise.spark_source.options.query import (
     Assign,
     AtTimestamp,
     Everywhere,
+    GroupMember,
     Specific,
     Subscribe,
     SubscribePattern,
@@ -117,15 +118,22 @@ def test_each_option_that_changes_nothing_has_its_reason(given, named):
         ({"startingoffset": "latest"}, "startingoffset", "did you mean startingOffsets?"),
         ({"numTask": "2"}, "numTask", "did you mean numTasks?"),
         ({"bootstrap.servers": "x"}, "bootstrap.servers", "did you mean kafka.bootstrap.servers?"),
-        ({"zzz": "x"}, "zzz", "there are assign, assignment.group"),
+        ({"zzz": "x"}, "zzz", "there are assign, assignment.capacity, assignment.group"),
         ({"path": "/x"}, "path", "subscribe"),
         ({"maxRecordsPerPartition": "5", "split": "false"}, "maxRecordsPerPartition", "split=false"),
         ({"minOffsetsPerTrigger": "6", "maxOffsetsPerTrigger": "5"}, "minOffsetsPerTrigger", "more than"),
         ({"maxTriggerDelay": "5 weeks"}, "maxTriggerDelay", "a time like 15m"),
         ({"commitGroup": "maybe"}, "commitGroup", "'true' or 'false'"),
-        ({"assignment.mode": "lead"}, "assignment.mode", "'plan' or 'follow'"),
+        ({"assignment.mode": "lead"}, "assignment.mode", "'plan', 'follow' or 'member'"),
         ({"assignment.mode": "follow"}, "assignment.mode", "assignment.group"),
         ({"assignment.group": "g"}, "assignment.group", "assignment.mode=follow"),
+        ({"assignment.mode": "member"}, "assignment.mode", "member is for streams"),
+        (
+            {"assignment.mode": "member", "assignment.group": "g"},
+            "assignment.group",
+            "a member joins is kafka.group.id",
+        ),
+        ({"assignment.members": "2"}, "assignment.members", "set assignment.mode=member too"),
         ({"fetchOffset.numRetries": "-1"}, "fetchOffset.numRetries", "whole number"),
         ({"startingOffsets": "latest"}, "startingOffsets", "batch"),
         ({"startingOffsets": '{"flights":{"3":-1}}'}, "startingOffsets", "flights-3"),
@@ -262,3 +270,52 @@ def test_the_reader():
         parse(MINIMAL | {"reader": "batches"} | store)
     with pytest.raises(OptionError, match=r"^option reader: must be 'batches' or 'messages', not 'fast'$"):
         parse(MINIMAL | {"reader": "fast"})
+
+
+MEMBER = {**MINIMAL, "assignment.mode": "Member", "kafka.group.id": "payments"}
+
+
+def test_a_member_is_told_what_to_join_with():
+    options = parse(
+        {
+            **MEMBER,
+            "assignment.members": "3",
+            "assignment.strategy": "weighted, range",
+            "assignment.capacity": "2.5",
+            "kafka.max.poll.interval.ms": "60000",
+            "kafka.group.instance.id": "spark",
+        },
+        streaming=True,
+    )
+    assert options.follow_group is None
+    assert options.member == GroupMember(
+        group="payments",
+        members=3,
+        strategies=("weighted", "range"),
+        capacity=2.5,
+        settings={"max.poll.interval.ms": "60000", "group.instance.id": "spark"},
+    )
+    assert parse(MEMBER, streaming=True).member == GroupMember(group="payments")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "option", "problem"),
+    [
+        ({"kafka.group.id": " "}, "assignment.mode", "set kafka.group.id"),
+        ({"subscribe": None, "assign": '{"flights": [0]}'}, "assign", "use subscribe"),
+        ({"commitGroup": "true"}, "commitGroup", "leave it out"),
+        ({"minOffsetsPerTrigger": "5"}, "minOffsetsPerTrigger", "longer trigger interval"),
+        ({"maxTriggerDelay": "5m"}, "maxTriggerDelay", "leave it out"),
+        ({"assignment.members": "65"}, "assignment.members", "at most 64"),
+        ({"assignment.strategy": " , "}, "assignment.strategy", "is empty"),
+        ({"assignment.capacity": "-1"}, "assignment.capacity", "a number from 1e-9"),
+        ({"assignment.capacity": "much"}, "assignment.capacity", "a number from 1e-9"),
+        ({"kafka.session.timeout.ms": "1s"}, "kafka.session.timeout.ms", "a whole number above 0"),
+    ],
+)
+def test_what_a_member_cannot_be_given_is_refused_by_name(wrong, option, problem):
+    given = {name: value for name, value in {**MEMBER, **wrong}.items() if value is not None}
+    with pytest.raises(OptionError) as refused:
+        parse(given, streaming=True)
+    assert refused.value.option == option
+    assert problem in str(refused.value)

@@ -1,0 +1,190 @@
+"""The members with which a stream takes part in a group (``assignment.mode=member``); they fetch nothing.
+
+Each is a `Membership`: a thread of its own keeps it a member with heartbeats while a micro-batch is processed.
+Rebalances happen in `GroupMembers.take_part` and nowhere else, so nothing changes hands while a micro-batch is planned.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from time import monotonic, monotonic_ns
+from typing import Any
+
+from kafka.errors import (
+    GroupAuthorizationFailedError,
+    IllegalStateError,
+    InconsistentGroupProtocolError,
+    KafkaError,
+)
+from kafka.structs import OffsetAndMetadata
+from kafka.structs import TopicPartition as Partition
+
+from loadwise.assignor.clients.librdkafka_config import member_settings
+from loadwise.assignor.clients.membership import Membership
+from loadwise.assignor.errors import AssignorError
+from loadwise.assignor.model import TopicPartition
+from loadwise.spark_source.errors import GroupUnavailableError, OptionError
+from loadwise.spark_source.options.client_config import ClientConfig
+from loadwise.spark_source.options.query import GroupMember, Subscribe, SubscribePattern, Topics
+
+logger = logging.getLogger(__name__)
+
+TURN_S = 0.05
+"""How long one member's join is waited for before the others have their turn: none may wait for another of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a rebalance has changed for the stream as a whole."""
+
+    lost: frozenset[TopicPartition]
+    gained: frozenset[TopicPartition]
+    """Assigned since; of these the group's commit is not known. May hold what is in ``lost``, too."""
+
+
+class _Member:
+    """One member, and what it was told. A `loadwise.assignor.clients.membership.RebalanceListener`."""
+
+    def __init__(self, told: list[tuple[bool, frozenset[TopicPartition]]], **settings: Any) -> None:
+        self._told = told
+        self.membership = Membership(self, **settings)
+
+    def assigned(self, partitions: Collection[Partition]) -> None:
+        """Read these as well."""
+        self._told.append((True, _places(partitions)))
+
+    def revoked(self, partitions: Collection[Partition]) -> None:
+        """Read these no more: what was processed of them is committed before anybody joins."""
+        self._told.append((False, _places(partitions)))
+
+    def lost(self, partitions: Collection[Partition]) -> None:
+        """These belong to others already."""
+        self._told.append((False, _places(partitions)))
+
+
+class GroupMembers:
+    """All members of one stream. Raises `OptionError` for settings that a member cannot honour."""
+
+    def __init__(self, config: ClientConfig, group: GroupMember, topics: Topics) -> None:
+        self._group = group
+        self._told: list[tuple[bool, frozenset[TopicPartition]]] = []
+        self._members: list[_Member] = []
+        try:
+            settings = member_settings({"client.id": "loadwise-spark", **config.settings, **group.settings})
+            for number in range(group.members):
+                more: dict[str, Any] = {}
+                if "group_instance_id" in settings and group.members > 1:
+                    more["group_instance_id"] = f"{settings['group_instance_id']}-{number}"
+                capacity = None if group.capacity is None else group.capacity / group.members
+                member = _Member(self._told, **settings | more, assignor=list(group.strategies), capacity=capacity)
+                self._members.append(member)
+                match topics:
+                    case Subscribe(names):
+                        member.membership.subscribe(names)
+                    case SubscribePattern(pattern):
+                        member.membership.subscribe(pattern=f".*(?:{pattern})")
+        except (AssignorError, ValueError) as error:
+            self.close()
+            raise OptionError("assignment.mode", f"member cannot join: {error}") from error
+
+    def take_part(self, timeout_s: float) -> Changes | None:
+        """Take part in the group's rebalances until there is none; None where one outlasts the time.
+
+        Raises `GroupUnavailableError` where the group refuses a member.
+        """
+        deadline = monotonic() + timeout_s
+        while True:
+            for member in self._members:
+                self._poll(member.membership, min(TURN_S, timeout_s))
+            if not any(member.membership.joining for member in self._members):
+                return self._changes()
+            if monotonic() >= deadline:
+                return None
+
+    def commit(self, offsets: Mapping[TopicPartition, int], timeout_s: float) -> dict[TopicPartition, int]:
+        """Commit what is owned, each by the member that owns it; what the coordinator has taken."""
+        taken: dict[TopicPartition, int] = {}
+        for member in self._members:
+            owned = member.membership.owned
+            mine = {
+                Partition(*place): OffsetAndMetadata(at, "", -1)
+                for place, at in offsets.items()
+                if Partition(*place) in owned
+            }
+            if not mine:
+                continue
+            try:
+                done = member.membership.commit(mine, timeout_s).committed
+            except KafkaError as error:
+                logger.warning("group %s has not taken commits, so others may read this again: %r", self.group, error)
+            else:
+                taken |= {TopicPartition(*place): offset.offset for place, offset in done.items()}
+        return taken
+
+    def asked(self) -> None:
+        """Spark asks for more: it has processed what it was given."""
+        for member in self._members:
+            if member.membership.busy is not None:
+                member.membership.busy.polls(monotonic_ns())
+
+    def given(self, sizes: Mapping[TopicPartition, int]) -> None:
+        """Spark is given so many records of each partition, and more are waiting: so the time until it asks is work."""
+        for member in self._members:
+            mine = sum(size for place, size in sizes.items() if Partition(*place) in member.membership.owned)
+            if member.membership.busy is not None:
+                member.membership.busy.given(mine, monotonic_ns())
+
+    @property
+    def group(self) -> str:
+        """The group's id."""
+        return self._group.group
+
+    @property
+    def generation(self) -> int:
+        """The group's generation, -1 while the members are of none."""
+        try:
+            return max(member.membership.metadata().generation for member in self._members)
+        except IllegalStateError:
+            return -1
+
+    def close(self) -> None:
+        """Leave the group; static members stay until their session ends."""
+        for member in self._members:
+            member.membership.close()
+        self._members = []
+
+    def _poll(self, membership: Membership, timeout_s: float) -> None:
+        try:
+            membership.poll(timeout_s)
+        except InconsistentGroupProtocolError:
+            names = ", ".join(self._group.strategies)
+            raise GroupUnavailableError(
+                f"option assignment.strategy: group {self.group} has members that know none of {names}; give one that"
+                " all of them have, or a list in order of preference (weighted, range)"
+            ) from None
+        except GroupAuthorizationFailedError:
+            raise GroupUnavailableError(
+                f"option kafka.group.id: this user may not join group {self.group}; give it READ on the group"
+            ) from None
+        except KafkaError as error:
+            if getattr(error, "retriable", False):
+                logger.info("group %s: %r; trying on", self.group, error)
+                return
+            raise GroupUnavailableError(
+                f"option kafka.group.id: group {self.group} refuses this stream as a member: {error}; start the query"
+                " again, or give it another group"
+            ) from error
+
+    def _changes(self) -> Changes:
+        lost: frozenset[TopicPartition] = frozenset()
+        gained: frozenset[TopicPartition] = frozenset()
+        for is_gain, places in self._told:
+            lost, gained = (lost, gained | places) if is_gain else (lost | places, gained - places)
+        self._told.clear()
+        return Changes(lost, gained)
+
+
+def _places(partitions: Collection[Partition]) -> frozenset[TopicPartition]:
+    return frozenset(TopicPartition(*each) for each in partitions)

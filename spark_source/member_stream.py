@@ -1,0 +1,225 @@
+"""A streaming query that is a member of a consumer group (``assignment.mode=member``).
+
+::
+
+    initialOffset     nothing: what the group has committed comes first
+    latestOffset      commits what Spark has processed, takes part in rebalances, and ends at what there is to read
+    partitions        the ranges that the end offset holds: a replay asks the group nothing
+    stop              leaves the group: when the driver stops the query, or is gone
+
+All of the group's business is in `LoadwiseMemberReader.latestOffset`, between two micro-batches. While one is
+processed, kafka-python's thread sends heartbeats, and a rebalance waits. What is decided is in
+`loadwise.spark_source.planning.member_progress`.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from time import monotonic, sleep
+from typing import IO, Any
+
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
+from pyspark.sql.types import StructType
+
+from loadwise.assignor.model import TopicPartition
+from loadwise.spark_source.cluster.application import claimed
+from loadwise.spark_source.errors import OptionError
+from loadwise.spark_source.options.query import EARLIEST, LATEST, GroupMember
+from loadwise.spark_source.planning.member_progress import Holdings, MemberOffset, as_json, member_offset
+from loadwise.spark_source.planning.progress import MODE, Positions
+from loadwise.spark_source.planning.query import shared_out
+from loadwise.spark_source.stream import LoadwiseStreamReader
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_MAX_POLL_INTERVAL_MS = 300_000
+"""kafka-python's and Java's ``max.poll.interval.ms``."""
+COMMIT_TIMEOUT_S = 10.0
+"""How long the coordinator may take to answer a commit; nothing is read on before it does."""
+
+
+class LoadwiseMemberReader(LoadwiseStreamReader):
+    """Answers Spark's questions about a stream that reads what its group assigns to it."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        super().__init__(options, schema)
+        self._members: Any = None
+        self._claim: IO[bytes] | None = None
+        self._holdings = Holdings()
+        self._asked_at: float | None = None
+        """When Spark last asked for a micro-batch."""
+        self._warned = False
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - as Spark calls it
+        """What a query without a checkpoint starts behind. Raises `OptionError`."""
+        return as_json(MemberOffset(self._member.group))
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - as Spark calls it
+        """Refuse to read what there is now: a group does not hand it all to one member. Raises `OptionError`."""
+        self._refuse_to_end("availableNow")
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """Where the micro-batch behind ``start`` ends; ``start`` itself where there is nothing for this stream to read.
+
+        Raises `OptionError` for a checkpoint of another mode or group, `GroupUnavailableError` where the group refuses
+        the stream, and what the reader of other streams raises.
+        """
+        begun = member_offset(start, self._member.group)
+        if isinstance(limit, ReadAllAvailable):
+            self._refuse_to_end("once")
+        self._note_the_time()
+        if not begun.positions:
+            # Where partitions start that the group has no commit of. Spark keeps it before anything is read, so that
+            # "latest" is one moment, whoever owns a partition first.
+            options = self._options
+            found = self._kafka.resolved(options.starting, self._kafka.partitions(options))
+            return as_json(MemberOffset(begun.group, found)) if found else start
+        end = self._end_behind(begun)
+        self._asked_at = monotonic()
+        return start if end is begun else as_json(end)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """One input partition a task of the plan for the ranges in ``end``. Raises what planning raises."""
+        if start == end:
+            return []
+        ranges = member_offset(end, self._member.group).ranges()
+        if not ranges:
+            return []
+        planned = shared_out(ranges, self._options, sticky=True)
+        self._log("%s", planned)
+        return [InputPartition(task) for task in planned.tasks]
+
+    def stop(self) -> None:
+        """Leave the group, and close the connection to Kafka."""
+        members, self._members = self._members, None
+        try:
+            if members is not None:
+                members.close()
+        finally:
+            if self._claim is not None:
+                self._claim.close()
+            super().stop()
+
+    @property
+    def _member(self) -> GroupMember:
+        member = self._options.member
+        assert member is not None, "streamReader() makes this class for assignment.mode=member alone"
+        return member
+
+    @property
+    def _joined(self) -> Any:
+        """The members, which are made at the first question."""
+        if self._members is None:
+            from loadwise.spark_source.cluster.group_members import GroupMembers  # noqa: PLC0415 - needs kafka-python
+
+            options, member = self._options, self._member
+            self._leave_when_stopped()
+            if self._claim is None:
+                self._claim = claimed(member.group, options.client.settings["bootstrap.servers"])
+            self._members = GroupMembers(options.client, member, options.topics)
+            self._log(
+                "joining group %s as %d member(s); a trigger interval and a micro-batch that together take longer than"
+                " kafka.max.poll.interval.ms (%d ms) put the stream out of its group, and others read it again",
+                member.group,
+                member.members,
+                self._most_ms,
+            )
+        return self._members
+
+    def _end_behind(self, begun: MemberOffset) -> MemberOffset:
+        """Tell the group what is processed, follow what it decides, and find out what there is to read."""
+        members, holdings, options = self._joined, self._holdings, self._options
+        members.asked()
+        holdings.given_back(begun)
+        self._tell()
+        changes = members.take_part(options.client.api_timeout_ms / 1000)
+        if changes is None:
+            self._log(
+                "group %s has been rebalancing for %d ms; trying on", members.group, options.client.api_timeout_ms
+            )
+            return begun
+        holdings.lost(changes.lost)
+        if changes.gained:
+            commits = self._kafka.committed(changes.gained)
+            unknown = [place for place, commit in commits.items() if commit is None and place not in begun.positions]
+            jumps = holdings.gained(begun, commits, self._kafka.offsets(EARLIEST, unknown))
+            self._log("group %s: now %d partitions are this stream's", members.group, len(holdings.owned))
+            for jump in jumps:
+                self._log("group %s: goes on in %s", members.group, jump)
+        self._tell()
+        ends = self._ends_of(holdings.held)
+        self._latest = dict(ends)
+        end = holdings.next_offset(begun, ends, most=options.admission.max_offsets, generation=members.generation)
+        left = any(ends[place] > end.positions[place] for place in holdings.held)
+        if left and end is not begun:
+            members.given({place: end.positions[place] - at for place, at in end.begins.items()})
+        return end
+
+    def _tell(self) -> None:
+        """Commit what is processed; what the coordinator does not take is not read on."""
+        offsets = self._holdings.to_commit()
+        if offsets:
+            self._holdings.acknowledged(self._members.commit(offsets, COMMIT_TIMEOUT_S))
+
+    def _ends_of(self, held: Positions) -> dict[TopicPartition, int]:
+        """Where the owned partitions end now."""
+        options = self._options
+        for attempt in range(options.offset_retries + 1):
+            if attempt:
+                sleep(options.offset_retry_interval_ms / 1000)
+            ends: dict[TopicPartition, int] = self._kafka.offsets(LATEST, held)
+            # A broker may be behind for a moment; believing it would read records twice.
+            behind = {place: end for place, end in ends.items() if end < held[place]}
+            if not behind:
+                return ends
+        self._lose(
+            tuple(
+                f"{place.topic}-{place.partition} was read up to offset {held[place]} and now ends at {end}: it was"
+                " deleted and made anew"
+                for place, end in behind.items()
+            )
+        )
+        self._holdings.moved(behind)
+        self._tell()
+        return ends
+
+    @property
+    def _most_ms(self) -> int:
+        return int(self._member.settings.get("max.poll.interval.ms", DEFAULT_MAX_POLL_INTERVAL_MS))
+
+    def _note_the_time(self) -> None:
+        """Warn once where the time between two questions comes near the one after which the group goes on without."""
+        if self._asked_at is None or self._warned:
+            return
+        passed_ms = (monotonic() - self._asked_at) * 1000
+        if passed_ms > self._most_ms / 2:
+            self._warned = True
+            logger.warning(
+                "%d ms have passed between two micro-batches of group %s, which puts out a member after %d ms: raise"
+                " kafka.max.poll.interval.ms, or set a shorter trigger interval or maxOffsetsPerTrigger",
+                passed_ms,
+                self._member.group,
+                self._most_ms,
+            )
+
+    def _leave_when_stopped(self) -> None:
+        """Let ``stop`` be called where Spark ends this process, with SIGTERM, when the query is stopped or fails."""
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, _end)
+
+    def _refuse_to_end(self, trigger: str) -> None:
+        raise OptionError(
+            MODE,
+            f"member goes against the trigger {trigger}: what there is to read is shared with the other members of the"
+            " group, so no member can read all of it and end; use processingTime, or leave out assignment.mode=member",
+        )
+
+
+def _end(*_: object) -> None:
+    """End the process as Python ends it: PySpark calls ``stop`` of its reader then."""
+    sys.exit(0)

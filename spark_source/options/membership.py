@@ -1,0 +1,71 @@
+"""The options of a stream that is a member of a group (``assignment.mode=member``). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from loadwise.spark_source.errors import OptionError
+from loadwise.spark_source.options.query import Assign, GroupMember, Topics
+from loadwise.spark_source.options.values import number
+
+ASSIGNMENT_MODES = ("plan", "follow", "member")
+"""Who decides what the stream reads, and in which tasks."""
+
+MEMBER_SETTINGS = ("group.instance.id", "heartbeat.interval.ms", "max.poll.interval.ms", "session.timeout.ms")
+"""Settings of the Java client that a member honours; without effect for other queries."""
+
+OF_MEMBERS = ("assignment.capacity", "assignment.members", "assignment.strategy")
+
+REFUSED = {
+    "commitGroup": "a member commits what it has processed by itself; leave it out",
+    "maxTriggerDelay": "is not for a member, which others may wait for; leave it out",
+    "minOffsetsPerTrigger": "is not for a member, for whom others may wait; use a longer trigger interval",
+}
+MOST_MEMBERS = 64
+
+
+def group_member(
+    options: Mapping[str, str], java: Mapping[str, str], topics: Topics, *, streaming: bool
+) -> GroupMember | None:
+    """What the stream joins a group with, None where it is to join none. Raises `OptionError`."""
+    if options.get("assignment.mode", "").strip().lower() != "member":
+        for name in OF_MEMBERS:
+            if name in options:
+                raise OptionError(name, "is for a member of a group; set assignment.mode=member too")
+        return None
+    if not streaming:
+        raise OptionError("assignment.mode", "member is for streams; a batch query joins no group, and may follow one")
+    group = java.get("group.id", "").strip()
+    if not group:
+        raise OptionError("assignment.mode", "member needs the group to join: set kafka.group.id")
+    if isinstance(topics, Assign):
+        raise OptionError("assign", "names partitions, which a member is given by its group; use subscribe")
+    for name, problem in REFUSED.items():
+        if name in options:
+            raise OptionError(name, problem)
+    members = number(options, "assignment.members") or 1
+    if members > MOST_MEMBERS:
+        raise OptionError("assignment.members", f"must be at most {MOST_MEMBERS}, not {members}")
+    strategies = tuple(filter(None, map(str.strip, options.get("assignment.strategy", "weighted").split(","))))
+    if not strategies:
+        raise OptionError("assignment.strategy", "is empty; name one that all members of the group have, as weighted")
+    settings = {name: java[name].strip() for name in MEMBER_SETTINGS if java.get(name, "").strip()}
+    for name, value in settings.items():
+        if name.endswith(".ms") and not (value.isdecimal() and int(value)):
+            raise OptionError(f"kafka.{name}", f"must be a whole number above 0, not {value!r}")
+    return GroupMember(
+        group=group, members=members, strategies=strategies, capacity=_capacity(options), settings=settings
+    )
+
+
+def _capacity(options: Mapping[str, str]) -> float | None:
+    if "assignment.capacity" not in options:
+        return None
+    try:
+        capacity = float(options["assignment.capacity"])
+    except ValueError:
+        capacity = 0.0
+    if not 1e-9 <= capacity <= 1e9:
+        given = options["assignment.capacity"]
+        raise OptionError("assignment.capacity", f"must be a number from 1e-9 to 1e9, not {given!r}")
+    return capacity

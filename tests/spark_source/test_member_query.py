@@ -1,0 +1,181 @@
+"""Spark's own streaming queries as members of a group: they share it, and leave it when they end in whatever way."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from threading import Event, Thread
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
+
+from confluent_kafka.admin import AdminClient
+from pyspark.errors import StreamingQueryException
+from topics import WAIT_S
+
+from loadwise.assignor.clients.kafka_python import kafka_consumer
+from loadwise.spark_source.planning.progress import Lag
+from loadwise.spark_source.session import lag_of
+
+pytestmark = pytest.mark.spark
+
+PARTITIONS = 4
+
+
+class Sink:
+    """Keeps what each micro-batch brought; a replay takes the place of what it replays."""
+
+    def __init__(self):
+        self.batches = {}
+        self.fails_at = -1
+
+    def __call__(self, frame, number):
+        if number == self.fails_at:
+            raise RuntimeError("this micro-batch shall fail")
+        self.batches[number] = [(row.partition, row.offset) for row in frame.select("partition", "offset").collect()]
+
+    def came(self):
+        return Counter(place for batch in list(self.batches.values()) for place in batch)
+
+
+def frame(spark, topic, group_id, **options):
+    given = {"kafka.group.id": group_id, "kafka.session.timeout.ms": 60_000, "assignment.mode": "member"}
+    given |= {"startingOffsets": "earliest", "numTasks": 1}
+    return spark.readStream.format("loadwise").options(**topic.options(**given | options)).load()
+
+
+def start(frame, checkpoint, sink, **trigger):
+    writer = frame.writeStream.option("checkpointLocation", str(checkpoint)).foreachBatch(sink)
+    return writer.trigger(**(trigger or {"processingTime": "100 milliseconds"})).start()
+
+
+def wait_for(condition, query):
+    """Wait until it holds; a query that fails meanwhile fails the test with its own error."""
+    deadline = time.monotonic() + WAIT_S
+    while not condition():
+        assert query.exception() is None, query.exception()
+        assert time.monotonic() < deadline, query.status
+        time.sleep(0.05)  # between two looks
+
+
+def members(topic, group_id):
+    admin = AdminClient({"bootstrap.servers": topic.bootstrap_servers})
+    return len(admin.describe_consumer_groups([group_id])[group_id].result(WAIT_S).members)
+
+
+def wait_until_alone(topic, group_id, count=0):
+    """Wait until the query's member has left: its session is longer than a test waits, so it did leave."""
+    deadline = time.monotonic() + 30
+    while members(topic, group_id) != count:
+        assert time.monotonic() < deadline, "the stopped query is still a member"
+        time.sleep(0.05)  # between two looks
+
+
+@pytest.fixture
+def consumer(group_id):
+    """Makes a kafka-python consumer in the group that reads on a thread until it is ended."""
+    over, came, threads = Event(), [], []
+
+    def make(topic):
+        mine = kafka_consumer(
+            topic.name, group_id=group_id, bootstrap_servers=topic.bootstrap_servers, auto_offset_reset="earliest"
+        )
+
+        def read():
+            while not over.is_set():
+                for batch in mine.poll(timeout_ms=20).values():
+                    came.extend((record.partition, record.offset) for record in batch)
+            mine.close()
+
+        threads.append(Thread(target=read))
+        threads[-1].start()
+        return came
+
+    def end():
+        over.set()
+        for thread in threads:
+            thread.join()
+
+    make.end = end
+    yield make
+    end()
+
+
+def everything(size):
+    return {(partition, offset) for partition in range(PARTITIONS) for offset in range(size)}
+
+
+def test_a_query_shares_a_group_and_leaves_it_when_it_is_stopped(spark, topic, tmp_path, group_id, consumer):
+    topic, sink = topic([30] * PARTITIONS), Sink()
+    query = start(frame(spark, topic, group_id), tmp_path, sink)
+    try:
+        wait_for(lambda: set(sink.came()) == everything(30), query)
+        came = consumer(topic)
+        wait_for(lambda: members(topic, group_id) == 2, query)
+        topic.write([30] * PARTITIONS)
+        wait_for(lambda: set(sink.came()) | set(came) == everything(60), query)
+    finally:
+        query.stop()
+    wait_until_alone(topic, group_id, 1)
+    topic.write([30] * PARTITIONS)
+    deadline = time.monotonic() + WAIT_S
+    while set(sink.came()) | set(came) != everything(90):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)  # between two looks
+    consumer.end()
+    topic.write([30] * PARTITIONS)
+    query = start(frame(spark, topic, group_id), tmp_path, sink)
+    try:
+        wait_for(lambda: set(sink.came()) | set(came) == everything(120), query)
+        wait_for(lambda: query.lastProgress is not None and query.lastProgress.sources[0].endOffset, query)
+        (source,) = query.lastProgress.sources
+        assert json.loads(source.endOffset)["group"] == group_id
+        assert lag_of(source) == Lag(0, 0.0, 0)
+    finally:
+        query.stop()
+    twice = {place for place, times in (sink.came() + Counter(came)).items() if times > 1}
+    assert twice <= everything(60) - everything(30)  # Spark may have stopped it before it asked for more
+
+
+def test_a_query_that_fails_leaves_its_group_and_replays(spark, topic, tmp_path, group_id):
+    topic, sink = topic([30] * PARTITIONS), Sink()
+    sink.fails_at = 1
+    query = start(frame(spark, topic, group_id), tmp_path, sink)
+    with pytest.raises(StreamingQueryException, match="shall fail"):
+        query.awaitTermination(WAIT_S)
+    wait_until_alone(topic, group_id)
+    sink.fails_at = -1
+    query = start(frame(spark, topic, group_id), tmp_path, sink)
+    try:
+        wait_for(lambda: set(sink.came()) == everything(30), query)
+    finally:
+        query.stop()
+    assert sink.came() == Counter(everything(30))
+
+
+def test_a_stream_that_a_query_uses_twice_is_one_member(spark, topic, tmp_path, group_id):
+    topic, sink = topic([30] * PARTITIONS), Sink()
+    stream = frame(spark, topic, group_id)
+    query = start(stream.union(stream), tmp_path, sink)
+    try:
+        wait_for(lambda: set(sink.came()) == everything(30), query)
+        assert members(topic, group_id) == 1
+        assert set(sink.came().values()) == {2}  # each side of the union has all of it
+    finally:
+        query.stop()
+
+
+def test_a_stream_that_a_query_loads_twice_is_refused(spark, topic, tmp_path, group_id):
+    topic = topic([30] * PARTITIONS)
+    query = start(frame(spark, topic, group_id).union(frame(spark, topic, group_id)), tmp_path, Sink())
+    with pytest.raises(StreamingQueryException, match=f"has a stream in group {group_id} already"):
+        query.awaitTermination(WAIT_S)
+
+
+def test_available_now_is_refused(spark, topic, tmp_path, group_id):
+    topic = topic([30] * PARTITIONS)
+    query = start(frame(spark, topic, group_id), tmp_path, Sink(), availableNow=True)
+    with pytest.raises(StreamingQueryException, match="member goes against the trigger availableNow"):
+        query.awaitTermination(WAIT_S)
