@@ -161,7 +161,8 @@ class Group:
         )
 
         def poll():
-            records = consumer.poll(timeout_ms=20)
+            # kafka-python's own consumer gives up the commit before a rebalance when its poll ends.
+            records = consumer.poll(timeout_ms=20 if factory is kafka_consumer else 1000)
             return [(record.partition, record.offset) for batch in records.values() for record in batch]
 
         self.ended.append(Reading(poll, consumer.close))
@@ -240,7 +241,7 @@ def test_streams_and_consumers_of_three_clients_share_a_topic(group):
         leaves.end()
     group.write(*[100] * PARTITIONS)
     wait_for(lambda: set(came()) == group.all_of_it())
-    assert max(came().values()) == 1
+    assert [place for place, times in came().items() if times > 1] == []
     wait_for(lambda: group.committed() == [group.written[partition] for partition in range(PARTITIONS)])
 
 
