@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-kafka test-live test-upstream lint bench bench-confluent bench-coordinator bench-live bench-quality bench-spark clean
+.PHONY: demo test test-kafka test-kills test-live test-upstream lint bench bench-confluent bench-coordinator bench-live bench-quality bench-spark clean
 
 demo: $(VENV)/.all
 	$(BIN)/loadwise demo $(DEMO)
@@ -32,6 +32,11 @@ bench-live: $(VENV)/.all
 # How even assignments are and how much they move, beside other assignors: a table and benchmark-quality.html.
 bench-quality: $(VENV)/.all
 	$(BIN)/python -m benchmarks.quality $(QUALITY)
+
+# A coordinator with a data directory is killed 200 times under load, and has what it acknowledged; `make test` does it 5 times.
+KILLS ?= 200
+test-kills: $(VENV)/.dev
+	LOADWISE_KILLS=$(KILLS) $(BIN)/python -m pytest -q tests/coordinator/storage/test_kills.py
 
 # Other projects' own tests against our coordinator: kafka-python's, and franz-go's where there is Go.
 test-upstream: $(VENV)/.dev

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -20,6 +21,8 @@ from loadwise.coordinator.control import ClockControl, GroupControl
 from loadwise.coordinator.errors import (
     BadClusterError,
     BadTopicError,
+    CoordinatorError,
+    DataDirError,
     NotLoopbackError,
     NotRunningError,
     WeakTokenError,
@@ -34,6 +37,7 @@ from loadwise.coordinator.settings import BrokerSettings
 
 if TYPE_CHECKING:
     from loadwise.coordinator.http.server import HttpServer
+    from loadwise.coordinator.storage.directory import Directory
 
 _THREAD_TIMEOUT_S = 30
 _LEAST_TOKEN_LENGTH = 16
@@ -56,7 +60,7 @@ class HttpOptions:
 
 
 class Coordinator:
-    """A cluster in memory that Kafka clients connect to; starts with ``async with`` and is gone after it.
+    """A cluster that Kafka clients connect to; starts with ``async with`` and is gone after it.
 
     ``topics`` maps names to numbers of partitions; others are made when they are asked for, unless ``settings`` forbid
     it. ``brokers`` is how many brokers there are, each on a port of its own; ``racks`` are dealt out to them in
@@ -69,8 +73,12 @@ class Coordinator:
     ``security`` asks clients for passwords or certificates; without it everybody is let in. ``http`` opens control and
     view over HTTP.
 
+    Everything is in memory, and gone with this object. ``data_dir`` is a directory that keeps topics, configs, groups,
+    commits, transactions and records over restarts, besides: an answer leaves when what it tells of is safe there. It
+    is read when the coordinator starts, and ``topics`` are then made where they are not there yet.
+
     Raises `NotLoopbackError`, `WeakTokenError`, `BadSecurityError`, `BadClusterError` and `BadTopicError`; starting
-    raises OSError where an address cannot be bound.
+    raises OSError where an address cannot be bound, and `DataDirError` for a directory that cannot be used.
     """
 
     def __init__(
@@ -88,6 +96,7 @@ class Coordinator:
         limits: ServerLimits | None = None,
         security: Security | None = None,
         http: HttpOptions | None = None,
+        data_dir: str | PathLike[str] | None = None,
     ) -> None:
         if not allow_remote and not _is_loopback(host):
             raise NotLoopbackError(
@@ -117,8 +126,11 @@ class Coordinator:
         if http is not None and len(self.http_token) < _LEAST_TOKEN_LENGTH:
             raise WeakTokenError(f"the token for HTTP has {len(self.http_token)} characters; it takes 16 or more")
         self._http = None if http is None else self._make_http(http)
-        for name, partitions in (topics or {}).items():
-            self.create_topic(name, partitions)
+        self._data_dir = data_dir
+        self._directory: Directory | None = None
+        self._first_topics = dict(topics or {})
+        if data_dir is None:
+            self._create_first_topics()
 
     @property
     def bootstrap_servers(self) -> str:
@@ -145,10 +157,12 @@ class Coordinator:
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
         """Make a topic. Raises `BadTopicError` if it is there already or cannot be."""
+        self._check_has_state()
         refusal = self.cluster.topics.refusal(name, partitions)
         if refusal is not None:
             raise BadTopicError(refusal.message)
         self.cluster.topics.create(name, partitions)
+        self._carry_on()
 
     def move_leader(self, topic: str, partition: int, to: int | None = None) -> None:
         """Let another replica lead a partition, in a new leader epoch; ``to`` None is the replica after the leader.
@@ -170,8 +184,8 @@ class Coordinator:
     def snapshot(self) -> Snapshot:
         """All that the cluster has now, to be put back by `restore` any number of times.
 
-        That is topics, configs, records, groups, committed offsets, transactions, quotas and users of SCRAM. No byte of
-        a record is copied. Faults, clock, connections and rebalances under way are not in it.
+        That is topics, configs, records, groups, committed offsets, transactions, quotas, ACLs and users of SCRAM. No
+        byte of a record is copied. Faults, clock, connections and rebalances under way are not in it.
         """
         return self.cluster.snapshot()
 
@@ -185,6 +199,7 @@ class Coordinator:
 
         Raises `BadClusterError` where the snapshot needs brokers that there are not; nothing has changed then.
         """
+        self._check_has_state()
         if self._server is not None:
             self._server.restore(snapshot)
         else:
@@ -202,13 +217,18 @@ class Coordinator:
     async def start(self) -> None:
         """Listen. `bootstrap_servers` is known after this."""
         # Clients ask for the address as soon as they can connect, but not before this task goes on.
-        server = Server(self.cluster, self._clock, self._limits, self.faults, self._tls)
-        bound = await server.start(*self._listen)
+        self._open_directory()
+        server = Server(self.cluster, self._clock, self._limits, self.faults, self._tls, directory=self._directory)
         try:
-            if self._http is not None:
-                await self._http.start()
+            bound = await server.start(*self._listen)
+            try:
+                if self._http is not None:
+                    await self._http.start()
+            except OSError:
+                await server.stop()
+                raise
         except OSError:
-            await server.stop()
+            self._close_directory()
             raise
         self._server = server
         host, port = self._advertised
@@ -217,12 +237,50 @@ class Coordinator:
             node.port = port + index if port else bound_port
 
     async def stop(self) -> None:
-        """Close the listener and all connections. What topics hold is gone with this object."""
+        """Close the listener and all connections. What is in no data directory is gone with this object."""
         if self._server is not None:
             if self._http is not None:
                 await self._http.stop()
             await self._server.stop()
             self._server = None
+            self._close_directory()
+
+    async def failed(self) -> DataDirError:
+        """Wait until nothing is served any more because the data directory cannot be written; the answer is why.
+
+        Raises `NotRunningError`.
+        """
+        return await asyncio.shield(self._running().failure)
+
+    def _open_directory(self) -> None:
+        """Read the data directory, if there is one, and have it told each change from now on."""
+        if self._data_dir is None:
+            return
+        # Here, not above: without a data directory a coordinator starts without SQLite.
+        from loadwise.coordinator.storage.directory import Directory  # noqa: PLC0415
+
+        self._directory = Directory(self._data_dir)
+        try:
+            self.cluster.load(self._directory.read(), self._directory, self._clock.now_ms())
+            self._create_first_topics()
+            self._directory.commit()
+        except CoordinatorError:
+            self._close_directory()
+            raise
+
+    def _close_directory(self) -> None:
+        if self._directory is not None:
+            self._directory.close()
+            self._directory = None
+
+    def _create_first_topics(self) -> None:
+        for name, partitions in self._first_topics.items():
+            if self._data_dir is None or self.cluster.topics.get(name) is None:
+                self.create_topic(name, partitions)
+
+    def _check_has_state(self) -> None:
+        if self._data_dir is not None and self._directory is None:
+            raise NotRunningError("the data directory is read when the coordinator starts: enter it first")
 
     def _make_http(self, options: HttpOptions) -> HttpServer:
         # Here, not above: without HTTP a coordinator starts without it.

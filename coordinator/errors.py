@@ -16,6 +16,7 @@
     ├── NoSuchGroupError          a group that is to be acted on is not there
     ├── NoSuchMemberError         a member that is to be acted on is not there
     ├── NoSuchSnapshotError       a snapshot that is to be put back or forgotten is not there (any more)
+    ├── DataDirError              a data directory cannot be opened, read or written
     ├── NotRunningError           asked for something that only a running coordinator has
     ├── BadAssignorError          an assignor that groups are to be offered is not there
     ├── BadSettingError           a broker setting of Kafka's that is not there, or a value that it cannot have
@@ -82,6 +83,10 @@ class NoSuchMemberError(CoordinatorError, LookupError):
 
 class NoSuchSnapshotError(CoordinatorError, LookupError):
     """There is no such snapshot; the message names those that there are."""
+
+
+class DataDirError(CoordinatorError):
+    """A data directory is in use, damaged, of a newer format, or cannot be written; the message names it and why."""
 
 
 class NotRunningError(CoordinatorError, RuntimeError):

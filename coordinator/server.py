@@ -14,13 +14,13 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loadwise.coordinator.apis import api_versions
 from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp, LastAnswer, NoAnswer
 from loadwise.coordinator.clock import Clock
 from loadwise.coordinator.connection import Connection
-from loadwise.coordinator.errors import LoginRefusedError
+from loadwise.coordinator.errors import DataDirError, LoginRefusedError
 from loadwise.coordinator.faults.injector import FaultInjector
 from loadwise.coordinator.faults.rules import Faults
 from loadwise.coordinator.forks import close_in_children
@@ -35,6 +35,9 @@ from loadwise.coordinator.security.login import MAX_TOKEN_BYTES, Login, Stage
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import UnsupportedVersionError
 from loadwise.protocol.messages import decode_request, encode_response, frame_body, served
+
+if TYPE_CHECKING:  # SQLite, for those who need it
+    from loadwise.coordinator.storage.directory import Directory
 
 log = logging.getLogger("loadwise.coordinator")
 group_log = logging.getLogger("loadwise.coordinator.groups")
@@ -71,8 +74,15 @@ class Server:
         limits: ServerLimits | None = None,
         faults: Faults | None = None,
         tls: ssl.SSLContext | None = None,
+        *,
+        directory: Directory | None = None,
     ) -> None:
         self.cluster = cluster
+        self.failure: asyncio.Future[DataDirError] = asyncio.get_running_loop().create_future()
+        """Why nothing is served any more: the data directory cannot be written."""
+        self._directory = directory
+        self._unsafe: list[Answer] = []
+        """Answers that tell of what the data directory has not made safe yet."""
         self._tls = tls
         self.limits = limits or ServerLimits()
         self._clock = clock
@@ -153,6 +163,9 @@ class Server:
     def opened(self, connection: Connection) -> None:
         """A peer connected."""
         self._connections.add(connection)
+        if self.failure.done():
+            connection.abort()
+            return
         connection.login = self.cluster.new_login(connection.certificate_name)
         if len(self._connections) > self.limits.max_connections:
             connection.close(f"there are {self.limits.max_connections:,} connections already, which is the limit")
@@ -231,6 +244,7 @@ class Server:
         """Put the cluster back to a snapshot. All connections are closed, and nobody hears of what was before."""
         self._cluster.restore(snapshot, self._clock.now_ms())
         self._waiting.clear()
+        self._unsafe.clear()
         for connection in list(self._connections):
             connection.abort()
         self._disarm()
@@ -260,6 +274,13 @@ class Server:
     # ---- answers and time ----
 
     def _deliver(self, answers: Iterable[Answer]) -> None:
+        """Send answers; with a data directory, those that may tell of a change wait until it is safe: `_settle`."""
+        if self._directory is not None and self._directory.has_changes:
+            self._unsafe += answers
+        else:
+            self._send(answers)
+
+    def _send(self, answers: Iterable[Answer]) -> None:
         for answer in answers:
             connection = self._waiting.pop(answer.call.token, None)
             if connection is None:
@@ -283,8 +304,25 @@ class Server:
     def _settle(self) -> None:
         """After all requests of a turn: log what became of groups, and see when something is due."""
         self._is_settling = False
+        self._make_safe()
         self._log_transitions()
         self._arm()
+
+    def _make_safe(self) -> None:
+        """Have the data directory keep what the requests of this turn changed, all at once; then send the answers."""
+        if self._directory is None or self.failure.done():
+            return
+        try:
+            self._directory.commit()
+        except DataDirError as problem:
+            log.critical("nothing is served any more: %s", problem)
+            self.failure.set_result(problem)
+            self._unsafe.clear()
+            for connection in list(self._connections):
+                connection.abort()
+            return
+        unsafe, self._unsafe = self._unsafe, []
+        self._send(unsafe)
 
     def _arm(self) -> None:
         """Let the timer fire at the next deadline, or before: then it is armed again."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 if TYPE_CHECKING:
     from loadwise.coordinator import Coordinator, HttpOptions
 
-DESCRIPTION = """Start a Kafka group coordinator for tests and demos: everything in memory.
+DESCRIPTION = """Start a Kafka coordinator for tests and demos: everything in memory, unless there is a --data-dir.
 
 Prints one line with its addresses when clients can connect, and runs until SIGTERM or Ctrl-C."""
 
@@ -82,6 +82,7 @@ def main(arguments: Sequence[str]) -> None:
             ),
             security=security,
             http=http,
+            data_dir=options.data_dir,
         )
         run(_serve(broker, http, shows_token=token is None))
     except NotLoopbackError as problem:
@@ -163,6 +164,12 @@ def _parser() -> argparse.ArgumentParser:
         help="most bytes of records of all topics together; what is produced beyond is refused",
     )
     add(
+        "--data-dir",
+        metavar="PATH",
+        help="keep topics, configs, groups, commits, transactions and records in this directory over restarts; without "
+        "it, everything is in memory alone",
+    )
+    add(
         "--config",
         type=_config,
         metavar="NAME=VALUE",
@@ -206,7 +213,13 @@ async def _serve(broker: Coordinator, http: HttpOptions | None, *, shows_token: 
             token = f", token {broker.http_token}" if shows_token else ""
             sys.stdout.write(f"loadwise coordinator HTTP at {broker.http_url}{token}\n")
         sys.stdout.flush()
-        await stopping.wait()
+        ways_to_end = (asyncio.ensure_future(stopping.wait()), asyncio.ensure_future(broker.failed()))
+        await asyncio.wait(ways_to_end, return_when=asyncio.FIRST_COMPLETED)
+        told_to_end, failed = ways_to_end
+        if failed.done():
+            told_to_end.cancel()
+            raise failed.result()
+        failed.cancel()
 
 
 def set_on_signals(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> None:

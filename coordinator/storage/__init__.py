@@ -1,0 +1,1 @@
+"""A directory that keeps the state of a cluster over restarts."""
