@@ -46,6 +46,7 @@ from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.records import Record
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.keeper import NOTHING, Keeper, LogName, Place, Snapshot
+from loadwise.coordinator.offsets_topic import OffsetsTopic
 from loadwise.coordinator.refusals import refusal
 from loadwise.coordinator.security.login import Login, Stage
 from loadwise.coordinator.security.options import Security
@@ -115,6 +116,14 @@ class Cluster:
         records = [value for _, value in state.values if isinstance(value, Record)]
         self.groups = Groups.replay(records, self.now_ms, groups, consumer_groups, topics, logs=topics, keeper=keeper)
         self.fetches = DelayedFetches()
+        self.offsets_topic = OffsetsTopic(
+            self.topics,
+            self.brokers,
+            self.groups,
+            grown=self.grown,
+            delete_records=self.delete_records,
+            now_ms=lambda: self.now_ms,
+        )
         self.new_producer_id = ProducerIds(first_producer_id, keeper)
         """Gives a producer id that nobody has had, nor a producer that outlived another coordinator on this port."""
         for record in state.of(ProducerIdsRecord):
@@ -341,6 +350,7 @@ class Cluster:
         None is the next broker. Raises `BadClusterError` if there is no such broker.
         """
         moved = self.brokers.move_coordinator(group_id, to)
+        self.offsets_topic.lead(moved, self.brokers.coordinator_of(group_id).id)
         for each in list(self.groups.all()):
             if coordinator_partition(each) == moved:
                 self._pass_on(self.groups.reload(each, self.now_ms))

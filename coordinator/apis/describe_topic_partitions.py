@@ -80,7 +80,7 @@ def _described(cluster: Cluster, name: str, start: int, limit: int) -> tuple[Mes
         error_code=ErrorCode.NONE,
         name=name,
         topic_id=topic.id,
-        is_internal=False,
+        is_internal=topic.is_internal,
         partitions=partitions,
         topic_authorized_operations=_UNKNOWN_OPERATIONS,
     )

@@ -96,6 +96,8 @@ def handle(call: Call, cluster: Cluster) -> Message | DelayedFetch:
 def _resolve(call: Call, cluster: Cluster, topic: Message) -> list[_Wanted]:
     by_id = call.version >= _BY_ID
     found = cluster.topics.get_by_id(topic.topic_id) if by_id else cluster.topics.get(topic.topic)
+    if found is not None and found.is_internal:
+        cluster.offsets_topic.begin()
     partitions = [] if found is None else found.partitions
     unknown = ErrorCode.UNKNOWN_TOPIC_ID if found is None and by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     wanted = []

@@ -41,6 +41,8 @@ def _found(call: Call, cluster: Cluster, key: str) -> dict[str, Any]:
         return {
             "error_code": ErrorCode.INVALID_REQUEST, "error_message": message, "node_id": -1, "host": "", "port": -1
         }  # fmt: skip
+    if topic == CONSUMER_OFFSETS:
+        cluster.offsets_topic.make()
     node = cluster.brokers.coordinator_of(key, topic)
     return {
         "error_code": ErrorCode.NONE, "error_message": None, "node_id": node.id, "host": node.host, "port": node.port

@@ -19,6 +19,7 @@ from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 from loadwise.coordinator.apis.access import per_item, topics
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS
 from loadwise.coordinator.cluster.log import NO_OFFSET, NO_TIMESTAMP, PartitionLog, TimestampedOffset
 from loadwise.coordinator.cluster.replication import NO_EPOCH
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -43,6 +44,8 @@ def handle(call: Call, cluster: Cluster) -> Message:
     budget = ReadingBudget()
     topics = []
     for topic in call.body.topics:
+        if topic.name == CONSUMER_OFFSETS:
+            cluster.offsets_topic.begin()
         partitions = []
         for each in {each.partition_index: each for each in topic.partitions}.values():
             partition = cluster.topics.partition(topic.name, each.partition_index)

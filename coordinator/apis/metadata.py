@@ -19,6 +19,7 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from loadwise.coordinator.apis.access import Access, cluster_operations
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, EncodedBody, Handler, Message, Service
+from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, Topic, is_topic_name
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
@@ -84,7 +85,9 @@ def _create_missing(cluster: Cluster, names: Iterable[str]) -> None:
     partitions = cluster.settings.default_partitions
     left = MAX_NEW_PARTITIONS
     for name in names:
-        if cluster.topics.get(name) is None and cluster.topics.refusal(name, partitions) is None:
+        if name == CONSUMER_OFFSETS:
+            cluster.offsets_topic.make()
+        elif cluster.topics.get(name) is None and cluster.topics.refusal(name, partitions) is None:
             if partitions > left:
                 return
             left -= partitions
@@ -151,7 +154,7 @@ def _described(topic: Topic) -> Message:
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.id,
-        is_internal=False,
+        is_internal=topic.is_internal,
         partitions=partitions,
         authorized_operations=None,
     )

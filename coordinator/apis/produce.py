@@ -30,6 +30,8 @@ _Partition = _Topic.PartitionProduceResponse
 _NEW_LEADERS = 10
 _ADDS_PARTITIONS = 12
 _BY_ID = 13
+_ADMIN_CLIENT = "__admin_client"
+"""The client id that Kafka lets write internal topics (``AdminUtils.ADMIN_CLIENT_ID``)."""
 
 
 def handle(call: Call, cluster: Cluster) -> Message | NoAnswer | HangUp:
@@ -54,6 +56,8 @@ def handle(call: Call, cluster: Cluster) -> Message | NoAnswer | HangUp:
                 appended = Appended(missing)
             elif not 0 <= data.index < len(there):
                 appended = Appended(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            elif found.is_internal and call.request.client_id != _ADMIN_CLIENT:
+                appended = Appended(ErrorCode.INVALID_TOPIC_EXCEPTION)
             elif there[data.index].leader != call.node_id:
                 appended = Appended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
                 moved.append(there[data.index])

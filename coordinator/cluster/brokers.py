@@ -26,6 +26,8 @@ COORDINATOR_PARTITIONS = 50
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
+INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
+"""Topics that brokers write and clients only read (``Topic.isInternal``)."""
 
 _MOST_REPLICAS = 3
 
@@ -107,6 +109,10 @@ class Brokers:
             if len(each) != factor:
                 return f"new partition {number} is to have {len(each)} replicas; the others have {factor}"
         return None
+
+    def coordinators(self, topic: str) -> Sequence[int]:
+        """The broker that coordinates what lies in each partition of ``topic``, by its id."""
+        return tuple(self._coordinators[topic])
 
     def coordinator_of(self, key: str, topic: str = CONSUMER_OFFSETS) -> Node:
         """The broker that answers for a group, or for a transactional id with ``topic`` `TRANSACTION_STATE`."""

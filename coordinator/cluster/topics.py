@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from loadwise.coordinator.cluster.brokers import Brokers
+from loadwise.coordinator.cluster.brokers import INTERNAL_TOPICS, Brokers
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.records import PartitionRecord, TopicRecord
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
@@ -30,6 +30,11 @@ class Topic:
     partitions: list[ReplicatedPartition]
     configs: Mapping[str, str] = field(default_factory=dict)
     """Its own configs, which `loadwise.coordinator.configs.topic_configs` has nothing against."""
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether only brokers write it."""
+        return self.name in INTERNAL_TOPICS
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ effects of that and of ``Group.unload`` all go through `Groups._carry_out`, so t
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import assert_never
 
 from loadwise.coordinator.errors import CannotConvertError
@@ -109,6 +109,10 @@ class Groups:
     def journal(self) -> Journal:
         """The records that were appended; replaying them rebuilds this object."""
         return self._store.journal
+
+    def tell_records(self, before_append: Callable[[Record], None]) -> None:
+        """Tell each record from now on, before it is kept."""
+        self._store.before_append = before_append
 
     @property
     def history(self) -> History:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from loadwise.coordinator.groups.classic.group import ClassicGroup
 from loadwise.coordinator.groups.consumer.group import ConsumerGroup
@@ -51,6 +51,8 @@ class GroupStore:
         self.journal = Journal(keeper)
         self.history = History()
         self.deadlines: Deadlines[str] = Deadlines()
+        self.before_append: Callable[[Record], None] | None = None
+        """Is told each record before it is kept, if anybody wants to be."""
         self._loads = None if logs is None else LogLoads(topics, logs, self.offsets)
 
     # ---- groups of each protocol: the one place that knows which there are ----
@@ -105,6 +107,8 @@ class GroupStore:
 
     def append(self, record: Record) -> None:
         """Keep a record. What a group did to itself it knows already; tombstones and offsets take effect here."""
+        if self.before_append is not None:
+            self.before_append(record)
         self.journal.append(record)
         match record:
             case GroupTombstone():

@@ -1,0 +1,207 @@
+"""``__consumer_offsets`` as a topic that clients can read: committed offsets and classic groups, in Kafka's format.
+
+Monitors read it, as Burrow and KMinion do, and so do Kafka's own formatters. What groups are lies in their journal; the
+topic's logs are written from the moment at which somebody first reads them, beginning with all that is in the journal.
+Who never reads them pays nothing. A log in which most records are out of date is begun anew behind its end, and what
+lies before is deleted: that is what Kafka's compaction comes to for a reader.
+
+Formats: ``OffsetCommitKey`` 1, ``OffsetCommitValue`` 3, ``GroupMetadataKey`` 2 and ``GroupMetadataValue`` 3 of Kafka's
+``group-coordinator``. The records of KIP-848 groups are not written, but for their offsets.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Callable, Iterable, Iterator
+
+from loadwise.coordinator.cluster.brokers import (
+    CONSUMER_OFFSETS,
+    COORDINATOR_PARTITIONS,
+    Brokers,
+    coordinator_partition,
+)
+from loadwise.coordinator.cluster.log import Appended, PartitionLog
+from loadwise.coordinator.cluster.topics import Topic, Topics
+from loadwise.coordinator.groups.records import (
+    ClassicTombstone,
+    GroupRecord,
+    GroupTombstone,
+    OffsetRecord,
+    OffsetTombstone,
+    Record,
+)
+from loadwise.coordinator.groups.service.groups import Groups
+from loadwise.protocol.error_codes import ErrorCode
+
+log = logging.getLogger("loadwise.coordinator")
+
+_CONFIGS = {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"}
+_LEAST_RECORDS_TO_COMPACT = 1000
+"""A log with fewer records is left alone; a larger one is begun anew when three of four records are outdated."""
+
+KeyAndValue = tuple[bytes, bytes | None]
+
+
+class OffsetsTopic:
+    """The topic, made when the first group is asked for, and its contents once somebody reads them."""
+
+    def __init__(
+        self,
+        topics: Topics,
+        brokers: Brokers,
+        groups: Groups,
+        *,
+        grown: Callable[[PartitionLog, Appended], None],
+        delete_records: Callable[[PartitionLog, int], None],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._topics, self._brokers, self._groups = topics, brokers, groups
+        self._grown, self._delete_records, self._now_ms = grown, delete_records, now_ms
+        self._filled: Topic | None = None
+        """The topic that has contents; None while nobody has read it."""
+        self._compact_at: dict[int, int] = {}
+        """How many records a partition's log has when it is looked for outdated ones again."""
+
+    def make(self) -> None:
+        """Make the topic, unless it is there."""
+        if self._topics.get(CONSUMER_OFFSETS) is None:
+            leaders = self._brokers.coordinators(CONSUMER_OFFSETS)
+            factor = self._brokers.default_replication_factor
+            ids = [node.id for node in self._brokers.nodes]
+            replicas = [(leader, *[each for each in ids if each != leader][: factor - 1]) for leader in leaders]
+            self._topics.create(CONSUMER_OFFSETS, COORDINATOR_PARTITIONS, _CONFIGS, replicas=replicas)
+
+    def begin(self) -> None:
+        """Write what the groups are, and from now on what becomes of them: somebody reads it."""
+        topic = self._topics.get(CONSUMER_OFFSETS)
+        if topic is not None and topic is not self._filled:
+            self._filled = topic
+            self._groups.tell_records(self._follow)
+            self._compact_at.clear()
+            # What an earlier run of the coordinator wrote may be outdated: it has come back with the other topics.
+            outdated = [(each.log, each.log.end_offset) for each in topic.partitions]
+            for record in self._groups.journal:
+                self._append(self._number(topic, record), _written(record, ()))
+            for kept, end_offset in outdated:
+                self._delete_records(kept, end_offset)
+
+    def lead(self, partition: int, node_id: int) -> None:
+        """Let the broker that coordinates a partition's groups now lead the partition."""
+        found = self._topics.partition(CONSUMER_OFFSETS, partition)
+        if found is None:
+            return
+        if node_id not in found.replicas:
+            self._topics.reassign(found, (node_id, *found.replicas[1:]))
+        if found.leader != node_id:
+            self._topics.move_leader(CONSUMER_OFFSETS, partition, node_id)
+
+    def _follow(self, record: Record) -> None:
+        """Write a record that the groups are about to keep."""
+        written = list(_written(record, self._groups.journal.of_group(record.group_id)))
+        topic = self._topics.get(CONSUMER_OFFSETS)
+        if not written or topic is None:
+            return
+        number = self._number(topic, record)
+        self._append(number, written)
+        kept = topic.partitions[number].log
+        if kept.end_offset - kept.start_offset >= self._compact_at.get(number, _LEAST_RECORDS_TO_COMPACT):
+            present = [
+                pair
+                for each in self._groups.journal
+                if self._number(topic, each) == number
+                for pair in _written(each, ())
+            ]
+            begins_at = kept.end_offset
+            # What is about to be kept is not in the journal yet: it comes last, as it did before.
+            self._append(number, [*present, *written])
+            self._delete_records(kept, begins_at)
+            self._compact_at[number] = max(4 * len(present), _LEAST_RECORDS_TO_COMPACT)
+
+    @staticmethod
+    def _number(topic: Topic, record: Record) -> int:
+        return coordinator_partition(record.group_id) % len(topic.partitions)
+
+    def _append(self, number: int, records: Iterable[KeyAndValue]) -> None:
+        found = self._topics.partition(CONSUMER_OFFSETS, number)
+        if found is None:
+            return
+        for key, value in records:
+            appended = found.log.append(_batch(key, value, self._now_ms()), now_ms=self._now_ms())
+            if appended.error is not ErrorCode.NONE:  # as where message.max.bytes is less than a record needs
+                log.warning("%s has no room for a record: %s", CONSUMER_OFFSETS, appended.message)
+                continue
+            self._grown(found.log, appended)
+
+
+def _written(record: Record, of_group: Iterable[Record]) -> Iterator[KeyAndValue]:
+    """The records that Kafka would write; ``of_group`` is what the group has, for the tombstone of all of it."""
+    match record:
+        case OffsetRecord():
+            yield _offset_key(record.group_id, record.topic, record.partition), _offset_value(record)
+        case OffsetTombstone():
+            yield _offset_key(record.group_id, record.topic, record.partition), None
+        case GroupRecord():
+            yield _group_key(record.group_id), _group_value(record)
+        case ClassicTombstone():
+            yield _group_key(record.group_id), None
+        case GroupTombstone():
+            for each in of_group:
+                yield from ((key, None) for key, _ in _written(each, ()))
+        case _:
+            pass
+
+
+def _text(text: str | None) -> bytes:
+    if text is None:
+        return struct.pack(">h", -1)
+    data = text.encode("utf-8", "surrogatepass")
+    return struct.pack(">h", len(data)) + data
+
+
+def _bytes(data: bytes) -> bytes:
+    return struct.pack(">i", len(data)) + data
+
+
+def _offset_key(group_id: str, topic: str, partition: int) -> bytes:
+    return struct.pack(">h", 1) + _text(group_id) + _text(topic) + struct.pack(">i", partition)
+
+
+def _offset_value(record: OffsetRecord) -> bytes:
+    head = struct.pack(">hqi", 3, record.offset, record.leader_epoch)
+    return head + _text(record.metadata) + struct.pack(">q", record.committed_ms)
+
+
+def _group_key(group_id: str) -> bytes:
+    return struct.pack(">h", 2) + _text(group_id)
+
+
+def _group_value(record: GroupRecord) -> bytes:
+    members = b"".join(
+        b"".join(
+            (
+                _text(each.member_id),
+                _text(each.instance_id),
+                _text(each.client_id),
+                _text(each.client_host),
+                struct.pack(">ii", each.rebalance_timeout_ms, each.session_timeout_ms),
+                _bytes(each.subscription),
+                _bytes(each.assignment),
+            )
+        )
+        for each in record.members
+    )
+    since_ms = -1 if record.since_ms is None else record.since_ms
+    head = struct.pack(">h", 3) + _text(record.protocol_type or "") + struct.pack(">i", record.generation)
+    names = _text(record.protocol_name) + _text(record.leader)
+    return head + names + struct.pack(">qi", since_ms, len(record.members)) + members
+
+
+def _batch(key: bytes, value: bytes | None, timestamp_ms: int) -> bytes:
+    # When the topic is first read: importing it takes long.
+    from kafka.record import MemoryRecordsBuilder  # noqa: PLC0415
+
+    builder = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=len(key) + len(value or b"") + 1024)
+    builder.append(timestamp=timestamp_ms, key=key, value=value)
+    builder.close()
+    return bytes(builder.buffer())
