@@ -5,8 +5,8 @@ topic's logs are written from the moment at which somebody first reads them, beg
 Who never reads them pays nothing. A log in which most records are out of date is begun anew behind its end, and what
 lies before is deleted: that is what Kafka's compaction comes to for a reader.
 
-Formats: ``OffsetCommitKey`` 1, ``OffsetCommitValue`` 3, ``GroupMetadataKey`` 2 and ``GroupMetadataValue`` 3 of Kafka's
-``group-coordinator``. The records of KIP-848 groups are not written, but for their offsets.
+Formats: ``OffsetCommitKey`` 1, ``OffsetCommitValue`` 1, 3 and 4, ``GroupMetadataKey`` 2 and ``GroupMetadataValue`` 3 of
+Kafka's ``group-coordinator``. The records of KIP-848 groups are not written, but for their offsets.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import struct
 from collections.abc import Callable, Iterable, Iterator
+from uuid import UUID
 
 from loadwise.coordinator.cluster.brokers import (
     CONSUMER_OFFSETS,
@@ -23,6 +24,7 @@ from loadwise.coordinator.cluster.brokers import (
 )
 from loadwise.coordinator.cluster.log import Appended, PartitionLog
 from loadwise.coordinator.cluster.topics import Topic, Topics
+from loadwise.coordinator.groups.consumer_records import ConsumerRecord
 from loadwise.coordinator.groups.records import (
     ClassicTombstone,
     GroupRecord,
@@ -32,6 +34,7 @@ from loadwise.coordinator.groups.records import (
     Record,
 )
 from loadwise.coordinator.groups.service.groups import Groups
+from loadwise.protocol.encoding import varint
 from loadwise.protocol.error_codes import ErrorCode
 
 log = logging.getLogger("loadwise.coordinator")
@@ -82,7 +85,7 @@ class OffsetsTopic:
             # What an earlier run of the coordinator wrote may be outdated: it has come back with the other topics.
             outdated = [(each.log, each.log.end_offset) for each in topic.partitions]
             for record in self._groups.journal:
-                self._append(self._number(topic, record), _written(record, ()))
+                self._append(self._number(topic, record), self._written(record))
             for kept, end_offset in outdated:
                 self._delete_records(kept, end_offset)
 
@@ -98,7 +101,7 @@ class OffsetsTopic:
 
     def _follow(self, record: Record) -> None:
         """Write a record that the groups are about to keep."""
-        written = list(_written(record, self._groups.journal.of_group(record.group_id)))
+        written = list(self._written(record))
         topic = self._topics.get(CONSUMER_OFFSETS)
         if not written or topic is None:
             return
@@ -110,13 +113,36 @@ class OffsetsTopic:
                 pair
                 for each in self._groups.journal
                 if self._number(topic, each) == number
-                for pair in _written(each, ())
+                for pair in self._written(each)
             ]
             begins_at = kept.end_offset
             # What is about to be kept is not in the journal yet: it comes last, as it did before.
             self._append(number, [*present, *written])
             self._delete_records(kept, begins_at)
             self._compact_at[number] = max(4 * len(present), _LEAST_RECORDS_TO_COMPACT)
+
+    def _written(self, record: Record) -> Iterator[KeyAndValue]:
+        """The records that Kafka would write."""
+        match record:
+            case OffsetRecord():
+                topic = self._topics.get(record.topic)
+                value = _offset_value(record, None if topic is None else topic.id)
+                yield _offset_key(record.group_id, record.topic, record.partition), value
+            case OffsetTombstone():
+                yield _offset_key(record.group_id, record.topic, record.partition), None
+            case GroupRecord():
+                yield _group_key(record.group_id), _group_value(record, self._now_ms())
+            case ClassicTombstone():
+                yield _group_key(record.group_id), None
+            case GroupTombstone():
+                of_group = list(self._groups.journal.of_group(record.group_id))
+                for each in of_group:
+                    if isinstance(each, OffsetRecord):
+                        yield _offset_key(each.group_id, each.topic, each.partition), None
+                if not any(isinstance(each, ConsumerRecord) for each in of_group):
+                    yield _group_key(record.group_id), None
+            case _:
+                pass
 
     @staticmethod
     def _number(topic: Topic, record: Record) -> int:
@@ -134,24 +160,6 @@ class OffsetsTopic:
             self._grown(found.log, appended)
 
 
-def _written(record: Record, of_group: Iterable[Record]) -> Iterator[KeyAndValue]:
-    """The records that Kafka would write; ``of_group`` is what the group has, for the tombstone of all of it."""
-    match record:
-        case OffsetRecord():
-            yield _offset_key(record.group_id, record.topic, record.partition), _offset_value(record)
-        case OffsetTombstone():
-            yield _offset_key(record.group_id, record.topic, record.partition), None
-        case GroupRecord():
-            yield _group_key(record.group_id), _group_value(record)
-        case ClassicTombstone():
-            yield _group_key(record.group_id), None
-        case GroupTombstone():
-            for each in of_group:
-                yield from ((key, None) for key, _ in _written(each, ()))
-        case _:
-            pass
-
-
 def _text(text: str | None) -> bytes:
     if text is None:
         return struct.pack(">h", -1)
@@ -167,16 +175,26 @@ def _offset_key(group_id: str, topic: str, partition: int) -> bytes:
     return struct.pack(">h", 1) + _text(group_id) + _text(topic) + struct.pack(">i", partition)
 
 
-def _offset_value(record: OffsetRecord) -> bytes:
-    head = struct.pack(">hqi", 3, record.offset, record.leader_epoch)
-    return head + _text(record.metadata) + struct.pack(">q", record.committed_ms)
+def _offset_value(record: OffsetRecord, topic_id: UUID | None) -> bytes:
+    """Version 1 has a time at which it lapses, version 4 the topic's id, as a tagged field."""
+    if record.expires_ms is not None:
+        times = struct.pack(">qq", record.committed_ms, record.expires_ms)
+        return struct.pack(">hq", 1, record.offset) + _text(record.metadata) + times
+    committed = struct.pack(">q", record.committed_ms)
+    if topic_id is None:
+        return struct.pack(">hqi", 3, record.offset, record.leader_epoch) + _text(record.metadata) + committed
+    metadata = record.metadata.encode("utf-8", "surrogatepass")
+    texts = varint(len(metadata) + 1) + metadata
+    head = struct.pack(">hqi", 4, record.offset, record.leader_epoch)
+    return head + texts + committed + bytes([1, 0, 16]) + topic_id.bytes
 
 
 def _group_key(group_id: str) -> bytes:
     return struct.pack(">h", 2) + _text(group_id)
 
 
-def _group_value(record: GroupRecord) -> bytes:
+def _group_value(record: GroupRecord, now_ms: int) -> bytes:
+    """A group with members does not know since when it is stable: since about now, as its record is written then."""
     members = b"".join(
         b"".join(
             (
@@ -191,7 +209,7 @@ def _group_value(record: GroupRecord) -> bytes:
         )
         for each in record.members
     )
-    since_ms = -1 if record.since_ms is None else record.since_ms
+    since_ms = now_ms if record.since_ms is None else record.since_ms
     head = struct.pack(">h", 3) + _text(record.protocol_type or "") + struct.pack(">i", record.generation)
     names = _text(record.protocol_name) + _text(record.leader)
     return head + names + struct.pack(">qi", since_ms, len(record.members)) + members
