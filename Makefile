@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-kafka test-kills test-live test-upstream lint bench bench-confluent bench-coordinator bench-live bench-quality bench-spark clean
+.PHONY: demo test test-kafka test-kills test-live test-upstream test-programs lint bench bench-confluent bench-coordinator bench-live bench-quality bench-spark clean
 
 demo: $(VENV)/.all
 	$(BIN)/loadwise demo $(DEMO)
@@ -41,6 +41,10 @@ test-kills: $(VENV)/.dev
 # Other projects' own tests against our coordinator: kafka-python's, and franz-go's where there is Go.
 test-upstream: $(VENV)/.dev
 	$(BIN)/python tests/upstream/run.py $(CLIENTS)
+
+# Programs of other people's, installed and run on Apache Kafka and on our coordinator: the table docs/programs.md.
+test-programs: $(VENV)/.dev
+	$(BIN)/python tests/programs/run.py $(PROGRAMS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
