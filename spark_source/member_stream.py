@@ -84,15 +84,15 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         return start if end is begun else as_json(end)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """One input partition a task of the plan for the ranges in ``end``. Raises what planning raises."""
+        """One input partition for each task of the plan that has something to read. Raises what planning raises."""
         if start == end:
             return []
         ranges = member_offset(end, self._member.group).ranges()
         if not ranges:
             return []
-        planned = shared_out(ranges, self._options, sticky=True)
+        planned = shared_out(ranges, self._options, sticky=True, learned=self._record_bytes)
         self._log("%s", planned)
-        return [InputPartition(task) for task in planned.tasks]
+        return [InputPartition(task) for task in planned.filled]
 
     def stop(self) -> None:
         """Leave the group, and close the connection to Kafka."""

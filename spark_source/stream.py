@@ -78,6 +78,8 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._first_of_new: dict[TopicPartition, int] = {}
         self._target: dict[TopicPartition, int] | None = None
         """With ``Trigger.AvailableNow``, the end of the whole query; empty until the first question."""
+        self._record_bytes: dict[TopicPartition, tuple[float, float]] = {}
+        """What records weigh, as far as it was learned: `loadwise.spark_source.planning.sampling`."""
         self._passed_at_ms: float | None = None
         """When a micro-batch was last let through by ``minOffsetsPerTrigger`` and ``maxTriggerDelay``."""
 
@@ -147,7 +149,7 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._lose(found.losses)
         if not any(map(len, found.ranges)):
             return []
-        planned = shared_out(found.ranges, self._options, sticky=True)
+        planned = shared_out(found.ranges, self._options, sticky=True, learned=self._record_bytes)
         self._log("%s; %s", planned, lag(ended, self._latest or ended))
         return [InputPartition(task) for task in planned.filled]
 

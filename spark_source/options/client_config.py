@@ -58,6 +58,8 @@ OURS = ("default.api.timeout.ms", "max.poll.records")
 
 SPECIAL = (
     "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.oauthbearer.token.endpoint.url",
     "ssl.endpoint.identification.algorithm",
     "ssl.keystore.location",
     "ssl.keystore.password",
@@ -182,12 +184,16 @@ _JAAS = re.compile(
 _JAAS_OPTION = re.compile(
     r"""(?P<name>\w+)\s*=\s*(?:"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>[^']*)'|(?P<bare>[^\s;]+))"""
 )
-_JAAS_MODULES = ("PlainLoginModule", "ScramLoginModule")
+_JAAS_MODULES = ("OAuthBearerLoginModule", "PlainLoginModule", "ScramLoginModule")
+_OAUTH_HANDLER = "OAuthBearerLoginCallbackHandler"
+"""Java's class that gets tokens for a client's id and secret (KIP-768)."""
+_OAUTH_EXTENSION = "extension_"
+"""What begins a JAAS option that is an extension of the token (KIP-342)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Truststore:
-    """A file with certificates to trust. Its text shows no secret."""
+class Store:
+    """A file with certificates to trust, or with a key. Its text shows no secret."""
 
     location: str
     kind: str
@@ -203,8 +209,10 @@ class ClientConfig:
     """librdkafka's configuration, without ``group.id`` unless the user gave one."""
     api_timeout_ms: int = DEFAULT_API_TIMEOUT_MS
     """``kafka.default.api.timeout.ms``: how long the cluster may take to answer a question about topics or offsets."""
-    truststore: Truststore | None = None
+    truststore: Store | None = None
     """Certificates to trust that `loadwise.spark_source.options.truststores` has still to read."""
+    keystore: Store | None = None
+    """A key of this user that `loadwise.spark_source.options.keystores` has still to read."""
     max_poll_records: int | None = None
     """``kafka.max.poll.records``: most records in one Arrow batch; None for this source's own limit."""
 
@@ -236,8 +244,7 @@ def translate(java: Mapping[str, str]) -> ClientConfig:
     if not settings.get("group.id", "any"):  # librdkafka ends the process at an empty one
         del settings["group.id"]
     settings.update(_small_fetches(settings.get("fetch.max.bytes", "")))
-    if "sasl.jaas.config" in java:
-        settings.update(_credentials(java["sasl.jaas.config"]))
+    settings.update(_login(java))
     settings.update(_stores(java))
     algorithm = java.get("ssl.endpoint.identification.algorithm")
     if algorithm is not None:
@@ -247,6 +254,7 @@ def translate(java: Mapping[str, str]) -> ClientConfig:
         settings,
         api_timeout_ms=_positive(java, "default.api.timeout.ms") or DEFAULT_API_TIMEOUT_MS,
         truststore=_truststore(java),
+        keystore=_keystore(java),
         max_poll_records=_positive(java, "max.poll.records"),
     )
 
@@ -309,21 +317,49 @@ def _positive(java: Mapping[str, str], name: str) -> int | None:
     return number
 
 
-def _credentials(jaas: str) -> dict[str, str]:
-    """User name and password out of a JAAS line for PLAIN or SCRAM. No message repeats any of it."""
-    login = _JAAS.match(jaas)
+def _login(java: Mapping[str, str]) -> dict[str, str]:
+    """What a JAAS line has for PLAIN, SCRAM and OAUTHBEARER. No message repeats any of it."""
+    handler, endpoint = "sasl.login.callback.handler.class", "sasl.oauthbearer.token.endpoint.url"
+    if java.get(handler, _OAUTH_HANDLER).rpartition(".")[2] != _OAUTH_HANDLER:
+        problem = f"a class of Java's cannot be called from here; there is {_OAUTH_HANDLER}, which is not needed"
+        raise OptionError(f"kafka.{handler}", problem)
+    if "sasl.jaas.config" not in java:
+        return {}
+    login = _JAAS.match(java["sasl.jaas.config"])
     if login is None:
         raise OptionError("kafka.sasl.jaas.config", 'must read: <login module> required username="…" password="…";')
-    if login["module"].rpartition(".")[2] not in _JAAS_MODULES:
+    module = login["module"].rpartition(".")[2]
+    if module not in _JAAS_MODULES:
         raise OptionError(
             "kafka.sasl.jaas.config",
             f"login module {login['module']} has no counterpart in librdkafka; there are {', '.join(_JAAS_MODULES)}",
         )
     given = {option["name"]: _jaas_value(option) for option in _JAAS_OPTION.finditer(login["rest"])}
-    for name in ("username", "password"):
+    oauth = module == "OAuthBearerLoginModule"
+    needed = ("clientId", "clientSecret") if oauth else ("username", "password")
+    for name in needed:
         if name not in given:
             raise OptionError("kafka.sasl.jaas.config", f'{name}="…" is missing')
-    return {"sasl.username": given["username"], "sasl.password": given["password"]}
+    if not oauth:
+        return {"sasl.username": given["username"], "sasl.password": given["password"]}
+    if endpoint not in java:
+        raise OptionError(f"kafka.{endpoint}", "must be given with OAUTHBEARER: where tokens are to be had")
+    answer = {
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.token.endpoint.url": java[endpoint],
+        "sasl.oauthbearer.client.id": given["clientId"],
+        "sasl.oauthbearer.client.secret": given["clientSecret"],
+    }
+    if "scope" in given:
+        answer["sasl.oauthbearer.scope"] = given["scope"]
+    more = [
+        (name.removeprefix(_OAUTH_EXTENSION), value)
+        for name, value in given.items()
+        if name.startswith(_OAUTH_EXTENSION)
+    ]
+    if more:
+        answer["sasl.oauthbearer.extensions"] = ",".join(f"{name}={value}" for name, value in more)
+    return answer
 
 
 def _jaas_value(option: re.Match[str]) -> str:
@@ -337,13 +373,20 @@ def _kind(java: Mapping[str, str], store: str) -> str:
     return java.get(f"ssl.{store}.type", "JKS").strip().upper()
 
 
-def _truststore(java: Mapping[str, str]) -> Truststore | None:
+def _truststore(java: Mapping[str, str]) -> Store | None:
     location, kind = java.get("ssl.truststore.location"), _kind(java, "truststore")
     if location is None:
         return None
     if kind not in ("JKS", "PKCS12", "PEM"):
         raise OptionError("kafka.ssl.truststore.type", f"must be JKS, PKCS12 or PEM, not {kind}")
-    return Truststore(location, kind, java.get("ssl.truststore.password"))
+    return Store(location, kind, java.get("ssl.truststore.password"))
+
+
+def _keystore(java: Mapping[str, str]) -> Store | None:
+    location = java.get("ssl.keystore.location")
+    if location is None or _kind(java, "keystore") != "JKS":
+        return None
+    return Store(location, "JKS", java.get("ssl.keystore.password"))
 
 
 def _stores(java: Mapping[str, str]) -> dict[str, str]:
@@ -359,11 +402,8 @@ def _stores(java: Mapping[str, str]) -> dict[str, str]:
             answer["ssl.keystore.location"] = location
             if "ssl.keystore.password" in java:
                 answer["ssl.keystore.password"] = java["ssl.keystore.password"]
+        case "JKS":
+            pass  # read where the query is planned: see _keystore
         case _:
-            raise OptionError(
-                "kafka.ssl.keystore.location",
-                f"a key store of type {kind} cannot be read without Java; convert it with: keytool -importkeystore"
-                f" -srckeystore {location} -destkeystore client.p12 -deststoretype PKCS12, and set"
-                " kafka.ssl.keystore.type=PKCS12",
-            )
+            raise OptionError("kafka.ssl.keystore.type", f"must be JKS, PKCS12 or PEM, not {kind}")
     return answer

@@ -345,10 +345,12 @@ def _refuse_backwards(starting: Bound, ending: Bound) -> None:
                 raise OptionError(starting.option, f"{where} starts at {start}, behind {end}, its {ending.option}")
 
 
-def _load_by(options: Mapping[str, str]) -> str:
+def _load_by(options: Mapping[str, str]) -> str | None:
     known = ("records", "bytes", "cost")
     costs = "costPerRecord" in options
-    by = options.get("loadBy", "cost" if costs else "records").strip().lower()
+    if "loadBy" not in options:
+        return "cost" if costs else None
+    by = options["loadBy"].strip().lower()
     if by not in known:
         raise OptionError("loadBy", f"must be one of {', '.join(known)}, not {options['loadBy']!r}")
     if by == "cost" and not costs:

@@ -137,8 +137,9 @@ class SourceOptions:
     """Whether a partition may be cut into offset ranges for several tasks."""
     cost_per_record: Mapping[str, float] = field(default_factory=dict)
     """What a record of a topic costs relative to the others'; 1 for topics that are not named."""
-    load_by: str = "records"
-    """What makes tasks even: ``records``, ``bytes`` of records as they were sampled, or ``cost``, which is given."""
+    load_by: str | None = None
+    """What makes tasks even: ``records``, ``bytes`` of records as they were sampled, or ``cost``, which is given.
+    None: bytes where there is much to read, and records where there is not."""
     fail_on_data_loss: bool = True
     include_headers: bool = False
     group_id_prefix: str = DEFAULT_GROUP_ID_PREFIX[False]

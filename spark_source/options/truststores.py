@@ -14,10 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from loadwise.spark_source.errors import OptionError
-from loadwise.spark_source.options.client_config import ClientConfig, Truststore
+from loadwise.spark_source.options.client_config import ClientConfig, Store
 
 TIMEOUT_S = 60
-_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n?", re.DOTALL)
+CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n?", re.DOTALL)
 
 
 def with_certificates(config: ClientConfig) -> ClientConfig:
@@ -30,11 +30,11 @@ def with_certificates(config: ClientConfig) -> ClientConfig:
     return replace(config, settings={**config.settings, "ssl.ca.pem": certificates(config.truststore)}, truststore=None)
 
 
-def certificates(store: Truststore) -> str:
+def certificates(store: Store) -> str:
     """All certificates of a store, as PEM. Raises `OptionError`."""
     if store.kind == "PEM":
         try:
-            found, problem = _CERTIFICATE.findall(Path(store.location).read_text()), ""
+            found, problem = CERTIFICATE.findall(Path(store.location).read_text()), ""
         except (OSError, UnicodeDecodeError) as error:
             found, problem = [], str(error)
     else:
@@ -45,17 +45,17 @@ def certificates(store: Truststore) -> str:
     return "".join(f"{certificate.rstrip()}\n" for certificate in found)
 
 
-def _from_java(store: Truststore) -> tuple[list[str], str]:
+def _from_java(store: Store) -> tuple[list[str], str]:
     """The certificates, or the error that keytool prints instead."""
-    keytool = _keytool()
-    if keytool is None:
+    java = keytool()
+    if java is None:
         raise OptionError(
             "kafka.ssl.truststore.location",
             f"reading a store of type {store.kind} takes keytool, which is neither in JAVA_HOME/bin nor on PATH;"
             f" convert it with: keytool -list -rfc -keystore {store.location} > ca.pem, and set"
             " kafka.ssl.truststore.type=PEM",
         )
-    command = [keytool, "-J-Duser.language=en", "-list", "-rfc", "-keystore", store.location, "-storetype", store.kind]
+    command = [java, "-J-Duser.language=en", "-list", "-rfc", "-keystore", store.location, "-storetype", store.kind]
     # Through the environment: what is on a command line, everybody on the machine can read.
     environment = dict(os.environ)
     if store.password is not None:
@@ -70,9 +70,10 @@ def _from_java(store: Truststore) -> tuple[list[str], str]:
     if done.returncode:
         printed = (done.stdout + done.stderr).splitlines()
         return [], next((line for line in printed if "rror" in line), f"keytool ends with {done.returncode}")
-    return _CERTIFICATE.findall(done.stdout), ""
+    return CERTIFICATE.findall(done.stdout), ""
 
 
-def _keytool() -> str | None:
+def keytool() -> str | None:
+    """The JDK's ``keytool``: that of JAVA_HOME, or on PATH; None without one."""
     at_home = Path(os.environ.get("JAVA_HOME", ""), "bin", "keytool")
     return str(at_home) if at_home.is_file() else shutil.which("keytool")

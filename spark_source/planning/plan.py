@@ -47,8 +47,9 @@ FULL_TASK = 250_000
 """Records that make a task worth it even where nothing is done with them: Spark takes 60 ms of CPU to start one."""
 ROUND = 8
 """Where the slots are not known, default numbers of tasks above this are its multiples."""
-USUAL_BYTES = 100.0
-"""What a record has where tasks are worth it by the number of records; larger ones are worth more."""
+USUAL_BYTES = 200.0
+"""What a record weighs (100 bytes, and the work on it) where tasks are worth it by the number of records. Larger ones
+are worth more."""
 ROUNDING = 1e-9
 """What floating point may have added or lost where a partition weighs just a fair share: it must not fall in two."""
 
@@ -101,7 +102,7 @@ def plan(
     ``ranges`` holds each partition at most once, in any order; empty ones count as partitions of the group when whole
     partitions are asked for. With ``max_records`` there are as many more tasks as it takes for none to have more.
 
-    A record weighs the cost of its topic, 1 if it has none, times the bytes of its partition's records if given.
+    A record weighs the cost of its topic, 1 if it has none, times what ``record_bytes`` has for its partition if given.
 
     ``sticky`` is for plans that follow each other: every partition has a home, by its place in the sorted ``ranges``
     alone, which an assignor that looks at owners leaves it in unless that makes the tasks uneven.

@@ -6,10 +6,12 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
+from time import monotonic
 
 from loadwise.assignor.model import TopicPartition
 from loadwise.installation import pip_install
 from loadwise.spark_source.errors import MissingDependencyError
+from loadwise.spark_source.options.keystores import with_key
 from loadwise.spark_source.options.parse import parse
 from loadwise.spark_source.options.query import SourceOptions
 from loadwise.spark_source.options.truststores import with_certificates
@@ -20,6 +22,8 @@ from loadwise.spark_source.task import OffsetRange
 
 logger = logging.getLogger(__name__)
 
+MUCH = 5_000
+"""With more records than these, their sizes are looked at where ``loadBy`` is not given."""
 LIBRARIES = {
     "confluent_kafka": "confluent-kafka",
     "pyarrow": "pyarrow",
@@ -47,7 +51,7 @@ def checked(options: Mapping[str, str], *, streaming: bool = False) -> SourceOpt
     check_installed()
     parsed = parse(options, streaming=streaming)
     assignor_named(parsed.assignor)
-    return replace(parsed, client=with_certificates(parsed.client))
+    return replace(parsed, client=with_key(with_certificates(parsed.client)))
 
 
 def planned(options: Mapping[str, str]) -> Plan:
@@ -68,17 +72,26 @@ def planned_by(options: SourceOptions) -> Plan:
     return shared_out(resolve(options), options)
 
 
-def shared_out(ranges: Sequence[OffsetRange], options: SourceOptions, *, sticky: bool = False) -> Plan:
-    """The plan for these ranges that the options ask for. Raises `PlanError`, `GroupUnavailableError`."""
+def shared_out(
+    ranges: Sequence[OffsetRange],
+    options: SourceOptions,
+    *,
+    sticky: bool = False,
+    learned: dict[TopicPartition, tuple[float, float]] | None = None,
+) -> Plan:
+    """The plan for these ranges that the options ask for. Raises `PlanError`, `GroupUnavailableError`.
+
+    ``learned`` is what a stream keeps for `loadwise.spark_source.planning.sampling.record_bytes`.
+    """
     if options.follow_group is not None:
         from loadwise.spark_source.planning.following import follow, owners_of  # noqa: PLC0415 - see check_installed
 
         return follow(ranges, owners_of(options.client, options.follow_group), options.follow_group)
     sizes: Mapping[TopicPartition, float] = {}
-    if options.load_by == "bytes":
+    if options.load_by == "bytes" or (options.load_by is None and options.num_tasks != 1 and _is_much(ranges)):
         from loadwise.spark_source.planning.sampling import record_bytes  # noqa: PLC0415 - see check_installed
 
-        sizes = record_bytes(options, ranges)
+        sizes = record_bytes(options, ranges, {} if learned is None else learned, monotonic())
     return plan(
         ranges,
         assignor_named(options.assignor),
@@ -91,3 +104,8 @@ def shared_out(ranges: Sequence[OffsetRange], options: SourceOptions, *, sticky:
         max_records=options.max_records_per_task,
         sticky=sticky,
     )
+
+
+def _is_much(ranges: Sequence[OffsetRange]) -> bool:
+    """Whether a look at the records is worth it, so that tasks are even in their bytes."""
+    return sum(map(len, ranges)) > MUCH

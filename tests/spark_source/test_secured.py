@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import pickle
+import threading
+import time
 import uuid
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
-from secured_kafka import PASSWORDS, PREFIX, STORE_PASSWORD
+from secured_kafka import OAUTH_MODULE, PASSWORDS, PREFIX, STORE_PASSWORD
 from topics import fill, make_topic
 
 from loadwise.spark_source.cluster import offsets
@@ -131,3 +136,50 @@ def test_a_group_that_may_not_be_seen(secured, topic):
 def test_passwords_are_shown_nowhere(secured, topic):
     parsed = checked(options(secured, topic, "reader"))
     assert PASSWORDS["reader"] not in repr(parsed) + str(parsed.client)
+
+
+@pytest.fixture
+def tokens():
+    """The address of a server of tokens (OpenID Connect's client credentials), and what it was asked, each time."""
+    asked = []
+
+    def part(fields):
+        return base64.urlsafe_b64encode(json.dumps(fields).encode()).rstrip(b"=").decode()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            login = base64.b64decode(self.headers["Authorization"].removeprefix("Basic ")).decode()
+            asked.append((login, self.rfile.read(int(self.headers["Content-Length"])).decode()))
+            claims = {"sub": "owner", "iat": int(time.time()), "exp": int(time.time()) + 600}
+            body = json.dumps({"access_token": f"{part({'alg': 'none'})}.{part(claims)}.", "expires_in": 600}).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/token", asked
+        server.shutdown()
+        thread.join()
+
+
+def test_reading_with_tokens(secured, topic, tokens):
+    endpoint, asked = tokens
+    login = f'{OAUTH_MODULE} required clientId="us" clientSecret="clients-not-to-be-seen" scope="read";'
+    kafka = {
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": login,
+        "sasl.oauthbearer.token.endpoint.url": endpoint,
+        "sasl.login.callback.handler.class": (
+            "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+        ),
+    }
+    assert sizes(options(secured, topic, "reader", kafka=kafka)) == [15, 15]
+    assert {user for user, _ in asked} == {"us:clients-not-to-be-seen"}
+    assert all("grant_type=client_credentials" in form and "scope=read" in form for _, form in asked)

@@ -18,7 +18,7 @@ from topics import WAIT_S
 
 from loadwise.coordinator import Coordinator
 from loadwise.spark_source.errors import OffsetsUnavailableError, OptionError
-from loadwise.spark_source.options import truststores
+from loadwise.spark_source.options import keystores, truststores
 from loadwise.spark_source.options.parse import parse
 from loadwise.spark_source.planning.query import checked, planned_by
 from loadwise.spark_source.reading.arrow_batches import BatchBuilder, full_schema
@@ -49,6 +49,8 @@ def stores(tmp_path_factory):
             "-storetype", kind, "-storepass", PASSWORD)  # fmt: skip
     run("openssl", "pkcs12", "-export", "-in", "client.pem", "-inkey", "client.key", "-out", "client.p12",
         "-passout", f"pass:{PASSWORD}")  # fmt: skip
+    run("keytool", "-importkeystore", "-noprompt", "-srckeystore", "client.p12", "-srcstorepass", PASSWORD,
+        "-destkeystore", "client.jks", "-deststoretype", "JKS", "-deststorepass", PASSWORD)  # fmt: skip
     return folder
 
 
@@ -133,6 +135,7 @@ def client_certificate(stores, form):
     (stores / "both.pem").write_text(key + certificate)
     return {
         "PKCS12": {},
+        "JKS": {"ssl__keystore__location": stores / "client.jks", "ssl__keystore__type": "JKS"},
         "PEM": {"ssl__keystore__location": stores / "both.pem", "ssl__keystore__type": "PEM"},
         "inline": {"ssl__keystore__certificate__chain": certificate, "ssl__keystore__key": key},
     }[form]
@@ -140,7 +143,12 @@ def client_certificate(stores, form):
 
 @pytest.mark.parametrize(
     ("kind", "form", "reader"),
-    [("JKS", "PKCS12", "messages"), ("PKCS12", "PEM", "batches"), ("JKS", "inline", "batches")],
+    [
+        ("JKS", "PKCS12", "messages"),
+        ("PKCS12", "PEM", "batches"),
+        ("JKS", "inline", "batches"),
+        ("PKCS12", "JKS", "batches"),
+    ],
 )
 def test_reading_with_a_trust_store_of_javas_and_a_client_certificate(tls, stores, kind, form, reader):
     producer = Producer(
@@ -164,6 +172,7 @@ def test_reading_with_a_trust_store_of_javas_and_a_client_certificate(tls, store
     parsed = checked(given)
     assert parsed.reader == reader, "Python's ssl reads no PKCS12"
     assert PASSWORD not in repr(parsed) + str(parsed.client)
+    assert "PRIVATE KEY" not in repr(parsed) + str(parsed.client)
     plan, sent = pickle.loads(pickle.dumps((planned_by(parsed), parsed)))  # as the tasks get them
     builder = BatchBuilder(full_schema(include_headers=False))
     assert [batch.num_rows for task in plan.tasks for batch in read_task(task, sent, builder)] == [15, 15]
@@ -204,7 +213,31 @@ def test_a_trust_store_that_cannot_be_read(stores, change, problem):
     assert PASSWORD not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"ssl__keystore__password": "wrong"}, "password was incorrect"),
+        ({"ssl__keystore__location": "/no/such.jks"}, "/no/such.jks"),
+        ({"ssl__keystore__location": "trust.jks"}, "trust.jks holds 0 keys with 1 certificates; expected one key"),
+    ],
+    ids=["password", "file", "no key"],
+)
+def test_a_key_store_of_javas_that_cannot_be_read(stores, change, problem):
+    change = {"ssl__keystore__location": "client.jks", "ssl__keystore__type": "JKS"} | change
+    change["ssl__keystore__location"] = stores / change["ssl__keystore__location"]
+    with pytest.raises(OptionError, match=f"^option kafka.ssl.keystore.location: .*{problem}") as refused:
+        checked(options("127.0.0.1:1", stores, **change))
+    assert PASSWORD not in str(refused.value)
+
+
+def test_without_openssl_the_way_out_for_a_key_store_is_named(stores, monkeypatch):
+    monkeypatch.setattr(keystores.shutil, "which", lambda name: None if name == "openssl" else f"/bin/{name}")
+    change = {"ssl__keystore__location": stores / "client.jks", "ssl__keystore__type": "JKS"}
+    with pytest.raises(OptionError, match=r"takes openssl, not on PATH; convert it where that is: keytool -importkey"):
+        checked(options("127.0.0.1:1", stores, **change))
+
+
 def test_without_keytool_the_way_out_is_named(stores, monkeypatch):
-    monkeypatch.setattr(truststores, "_keytool", lambda: None)
+    monkeypatch.setattr(truststores, "keytool", lambda: None)
     with pytest.raises(OptionError, match=r"keytool -list -rfc -keystore .*trust.jks > ca.pem, and set"):
         checked(options("127.0.0.1:1", stores))

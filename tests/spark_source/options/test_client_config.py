@@ -17,7 +17,7 @@ from loadwise.spark_source.options.client_config import (
     REFUSED,
     SAME_NAME,
     SPECIAL,
-    Truststore,
+    Store,
     translate,
 )
 from loadwise.spark_source.options.connection_config import ConnectionConfig, Tls, connection_config, not_honoured
@@ -132,6 +132,40 @@ def test_credentials_out_of_jaas(jaas: str, user: str, password: str):
     assert (settings["sasl.username"], settings["sasl.password"]) == (user, password)
 
 
+OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+TOKENS = "sasl.oauthbearer.token.endpoint.url"
+
+
+def test_a_client_of_a_server_of_tokens_out_of_jaas():
+    jaas = f'{OAUTH} clientId="us" clientSecret="s\\"x" scope="a b" extension_logicalCluster="lkc" extension_pool="p";'
+    handler = "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler"
+    given = {TOKENS: "https://host/token", "sasl.login.callback.handler.class": handler, "sasl.jaas.config": jaas}
+    config = translate({**BROKERS, **given, "sasl.mechanism": "OAUTHBEARER", "security.protocol": "SASL_SSL"})
+    assert {name: value for name, value in config.settings.items() if name.startswith("sasl.oauthbearer.")} == {
+        "sasl.oauthbearer.method": "oidc",
+        TOKENS: "https://host/token",
+        "sasl.oauthbearer.client.id": "us",
+        "sasl.oauthbearer.client.secret": 's"x',
+        "sasl.oauthbearer.scope": "a b",
+        "sasl.oauthbearer.extensions": "logicalCluster=lkc,pool=p",
+    }
+    assert 's"x' not in str(config)
+    assert "sasl.mechanism" in not_honoured(config.settings), "only librdkafka has it"
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"sasl.jaas.config": f'{OAUTH} clientId="us";', TOKENS: "http://h"}, 'sasl.jaas.config: clientSecret="…" is'),
+        ({"sasl.jaas.config": f'{OAUTH} clientId="a" clientSecret="b";'}, f"{TOKENS}: must be given with OAUTHBEARER"),
+        ({"sasl.login.callback.handler.class": "com.example.Own"}, "handler.class: a class of Java's cannot be called"),
+    ],
+)
+def test_tokens_that_cannot_be_had_are_refused(given: dict[str, str], problem: str):
+    with pytest.raises(OptionError, match=problem):
+        translate({**BROKERS, **given})
+
+
 @pytest.mark.parametrize(
     ("jaas", "problem"),
     [
@@ -147,16 +181,18 @@ def test_other_jaas_is_refused(jaas: str, problem: str):
 
 def test_stores():
     pem = {**BROKERS, "ssl.truststore.location": "/ca", "ssl.truststore.type": "PEM"}
-    assert translate(pem).truststore == Truststore("/ca", "PEM")
+    assert translate(pem).truststore == Store("/ca", "PEM")
     keys = {**BROKERS, "ssl.keystore.location": "/k", "ssl.keystore.type": "pem"}
     assert translate(keys).settings["ssl.key.location"] == "/k"
     p12 = {**BROKERS, "ssl.keystore.location": "/k", "ssl.keystore.type": "PKCS12", "ssl.keystore.password": "p"}
     assert translate(p12).settings["ssl.keystore.password"] == "p"
     jks = translate({**BROKERS, "ssl.truststore.location": "/jks", "ssl.truststore.password": "p"})
-    assert jks.truststore == Truststore("/jks", "JKS", "p")
+    assert jks.truststore == Store("/jks", "JKS", "p")
     assert "'p'" not in repr(jks)
-    with pytest.raises(OptionError, match=r"^option kafka.ssl.keystore.location: a key store of type JKS .*keytool"):
-        translate({**BROKERS, "ssl.keystore.location": "/jks"})
+    own = translate({**BROKERS, "ssl.keystore.location": "/jks", "ssl.keystore.password": "p"})
+    assert (own.keystore, "ssl.keystore.location" in own.settings) == (Store("/jks", "JKS", "p"), False)
+    with pytest.raises(OptionError, match=r"^option kafka.ssl.keystore.type: must be JKS, PKCS12 or PEM, not BKS"):
+        translate({**BROKERS, "ssl.keystore.location": "/bks", "ssl.keystore.type": "BKS"})
     with pytest.raises(OptionError, match=r"^option kafka.ssl.truststore.type: must be JKS, PKCS12 or PEM, not BKS"):
         translate({**BROKERS, "ssl.truststore.location": "/bks", "ssl.truststore.type": "bks"})
 

@@ -18,9 +18,9 @@ from topics import WAIT_S, make_topic
 
 from loadwise.assignor.model import TopicPartition
 from loadwise.coordinator import Coordinator
-from loadwise.spark_source.planning import sampling
-from loadwise.spark_source.planning.query import planned
-from loadwise.spark_source.planning.sampling import bytes_of_offset, completed
+from loadwise.spark_source.planning import query, sampling
+from loadwise.spark_source.planning.query import checked, planned
+from loadwise.spark_source.planning.sampling import AGAIN_S, RECORD_BYTES, completed, record_bytes, weight_of_offset
 from loadwise.spark_source.task import OffsetRange
 
 
@@ -40,15 +40,15 @@ def written(offsets, size, codec):
 )
 def test_what_is_packed_weighs_what_it_unpacks_to_and_gaps_weigh_nothing(sizes, codec, gap, cut):
     data = b"".join(written(range(0, 50 * gap, gap), size, codec) for size in sizes)
-    found = bytes_of_offset(data + written([0], 10, codec)[:cut])
+    found = weight_of_offset(data + written([0], 10, codec)[:cut])
     covered = 49 * gap + 1
-    wanted = sum(50 * size for size in sizes) / (covered * len(sizes))
+    wanted = sum(50 * (size + RECORD_BYTES) for size in sizes) / (covered * len(sizes))
     assert wanted <= found <= wanted + 12
 
 
 def test_nothing_is_learnt_from_nothing():
-    assert bytes_of_offset(b"") is None
-    assert bytes_of_offset(bytes(200)) is None
+    assert weight_of_offset(b"") is None
+    assert weight_of_offset(bytes(200)) is None
     assert completed({}, [OffsetRange("t", 0, 0, 5)]) == {}
 
 
@@ -82,8 +82,28 @@ def bytes_of_tasks(uneven, **more):
 
 
 def test_tasks_are_even_in_bytes_however_the_records_differ(uneven):
-    assert bytes_of_tasks(uneven) > 1.9
+    assert bytes_of_tasks(uneven, loadBy="records") > 1.9
     assert bytes_of_tasks(uneven, loadBy="bytes") < 1.10
+
+
+def test_sizes_are_looked_at_by_default_where_there_is_much_to_read(uneven, monkeypatch):
+    monkeypatch.setattr(query, "MUCH", 2 * COUNT)
+    assert bytes_of_tasks(uneven) > 1.9
+    monkeypatch.setattr(query, "MUCH", 2 * COUNT - 1)
+    assert bytes_of_tasks(uneven) < 1.10
+
+
+def test_a_stream_keeps_what_it_has_learned_and_looks_again_after_a_while(uneven):
+    options = checked({"kafka.bootstrap.servers": uneven.bootstrap_servers, "subscribe": "t"})
+    ranges = [OffsetRange("t", partition, 0, COUNT) for partition in range(2)]
+    small, large = TopicPartition("t", 0), TopicPartition("t", 1)
+    learned = {}
+    first = record_bytes(options, ranges, learned, 1000.0)
+    assert first[small] == pytest.approx(SMALL + RECORD_BYTES, abs=12)
+    assert first[large] == pytest.approx(LARGE + RECORD_BYTES, abs=12)
+    learned[large] = (100.0, 1000.0)
+    assert record_bytes(options, ranges, learned, 1000.0 + AGAIN_S - 1)[large] == 100.0
+    assert record_bytes(options, ranges, learned, 1000.0 + AGAIN_S)[large] == pytest.approx((100 + first[large]) / 2)
 
 
 def test_a_plan_is_looked_at_where_an_event_loop_runs_already(uneven):
