@@ -153,7 +153,7 @@ class Leader:
             for member, notes in members:
                 if notes is not None:
                     self._watch.estimates.recalled(name_of(member), _speed(notes.learned_per_s), now_ms)
-                    self._watch.estimates.measured(name_of(member), _speed(notes.measured_per_s), now_ms)
+                    self._watch.measured(name_of(member), _speed(notes.measured_per_s), now_ms)
             if not self._members:  # who has led until now knows more than anybody was told
                 newest = max((notes.memory for _, notes in members if notes is not None), key=_newer, default=Memory())
                 self._watch.restraint.remember(newest, now_ms)
@@ -261,7 +261,7 @@ class Leader:
             )
             if not self._watch.leads:
                 return
-            self._watch.estimates.measured(self.name, self.busy.per_s, now_ms)
+            self._watch.measured(self.name, self.busy.per_s, now_ms)
             self._take_notes(offsets, now_ms)
             try:
                 decision = self._watch.decide(now_ms)
@@ -287,7 +287,7 @@ class Leader:
         for name, note in newest.items():
             if self._noted_ms.get(name) != note.at_ms:  # else it was taken in with an earlier reading
                 self._noted_ms[name] = note.at_ms
-                self._watch.estimates.measured(name, _speed(note.measured_per_s), now_ms)
+                self._watch.measured(name, _speed(note.measured_per_s), now_ms)
 
     def _tell(self, decision: Decision) -> None:
         try:

@@ -38,6 +38,10 @@ class PartitionIndex:
         missing = len(self._rows) - len(array)
         return np.concatenate([array, np.full(missing, math.nan)]) if missing else array
 
+    def of_topics(self, values: Mapping[str, float], other: float) -> Floats:
+        """float64[P]: the value of each partition's topic, ``other`` where there is none."""
+        return np.fromiter((values.get(topic, other) for topic, _ in self._rows), np.float64, len(self._rows))
+
     def by_topic(self, array: Floats) -> dict[str, Floats]:
         """Topic to float64[its partitions], NaN where unknown."""
         sizes: dict[str, int] = {}

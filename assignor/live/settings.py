@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 
 from loadwise.assignor.errors import BadGroupError
 
@@ -32,8 +33,16 @@ class LiveSettings:
     drain_s: float = 30.0
     """A backlog is planned to be gone after so many seconds, or as soon as the group can manage if that is later."""
 
+    cost: Mapping[str, float] = field(default_factory=dict)
+    """Topic to what one of its records costs a member, in relation to the others: 1 for a topic that is not named."""
+
     def __post_init__(self) -> None:
+        for topic, cost in self.cost.items():
+            if not (0 < cost < math.inf):
+                raise BadGroupError(f"the cost of {topic} is {cost}; it must be a finite number above 0")
         for each in fields(self):
+            if each.name == "cost":
+                continue
             value = getattr(self, each.name)
             if not (0 <= value < math.inf):
                 raise BadGroupError(f"{each.name} is {value}; it must be a finite number of 0 or more")

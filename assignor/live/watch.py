@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from loadwise.assignor.live.capacity import Capacities, CapacityEstimates
+from loadwise.assignor.live.costs import MeanCosts
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.demand import backlog, demand, horizon_s
 from loadwise.assignor.live.index import PartitionIndex
@@ -87,6 +88,7 @@ class GroupWatch:
         self._fallen = np.empty(0)
         self._presumed = np.empty(0)
         self._processed = np.empty(0)
+        self._mean_costs = MeanCosts()
         self._watched: _Watched | None = None
 
     @property
@@ -124,6 +126,7 @@ class GroupWatch:
         fell = position < old
         believed = np.where(fell & ~(position >= before), old, position)  # a fall must be confirmed by the next reading
         self._processed = np.nan_to_num(self._index.padded(self._processed), nan=0.0)
+        before_all = self._processed.copy()
         # The first commit tells where the group began, which only was presumed, and not how far it has come since.
         went_on = np.where(self._index.padded(self._presumed) > 0, 0.0, np.maximum(believed - old, 0.0))
         self._processed += np.nan_to_num(went_on, nan=0.0)
@@ -139,7 +142,12 @@ class GroupWatch:
         self._waiting = np.where(np.isnan(lag), self._index.padded(self._waiting), np.fmin(waiting, last))
         self._last_waiting = np.where(np.isnan(lag), last, waiting)
         if self._watched is not None:
-            self._observe(self._watched, now_ms if before_ms is None else before_ms, now_ms)
+            since_ms = now_ms if before_ms is None else before_ms
+            self._observe(self._watched, self._processed - before_all, since_ms, now_ms)
+
+    def measured(self, member: str, per_s: float, now_ms: int) -> None:
+        """Take in how many of its records a member processes in a busy second, as it has measured it; 0 for nothing."""
+        self.estimates.measured(member, per_s * self._mean_costs.of(member), now_ms)
 
     def loads(self) -> dict[str, Floats]:
         """Topic to the demand of each partition in records/s, NaN where unknown: what to assign by."""
@@ -223,7 +231,7 @@ class GroupWatch:
     def _decision(
         self, watched: _Watched, judged: Judgement, capacities: Capacities, now_ms: int, *, ask: bool, reason: str
     ) -> Decision:
-        arriving = float(np.nansum(self._of_group(watched, self._rates.rates())))
+        arriving = float(np.nansum(self._of_group(watched, self._rates.rates() * self._cost())))
         missing = 0
         if capacities.known and bool(capacities.proven.all()) and arriving > capacities.per_s.sum():
             missing = members_missing(arriving, capacities, self.settings.healthy)
@@ -246,17 +254,27 @@ class GroupWatch:
         return judge(watched.group, self._of_group(watched, load), capacities, self._algorithm, self.settings)
 
     def _demand(self, rate: Floats, capacity: float | None) -> Floats:
-        waiting = np.nan_to_num(self._index.padded(self._waiting), nan=0.0)
+        cost = self._cost()
+        waiting = np.nan_to_num(self._index.padded(self._waiting), nan=0.0) * cost
+        rate, recent = rate * cost, self._rates.recent() * cost
         # Topics that the group has given up, or that are deleted, stay in the index, and ask nothing of its members.
         asking = slice(None) if self._watched is None else self._watched.rows
         horizon = horizon_s(waiting[asking], rate[asking], capacity, self.settings.drain_s)
-        return demand(rate, self._rates.recent(), waiting, horizon)
+        return demand(rate, recent, waiting, horizon)
 
-    def _observe(self, watched: _Watched, before_ms: int, now_ms: int) -> None:
+    def _cost(self) -> Floats | float:
+        """float64[P]: what a record of each partition costs; 1 where users have not told."""
+        return self._index.of_topics(self.settings.cost, 1.0) if self.settings.cost else 1.0
+
+    def _observe(self, watched: _Watched, went_on: Floats, before_ms: int, now_ms: int) -> None:
         rate = self._of_group(watched, self._rates.rates())
         waiting = self._sums(watched, self._of_group(watched, self._waiting))
         lagging = waiting > np.maximum(_BACKLOG_S * self._sums(watched, rate), _NEVER_A_BACKLOG)
-        processed = self._sums(watched, self._of_group(watched, self._processed))
+        cost = self._cost()
+        processed = self._sums(watched, self._of_group(watched, self._processed * cost))
+        if self.settings.cost:
+            records, paid = (self._sums(watched, self._of_group(watched, each)) for each in (went_on, went_on * cost))
+            self._mean_costs.saw(watched.names, records, paid, now_ms - before_ms)
         self.estimates.update(processed, lagging, now_ms, since_ms=before_ms)  # it is the backlog of both readings
 
     def _of_group(self, watched: _Watched, array: Floats) -> Floats:

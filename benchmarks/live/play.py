@@ -1,9 +1,10 @@
 """Playing a scene: records arrive, members process and commit, somebody reads the offsets, and the group is assigned.
 
 A second is one step; the seconds from one event to the next are taken together. A member works off what waits in its
-partitions in proportion to what waits. It commits every five seconds, in a phase of its own. During a rebalance nobody
-processes anything (eager). Arrivals, readings and members have a random generator each, so that all assignors meet
-the same arrivals.
+partitions in proportion to what waits. It measures its speed as real members do, with a poll a second that takes up to
+a tenth more or less than it should. It commits every five seconds, in a phase of its own, and tells its speed with it.
+During a rebalance nobody processes anything (eager). Arrivals, readings and members have a random generator each, so
+that all assignors meet the same arrivals.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 from benchmarks.live.policies import Policy, Reading
 from benchmarks.live.world import Piece, Scene
+from loadwise.assignor.live.busy import BusyTime
 from loadwise.assignor.model import NOBODY, Floats, Member
 
 READING_S = 5
@@ -22,7 +24,8 @@ REBALANCE_S = 2
 _COMMIT_S = 5
 _SESSION_S = 10
 _CHUNK = 600
-_MEASURED_AFTER_S = 15
+_UNEVEN = 0.1
+_NS = 10**9
 
 
 @dataclass(slots=True)
@@ -76,7 +79,7 @@ class _Group:
         self._known = np.zeros(count, bool)
         self._stopped_until = 0
         self._phase: dict[str, int] = {}
-        self._since: dict[str, int] = {}
+        self._busy: dict[str, BusyTime] = {}
         self._arrivals, self._arrived = np.zeros((0, count)), 0
         late = scene.readings.late_s // READING_S
         self._history: deque[tuple[Floats, Floats]] = deque(maxlen=late + 1)
@@ -123,7 +126,7 @@ class _Group:
         self._known = np.array([topic in self._known_topics for topic, _ in self._partitions])
         if came or gone or piece.died:
             self._phase |= {member: int(self._of_members.integers(0, _COMMIT_S)) for member in sorted(came)}
-            self._since |= dict.fromkeys(came, now_s)
+            self._busy |= {member: BusyTime() for member in came}
         self._members = dict(piece.capacity)
         self._policy.conditions(piece)
         if not changed:
@@ -154,15 +157,21 @@ class _Group:
         index, owns, cost, outcome = self._index, self._owns, self._cost, self.outcome
         total = max(float(self._rates.sum()), 1.0)
         waiting = self._end - self._done
+        taken = np.zeros((until_s - now_s, len(speeds)))
+        worked = np.zeros_like(taken)
         for second, came in enumerate(self._next_arrivals(until_s - now_s), now_s):
             self._end += came
             waiting += came
             if second >= self._stopped_until:
-                part = np.minimum(speeds / np.maximum((waiting * cost) @ owns, 1e-9), 1.0)
+                work = (waiting * cost) @ owns
+                part = np.minimum(speeds / np.maximum(work, 1e-9), 1.0)
+                taken[second - now_s], worked[second - now_s] = (waiting @ owns) * part, work * part
                 waiting *= 1.0 - part[index]
                 self._committed = np.where(self._phases == second % _COMMIT_S, self._end - waiting, self._committed)
             outcome.lag_s.append(float((waiting @ owns).max()) / total)
         self._done = self._end - waiting
+        if self._policy.learns:
+            self._time(now_s, taken[:, :-1], worked[:, :-1] / speeds[:-1])
         # What a dead member still owns is nobody's: it counts as one that does nothing.
         used = ((self._rates * cost) @ owns)[:-1] / speeds[:-1]
         seconds = until_s - now_s
@@ -180,24 +189,30 @@ class _Group:
         end = np.floor(end)
         end = np.where(wrong < how.wrong, np.where(low < 0.5, 0, end * 3), end)
         lag = np.maximum(end - np.floor(committed), 0)
-        self._measure(next(iter(self._members)), now_s)
+        self._measure(now_s)
         reading = Reading(self._partitions, end, lag, (seen >= how.missing) & self._known)
         if self._policy.read(reading, now_s):
             self.outcome.for_load.append(now_s)
             self._rebalance(now_s)
 
-    def _measure(self, member: str, now_s: int) -> None:
-        """A member tells what it processes in a busy second, if it has been there for a while."""
-        if now_s - self._since[member] >= _MEASURED_AFTER_S:
-            mine = self._rates * self._owns[:, list(self._members).index(member)]
-            cost = float((mine * self._cost).sum() / mine.sum()) if mine.any() else 1.0
-            per_s = self._members[member] / cost * self._of_members.normal(1, 0.03)
-            self._policy.measured(member, per_s, now_s)
+    def _time(self, now_s: int, taken: Floats, seconds: Floats) -> None:
+        """What each member's polls have given in each second, and for how long it worked on that."""
+        seconds = seconds * self._of_members.uniform(1 - _UNEVEN, 1 + _UNEVEN, seconds.shape)
+        for member, records, lasted in zip(self._members, taken.T.tolist(), seconds.T.tolist(), strict=True):
+            busy = self._busy[member]
+            for second, (given, busy_s) in enumerate(zip(records, lasted, strict=True), now_s):
+                busy.given(round(given), second * _NS)
+                busy.polls(second * _NS + min(round(busy_s * _NS), _NS))
+
+    def _measure(self, now_s: int) -> None:
+        """What members measure comes to the leader when they join, and with their commits."""
+        if self._policy.learns:
+            for member in self._members:
+                self._policy.measured(member, self._busy[member].per_s, now_s)
 
     def _rebalance(self, now_s: int) -> None:
         """Members commit and join; those that died without a word are still taken for members."""
-        for member in self._members:
-            self._measure(member, now_s)
+        self._measure(now_s)
         self._committed = np.where(self._index < len(self._members), self._done, self._committed)
         self._done = self._committed.copy()
         self.outcome.rebalances += 1

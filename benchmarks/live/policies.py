@@ -40,6 +40,8 @@ class Policy:
 
     free = False
     """Whether its rebalances cost nothing."""
+    learns = False
+    """Whether it listens to what members measure of themselves."""
 
     def __init__(self, name: str, assignor: Assignor) -> None:
         self.name = name
@@ -58,7 +60,7 @@ class Policy:
         """The conditions have changed and the group was not told."""
 
     def measured(self, member: str, per_s: float, now_s: int) -> None:
-        """A member tells what it processes in a busy second."""
+        """A member tells what it processes in a busy second; 0 where it does not know."""
 
     def read(self, reading: Reading, now_s: int) -> bool:
         """Take a reading; whether to rebalance."""
@@ -77,6 +79,8 @@ class Policy:
 class Live(Policy):
     """loadwise as it is: the demand is balanced, and the leader asks for a rebalance where that pays."""
 
+    learns = True
+
     def __init__(self, name: str = "loadwise", settings: LiveSettings | None = None) -> None:
         super().__init__(name, Weighted())
         self.settings = settings or LiveSettings()
@@ -89,7 +93,7 @@ class Live(Policy):
 
     def measured(self, member: str, per_s: float, now_s: int) -> None:
         """Take it for the member's capacity."""
-        self.watch.estimates.measured(member, per_s, now_s * 1000)
+        self.watch.measured(member, per_s, now_s * 1000)
 
     def read(self, reading: Reading, now_s: int) -> bool:
         """Take a reading, and decide."""

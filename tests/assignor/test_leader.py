@@ -207,9 +207,9 @@ def test_the_next_request_waits_where_the_last_one_did_not_help():
     group.run(group.hot("b"), 60)
     assert len(group.asked) == 1
     group.rebalance()
-    group.run(group.hot("b"), 100)
+    group.run(group.hot("b"), 18)
     assert len(group.asked) == 1
-    group.run(group.hot("b"), 60)
+    group.run(group.hot("b"), 12)
     assert len(group.asked) == 2
 
 

@@ -119,6 +119,28 @@ def test_ends_that_are_wrong_one_after_the_other_move_nothing():
     assert drowning >= 2
 
 
+@pytest.mark.parametrize("cost", [{}, {"costly": 10.0}])
+def test_twins_are_twins_where_it_is_told_what_records_cost(cost):
+    """Each has a topic of its own, and is busy for a third of the time; the records of one cost ten times as much."""
+    watch = GroupWatch(LiveSettings(cost=cost), Weighted(), slack_s=1.0)
+    group = GroupSnapshot.of([Member(id=name, topics=["cheap", "costly"]) for name in "ab"], {"cheap": 2, "costly": 2})
+    watch.assigned(Assignment(group, np.array([0, 0, 1, 1], np.int32)), {}, generation=1, now_ms=0, duration_ms=100)
+    for now_ms in range(5000, 60_000, 5000):
+        cheap, costly = Position(now_ms * 150 // 1000, 0), Position(now_ms * 15 // 1000, 0)
+        topics = {"cheap": cheap, "costly": costly}
+        watch.read({(topic, number): where for topic, where in topics.items() for number in range(2)}, now_ms)
+        watch.measured("a", 900.0, now_ms)
+        watch.measured("b", 90.0, now_ms)
+        judged = watch.decide(now_ms)
+    capacity = judged.capacity_per_s
+    if cost:
+        assert capacity == pytest.approx([900, 900], rel=0.02)
+        assert judged.judgement.before == pytest.approx([1 / 3, 1 / 3], rel=0.02)
+        assert judged.judgement.demand == pytest.approx([300, 300], rel=0.02)
+    else:
+        assert capacity[0] > 4 * capacity[1]
+
+
 def test_the_first_commit_tells_where_the_group_began_and_not_how_fast_it_is():
     """The group reads from the end, which nobody knows before it commits."""
     watch = watched()
