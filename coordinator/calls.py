@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -35,6 +35,8 @@ class Call(NamedTuple):
     """Which broker was asked."""
     login: Login | None = None
     """The login of the client's connection; None where clients need not log in."""
+    connection_id: int = 0
+    """The client's connection, which no other had before."""
 
     @property
     def body(self) -> Message:
@@ -111,7 +113,17 @@ class DelayedFetch(NamedTuple):
     """Whether bytes count only when no transaction is open before them."""
 
 
-Outcome: TypeAlias = Response | GroupRequest | DelayedFetch
+class DelayedShareFetch(NamedTuple):
+    """A share fetch that could acquire nothing: its answer follows when it can, or its time is up."""
+
+    attempt: Callable[[bool], Response | None]
+    """Looks again: the response, or None if there is nothing yet; True if there has to be one now."""
+    subjects: Sequence[Hashable]
+    """What it waits for: logs, and partitions of its group."""
+    max_wait_ms: int
+
+
+Outcome: TypeAlias = Response | GroupRequest | DelayedFetch | DelayedShareFetch
 """What an API makes of a request: the response, or what has to happen before there is one."""
 
 

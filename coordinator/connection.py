@@ -48,6 +48,8 @@ class Connection(asyncio.Protocol):
     def __init__(self, receiver: Receiver, node_id: int, max_request_bytes: int) -> None:
         self.node_id = node_id
         """The broker that the peer connected to."""
+        self.id = 0
+        """The server's number for it, which no other connection has."""
         self.waits_for: Token | None = None
         """The request that is being handled; None while the connection is free."""
         self.login: Login | None = None

@@ -17,6 +17,7 @@ from loadwise.coordinator.calls import (
     Answer,
     Call,
     DelayedFetch,
+    DelayedShareFetch,
     EncodedBody,
     GroupRequest,
     HangUp,
@@ -40,11 +41,13 @@ from loadwise.coordinator.configs.client_quotas import ClientQuotas, QuotaRecord
 from loadwise.coordinator.configs.resources import OF_ALL_BROKERS, ConfigsRecord, ResourceConfigs, ResourceType
 from loadwise.coordinator.configs.topic_configs import LogConfig
 from loadwise.coordinator.delayed_fetches import DelayedFetches
+from loadwise.coordinator.delayed_share_fetches import DelayedShareFetches
 from loadwise.coordinator.errors import BadClusterError
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.records import Record
 from loadwise.coordinator.groups.service.groups import Groups
+from loadwise.coordinator.groups.share_limits import ShareGroupLimits
 from loadwise.coordinator.keeper import NOTHING, Keeper, LogName, Place, Snapshot
 from loadwise.coordinator.offsets_topic import OffsetsTopic
 from loadwise.coordinator.refusals import refusal
@@ -52,6 +55,7 @@ from loadwise.coordinator.security.login import Login, Stage
 from loadwise.coordinator.security.options import Security
 from loadwise.coordinator.security.users import ScramRecord, Users
 from loadwise.coordinator.settings import BrokerSettings
+from loadwise.coordinator.shares.service import Shares
 from loadwise.coordinator.transactions.coordinator import Transactions
 from loadwise.coordinator.transactions.outcomes import Markers
 from loadwise.coordinator.transactions.transaction import Transaction
@@ -112,10 +116,20 @@ class Cluster:
             keeper=keeper,
         )
         self.topics.load(state.of(TopicRecord), state.of(PartitionRecord), state.logs)
-        groups, consumer_groups, topics = self.settings.groups, self.settings.consumer_groups, self.topics
         records = [value for _, value in state.values if isinstance(value, Record)]
-        self.groups = Groups.replay(records, self.now_ms, groups, consumer_groups, topics, logs=topics, keeper=keeper)
+        self.groups = Groups.replay(
+            records,
+            self.now_ms,
+            self.settings.groups,
+            self.settings.consumer_groups,
+            self.topics,
+            logs=self.topics,
+            share_limits=self.share_limits,
+            keeper=keeper,
+        )
+        self.shares = Shares(self.groups, self.topics)
         self.fetches = DelayedFetches()
+        self.share_fetches = DelayedShareFetches()
         self.offsets_topic = OffsetsTopic(
             self.topics,
             self.brokers,
@@ -146,6 +160,8 @@ class Cluster:
         deadlines = (
             self.groups.next_deadline_ms,
             self.fetches.next_deadline_ms,
+            self.shares.next_deadline_ms,
+            self.share_fetches.next_deadline_ms,
             self.transactions.next_deadline_ms,
             self._retention_due_ms,
         )
@@ -161,6 +177,8 @@ class Cluster:
             self._pass_on(self.groups.handle(outcome.group_id, outcome.event, now_ms, is_here=is_here))
         elif isinstance(outcome, DelayedFetch):
             self.fetches.delay(call, outcome, now_ms)
+        elif isinstance(outcome, DelayedShareFetch):
+            self.share_fetches.delay(call, outcome, now_ms)
         else:
             self._answers.append(Answer(call, outcome))
         return self._take_answers()
@@ -253,6 +271,7 @@ class Cluster:
         """Let everything that is due take effect."""
         self.now_ms = now_ms
         self._pass_on(self.groups.expire(now_ms))
+        self.shares.expire(now_ms)
         for markers in self.transactions.expire(now_ms):
             self.write_markers(markers)
         if self._retention_due_ms is not None and self._retention_due_ms <= now_ms:
@@ -268,11 +287,24 @@ class Cluster:
     def forget(self, token: Token) -> None:
         """The client that waited is gone. A join that waits stays, as in Kafka: only its session ends a member."""
         self.fetches.forget(token)
+        self.share_fetches.forget(token)
+
+    def disconnected(self, connection_id: int, now_ms: int) -> list[Answer]:
+        """A connection is gone: what its share consumer had acquired, others may have."""
+        self.now_ms = now_ms
+        self.shares.disconnected(connection_id)
+        return self._take_answers()
+
+    def share_limits(self, group_id: str) -> ShareGroupLimits:
+        """What holds for the share group of an id: its own configs before the brokers'."""
+        return self.settings.share_groups.of_group(self.resource_configs.of(ResourceType.GROUP, group_id))
 
     def delete_group(self, call: Call, group_id: str) -> ErrorCode:
         """Delete a group that has no members, and its offsets."""
         error, replies = self.groups.delete(group_id, self.now_ms, is_here=self.coordinates(call, group_id))
         self._pass_on(replies)
+        if error is ErrorCode.NONE:
+            self.shares.forget_group(group_id)
         return error
 
     def coordinates(self, call: Call, group_id: str) -> bool:
@@ -291,6 +323,7 @@ class Cluster:
         if appended.size_bytes and self._retention_due_ms is None:
             self._retention_due_ms = self.now_ms + RETENTION_CHECK_INTERVAL_MS
         self.fetches.grown(log, appended.size_bytes, appended.stable_bytes)
+        self.share_fetches.changed([log])
 
     def configs_changed(self) -> None:
         """Let all logs go by what is set now."""
@@ -335,12 +368,17 @@ class Cluster:
         such partition or replica.
         """
         moved = self.topics.move_leader(topic, partition, to)
-        self.fetches.gone(moved.log)
+        self.log_gone(moved.log)
 
     def reassign(self, partition: ReplicatedPartition, replicas: Sequence[int]) -> None:
         """Put a partition on other brokers; clients that wait for it are told."""
         self.topics.reassign(partition, replicas)
-        self.fetches.gone(partition.log)
+        self.log_gone(partition.log)
+
+    def log_gone(self, log: PartitionLog) -> None:
+        """A log was deleted, or is led by another broker: who waits for it is to be told."""
+        self.fetches.gone(log)
+        self.share_fetches.changed([log])
 
     def move_coordinator(self, group_id: str, to: int | None = None) -> None:
         """Let another broker coordinate a group, and those that share its partition of ``__consumer_offsets``.
@@ -392,6 +430,9 @@ class Cluster:
     def _take_answers(self) -> list[Answer]:
         if self.fetches:
             self._answers += self.fetches.take_completed(self.now_ms)
+        if self.share_fetches:
+            self.share_fetches.changed(self.shares.take_woken())
+            self._answers += self.share_fetches.take_completed(self.now_ms)
         answers, self._answers = self._answers, []
         return answers
 

@@ -65,6 +65,7 @@ _ROWS: Mapping[str, tuple[tuple[range, _Rows], ...]] = {
         (range(6, 99), _Rows("responses", "topics")),
     ),
     "DescribeConfigs": ((range(99), _Rows("results", "resources")),),
+    "DescribeShareGroupOffsets": ((range(99), _Rows("groups", "groups")),),
     "DescribeGroups": ((range(99), _Rows("groups", "groups", "group_id")),),
     "DescribeProducers": ((range(99), _Rows("topics", "topics", inner=_BY_INDEX)),),
     "DescribeTopicPartitions": ((range(99), _Rows("topics", "topics")),),
@@ -99,6 +100,7 @@ _ROWS: Mapping[str, tuple[tuple[range, _Rows], ...]] = {
     ),
     "OffsetForLeaderEpoch": ((range(99), _Rows("topics", "topics", inner=_PARTITIONS)),),
     "Produce": ((range(99), _Rows("responses", "topic_data", inner=_Rows("partition_responses", "partition_data"))),),
+    "ShareGroupDescribe": ((range(99), _Rows("groups", "group_ids", "group_id")),),
     "TxnOffsetCommit": ((range(99), _Rows("topics", "topics", inner=_PARTITIONS)),),
     "WriteTxnMarkers": ((range(99), _Rows("markers", "markers", inner=_Rows("topics", "topics", inner=_BY_INDEX))),),
 }

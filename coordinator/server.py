@@ -14,6 +14,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from loadwise.coordinator.apis import api_versions
@@ -89,6 +90,7 @@ class Server:
         self._apis = served(service.api for service in cluster.services.values())
         self._cluster = FaultInjector(cluster, faults or Faults({api.name for api in self._apis.values()}))
         self._connections: set[Connection] = set()
+        self._connection_ids = count(1)
         self._slow: set[Connection] = set()
         """Connections that had more to send than their peers took at once."""
         self._waiting: dict[Token, Connection] = {}
@@ -162,6 +164,7 @@ class Server:
 
     def opened(self, connection: Connection) -> None:
         """A peer connected."""
+        connection.id = next(self._connection_ids)
         self._connections.add(connection)
         if self.failure.done():
             connection.abort()
@@ -177,6 +180,7 @@ class Server:
         if connection.waits_for is not None:
             self._waiting.pop(connection.waits_for, None)
             self._cluster.forget(connection.waits_for)
+        self._deliver(self._cluster.disconnected(connection.id, self._clock.now_ms()))
         if not self._connections:
             self._all_gone.set()
 
@@ -217,7 +221,7 @@ class Server:
             return
         token = connection.waits_for = next(self.cluster.tokens)
         self._waiting[token] = connection
-        call = Call(token, request, connection.client_host, connection.node_id, login)
+        call = Call(token, request, connection.client_host, connection.node_id, login, connection.id)
         self._deliver(self._cluster.receive(call, self._clock.now_ms()))
         if not self._is_settling:
             assert self._loop is not None

@@ -14,6 +14,7 @@ from loadwise.coordinator.configs.definitions import ConfigType
 from loadwise.coordinator.errors import BadAssignorError, BadSettingError
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.limits import GroupLimits
+from loadwise.coordinator.groups.share_limits import ShareGroupLimits
 from loadwise.coordinator.security.broker_configs import NAMES as SECURITY_CONFIGS
 from loadwise.coordinator.transactions.coordinator import TransactionLimits
 
@@ -42,11 +43,13 @@ class BrokerSettings:
     """What holds for all groups of the classic protocol."""
     consumer_groups: ConsumerGroupLimits = field(default_factory=ConsumerGroupLimits)
     """What holds for all groups of the consumer protocol (KIP-848)."""
+    share_groups: ShareGroupLimits = field(default_factory=ShareGroupLimits)
+    """What holds for all share groups (KIP-932)."""
     transactions: TransactionLimits = field(default_factory=TransactionLimits)
     """What holds for all transactions."""
 
 
-Part: TypeAlias = Literal["groups", "consumer_groups", "transactions"]
+Part: TypeAlias = Literal["groups", "consumer_groups", "share_groups", "transactions"]
 """A part of `BrokerSettings`."""
 
 
@@ -118,6 +121,14 @@ SETTINGS: Mapping[str, Setting] = {
     "group.max.session.timeout.ms": _whole("groups", "max_session_timeout_ms", 1),
     "group.max.size": _whole("groups", "max_size", 1),
     "group.min.session.timeout.ms": _whole("groups", "min_session_timeout_ms", 1),
+    "group.share.assignment.interval.ms": _whole("share_groups", "assignment_interval_ms", 0),
+    "group.share.delivery.count.limit": _whole("share_groups", "delivery_count_limit", 2),
+    "group.share.heartbeat.interval.ms": _whole("share_groups", "heartbeat_interval_ms", 1),
+    "group.share.max.share.sessions": _whole("share_groups", "max_share_sessions", 1),
+    "group.share.max.size": _whole("share_groups", "max_size", 1),
+    "group.share.partition.max.record.locks": _whole("share_groups", "partition_max_record_locks", 100),
+    "group.share.record.lock.duration.ms": _whole("share_groups", "record_lock_duration_ms", 1),
+    "group.share.session.timeout.ms": _whole("share_groups", "session_timeout_ms", 1),
     "message.max.bytes": replace(_whole(None, "max_batch_bytes", 0), group_field="max_record_bytes"),
     "offsets.retention.check.interval.ms": _whole("groups", "offsets_retention_check_interval_ms", 1),
     "offsets.retention.minutes": _whole("groups", "offsets_retention_minutes", 1),

@@ -22,9 +22,13 @@ _ZERO_AS_LOWEST = 4
 FEATURES = {
     "group.version": (0, 1),
     "metadata.version": (7, 30),
+    "share.version": (0, 1),
     "transaction.version": (0, 2),
 }
-"""The oldest and the newest version of each feature: consumer groups (KIP-848), Kafka 4.3, KIP-890's transactions."""
+"""The oldest and the newest version of each feature.
+
+Consumer groups (KIP-848), Kafka 4.3, share groups (KIP-932), KIP-890's transactions.
+"""
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 

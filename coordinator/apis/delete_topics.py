@@ -49,8 +49,9 @@ def handle(call: Call, cluster: Cluster) -> Message:
 
 def _delete(cluster: Cluster, topic: Topic) -> None:
     cluster.topics.delete(topic)
+    cluster.shares.delete_topic(topic.id)
     for partition in topic.partitions:
-        cluster.fetches.gone(partition.log)
+        cluster.log_gone(partition.log)
 
 
 def _guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:

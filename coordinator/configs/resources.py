@@ -18,6 +18,7 @@ from loadwise.coordinator.configs.definitions import (
     between,
     one_of,
 )
+from loadwise.coordinator.configs.reset_strategies import is_reset_strategy
 from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS
 from loadwise.coordinator.keeper import NOTHING, Keeper, Place
 
@@ -49,9 +50,7 @@ GROUP_CONFIGS = Definitions(
             type=ConfigType.STRING,
             default="latest",
             broker_config="share.auto.offset.reset",
-            check=lambda value: (
-                None if value in {"latest", "earliest"} or value.startswith("by_duration:") else "unknown strategy"
-            ),
+            check=lambda value: None if is_reset_strategy(value) else "unknown strategy",
         ),
         _int("share.delivery.count.limit", 5, 2),
         _int("share.heartbeat.interval.ms", 5000, 1),

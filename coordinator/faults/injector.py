@@ -77,6 +77,10 @@ class FaultInjector:
             self._deadlines.set(token, None)
         self.cluster.forget(token)
 
+    def disconnected(self, connection_id: int, now_ms: int) -> list[Answer]:
+        """A connection is gone."""
+        return self._passed(self.cluster.disconnected(connection_id, now_ms), now_ms)
+
     def restore(self, snapshot: Snapshot, now_ms: int) -> None:
         """Be as a snapshot tells; what was delayed until later never happens."""
         self.cluster.restore(snapshot, now_ms)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from loadwise.coordinator.groups.consumer_records import Epochs
+from loadwise.coordinator.groups.consumer_records import Epochs, Partitions
 from loadwise.coordinator.groups.events import NO_GENERATION, Token
 from loadwise.coordinator.groups.records import Record
 from loadwise.protocol.error_codes import ErrorCode
@@ -98,6 +98,22 @@ class ConsumerHeartbeatReply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShareHeartbeatReply:
+    """The answer to a ShareHeartbeat."""
+
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    """What is wrong, for the client to log."""
+    member_id: str | None = None
+    epoch: int = 0
+    """The member's epoch from now on."""
+    heartbeat_interval_ms: int = 0
+    """How long the member may wait with its next heartbeat."""
+    assigned: Partitions | None = None
+    """What it reads, by topic id; None: as it was."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommitReply:
     """The answer to a CommitOffsets."""
 
@@ -106,7 +122,14 @@ class CommitReply:
 
 
 ReplyBody: TypeAlias = (
-    JoinReply | SyncReply | HeartbeatReply | LeaveReply | DeleteReply | CommitReply | ConsumerHeartbeatReply
+    JoinReply
+    | SyncReply
+    | HeartbeatReply
+    | LeaveReply
+    | DeleteReply
+    | CommitReply
+    | ConsumerHeartbeatReply
+    | ShareHeartbeatReply
 )
 
 

@@ -170,7 +170,24 @@ class ConsumerHeartbeat:
     client_host: str = ""
 
 
-Request: TypeAlias = Join | Sync | Heartbeat | Leave | Delete | CommitOffsets | ConsumerHeartbeat
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareHeartbeat:
+    """ShareGroupHeartbeat (KIP-932): a member joins, is alive, has changed or leaves.
+
+    A field that is None is as it was before.
+    """
+
+    token: Token
+    member_id: str
+    epoch: int
+    """The member's epoch; 0 to join, -1 to leave."""
+    rack: str | None = None
+    topics: Sequence[str] | None = None
+    client_id: str = ""
+    client_host: str = ""
+
+
+Request: TypeAlias = Join | Sync | Heartbeat | Leave | Delete | CommitOffsets | ConsumerHeartbeat | ShareHeartbeat
 """What a client asks for, and waits for."""
 
 Event: TypeAlias = Request | Tick | ExpireSession | ForceRebalance

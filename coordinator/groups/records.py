@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from loadwise.coordinator.groups.consumer_records import ConsumerRecord
 from loadwise.coordinator.groups.partitions import CommittedOffset
+from loadwise.coordinator.groups.share_records import ShareRecord
 
 Key: TypeAlias = tuple[str | int, ...]
 """What a record replaces an older one under, within its group."""
@@ -180,4 +181,5 @@ Record: TypeAlias = (
     | PendingOffsetTombstone
     | ClassicTombstone
     | ConsumerRecord
+    | ShareRecord
 )

@@ -25,6 +25,13 @@ from loadwise.coordinator.groups.consumer_records import (
     TargetEpoch,
 )
 from loadwise.coordinator.groups.records import GroupRecord, OffsetRecord, PendingOffsetRecord
+from loadwise.coordinator.groups.share_records import (
+    ShareGroupEpoch,
+    ShareMemberAssignment,
+    ShareMemberSubscription,
+    ShareState,
+    ShareTarget,
+)
 from loadwise.coordinator.keeper import Place
 from loadwise.coordinator.security.users import ScramRecord
 from loadwise.coordinator.transactions.transaction import Transaction
@@ -52,6 +59,11 @@ KINDS: Mapping[str, type] = {
     "target": MemberTarget,
     "current": MemberAssignment,
     "regex": ResolvedRegex,
+    "share group": ShareGroupEpoch,
+    "share member": ShareMemberSubscription,
+    "share target": ShareTarget,
+    "share current": ShareMemberAssignment,
+    "share state": ShareState,
 }
 """Each kind of value by its name in the directory."""
 

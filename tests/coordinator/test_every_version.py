@@ -13,6 +13,7 @@ import admin_exchanges
 import config_exchanges
 import pytest
 import security_exchanges
+import share_exchanges
 import transaction_exchanges
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -374,6 +375,7 @@ EXCHANGES: dict[str, Callable[[Wire, int], None]] = {
     **admin_exchanges.EXCHANGES,
     **config_exchanges.EXCHANGES,
     **security_exchanges.EXCHANGES,
+    **share_exchanges.EXCHANGES,
     **transaction_exchanges.EXCHANGES,
 }
 

@@ -37,6 +37,10 @@ SETTINGS = {
     "group.consumer.assignment.interval.ms": "0",
     "group.consumer.heartbeat.interval.ms": "500",
     "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.share.assignment.interval.ms": "0",
+    "group.share.heartbeat.interval.ms": "500",
+    "group.share.min.heartbeat.interval.ms": "500",
+    "group.share.min.record.lock.duration.ms": "1000",
 }
 
 

@@ -65,6 +65,7 @@ from loadwise.coordinator.groups.events import (
     Join,
     Leave,
     Leaver,
+    ShareHeartbeat,
     Sync,
     Tick,
     Token,
@@ -281,6 +282,8 @@ class ClassicGroup:
             case ConsumerHeartbeat():
                 message = f"there is a classic group {self.group_id!r}"
                 self._reply(event.token, ConsumerHeartbeatReply(error=ErrorCode.GROUP_ID_NOT_FOUND, message=message))
+            case ShareHeartbeat():
+                raise AssertionError("a share group's heartbeat is refused before it gets to a classic group")
             case Delete():
                 self._on_delete(event)
             case ExpireSession():

@@ -56,6 +56,7 @@ from loadwise.coordinator.groups.events import (
     Join,
     Leave,
     Leaver,
+    ShareHeartbeat,
     Sync,
     Tick,
     Token,
@@ -255,6 +256,8 @@ class ConsumerGroup:
                     rebalancer.refresh("it was asked for")
             case CommitOffsets() | Tick():
                 pass
+            case ShareHeartbeat():
+                raise AssertionError("a share group's heartbeat is refused before it gets to a consumer group")
             case _:
                 assert_never(event)
         rebalancer.expire()

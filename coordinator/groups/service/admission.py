@@ -14,6 +14,7 @@ from loadwise.coordinator.groups.effects import (
     LeaveReply,
     Left,
     ReplyBody,
+    ShareHeartbeatReply,
     SyncReply,
 )
 from loadwise.coordinator.groups.events import (
@@ -26,10 +27,15 @@ from loadwise.coordinator.groups.events import (
     Join,
     Leave,
     Request,
+    ShareHeartbeat,
     Sync,
 )
+from loadwise.coordinator.groups.group import Group
 from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.protocol.error_codes import ErrorCode
+
+SHARE = "share"
+"""The type of share groups, as ListGroups has it."""
 
 
 def refusal(group_id: str, event: Event, limits: GroupLimits, *, exists: bool, is_here: bool) -> ErrorCode:
@@ -49,16 +55,39 @@ def refusal(group_id: str, event: Event, limits: GroupLimits, *, exists: bool, i
             return ErrorCode.UNKNOWN_MEMBER_ID
     if not is_here:
         return ErrorCode.NOT_COORDINATOR
-    if not exists and not isinstance(event, Join | ConsumerHeartbeat):
+    if not exists and not isinstance(event, Join | ConsumerHeartbeat | ShareHeartbeat):
         return ErrorCode.GROUP_ID_NOT_FOUND if isinstance(event, Delete) else ErrorCode.UNKNOWN_MEMBER_ID
     return ErrorCode.NONE
 
 
+def misplaced(group: Group, event: Event) -> tuple[ErrorCode, str | None]:
+    """What Kafka answers to a request that is for another kind of group; NONE if it is for this kind."""
+    if isinstance(event, ShareHeartbeat):
+        return (ErrorCode.NONE, None) if group.type == SHARE else _not_a(SHARE, group)
+    if group.type == SHARE:
+        match event:
+            case Join():
+                return ErrorCode.INCONSISTENT_GROUP_PROTOCOL, None
+            case Sync() | Heartbeat():
+                return ErrorCode.UNKNOWN_MEMBER_ID, None
+            case ConsumerHeartbeat():
+                return _not_a("consumer", group)
+            case _:
+                pass
+    return ErrorCode.NONE, None
+
+
+def _not_a(kind: str, group: Group) -> tuple[ErrorCode, str]:
+    return ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.group_id} is not a {kind} group."
+
+
 def refused(event: Request, error: ErrorCode, message: str | None = None) -> ReplyBody:
-    """The answer to a request that its group does not get to see. Only a ConsumerHeartbeat is told the message."""
+    """The answer to a request that its group does not get to see. Only heartbeats of new protocols have the message."""
     match event:
         case ConsumerHeartbeat():
             return ConsumerHeartbeatReply(error=error, message=message)
+        case ShareHeartbeat():
+            return ShareHeartbeatReply(error=error, message=message)
         case CommitOffsets():
             return CommitReply(error=error)
         case Join():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import assert_never
+from uuid import UUID
 
 from loadwise.coordinator.errors import CannotConvertError
 from loadwise.coordinator.groups.classic.group import ClassicGroup
@@ -23,6 +24,7 @@ from loadwise.coordinator.groups.events import (
     ForceRebalance,
     Join,
     Request,
+    ShareHeartbeat,
     Tick,
 )
 from loadwise.coordinator.groups.group import Group
@@ -37,6 +39,9 @@ from loadwise.coordinator.groups.service.journal import Journal
 from loadwise.coordinator.groups.service.loads import LogView
 from loadwise.coordinator.groups.service.quota import Quota
 from loadwise.coordinator.groups.service.store import GroupStore
+from loadwise.coordinator.groups.share.group import ShareGroup
+from loadwise.coordinator.groups.share_limits import ShareGroupLimits
+from loadwise.coordinator.groups.share_records import ShareState, ShareTombstone, share_state_key
 from loadwise.coordinator.groups.topic_view import NO_TOPICS, TopicView
 from loadwise.coordinator.keeper import NOTHING, Keeper
 from loadwise.protocol.error_codes import ErrorCode
@@ -55,10 +60,16 @@ class Groups:
         topics: TopicView = NO_TOPICS,
         logs: LogView | None = None,
         *,
+        share_limits: Callable[[str], ShareGroupLimits] = lambda _: ShareGroupLimits(),
         keeper: Keeper = NOTHING,
     ) -> None:
         self._store = GroupStore(
-            limits or GroupLimits(), consumer_limits or ConsumerGroupLimits(), topics, logs, keeper
+            limits or GroupLimits(),
+            consumer_limits or ConsumerGroupLimits(),
+            topics,
+            logs,
+            share_limits=share_limits,
+            keeper=keeper,
         )
         self._quota = Quota(self._store.limits)
         self._next_cleanup_ms: int | None = None
@@ -73,10 +84,11 @@ class Groups:
         topics: TopicView = NO_TOPICS,
         *,
         logs: LogView | None = None,
+        share_limits: Callable[[str], ShareGroupLimits] = lambda _: ShareGroupLimits(),
         keeper: Keeper = NOTHING,
     ) -> Groups:
         """Rebuild groups and offsets from the records that another one kept; ``keeper`` has them already."""
-        groups = cls(limits, consumer_limits, topics, logs, keeper=keeper)
+        groups = cls(limits, consumer_limits, topics, logs, share_limits=share_limits, keeper=keeper)
         records = list(journal)
         groups.journal.load(records)
         for record in records:
@@ -137,6 +149,31 @@ class Groups:
         """The consumer group of this id; None if there is none, or one of another protocol."""
         return self._store.consumer_group(group_id)
 
+    def share(self, group_id: str) -> ShareGroup | None:
+        """The share group of this id; None if there is none, or one of another kind."""
+        return self._store.share_group(group_id)
+
+    def share_limits(self, group_id: str) -> ShareGroupLimits:
+        """What holds for the share group of this id."""
+        return self._store.share_limits(group_id)
+
+    def share_state(self, group_id: str, topic_id: UUID, partition: int) -> ShareState | None:
+        """How far a share group is in a partition; None if it never was to read it."""
+        record = self.journal.get(group_id, share_state_key(topic_id, partition))
+        return record if isinstance(record, ShareState) else None
+
+    def make_share_group(self, group_id: str, now_ms: int) -> ShareGroup:
+        """A new share group without members; there must be no group of this id."""
+        group = self._store.new_share_group(group_id, (), now_ms)
+        for record in group.records():
+            self._store.append(record)
+        self._store.add(group)
+        return group
+
+    def keep(self, record: ShareState | ShareTombstone) -> None:
+        """Remember how far a share group is in a partition, or forget it."""
+        self._store.append(record)
+
     def all(self) -> Mapping[str, Group]:
         """All groups by id."""
         return self._store.groups
@@ -158,12 +195,17 @@ class Groups:
         error = admission.refusal(group_id, event, store.limits, exists=group is not None, is_here=is_here)
         if error is ErrorCode.NONE:
             error = self._quota.error(store.groups, group_id, event)
+        message = None
+        if error is ErrorCode.NONE and group is not None:
+            error, message = admission.misplaced(group, event)
         if error is not ErrorCode.NONE:
-            return [Reply(event.token, admission.refused(event, error))] if isinstance(event, Request) else []
+            return [Reply(event.token, admission.refused(event, error, message))] if isinstance(event, Request) else []
         if isinstance(event, Join):
             return self._join(group_id, event, now_ms)
         if isinstance(event, ConsumerHeartbeat):
             return self._consumer_heartbeat(group_id, event, now_ms)
+        if isinstance(event, ShareHeartbeat):
+            return self._share_heartbeat(group_id, event, now_ms)
         if isinstance(event, CommitOffsets):
             return self._commit(group_id, event, now_ms)
         return [] if group is None else self._tell(group, event, now_ms)
@@ -185,7 +227,7 @@ class Groups:
         for group in list(self._store.groups.values()):
             commits.expire(self._store, group, now_ms)
             is_unused = not self.offsets.of(group.group_id) and not self.pending_offsets.of(group.group_id)
-            if is_unused and not group.members:
+            if is_unused and not group.members and not isinstance(group, ShareGroup):
                 replies += [each for each in self._tell(group, Delete(token=_OURS), now_ms) if each.token != _OURS]
         self._next_cleanup_ms = None
         self._plan_cleanup(now_ms)
@@ -279,6 +321,17 @@ class Groups:
             return [*replies, Reply(event.token, refusal)]  # the group stays what it is
         migration.replace(store, classic, fresh)
         return replies + self._tell(fresh, event, now_ms)
+
+    def _share_heartbeat(self, group_id: str, event: ShareHeartbeat, now_ms: int) -> list[Reply]:
+        store = self._store
+        group = store.share_group(group_id)
+        if group is None:
+            if event.epoch != 0:
+                refusal = admission.refused(event, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+                return [Reply(event.token, refusal)]
+            group = self.make_share_group(group_id, now_ms)
+        group.limits = store.share_limits(group_id)
+        return self._tell(group, event, now_ms)
 
     def _commit(self, group_id: str, event: CommitOffsets, now_ms: int) -> list[Reply]:
         error = commits.commit(self._store, group_id, event.who, event.offsets)

@@ -13,9 +13,10 @@ from loadwise.coordinator.groups.records import (
     PendingOffsetTombstone,
     Record,
 )
+from loadwise.coordinator.groups.share_records import ShareTombstone
 from loadwise.coordinator.keeper import NOTHING, Keeper, Place
 
-_TOMBSTONES = OffsetTombstone | ClassicTombstone | ConsumerTombstone | PendingOffsetTombstone
+_TOMBSTONES = OffsetTombstone | ClassicTombstone | ConsumerTombstone | PendingOffsetTombstone | ShareTombstone
 
 
 class Journal:
@@ -57,6 +58,10 @@ class Journal:
     def of_group(self, group_id: str) -> Iterator[Record]:
         """The records of a group that count."""
         yield from self._groups.get(group_id, {}).values()
+
+    def get(self, group_id: str, key: Key) -> Record | None:
+        """The record under a key of a group; None if there is none."""
+        return self._groups.get(group_id, {}).get(key)
 
     def __iter__(self) -> Iterator[Record]:
         """All records that count, group by group."""

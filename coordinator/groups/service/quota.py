@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from loadwise.coordinator.groups.events import ConsumerHeartbeat, Event, Join, Sync
+from loadwise.coordinator.groups.events import ConsumerHeartbeat, Event, Join, ShareHeartbeat, Sync
 from loadwise.coordinator.groups.group import Group
 from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.protocol.error_codes import ErrorCode
@@ -31,6 +31,9 @@ class Quota:
             case ConsumerHeartbeat() if event.topics or event.regex or event.epoch == 0:
                 is_new = group is None or event.member_id not in group.members
                 more_bytes = sum(map(len, event.topics or ())) + len(event.regex or "")
+            case ShareHeartbeat() if event.topics or event.epoch == 0:
+                is_new = group is None or event.member_id not in group.members
+                more_bytes = sum(map(len, event.topics or ()))
             case Sync() if event.assignments:
                 is_new = False
                 more_bytes = sum(len(assignment) for _, assignment in event.assignments)

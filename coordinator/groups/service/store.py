@@ -26,6 +26,9 @@ from loadwise.coordinator.groups.records import (
 from loadwise.coordinator.groups.service.history import History
 from loadwise.coordinator.groups.service.journal import Journal
 from loadwise.coordinator.groups.service.loads import LogLoads, LogView
+from loadwise.coordinator.groups.share.group import ShareGroup
+from loadwise.coordinator.groups.share_limits import ShareGroupLimits
+from loadwise.coordinator.groups.share_records import ShareGroupRecord, ShareRecord, ShareState, ShareTombstone
 from loadwise.coordinator.groups.topic_view import TopicView
 from loadwise.coordinator.keeper import NOTHING, Keeper
 
@@ -39,10 +42,14 @@ class GroupStore:
         consumer_limits: ConsumerGroupLimits,
         topics: TopicView,
         logs: LogView | None,
+        *,
+        share_limits: Callable[[str], ShareGroupLimits],
         keeper: Keeper = NOTHING,
     ) -> None:
         self.limits = limits
         self.consumer_limits = consumer_limits
+        self.share_limits = share_limits
+        """What holds for the share group of an id."""
         self.topics = topics
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
@@ -67,6 +74,11 @@ class GroupStore:
         group = self.groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 
+    def share_group(self, group_id: str) -> ShareGroup | None:
+        """The share group of this id; None if there is none, or one of another kind."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, ShareGroup) else None
+
     def new_classic_group(self, group_id: str) -> ClassicGroup:
         """A classic group without members; it is not among the groups yet."""
         return ClassicGroup(group_id, self.limits)
@@ -82,6 +94,10 @@ class GroupStore:
             max_classic_size=self.limits.max_size,
             loads=self._loads,
         )
+
+    def new_share_group(self, group_id: str, records: Iterable[ShareRecord], now_ms: int) -> ShareGroup:
+        """A share group as its records describe it; it is not among the groups yet."""
+        return ShareGroup.replay(group_id, records, self.topics, now_ms, self.share_limits(group_id))
 
     # ---- what changes it ----
 
@@ -120,6 +136,10 @@ class GroupStore:
                 self.offsets.apply(record)
             case PendingOffsetRecord() | PendingOffsetTombstone():
                 self.pending_offsets.apply(record)
+            case ShareState() | ShareTombstone(key=("share-state", *_)):
+                group = self.share_group(record.group_id)
+                if group is not None:
+                    group.hard_state.apply(record)
             case _:
                 pass
 
@@ -129,14 +149,19 @@ class GroupStore:
         A group of which there are only offsets comes back as a classic group without members.
         """
         of_consumer_groups: dict[str, list[ConsumerRecord]] = {}
+        of_share_groups: dict[str, list[ShareRecord]] = {}
         for record in records:
             if isinstance(record, GroupRecord):
                 self.groups[record.group_id] = ClassicGroup.replay(record, now_ms, self.limits)
             elif isinstance(record, ConsumerRecord):
                 of_consumer_groups.setdefault(record.group_id, []).append(record)
+            elif isinstance(record, ShareGroupRecord | ShareState):
+                of_share_groups.setdefault(record.group_id, []).append(record)
             elif isinstance(record, OffsetRecord | PendingOffsetRecord) and record.group_id not in self.groups:
                 self.groups[record.group_id] = self.new_classic_group(record.group_id)
         for group_id, of_group in of_consumer_groups.items():
             self.groups[group_id] = self.new_consumer_group(group_id, of_group, now_ms)
+        for group_id, of_share_group in of_share_groups.items():
+            self.groups[group_id] = self.new_share_group(group_id, of_share_group, now_ms)
         for group_id in self.groups:
             self.update_deadline(group_id)

@@ -1,0 +1,53 @@
+"""DeleteShareGroupOffsets (92): a share group without members forgets topics (KIP-932)."""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis.access import Access, Need, needs
+from loadwise.coordinator.apis.share_group_administration import refusal
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.shares.service import ShareKey
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import Api
+from loadwise.protocol.share_group import DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse
+
+_Topic = DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Forget each topic by itself: the group begins in it as if it had never read it."""
+    error, message = refusal(call, cluster)
+    if error is not ErrorCode.NONE:
+        return call.response(throttle_time_ms=0, error_code=error, error_message=message, responses=[])
+    group = cluster.groups.share(call.body.group_id)
+    known = set() if group is None else set(group.hard_state.known)
+    access = Access(call, cluster)
+    topics = []
+    for asked in call.body.topics:
+        topic = cluster.topics.get(asked.topic_name)
+        may = access.may(Operation.READ, ResourceType.TOPIC, asked.topic_name)
+        forgotten = [where for where in known if may and topic is not None and where[0] == topic.id]
+        outcome, problem = ErrorCode.NONE, None
+        if not may:
+            outcome, problem = ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."
+        elif not forgotten:
+            outcome, problem = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no offset information to delete."
+        for where in forgotten:
+            cluster.shares.delete(ShareKey(call.body.group_id, *where))
+        topics.append(
+            _Topic(
+                topic_name=asked.topic_name,
+                topic_id=None if topic is None else topic.id,
+                error_code=outcome,
+                error_message=problem,
+            )
+        )
+    return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, responses=topics)
+
+
+SERVICE = Service(
+    Api.of(DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse),
+    handle,
+    needs(Need(Operation.DELETE, ResourceType.GROUP, "group_id")),
+)

@@ -1,0 +1,80 @@
+"""DescribeShareGroupOffsets (90): where share groups are in their partitions (KIP-932). v1 lag (KIP-1226)."""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis.access import Access, allowed, open_to_all
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.groups.share_records import NO_START_OFFSET
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import Api
+from loadwise.protocol.share_group import DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse
+
+_Group = DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup
+_Topic = _Group.DescribeShareGroupOffsetsResponseTopic
+_Partition = _Topic.DescribeShareGroupOffsetsResponsePartition
+_UNKNOWN = -1
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Describe each group by itself: the partitions that are named, or all that it has a state in.
+
+    A group that is not there has no state, and that is no error, as in Kafka.
+    """
+    groups = [_describe(call, cluster, asked) for asked in call.body.groups]
+    return call.response(throttle_time_ms=0, groups=groups)
+
+
+def _describe(call: Call, cluster: Cluster, asked: Message) -> Message:
+    group = cluster.groups.share(asked.group_id)
+    access = Access(call, cluster)
+    error = allowed(access, Operation.DESCRIBE, ResourceType.GROUP, asked.group_id)
+    topics: list[Message] = []
+    if error is not ErrorCode.NONE:
+        pass
+    elif not cluster.coordinates(call, asked.group_id):
+        error = ErrorCode.NOT_COORDINATOR
+    else:
+        known: dict[str, list[int]] = {}
+        for topic_id, number in sorted(group.hard_state.known) if group is not None else ():
+            topic = cluster.topics.get_by_id(topic_id)
+            if topic is not None and access.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+                known.setdefault(topic.name, []).append(number)
+        if asked.topics is not None:
+            known = {each.topic_name: each.partitions for each in asked.topics}
+        for name, numbers in known.items():
+            refused = allowed(access, Operation.DESCRIBE, ResourceType.TOPIC, name)
+            topics.append(_topic(cluster, asked.group_id, name, numbers, refused))
+    return _Group(group_id=asked.group_id, topics=topics, error_code=error, error_message=None)
+
+
+def _topic(cluster: Cluster, group_id: str, name: str, numbers: list[int], error: ErrorCode) -> Message:
+    topic = cluster.topics.get(name)
+    rows = []
+    for number in numbers:
+        start, lag, epoch = _UNKNOWN, _UNKNOWN, 0
+        partition = cluster.topics.partition(name, number)
+        state = None if topic is None else cluster.groups.share_state(group_id, topic.id, number)
+        if (
+            partition is not None
+            and state is not None
+            and error is ErrorCode.NONE
+            and state.start_offset != NO_START_OFFSET
+        ):
+            start, epoch = state.start_offset, partition.leader_epoch
+            lag = max(partition.log.end_offset - start - state.delivered, 0)
+        rows.append(
+            _Partition(
+                partition_index=number,
+                start_offset=start,
+                leader_epoch=epoch,
+                lag=lag,
+                error_code=error,
+                error_message=None if error is ErrorCode.NONE else "Topic authorization failed.",
+            )
+        )
+    return _Topic(topic_name=name, topic_id=None if topic is None else topic.id, partitions=rows)
+
+
+SERVICE = Service(Api.of(DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse), handle, open_to_all)

@@ -1,0 +1,355 @@
+"""A share group (KIP-932) as a state machine: members, epochs, and which partitions each reads.
+
+Mirrors Kafka 4.3's ``shareGroup…`` methods of ``GroupMetadataManager``. As in a consumer group, a heartbeat takes in
+what is new of its member, has a new assignment made if the group epoch is ahead of it, and gives the member its part.
+Partitions may have many readers, so nobody has to give anything up first: a member is at its target at once.
+
+It differs from Kafka in one thing. A partition that the group has never read is made known to its leader at once, where
+Kafka does it in the background: until then, its members are assigned nothing, and have to send another heartbeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, assert_never
+
+from loadwise.coordinator.groups.deadlines import Deadlines
+from loadwise.coordinator.groups.effects import (
+    Append,
+    DeleteReply,
+    Effect,
+    LeaveReply,
+    Left,
+    Reply,
+    ReplyBody,
+    ShareHeartbeatReply,
+    Transition,
+)
+from loadwise.coordinator.groups.events import (
+    CommitOffsets,
+    Committer,
+    ConsumerHeartbeat,
+    Delete,
+    Event,
+    ExpireSession,
+    ForceRebalance,
+    Heartbeat,
+    Join,
+    Leave,
+    ShareHeartbeat,
+    Sync,
+    Tick,
+    Token,
+)
+from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
+from loadwise.coordinator.groups.records import GroupTombstone
+from loadwise.coordinator.groups.share.simple_assignor import assign
+from loadwise.coordinator.groups.share.state import ShareGroupState, ShareMember, SharesState
+from loadwise.coordinator.groups.share_limits import ShareGroupLimits
+from loadwise.coordinator.groups.share_records import (
+    ShareGroupEpoch,
+    ShareMemberAssignment,
+    ShareMemberSubscription,
+    ShareRecord,
+    ShareState,
+    ShareTarget,
+    ShareTombstone,
+)
+from loadwise.coordinator.groups.topic_view import TopicView
+from loadwise.protocol.error_codes import ErrorCode
+
+
+class ShareGroup:
+    """One share group. `handle` is the only way to change it."""
+
+    type: Final = "share"
+    """What ListGroups calls it."""
+    protocol_type: Final = "share"
+    protocol_name: Final = "simple"
+    leader: Final = None
+
+    def __init__(self, group_id: str, topics: TopicView, limits: ShareGroupLimits | None = None) -> None:
+        self.group_id = group_id
+        self.limits = limits or ShareGroupLimits()
+        self.is_dead = False
+        self.hard_state = SharesState(group_id)
+        self._topics = topics
+        self._topics_version: int | None = None
+        self._sessions: Deadlines[str] = Deadlines()
+        self._assigned_at_ms: int | None = None
+        self._reason = ""
+        self._effects: list[Effect] = []
+
+    @classmethod
+    def replay(
+        cls,
+        group_id: str,
+        records: Iterable[ShareRecord],
+        topics: TopicView,
+        now_ms: int,
+        limits: ShareGroupLimits | None = None,
+    ) -> ShareGroup:
+        """Rebuild a group from its records; all sessions start afresh."""
+        group = cls(group_id, topics, limits)
+        for record in records:
+            group.hard_state.apply(record)
+        for member_id in group.members:
+            group._restart_session(member_id, now_ms)
+        return group
+
+    # ---- what others may ask ----
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When a `Tick` is due at the latest; None while nothing can happen by time alone."""
+        return self._sessions.next_ms
+
+    @property
+    def members(self) -> Mapping[str, ShareMember]:
+        """The members by id."""
+        return self.hard_state.members
+
+    @property
+    def generation(self) -> int:
+        """The group epoch, where a classic group has its generation."""
+        return self.hard_state.epoch
+
+    @property
+    def state(self) -> ShareGroupState:
+        """The group's state."""
+        if self.is_dead:
+            return ShareGroupState.DEAD
+        return ShareGroupState.STABLE if self.members else ShareGroupState.EMPTY
+
+    @property
+    def num_members(self) -> int:
+        """How many members there are."""
+        return len(self.members)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of its members' subscriptions, or nearly so."""
+        return sum(len(name) for member in self.members.values() for name in member.subscription.topics)
+
+    def records(self) -> Sequence[ShareRecord]:
+        """The records that rebuild it, apart from where it is in its partitions."""
+        return list(self.hard_state.records())
+
+    def assignment(self, member_id: str) -> Mapping[str, Sequence[int]]:
+        """What a member reads, by topic name."""
+        named = {}
+        for topic_id, numbers in self.members[member_id].current.partitions.items():
+            topic = self._topics.get_by_id(topic_id)
+            if topic is not None:
+                named[topic.name] = sorted(numbers)
+        return named
+
+    def subscribed_topics(self) -> Container[str]:
+        """The topics that members subscribe to."""
+        return self.hard_state.topics()
+
+    def expires_from_ms(self, committed: CommittedOffset) -> int | None:  # noqa: ARG002
+        """A share group commits no offsets."""
+        return None
+
+    def validate_offset_commit(self, who: Committer, partitions: Iterable[Partition]) -> ErrorCode:  # noqa: ARG002
+        """Offsets are for the other groups."""
+        return ErrorCode.GROUP_ID_NOT_FOUND
+
+    def validate_offset_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:  # noqa: ARG002
+        """Offsets are for the other groups."""
+        return ErrorCode.GROUP_ID_NOT_FOUND
+
+    def validate_offset_delete(self) -> ErrorCode:
+        """Offsets are for the other groups."""
+        return ErrorCode.GROUP_ID_NOT_FOUND
+
+    # ---- what changes it ----
+
+    def handle(self, event: Event, now_ms: int) -> list[Effect]:
+        """Let an event take effect, then whatever is due at ``now_ms``; time never runs backwards."""
+        before, epoch = self.state, self.generation
+        match event:
+            case ShareHeartbeat():
+                leaves = event.epoch < 0
+                self._reply(event.token, self._on_leaving(event) if leaves else self._on_heartbeat(event, now_ms))
+            case Delete():
+                self._on_delete(event)
+            case ExpireSession():
+                if event.member_id in self.members:
+                    self._remove(event.member_id, f"the session of {event.member_id} ended")
+            case ForceRebalance():
+                if self.members:
+                    self._refresh("it was asked for")
+            case Leave():
+                left = [Left(*leaver, ErrorCode.UNKNOWN_MEMBER_ID) for leaver in event.leavers]
+                self._reply(event.token, LeaveReply(leavers=left))
+            case Join() | Sync() | Heartbeat() | ConsumerHeartbeat():
+                raise AssertionError(f"{type(event).__name__} is refused before it gets to a share group")
+            case CommitOffsets() | Tick():
+                pass
+            case _:
+                assert_never(event)
+        for member_id in self._sessions.due(now_ms):
+            self._remove(member_id, f"{member_id} sent no heartbeat within its session timeout")
+        if self.state is not before or self.generation != epoch:
+            self._append_transition(before)
+        effects, self._effects = self._effects, []
+        return effects
+
+    def unload(self, error: ErrorCode, now_ms: int) -> list[Effect]:  # noqa: ARG002
+        """No client waits in a share group, so there is nobody to answer."""
+        return []
+
+    def _on_heartbeat(self, event: ShareHeartbeat, now_ms: int) -> ShareHeartbeatReply:
+        member = self.members.get(event.member_id)
+        refusal = self._refusal(event, member)
+        if refusal is not None:
+            return refusal
+        before = (
+            ShareMemberSubscription(group_id=self.group_id, member_id=event.member_id)
+            if member is None
+            else member.subscription
+        )
+        after = replace(
+            before,
+            rack=before.rack if event.rack is None else event.rack,
+            client_id=event.client_id,
+            client_host=event.client_host,
+            topics=before.topics if event.topics is None else frozenset(event.topics),
+        )
+        if after != before or member is None:
+            self._write(after)
+        what = "joined" if member is None else "changed its subscription"
+        self._refresh(f"{event.member_id} {what}" if after.topics != before.topics or member is None else None)
+        self._update_target(now_ms)
+        member = self.members[event.member_id]
+        had = member.current
+        self._move(member)
+        self._restart_session(member.member_id, now_ms)
+        is_new = event.epoch == 0 or member.current.partitions != had.partitions
+        return ShareHeartbeatReply(
+            member_id=member.member_id,
+            epoch=member.current.epoch,
+            heartbeat_interval_ms=self.limits.heartbeat_interval_ms,
+            assigned=member.current.partitions if is_new else None,
+        )
+
+    def _refusal(self, event: ShareHeartbeat, member: ShareMember | None) -> ShareHeartbeatReply | None:
+        if member is None and len(self.members) >= self.limits.max_size:
+            return _refused(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group has {len(self.members)} members already")
+        if event.epoch == 0:
+            return None
+        if member is None:
+            return self._unknown(event.member_id)
+        # A member that comes with its last epoch has missed an answer.
+        if event.epoch not in (member.current.epoch, member.current.previous_epoch):
+            message = f"the member comes with epoch {event.epoch}, the coordinator knows it at {member.current.epoch}"
+            return _refused(ErrorCode.FENCED_MEMBER_EPOCH, f"{message}: it must abandon its partitions and rejoin")
+        return None
+
+    def _on_leaving(self, event: ShareHeartbeat) -> ShareHeartbeatReply:
+        if event.member_id not in self.members:
+            return self._unknown(event.member_id)
+        self._remove(event.member_id, f"{event.member_id} left")
+        return ShareHeartbeatReply(member_id=event.member_id, epoch=event.epoch)
+
+    def _on_delete(self, event: Delete) -> None:
+        if self.is_dead:
+            error = ErrorCode.GROUP_ID_NOT_FOUND
+        elif self.members:
+            error = ErrorCode.NON_EMPTY_GROUP
+        else:
+            error = ErrorCode.NONE
+            self.is_dead = True
+            self._effects.append(Append(GroupTombstone(group_id=self.group_id)))
+        self._reply(event.token, DeleteReply(error=error))
+
+    # ---- epochs and assignments ----
+
+    def _refresh(self, reason: str | None) -> None:
+        """Bump the group epoch if there is a reason, or if the topics subscribed to are other ones now."""
+        if reason is None and self._topics_version == self._topics.version:
+            return
+        self._topics_version = self._topics.version
+        fingerprint = self.hard_state.fingerprint(self._topics)
+        if reason is not None or fingerprint != self.hard_state.metadata_hash:
+            self._reason = reason or "topics changed"
+            epoch = self.hard_state.epoch + 1
+            self._write(ShareGroupEpoch(group_id=self.group_id, epoch=epoch, metadata_hash=fingerprint))
+
+    def _update_target(self, now_ms: int) -> None:
+        """Make a new assignment if the group epoch is ahead of it, and the last one is old enough."""
+        state, last_ms = self.hard_state, self._assigned_at_ms
+        if state.target.epoch >= state.epoch:
+            return
+        if last_ms is not None and now_ms < last_ms + self.limits.assignment_interval_ms:
+            return
+        found = {name: self._topics.get(name) for name in state.topics()}
+        topics = {name: topic for name, topic in found.items() if topic is not None}
+        for topic in topics.values():
+            for number in range(len(topic.partitions)):
+                if (topic.id, number) not in state.known:
+                    self._write(ShareState(group_id=self.group_id, topic_id=topic.id, partition=number))
+        partitions = assign(
+            {
+                member.member_id: frozenset(topics[name].id for name in member.subscription.topics if name in topics)
+                for member in self.members.values()
+            },
+            {topic.id: len(topic.partitions) for topic in topics.values()},
+            state.target.partitions,
+        )
+        self._write(ShareTarget(group_id=self.group_id, epoch=state.epoch, partitions=partitions))
+        self._assigned_at_ms = now_ms
+
+    def _move(self, member: ShareMember) -> None:
+        """Let a member have its part of the assignment."""
+        target, current = self.hard_state.target, member.current
+        if current.epoch == target.epoch:
+            return
+        self._write(
+            ShareMemberAssignment(
+                group_id=self.group_id,
+                member_id=member.member_id,
+                epoch=target.epoch,
+                previous_epoch=current.epoch,
+                partitions=target.partitions.get(member.member_id, {}),
+            )
+        )
+
+    def _remove(self, member_id: str, reason: str) -> None:
+        for kind in ("share-member", "share-current"):
+            self._write(ShareTombstone(group_id=self.group_id, key=(kind, member_id)))
+        self._sessions.set(member_id, None)
+        self._refresh(reason)
+
+    def _restart_session(self, member_id: str, now_ms: int) -> None:
+        self._sessions.set(member_id, now_ms + self.limits.session_timeout_ms)
+
+    # ---- effects ----
+
+    def _write(self, record: ShareRecord) -> None:
+        self.hard_state.apply(record)
+        self._effects.append(Append(record))
+
+    def _reply(self, token: Token, body: ReplyBody) -> None:
+        self._effects.append(Reply(token, body))
+
+    def _append_transition(self, before: ShareGroupState) -> None:
+        self._effects.append(
+            Transition(
+                before=before.value,
+                after=self.state.value,
+                generation=self.generation,
+                members=len(self.members),
+                reason="it was deleted" if self.is_dead else self._reason,
+            )
+        )
+
+    def _unknown(self, member_id: str) -> ShareHeartbeatReply:
+        return _refused(ErrorCode.UNKNOWN_MEMBER_ID, f"{member_id!r} is not a member of group {self.group_id!r}")
+
+
+def _refused(error: ErrorCode, message: str) -> ShareHeartbeatReply:
+    return ShareHeartbeatReply(error=error, message=message)

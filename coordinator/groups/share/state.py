@@ -1,0 +1,123 @@
+"""What a share group is: its members, its assignment and its epochs, changed by records alone."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import assert_never
+from uuid import UUID
+
+from loadwise.coordinator.groups.share_records import (
+    ShareGroupEpoch,
+    ShareMemberAssignment,
+    ShareMemberSubscription,
+    ShareRecord,
+    ShareState,
+    ShareTarget,
+    ShareTombstone,
+)
+from loadwise.coordinator.groups.topic_view import TopicView
+
+
+class ShareGroupState(Enum):
+    """The state of a share group, by the names that ShareGroupDescribe and ListGroups give."""
+
+    EMPTY = "Empty"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+@dataclass(slots=True)
+class ShareMember:
+    """One member; both halves are records, and each is replaced as a whole."""
+
+    subscription: ShareMemberSubscription
+    current: ShareMemberAssignment
+
+    @property
+    def member_id(self) -> str:
+        """Its id."""
+        return self.current.member_id
+
+    @property
+    def instance_id(self) -> str | None:
+        """There are no static members in share groups."""
+        return None
+
+    @property
+    def client_id(self) -> str:
+        """The name that its client gives itself."""
+        return self.subscription.client_id
+
+    @property
+    def client_host(self) -> str:
+        """The address that it connects from."""
+        return self.subscription.client_host
+
+
+class SharesState:
+    """The hard state of a share group; `apply` is the only way to change it."""
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.epoch = 0
+        """The group epoch: it grows when who wants what has changed."""
+        self.metadata_hash = 0
+        self.target = ShareTarget(group_id=group_id, epoch=0, partitions={})
+        self.members: dict[str, ShareMember] = {}
+        self.known: set[tuple[UUID, int]] = set()
+        """The partitions, by topic id, that the group has a state in."""
+
+    def topics(self) -> set[str]:
+        """Names of all topics that members subscribe to."""
+        names: set[str] = set()
+        return names.union(*(member.subscription.topics for member in self.members.values()))
+
+    def fingerprint(self, topics: TopicView) -> int:
+        """A number that changes with the topics subscribed to, their ids and their numbers of partitions."""
+        digest = hashlib.blake2b(digest_size=8)
+        for name in sorted(self.topics()):
+            topic = topics.get(name)
+            if topic is not None:
+                digest.update(f"{name}\0{topic.id}\0{len(topic.partitions)}\n".encode())
+        return int.from_bytes(digest.digest())
+
+    def records(self) -> Iterator[ShareRecord]:
+        """The records that rebuild this state, but for what the group knows of its partitions."""
+        yield from (member.subscription for member in self.members.values())
+        yield ShareGroupEpoch(group_id=self.group_id, epoch=self.epoch, metadata_hash=self.metadata_hash)
+        yield self.target
+        yield from (member.current for member in self.members.values())
+
+    def apply(self, record: ShareRecord) -> None:
+        """Take a record in, when it is written or when it is replayed; the order of keys does not matter."""
+        match record:
+            case ShareMemberSubscription():
+                self._member(record.member_id).subscription = record
+            case ShareMemberAssignment():
+                self._member(record.member_id).current = record
+            case ShareGroupEpoch():
+                self.epoch, self.metadata_hash = record.epoch, record.metadata_hash
+            case ShareTarget():
+                self.target = record
+            case ShareState():
+                self.known.add((record.topic_id, record.partition))
+            case ShareTombstone(key=("share-member" | "share-current", str(member_id))):
+                self.members.pop(member_id, None)
+            case ShareTombstone(key=("share-state", str(topic_id), int(partition))):
+                self.known.discard((UUID(topic_id), partition))
+            case ShareTombstone():
+                raise AssertionError(f"no record of a share group has the key {record.key}")
+            case _:
+                assert_never(record)
+
+    def _member(self, member_id: str) -> ShareMember:
+        member = self.members.get(member_id)
+        if member is None:
+            member = self.members[member_id] = ShareMember(
+                ShareMemberSubscription(group_id=self.group_id, member_id=member_id),
+                ShareMemberAssignment(group_id=self.group_id, member_id=member_id),
+            )
+        return member

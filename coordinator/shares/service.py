@@ -1,0 +1,189 @@
+"""All partitions that share groups read, and the sessions of their members. Mirrors ``SharePartitionManager``.
+
+A partition's state is read from the groups' journal when somebody first fetches from it, or when it has a new leader,
+and written there whenever it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from loadwise.coordinator.cluster.log import PartitionLog
+from loadwise.coordinator.cluster.topics import Topics
+from loadwise.coordinator.groups.deadlines import Deadlines
+from loadwise.coordinator.groups.service.groups import Groups
+from loadwise.coordinator.groups.share_records import NO_START_OFFSET, ShareState, ShareTombstone, share_state_key
+from loadwise.coordinator.shares.partition import Acknowledgement, Refusal, SharePartition
+from loadwise.coordinator.shares.sessions import SessionKey, ShareSessions
+from loadwise.coordinator.shares.starts import start_offset
+from loadwise.protocol.error_codes import ErrorCode
+
+
+class ShareKey(NamedTuple):
+    """A partition as one share group reads it."""
+
+    group_id: str
+    topic_id: UUID
+    partition: int
+
+
+class _Led(NamedTuple):
+    share: SharePartition
+    log: PartitionLog
+    leader_epoch: int
+
+
+class Shares:
+    """What the leaders of partitions know of share groups."""
+
+    def __init__(self, groups: Groups, topics: Topics) -> None:
+        self.sessions = ShareSessions()
+        self._groups = groups
+        self._topics = topics
+        self._partitions: dict[ShareKey, _Led] = {}
+        self._locks: Deadlines[ShareKey] = Deadlines()
+        self._woken: list[ShareKey] = []
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When the first lock of all ends; None while there is none."""
+        return self._locks.next_ms
+
+    def known(self, key: ShareKey) -> SharePartition | None:
+        """A partition that was fetched from since it has its leader; None if it was not, or is gone."""
+        led = self._partitions.get(key)
+        if led is None:
+            return None
+        topic = self._topics.get_by_id(key.topic_id)
+        if topic is None or led.log.leader_epoch != led.leader_epoch:
+            self.forget([key])
+            return None
+        led.share.limits = self._groups.share_limits(key.group_id)
+        return led.share
+
+    def partition(self, key: ShareKey, log: PartitionLog, now_ms: int) -> SharePartition:
+        """A partition to fetch from; where the log has lost records since, the group goes on behind them."""
+        share = self.known(key)
+        if share is None:
+            limits = self._groups.share_limits(key.group_id)
+            state = self._groups.share_state(*key)
+            start = NO_START_OFFSET if state is None else state.start_offset
+            if start == NO_START_OFFSET:
+                start = start_offset(limits.auto_offset_reset, log, now_ms)
+            share = SharePartition(start, limits, () if state is None else state.batches)
+            share.advance()
+            self._partitions[key] = _Led(share, log, log.leader_epoch)
+        share.delete_before(log.start_offset)
+        return share
+
+    def acknowledge(
+        self, key: ShareKey, member_id: str, told: Sequence[Acknowledgement], now_ms: int
+    ) -> Refusal | None:
+        """Take in what a member tells of a partition; why not, otherwise."""
+        share = self.known(key)
+        if share is None:
+            return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "nobody has fetched from this partition")
+        before = share.state
+        refusal = share.acknowledge(member_id, told, now_ms)
+        if share.state != before:
+            self._changed(key, share)
+        self._locks.set(key, share.next_deadline_ms)
+        return refusal
+
+    def acquired(self, key: ShareKey) -> None:
+        """Records of a partition were acquired: their locks end some time."""
+        share = self._partitions[key].share
+        self._locks.set(key, share.next_deadline_ms)
+
+    def expire(self, now_ms: int) -> None:
+        """Take back what members have kept for too long."""
+        for key in self._locks.due(now_ms):
+            share = self.known(key)
+            if share is None:
+                continue
+            if share.expire(now_ms):
+                self._changed(key, share)
+            else:
+                self._locks.set(key, share.next_deadline_ms)
+
+    def end_session(self, session: SessionKey) -> None:
+        """Forget a member's session with a broker, and take back what it has of the partitions in it."""
+        for topic_id, number in self.sessions.end(session):
+            key = ShareKey(session.group_id, topic_id, number)
+            share = self.known(key)
+            if share is not None and share.release(session.member_id):
+                self._changed(key, share)
+
+    def disconnected(self, connection_id: int) -> None:
+        """A connection is gone, and the sessions with it."""
+        for session in self.sessions.of_connection(connection_id):
+            self.end_session(session)
+
+    def take_woken(self) -> list[ShareKey]:
+        """The partitions in which more may be acquired since this was asked last."""
+        woken, self._woken = self._woken, []
+        return woken
+
+    # ---- what administrators do ----
+
+    def set_start(self, key: ShareKey, offset: int) -> None:
+        """Let a group begin at this offset of a partition, whatever became of the records there."""
+        before = self._groups.share_state(*key)
+        state_epoch = 1 if before is None else before.state_epoch + 1
+        self.forget([key])
+        self._groups.keep(
+            ShareState(
+                group_id=key.group_id,
+                topic_id=key.topic_id,
+                partition=key.partition,
+                state_epoch=state_epoch,
+                start_offset=offset,
+            )
+        )
+
+    def delete(self, key: ShareKey) -> None:
+        """Let a group forget a partition."""
+        self.forget([key])
+        if self._groups.share_state(*key) is not None:
+            state_key = share_state_key(key.topic_id, key.partition)
+            self._groups.keep(ShareTombstone(group_id=key.group_id, key=state_key))
+
+    def delete_topic(self, topic_id: UUID) -> None:
+        """A topic was deleted: no group was ever in it. O(partitions of share groups)."""
+        for group_id in self._groups.all():
+            group = self._groups.share(group_id)
+            for each, number in list(group.hard_state.known) if group is not None else ():
+                if each == topic_id:
+                    self.delete(ShareKey(group_id, topic_id, number))
+        self.forget([key for key in self._partitions if key.topic_id == topic_id])
+
+    def forget_group(self, group_id: str) -> None:
+        """A group was deleted; its records are gone already."""
+        self.forget([key for key in self._partitions if key.group_id == group_id])
+
+    def forget(self, keys: Iterable[ShareKey]) -> None:
+        """Drop what is under way in partitions; it is read anew from the journal when somebody fetches from them."""
+        for key in keys:
+            self._partitions.pop(key, None)
+            self._locks.set(key, None)
+            self._woken.append(key)
+
+    def _changed(self, key: ShareKey, share: SharePartition) -> None:
+        """Keep a partition's state, and let those look who wait for its records."""
+        before = self._groups.share_state(*key)
+        if self._groups.share(key.group_id) is not None:
+            self._groups.keep(
+                ShareState(
+                    group_id=key.group_id,
+                    topic_id=key.topic_id,
+                    partition=key.partition,
+                    state_epoch=0 if before is None else before.state_epoch,
+                    start_offset=share.start_offset,
+                    batches=tuple(share.state),
+                )
+            )
+        share.advance()
+        self._locks.set(key, share.next_deadline_ms)
+        self._woken.append(key)

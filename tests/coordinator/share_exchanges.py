@@ -1,0 +1,171 @@
+"""A request of each API of share groups (KIP-932), and what is looked at in its answer, for every version of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from wires import Wire
+
+from loadwise.coordinator.configs.resources import ResourceType
+from loadwise.protocol import share_group
+from loadwise.protocol.error_codes import ErrorCode
+
+_MEMBER = "m"
+
+
+def _heartbeat(wire: Wire, epoch: int = 0, group: str = "s", version: int = 1) -> Any:
+    request = share_group.ShareGroupHeartbeatRequest(
+        version=version,
+        group_id=group,
+        member_id=_MEMBER,
+        member_epoch=epoch,
+        rack_id=None,
+        subscribed_topic_names=["t"],
+    )
+    return wire.ask(request, version)
+
+
+def _fetch(wire: Wire, epoch: int = 0, told: Sequence[tuple[int, int, int]] = (), version: int = 2) -> Any:
+    topic = share_group.ShareFetchRequest.FetchTopic
+    partition = topic.FetchPartition
+    batches = [
+        partition.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=[kind])
+        for first, last, kind in told
+    ]
+    request = share_group.ShareFetchRequest(
+        version=version,
+        group_id="s",
+        member_id=_MEMBER,
+        share_session_epoch=epoch,
+        max_wait_ms=0,
+        min_bytes=1,
+        max_bytes=1_000_000,
+        max_records=500,
+        batch_size=500,
+        share_acquire_mode=0,
+        is_renew_ack=False,
+        topics=[
+            topic(topic_id=wire.topic_id, partitions=[partition(partition_index=0, acknowledgement_batches=batches)])
+        ],
+        forgotten_topics_data=[],
+    )
+    return wire.ask(request, version)
+
+
+def _begin_at_the_start(wire: Wire) -> None:
+    wire.cluster.resource_configs.put(ResourceType.GROUP, "s", {"share.auto.offset.reset": "earliest"})
+    _heartbeat(wire)
+
+
+def share_group_heartbeat(wire: Wire, version: int) -> None:
+    answer = _heartbeat(wire, version=version)
+    (topic,) = answer.assignment.topic_partitions
+    assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, _MEMBER, 1)
+    assert (topic.topic_id, topic.partitions) == (wire.topic_id, [0, 1])
+    assert _heartbeat(wire, 1, version=version).assignment is None
+    assert _heartbeat(wire, -1, version=version).member_epoch == -1
+    assert _heartbeat(wire, group="g", version=version).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def share_group_describe(wire: Wire, version: int) -> None:
+    _heartbeat(wire)
+    request = share_group.ShareGroupDescribeRequest(
+        version=version, group_ids=["s", "g", "x"], include_authorized_operations=False
+    )
+    known, classic, missing = wire.ask(request, version).groups
+    (member,) = known.members
+    assert (known.group_state, known.group_epoch, known.assignor_name) == ("Stable", 1, "simple")
+    assert (member.member_id, member.subscribed_topic_names) == (_MEMBER, ["t"])
+    assert [each.topic_name for each in member.assignment.topic_partitions] == ["t"]
+    assert classic.error_code == missing.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def share_fetch(wire: Wire, version: int) -> None:
+    _begin_at_the_start(wire)
+    answer = _fetch(wire, version=version)
+    (partition,) = answer.responses[0].partitions
+    (acquired,) = partition.acquired_records
+    assert (acquired.first_offset, acquired.last_offset, acquired.delivery_count) == (0, 2, 1)
+    assert partition.records
+    assert answer.acquisition_lock_timeout_ms == 30_000
+    again = _fetch(wire, 1, told=[(0, 2, 2)], version=version)
+    (partition,) = again.responses[0].partitions
+    assert [each.delivery_count for each in partition.acquired_records] == [2], "they were released"
+    assert _fetch(wire, 1, version=version).error_code == ErrorCode.INVALID_SHARE_SESSION_EPOCH
+
+
+def share_acknowledge(wire: Wire, version: int) -> None:
+    _begin_at_the_start(wire)
+    _fetch(wire)
+    topic = share_group.ShareAcknowledgeRequest.AcknowledgeTopic
+    row = topic.AcknowledgePartition
+    batch = row.AcknowledgementBatch(first_offset=0, last_offset=2, acknowledge_types=[1, 3, 1])
+    request = share_group.ShareAcknowledgeRequest(
+        version=version,
+        group_id="s",
+        member_id=_MEMBER,
+        share_session_epoch=1,
+        is_renew_ack=False,
+        topics=[topic(topic_id=wire.topic_id, partitions=[row(partition_index=0, acknowledgement_batches=[batch])])],
+    )
+    answer = wire.ask(request, version)
+    (partition,) = answer.responses[0].partitions
+    assert (answer.error_code, partition.error_code) == (0, 0)
+    state = wire.cluster.groups.share_state("s", wire.topic_id, 0)
+    assert state is not None
+    assert (state.start_offset, state.delivered) == (0, 3)
+    assert wire.ask(request, version).error_code == ErrorCode.INVALID_SHARE_SESSION_EPOCH
+
+
+def describe_share_group_offsets(wire: Wire, version: int) -> None:
+    share_acknowledge(wire, 2)
+    row = share_group.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
+    groups = [row(group_id="s", topics=None), row(group_id="x", topics=None)]
+    known, missing = wire.ask(
+        share_group.DescribeShareGroupOffsetsRequest(version=version, groups=groups), version
+    ).groups
+    first, second = known.topics[0].partitions
+    assert (first.start_offset, first.lag if version else 0, second.start_offset) == (0, 0, -1)
+    assert (missing.error_code, missing.topics) == (0, [])
+
+
+def alter_share_group_offsets(wire: Wire, version: int) -> None:
+    _begin_at_the_start(wire)
+    topic = share_group.AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic
+    row = topic.AlterShareGroupOffsetsRequestPartition
+    rows = [row(partition_index=0, start_offset=1), row(partition_index=5, start_offset=1)]
+    request = share_group.AlterShareGroupOffsetsRequest(
+        version=version, group_id="s", topics=[topic(topic_name="t", partitions=rows)]
+    )
+    assert wire.ask(request, version).error_code == ErrorCode.NON_EMPTY_GROUP
+    _heartbeat(wire, -1)
+    answer = wire.ask(request, version)
+    errors = [each.error_code for each in answer.responses[0].partitions]
+    assert errors == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    (acquired,) = _fetch(wire).responses[0].partitions[0].acquired_records
+    assert (acquired.first_offset, acquired.last_offset) == (1, 2)
+
+
+def delete_share_group_offsets(wire: Wire, version: int) -> None:
+    share_acknowledge(wire, 2)
+    topic = share_group.DeleteShareGroupOffsetsRequest.DeleteShareGroupOffsetsRequestTopic
+    request = share_group.DeleteShareGroupOffsetsRequest(
+        version=version, group_id="s", topics=[topic(topic_name="t"), topic(topic_name="x")]
+    )
+    assert wire.ask(request, version).error_code == ErrorCode.NON_EMPTY_GROUP
+    _heartbeat(wire, -1)
+    errors = [each.error_code for each in wire.ask(request, version).responses]
+    assert errors == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert wire.cluster.groups.share_state("s", wire.topic_id, 0) is None
+
+
+EXCHANGES: dict[str, Callable[[Wire, int], None]] = {
+    "AlterShareGroupOffsets": alter_share_group_offsets,
+    "DeleteShareGroupOffsets": delete_share_group_offsets,
+    "DescribeShareGroupOffsets": describe_share_group_offsets,
+    "ShareAcknowledge": share_acknowledge,
+    "ShareFetch": share_fetch,
+    "ShareGroupDescribe": share_group_describe,
+    "ShareGroupHeartbeat": share_group_heartbeat,
+}

@@ -1,0 +1,210 @@
+"""Asking a broker by hand for what share groups need (KIP-932); answers are reduced to what can be compared."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID, uuid4
+
+from kafka.protocol import admin, metadata
+from record_batches import batch
+from sessions import Session
+from topics import WAIT_S
+
+from loadwise.protocol import share_group
+
+_GROUP = 32
+_Told = Mapping[int, Sequence[tuple[int, int, Sequence[int]]]]
+"""By partition: first and last offset, and what is told of them."""
+
+
+class ShareSession(Session):
+    """One connection that speaks for members of a share group; they have the ids that they choose."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        super().__init__(bootstrap_servers)
+        self.address = bootstrap_servers
+        self.is_kafka = False
+        self.topic_id = UUID(int=0)
+        self._members: dict[str, str] = {}
+
+    def member_id(self, name: str) -> str:
+        """A member by a short name."""
+        return self._members.setdefault(name, str(uuid4())) if len(name) == 1 else name
+
+    def make(self, partitions: int = 1, **configs: str) -> None:
+        """Make the topic, and set configs of the group: it begins at the first record, unless it is told otherwise."""
+        assert self.create_topic(self.topic, partitions) == 0
+        self.wait_for_topic()
+        row = metadata.MetadataRequest.MetadataRequestTopic(name=self.topic, topic_id=None)
+        request = metadata.MetadataRequest(version=12, topics=[row], allow_auto_topic_creation=False)
+        self.topic_id = self.ask(request, metadata.MetadataResponse).topics[0].topic_id
+        self.configure({"share.auto.offset.reset": "earliest"} | {f"share.{k}": v for k, v in configs.items()})
+
+    def configure(self, configs: Mapping[str, str]) -> None:
+        resource = admin.IncrementalAlterConfigsRequest.AlterConfigsResource
+        rows = [resource.AlterableConfig(name=name, config_operation=0, value=each) for name, each in configs.items()]
+        request = admin.IncrementalAlterConfigsRequest(
+            version=1,
+            resources=[resource(resource_type=_GROUP, resource_name=self.group, configs=rows)],
+            validate_only=False,
+        )
+        (answer,) = self.ask(request, admin.IncrementalAlterConfigsResponse).responses
+        assert answer.error_code == 0, answer
+
+    def fill(self, *sizes: int) -> None:
+        """Batches of so many records, into partition 0."""
+        for size in sizes:
+            assert self.produce(batch([b"x"] * size))[0] == 0
+
+    def beat_as(self, member: str, epoch: int, *topics: str, **changes: Any) -> Any:
+        """A heartbeat: error, epoch and assignment."""
+        fields: dict[str, Any] = {
+            "version": 1,
+            "group_id": self.group,
+            "member_id": self.member_id(member),
+            "member_epoch": epoch,
+            "rack_id": None,
+            "subscribed_topic_names": list(topics) or None,
+        }
+        request = share_group.ShareGroupHeartbeatRequest(**fields | changes)
+        reply = self.ask(request, share_group.ShareGroupHeartbeatResponse)
+        assigned = None if reply.assignment is None else [each.partitions for each in reply.assignment.topic_partitions]
+        return reply.error_code, reply.member_epoch, assigned, reply.heartbeat_interval_ms
+
+    def join_as(self, member: str, partitions: int = 1) -> Any:
+        """Heartbeats until the member has so many partitions, which takes Kafka some time; its epoch and these."""
+        _, epoch, assigned, _ = self.beat_as(member, 0, self.topic)
+        deadline = time.monotonic() + WAIT_S
+        while sum(map(len, assigned or ())) < partitions:
+            assert time.monotonic() < deadline
+            error, epoch, newer, _ = self.beat_as(member, epoch)
+            assert error == 0
+            assigned = assigned if newer is None else newer
+        return epoch, assigned
+
+    def acquire_as(
+        self, member: str, epoch: int, told: _Told | None = None, partitions: Sequence[int] = (0,), **changes: Any
+    ) -> Any:
+        """A ShareFetch: its error, and a row for each partition."""
+        topic = share_group.ShareFetchRequest.FetchTopic
+        row = topic.FetchPartition
+        named = dict.fromkeys([*partitions, *(told or {})])
+        rows = [row(partition_index=each, acknowledgement_batches=_batches(row, told, each)) for each in named]
+        fields: dict[str, Any] = {
+            "version": 2,
+            "group_id": self.group,
+            "member_id": self.member_id(member),
+            "share_session_epoch": epoch,
+            "max_wait_ms": 500,
+            "min_bytes": 1,
+            "max_bytes": 10_000_000,
+            "max_records": 500,
+            "batch_size": 500,
+            "share_acquire_mode": 0,
+            "is_renew_ack": False,
+            "topics": [topic(topic_id=self.topic_id, partitions=rows)] if rows else [],
+            "forgotten_topics_data": [],
+        }
+        request = share_group.ShareFetchRequest(**fields | changes)
+        reply = self.ask(request, share_group.ShareFetchResponse)
+        answered = [
+            (
+                each.partition_index,
+                each.error_code,
+                each.acknowledge_error_code,
+                [(got.first_offset, got.last_offset, got.delivery_count) for got in each.acquired_records],
+                len(each.records or b""),
+            )
+            for topic in reply.responses
+            for each in topic.partitions
+        ]
+        # A row that tells nothing may be left out: on Kafka it is, until it has read the state of a partition.
+        return reply.error_code, sorted(row for row in answered if any(row[1:]))
+
+    def tell_as(self, member: str, epoch: int, told: _Told, **changes: Any) -> Any:
+        """A ShareAcknowledge: its error, and that of each partition."""
+        topic = share_group.ShareAcknowledgeRequest.AcknowledgeTopic
+        row = topic.AcknowledgePartition
+        rows = [row(partition_index=each, acknowledgement_batches=_batches(row, told, each)) for each in told]
+        fields: dict[str, Any] = {
+            "version": 2,
+            "group_id": self.group,
+            "member_id": self.member_id(member),
+            "share_session_epoch": epoch,
+            "is_renew_ack": False,
+            "topics": [topic(topic_id=self.topic_id, partitions=rows)],
+        }
+        request = share_group.ShareAcknowledgeRequest(**fields | changes)
+        reply = self.ask(request, share_group.ShareAcknowledgeResponse)
+        rows = [(each.partition_index, each.error_code) for topic in reply.responses for each in topic.partitions]
+        return reply.error_code, sorted(rows)
+
+    def describe_as_share_group(self) -> Any:
+        request = share_group.ShareGroupDescribeRequest(
+            version=1, group_ids=[self.group], include_authorized_operations=False
+        )
+        (group,) = self.ask(request, share_group.ShareGroupDescribeResponse).groups
+        members = [
+            (
+                member.client_id,
+                member.rack_id,
+                len(member.subscribed_topic_names),
+                [each.partitions for each in member.assignment.topic_partitions],
+            )
+            for member in group.members
+        ]
+        return group.error_code, group.group_state, group.assignor_name, sorted(members, key=str)
+
+    def offsets(self, group: str | None = None, *partitions: int) -> Any:
+        """DescribeShareGroupOffsets: of the group its error, of each partition start, lag and error."""
+        row = share_group.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
+        topic = row.DescribeShareGroupOffsetsRequestTopic
+        topics = [topic(topic_name=self.topic, partitions=list(partitions))] if partitions else None
+        request = share_group.DescribeShareGroupOffsetsRequest(
+            version=1, groups=[row(group_id=self.group if group is None else group, topics=topics)]
+        )
+        (answer,) = self.ask(request, share_group.DescribeShareGroupOffsetsResponse).groups
+        rows = [
+            (each.partition_index, each.start_offset, each.lag, each.error_code)
+            for topic in answer.topics
+            for each in topic.partitions
+        ]
+        return answer.error_code, sorted(rows)
+
+    def set_offsets(self, starts: Mapping[int, int], topic_name: str | None = None, group: str | None = None) -> Any:
+        topic = share_group.AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic
+        row = topic.AlterShareGroupOffsetsRequestPartition
+        rows = [row(partition_index=number, start_offset=offset) for number, offset in starts.items()]
+        request = share_group.AlterShareGroupOffsetsRequest(
+            version=0,
+            group_id=self.group if group is None else group,
+            topics=[topic(topic_name=self.topic if topic_name is None else topic_name, partitions=rows)],
+        )
+        reply = self.ask(request, share_group.AlterShareGroupOffsetsResponse)
+        rows = [(each.partition_index, each.error_code) for topic in reply.responses for each in topic.partitions]
+        return reply.error_code, sorted(rows)
+
+    def forget_offsets(self, *names: str, group: str | None = None) -> Any:
+        topic = share_group.DeleteShareGroupOffsetsRequest.DeleteShareGroupOffsetsRequestTopic
+        request = share_group.DeleteShareGroupOffsetsRequest(
+            version=0,
+            group_id=self.group if group is None else group,
+            topics=[topic(topic_name=each) for each in names],
+        )
+        reply = self.ask(request, share_group.DeleteShareGroupOffsetsResponse)
+        return reply.error_code, [each.error_code for each in reply.responses]
+
+    def listed(self, *types: str) -> Any:
+        request = admin.ListGroupsRequest(version=5, states_filter=[], types_filter=list(types))
+        groups = self.ask(request, admin.ListGroupsResponse).groups
+        mine = [group for group in groups if group.group_id == self.group]
+        return [(group.protocol_type, group.group_state, group.group_type) for group in mine]
+
+
+def _batches(row: Any, told: _Told | None, partition: int) -> list[Any]:
+    return [
+        row.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=list(types))
+        for first, last, types in (told or {}).get(partition, ())
+    ]
