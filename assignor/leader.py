@@ -13,13 +13,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+import numpy as np
+
 from loadwise.assignor.live.busy import BusyTime
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.settings import LiveSettings
-from loadwise.assignor.live.watch import GroupWatch, Position, name_of
-from loadwise.assignor.load.lag import HISTORY_S, LagLoad, PartitionOffsets, lag_of
+from loadwise.assignor.live.watch import GroupWatch, name_of
+from loadwise.assignor.load.lag import HISTORY_S, LagLoad, PartitionOffsets, lags
 from loadwise.assignor.load.source import LoadSnapshot
-from loadwise.assignor.model import LARGEST, Assignment, Assignor, Member
+from loadwise.assignor.model import LARGEST, Assignment, Assignor, Floats, Member
 from loadwise.protocol.errors import MalformedBytesError
 from loadwise.protocol.live_notes import CommitNote, LeaderNotes, MemberNotes, Memory, is_note
 
@@ -212,6 +214,7 @@ class Leader:
             log.info("%s", self.decision)
             self.rebalances[cause] += 1
             self.moved_share += self.decision.judgement.moved_share
+            self.lag.only(target.group.topics)
             self.lag.set_interval(self._interval_s)
             decision = self.decision
         self._tell(decision)
@@ -247,18 +250,8 @@ class Leader:
         """Take in a reading, and while this member leads, act on it."""
         with self._lock:
             now_ms = self._now_ms()
-            lag = self.lag
-            self._watch.read(
-                {
-                    partition: Position(
-                        where.end,
-                        lag_of(where, from_beginning=lag.from_beginning),
-                        committed=where.committed is not None,
-                    )
-                    for partition, where in offsets.items()
-                },
-                now_ms,
-            )
+            positions = self._positions(offsets)
+            self._watch.read_columns(offsets.keys(), positions, now_ms)
             if not self._watch.leads:
                 return
             self._watch.measured(self.name, self.busy.per_s, now_ms)
@@ -275,11 +268,18 @@ class Leader:
             self._act(decision)
         self._tell(decision)
 
+    def _positions(self, offsets: Mapping[tuple[str, int], PartitionOffsets]) -> Floats:
+        """float64[P, 4]: the fields of a `Position` of each partition."""
+        read = [(at.beginning, at.end, math.nan if at.committed is None else at.committed) for at in offsets.values()]
+        beginning, end, committed = np.array(read, np.float64).reshape(-1, 3).T
+        lag = lags(beginning, end, committed, from_beginning=self.lag.from_beginning)
+        return np.column_stack([end, lag, ~np.isnan(committed), np.full(len(end), math.inf)])
+
     def _take_notes(self, offsets: Mapping[tuple[str, int], PartitionOffsets], now_ms: int) -> None:
         """Take in what members wrote beside the offsets of partitions that they own."""
         newest: dict[str, CommitNote] = {}
         for partition, where in offsets.items():
-            if not is_note(where.metadata) or (owner := self._watch.owner_of(partition)) is None:
+            if not where.metadata or not is_note(where.metadata) or (owner := self._watch.owner_of(partition)) is None:
                 continue
             note = CommitNote.decode(where.metadata, owner)
             if note is not None and (owner not in newest or note.at_ms > newest[owner].at_ms):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
@@ -13,7 +13,7 @@ _UNREAD = -1
 
 
 class PartitionIndex:
-    """Numbers for partitions; they are never taken back."""
+    """Numbers for partitions. They stay as they are, except where `keep` takes them back."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, int], int] = {}
@@ -26,12 +26,27 @@ class PartitionIndex:
         for partition in partitions:
             self._rows.setdefault(partition, len(self._rows))
 
-    def array(self, values: Mapping[tuple[str, int], float]) -> Floats:
-        """float64[P]: the value of each partition, NaN where there is none. All of them must have a number."""
-        rows = np.fromiter((self._rows[partition] for partition in values), np.int64, len(values))
+    def keep(self, rows: Ints) -> None:
+        """Forget all but these, the first of which is number 0 from now on; arrays are to be picked by them as well."""
+        partitions = list(self._rows)
+        self._rows = {partitions[row]: number for number, row in enumerate(rows.tolist())}
+
+    def rows(self, partitions: Collection[tuple[str, int]]) -> Ints:
+        """int64[n]: the numbers of partitions, which those that have none get now."""
+        if not self._rows.keys() >= set(partitions):
+            self.add(partitions)
+        return np.fromiter(map(self._rows.__getitem__, partitions), np.int64, len(partitions))
+
+    def spread(self, rows: Ints, values: Floats) -> Floats:
+        """float64[P]: values at their rows, NaN elsewhere."""
         array = np.full(len(self._rows), math.nan)
-        array[rows] = np.fromiter(values.values(), np.float64, len(values))
+        array[rows] = values
         return array
+
+    def array(self, values: Mapping[tuple[str, int], float]) -> Floats:
+        """float64[P]: the value of each partition, NaN where there is none."""
+        rows = self.rows(values.keys())
+        return self.spread(rows, np.fromiter(values.values(), np.float64, len(values)))
 
     def padded(self, array: Floats) -> Floats:
         """The array, longer by NaN for partitions that were numbered since."""

@@ -15,7 +15,7 @@ from collections import deque
 import numpy as np
 
 from loadwise.assignor.live.index import PartitionIndex
-from loadwise.assignor.model import Floats
+from loadwise.assignor.model import Floats, Ints
 
 _READINGS = 13
 """So many readings are kept: a minute of them, where they come every five seconds."""
@@ -100,6 +100,16 @@ class ArrivalRates:
             kept = 0.5 ** (elapsed / _HALF_LIFE_MS)
             recent = np.where(np.isnan(self._recent), seen, self._recent * kept + seen * (1 - kept))
             self._recent = np.where(np.isnan(rate), self._recent, recent)
+
+    def keep(self, rows: Ints) -> None:
+        """Forget all partitions but these, before the index does."""
+
+        def kept(array: Floats) -> Floats:
+            return PartitionIndex.pick(self._index.padded(array), rows)
+
+        self._ends = deque(((at_ms, kept(ends)) for at_ms, ends in self._ends), maxlen=_READINGS)
+        self._rate, self._confirmed, self._recent = kept(self._rate), kept(self._confirmed), kept(self._recent)
+        self._last, self._before, self._fallen = kept(self._last), kept(self._before), kept(self._fallen)
 
     def rates(self) -> Floats:
         """float64[P]: arrivals of each partition in records/s, NaN where unknown."""

@@ -6,7 +6,7 @@ Pure: readings are given to it with their time, and what it decides is for its c
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -25,6 +25,8 @@ from loadwise.assignor.model import NOBODY, Assignment, Assignor, Floats, GroupS
 
 _NEVER_A_BACKLOG = 10.0
 """So few records waiting are no backlog, however slowly they come."""
+_FORGOTTEN, _FEW = 2, 100
+"""Partitions that the group has given up are kept up to so many times those that it has, and some: it may return."""
 _BACKLOG_S = 1.0
 """A member lags where more than so many seconds of its arrivals wait."""
 
@@ -114,12 +116,15 @@ class GroupWatch:
 
     def read(self, positions: Mapping[tuple[str, int], Position], now_ms: int) -> None:
         """Take in a reading of all partitions that could be read. O(P)."""
+        self.read_columns(positions.keys(), np.array(list(positions.values()), np.float64).reshape(-1, 4), now_ms)
+
+    def read_columns(self, partitions: Collection[tuple[str, int]], positions: Floats, now_ms: int) -> None:
+        """The same for many partitions: ``positions`` is float64[n, 4], the columns are the fields of a `Position`."""
         if self.read_at_ms is not None and now_ms <= self.read_at_ms:
             return
         before_ms, self.read_at_ms = self.read_at_ms, now_ms
-        self._index.add(positions)
-        end = self._index.array({partition: where.end for partition, where in positions.items()})
-        lag = self._index.array({partition: where.lag for partition, where in positions.items()})
+        rows = self._index.rows(partitions)
+        end, lag, committed, age = (self._index.spread(rows, column) for column in positions.T)
         self._rates.update(end, now_ms)
         old, before = self._index.padded(self._position), self._index.padded(self._fallen)
         position = end - lag
@@ -130,12 +135,10 @@ class GroupWatch:
         # The first commit tells where the group began, which only was presumed, and not how far it has come since.
         went_on = np.where(self._index.padded(self._presumed) > 0, 0.0, np.maximum(believed - old, 0.0))
         self._processed += np.nan_to_num(went_on, nan=0.0)
-        presumed = self._index.array({partition: not where.committed for partition, where in positions.items()})
-        self._presumed = np.where(np.isnan(end), self._index.padded(self._presumed), presumed)
+        self._presumed = np.where(np.isnan(end), self._index.padded(self._presumed), 1.0 - committed)
         self._position = np.where(np.isnan(end), old, believed)
         self._fallen = np.where(fell, position, np.where(np.isnan(end), before, np.nan))
         self._lag = np.where(np.isnan(lag), self._index.padded(self._lag), lag)
-        age = self._index.array({partition: where.age_s for partition, where in positions.items()})
         waiting = backlog(lag, self._rates.rates(), np.fmin(age, self._slack_s))
         # Of two readings the smaller backlog counts: one that is wrong must move nothing.
         last = self._index.padded(self._last_waiting)
@@ -186,6 +189,7 @@ class GroupWatch:
             for topic, count in zip(group.topics, np.diff(group.topic_start).tolist(), strict=True)
             for number in range(count)
         )
+        self._forget(group)
         watched = self._watched = _Watched(
             group=group,
             rows=self._index.rows_of(group),
@@ -199,6 +203,21 @@ class GroupWatch:
         weight = np.zeros(group.size) if group.load is None else np.nan_to_num(group.load, nan=0.0)
         judged = compare(replace(target.group, load=weight), target.owner, capacities)
         return self._decision(watched, judged, capacities, now_ms, ask=False, reason=cause)
+
+    def _forget(self, group: GroupSnapshot) -> None:
+        """Forget what the group has given up, once that is the larger part of what is known."""
+        if len(self._index) <= _FORGOTTEN * group.size + _FEW:
+            return
+        rows = self._index.rows_of(group)
+        self._rates.keep(rows)
+
+        def kept(array: Floats) -> Floats:
+            return PartitionIndex.pick(self._index.padded(array), rows)
+
+        self._lag, self._waiting, self._last_waiting = kept(self._lag), kept(self._waiting), kept(self._last_waiting)
+        self._position, self._fallen = kept(self._position), kept(self._fallen)
+        self._presumed, self._processed = kept(self._presumed), kept(self._processed)
+        self._index.keep(rows)
 
     def unwatch(self) -> None:
         """Another member leads now, or the group has begun a rebalance."""

@@ -56,6 +56,12 @@ def lag_of(offsets: PartitionOffsets, *, from_beginning: bool) -> int:
     return max(offsets.end - position, 0)
 
 
+def lags(beginning: Floats, end: Floats, committed: Floats, *, from_beginning: bool) -> Floats:
+    """`lag_of` of many partitions, float64[P] each; ``committed`` is NaN where nothing is."""
+    position = np.where(np.isnan(committed), beginning if from_beginning else end, np.maximum(committed, beginning))
+    return np.maximum(end - position, 0.0)
+
+
 def ends_before(
     found: Mapping[tuple[str, int], int], offsets: Mapping[tuple[str, int], PartitionOffsets]
 ) -> dict[tuple[str, int], int]:
@@ -115,8 +121,16 @@ class LagLoad:
         if pattern is not None:
             self.pattern = re.compile(pattern)
 
+    def only(self, topics: Iterable[str]) -> None:
+        """Read these topics from now on, and those that match the pattern, and no other."""
+        self.topics = frozenset(topics)
+
     def update(self, offsets: Mapping[tuple[str, int], PartitionOffsets]) -> None:
-        """Take in a reading; partitions by (topic, number)."""
+        """Take in a reading; partitions by (topic, number). Where there is a listener, it is that which remembers."""
+        if self.listener is not None:
+            self._read = {}, self._clock()
+            self.listener(offsets)
+            return
         known: Mapping[str, Floats] = {} if self._read is None else self._read[0]
         sizes: dict[str, int] = {topic: len(loads) for topic, loads in known.items()}
         for topic, partition in offsets:
@@ -130,8 +144,6 @@ class LagLoad:
             merged[topic][partition] = lag_of(where, from_beginning=self.from_beginning)
         self._read = merged, self._clock()
         self.arrivals.update({partition: where.end for partition, where in offsets.items()})
-        if self.listener is not None:
-            self.listener(offsets)
 
     def set_interval(self, interval_s: float) -> None:
         """Read so often from now on; infinite: only when it is asked for."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from loadwise.assignor.errors import BadGroupError
 from loadwise.assignor.impute import guess
 from loadwise.assignor.load.drain import DrainLoad, drain_weight
-from loadwise.assignor.load.lag import LagLoad, PartitionOffsets
+from loadwise.assignor.load.lag import LagLoad, PartitionOffsets, lag_of, lags
 from loadwise.assignor.load.mix import MixedLoad, mix
 from loadwise.assignor.load.rate import RateLoad
 from loadwise.assignor.load.source import FixedLoad
@@ -168,3 +168,16 @@ def test_topics_that_the_group_reads_no_more_take_no_share() -> None:
     assert plain(dict(drained.load)) == {"t": [70.0, 30.0]}
     mixed = MixedLoad(sources={"lag": lag, "rate": rate}).snapshot(["t"])
     assert plain(dict(mixed.load)) == {"t": [1.25, 0.75]}
+
+
+offsets = st.builds(
+    PartitionOffsets, st.integers(0, 9), st.integers(0, 20), st.one_of(st.none(), st.integers(0, 30)), st.just("")
+)
+
+
+@given(st.lists(offsets, min_size=1), st.booleans())
+def test_the_lag_of_many_partitions_is_that_of_each(many: list[PartitionOffsets], from_beginning: bool) -> None:
+    committed = [math.nan if each.committed is None else each.committed for each in many]
+    columns = (np.array(column, float) for column in ([e.beginning for e in many], [e.end for e in many], committed))
+    each = [lag_of(one, from_beginning=from_beginning) for one in many]
+    assert lags(*columns, from_beginning=from_beginning).tolist() == each

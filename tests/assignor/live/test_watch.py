@@ -183,3 +183,23 @@ def test_what_the_group_reads_no_more_asks_nothing_of_its_members(of_the_group_n
             positions |= {("old", number): Position(3 * now_ms, 3 * now_ms) for number in range(4)}
         watch.read(positions, now_ms)
     assert watch.decide(now_ms).judgement.before == pytest.approx([4 / 3, 2 / 3], rel=0.02)
+
+
+def test_what_the_group_has_given_up_is_forgotten_and_nothing_else():
+    """One watch has read two hundred partitions of another topic before; both know the same of this one."""
+    group = GroupSnapshot.of([Member(id=name, topics=["t"]) for name in "ab"], {"t": 4})
+    assignment = Assignment(group, np.array([0, 0, 1, 1], np.int32))
+    answers = []
+    for others in (0, 200):
+        watch = GroupWatch(LiveSettings(), Weighted(), slack_s=1.0)
+        for now_ms in range(5000, 60_000, 5000):
+            given_up = {("old", number): Position(now_ms, now_ms) for number in range(others)}
+            mine = {("t", number): Position(now_ms * (number + 1), 100 * number) for number in range(4)}
+            watch.read((given_up | mine) if now_ms < 30_000 else mine, now_ms)
+            if now_ms == 30_000:
+                watch.assigned(assignment, {"a": 0.0, "b": 0.0}, generation=1, now_ms=now_ms, duration_ms=100)
+            watch.estimates.measured("a", 5000.0, now_ms)
+        answers.append((watch.loads()["t"].tolist(), watch.decide(60_000).judgement.before.tolist()))
+        assert len(watch._index) == 4
+        assert list(watch.loads()) == ["t"]
+    assert answers[0] == answers[1]
