@@ -22,7 +22,16 @@ from typing import TypeAlias
 
 import numpy as np
 
-from loadwise.assignor.model import NOBODY, Assignment, Assignor, GroupSnapshot, Member, TopicPartition, utf16_order
+from loadwise.assignor.model import (
+    NOBODY,
+    Assignment,
+    Assignor,
+    Floats,
+    GroupSnapshot,
+    Member,
+    TopicPartition,
+    utf16_order,
+)
 from loadwise.spark_source.errors import PlanError
 from loadwise.spark_source.task import OffsetRange, Task
 
@@ -165,17 +174,41 @@ def _planned(
 ) -> Plan:
     homes = {(item.topic, item.partition): index % slots for index, item in enumerate(ranges)} if sticky else {}
     if not split:
-        return _assigned(ranges, assignor, slots, costs, _at_home(ranges, homes))
+        return _assigned(ranges, assignor, slots, costs, _at_home(ranges, homes)).plan(assignor)
     filled = [item for item in ranges if len(item)]
-    best: Plan | None = None
+    best: _Shares | None = None
     for pieces, owners in _proposals(filled, slots, costs, homes):
         found = _assigned(pieces, assignor, slots, costs, owners)
         if best is None or found.max_over_mean < best.max_over_mean:
             best = found
         if best.max_over_mean <= EVEN_ENOUGH:
-            return best
+            break
     assert best is not None
-    return best
+    return best.plan(assignor)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shares:
+    """What an assignor has answered for one way to cut."""
+
+    pieces: Sequence[OffsetRange]
+    owners: Sequence[int]
+    """The slot of each piece."""
+    weights: Floats
+    """Of each slot."""
+
+    @property
+    def max_over_mean(self) -> float:
+        total = math.fsum(self.weights)
+        return float(self.weights.max()) * len(self.weights) / total if total else 1.0
+
+    def plan(self, assignor: Assignor) -> Plan:
+        mine: list[list[OffsetRange]] = [[] for _ in self.weights]
+        for piece, owner in zip(self.pieces, self.owners, strict=True):
+            mine[owner].append(piece)
+        weights = self.weights.tolist()
+        tasks = (Task(f"slot-{slot}", _joined(mine[slot]), weights[slot]) for slot in range(len(mine)))
+        return Plan(tuple(tasks), assignor.name)
 
 
 def _proposals(
@@ -293,7 +326,7 @@ def _assigned(
     slots: int,
     costs: Costs,
     owners: Sequence[int],
-) -> Plan:
+) -> _Shares:
     by_topic: dict[str, list[OffsetRange]] = {}
     owned: list[dict[str, list[int]]] = [{} for _ in range(slots)]
     for piece, owner in zip(pieces, owners, strict=True):
@@ -313,14 +346,13 @@ def _assigned(
         load_unit="cost" if any(cost != 1.0 for cost in costs.values()) else "records",
     )
     rows = [piece for topic in group.topics for piece in by_topic[topic]]
-    loads = [weight for topic in group.topics for weight in weights[topic].tolist()]
-    mine: dict[str, list[OffsetRange]] = {member: [] for member in group.members}
-    weight_of = dict.fromkeys(group.members, 0.0)
-    for piece, weight, owner in zip(rows, loads, _owners(assignor, group, rows), strict=True):
-        mine[group.members[owner]].append(piece)
-        weight_of[group.members[owner]] += weight
-    names = [f"slot-{slot}" for slot in range(slots)]
-    return Plan(tuple(Task(name, _joined(mine[name]), weight_of[name]) for name in names), assignor.name)
+    found = _owners(assignor, group, rows)
+    # Members are in Kafka's order in the group: slot-10 stands before slot-2.
+    slot_of = [int(member.removeprefix("slot-")) for member in group.members]
+    slot = [slot_of[owner] for owner in found]
+    loads = np.concatenate([weights[topic] for topic in group.topics]) if rows else np.empty(0)
+    of_slots = np.bincount(np.array(slot, np.int64), weights=loads, minlength=slots)
+    return _Shares(rows, slot, of_slots.astype(np.float64, copy=False))
 
 
 def _owners(assignor: Assignor, group: GroupSnapshot, rows: Sequence[OffsetRange]) -> list[int]:
