@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-kafka test-kills test-live test-upstream test-programs lint bench bench-confluent bench-coordinator bench-live bench-quality bench-spark clean
+.PHONY: demo test test-kafka test-kills test-live soak test-upstream test-programs lint bench bench-confluent bench-coordinator bench-live bench-quality bench-spark clean
 
 demo: $(VENV)/.all
 	$(BIN)/loadwise demo $(DEMO)
@@ -37,6 +37,10 @@ bench-quality: $(VENV)/.all
 KILLS ?= 200
 test-kills: $(VENV)/.dev
 	LOADWISE_KILLS=$(KILLS) $(BIN)/python -m pytest -q tests/coordinator/storage/test_kills.py
+
+# A whole cluster over five days of a fake clock, with faults, restarts and snapshots; then ten real minutes of real clients.
+soak: $(VENV)/.dev
+	$(BIN)/python -m pytest -m soak -s tests/coordinator
 
 # Other projects' own tests against our coordinator: kafka-python's, and franz-go's where there is Go.
 test-upstream: $(VENV)/.dev

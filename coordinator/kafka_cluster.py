@@ -198,10 +198,15 @@ class Cluster:
         Raises `BadClusterError` if partitions are on brokers that there are not; nothing has changed then.
         """
         self._check_brokers(snapshot)
+        for record in snapshot.of(ProducerIdsRecord):
+            self.new_producer_id.load(record)
+        ids = self.new_producer_id.record()
         transactional = {each.producer_id for each in snapshot.of(Transaction)}
         values: list[tuple[Place, object]] = []
         for place, value in snapshot.values:
             match value:
+                case ProducerIdsRecord():
+                    values.append((place, ids))
                 case Transaction():
                     values.append((place, value.forked()))
                 case PartitionRecord():
@@ -211,7 +216,7 @@ class Cluster:
         self.now_ms = now_ms
         state = Snapshot(values, snapshot.logs)
         self._keeper.replace(state)
-        self._begin(state, self.new_producer_id.record().next_id, self._keeper)
+        self._begin(state, ids.next_id, self._keeper)
 
     def load(self, state: Snapshot, keeper: Keeper, now_ms: int) -> None:
         """Be as a keeper has it, and tell it each change from now on. Raises `BadClusterError` as `restore` does."""

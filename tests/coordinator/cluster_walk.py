@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from itertools import count
 from typing import Any
+from uuid import UUID
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from kafka.protocol import admin, consumer, producer
 from record_batches import batch
 
 from loadwise.coordinator.apis import SERVICES
-from loadwise.coordinator.calls import Call, EncodedBody
+from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, coordinator_partition
 from loadwise.coordinator.configs.client_quotas import CLIENT_ID, USER
+from loadwise.coordinator.faults.injector import FaultInjector
+from loadwise.coordinator.faults.rules import Faults
 from loadwise.coordinator.groups.classic.states import GroupState
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import NOTHING, Keeper, KeptBatch, LogContents, LogName, Place, Snapshot
@@ -106,7 +109,16 @@ class ClusterWalk(RuleBasedStateMachine):
         self.keeper = MemoryKeeper()
         self.cluster = new_cluster(self.keeper)
         self.cluster.now_ms = self.now_ms = 1000
+        self.faults = Faults({service.api.name for service in SERVICES.values()})
+        self.injector = FaultInjector(self.cluster, self.faults)
         self.tokens = count(1)
+        self.waiting: set[int] = set()
+        """Requests that have no answer yet."""
+        self.answers: dict[int, Answer] = {}
+        self.acknowledged: dict[tuple[UUID, int, int], bytes] = {}
+        """Topic id, partition and base offset to what was written there."""
+        self.generations: dict[tuple[str, str], int] = {}
+        """Group id and type to the highest generation or epoch in the group's life."""
         self.producers: dict[str, tuple[int, int]] = {}
         self.given: list[tuple[int, int]] = []
         """Each producer id with an epoch that a producer was given."""
@@ -118,14 +130,30 @@ class ClusterWalk(RuleBasedStateMachine):
         request.with_header(7, "client")
         frame = bytes(request.encode(header=True))
         call = Call(next(self.tokens), decode_request(frame, APIS), "/127.0.0.1")
-        for answer in self.cluster.receive(call, self.now_ms):
-            if answer.call.token == call.token:
-                if isinstance(answer.response, EncodedBody):
-                    data = frame_body(answer.response.data, 7, flexible=answer.response.flexible)
-                else:
-                    data = bytes(encode_response(answer.response, 7))
-                return answer.call.request.api.response.decode(data[4:], version=version, header=True)
-        return None
+        self.waiting.add(call.token)
+        self.deliver(self.injector.receive(call, self.now_ms))
+        answer = self.answers.pop(call.token, None)
+        if answer is None or isinstance(answer.response, HangUp):
+            return None
+        if isinstance(answer.response, EncodedBody):
+            data = frame_body(answer.response.data, 7, flexible=answer.response.flexible)
+        else:
+            data = bytes(encode_response(answer.response, 7))
+        return answer.call.request.api.response.decode(data[4:], version=version, header=True)
+
+    def deliver(self, answers: list[Answer]) -> None:
+        """Take answers in: each is for a request that has none yet."""
+        self.answers.clear()
+        for answer in answers:
+            assert answer.call.token in self.waiting, "answered twice, or after its connection was closed"
+            self.waiting.discard(answer.call.token)
+            self.answers[answer.call.token] = answer
+
+    def lose_connections(self) -> None:
+        """All clients are hung up on, as by a restart: they know nothing of what they asked."""
+        self.waiting.clear()
+        self.producers.clear()
+        self.generations.clear()
 
     # ---- topics and what is set ----
 
@@ -190,12 +218,14 @@ class ClusterWalk(RuleBasedStateMachine):
                     version=4, transactional_id=None, transaction_timeout_ms=1000, producer_id=-1, producer_epoch=-1
                 )
                 answer = self.ask(request, 4)
+                if answer is None or answer.error_code != ErrorCode.NONE:
+                    return
                 self.producers[idempotent] = answer.producer_id, answer.producer_epoch
                 self.given.append(self.producers[idempotent])
             who = self.producers[idempotent]
         self.send(name, number, who)
 
-    def send(self, name: str, number: int, who: tuple[int, int] | None, transactional_id: str | None = None) -> bool:
+    def send(self, name: str, number: int, who: tuple[int, int] | None, transactional_id: str | None = None) -> None:
         key = (*who, name, number) if who else None
         first = self.sequences.get(key, 0) if key else 0
         records = batch(
@@ -207,10 +237,16 @@ class ClusterWalk(RuleBasedStateMachine):
         request = producer.ProduceRequest(
             version=12, transactional_id=transactional_id, acks=-1, timeout_ms=1000, topic_data=[data]
         )
-        answer = self.ask(request, 12).responses[0].partition_responses[0]
-        if answer.error_code == ErrorCode.NONE and key:
-            self.sequences[key] = first + 2
-        return bool(answer.error_code == ErrorCode.NONE)
+        reply = self.ask(request, 12)
+        if reply is None:
+            return
+        answer = reply.responses[0].partition_responses[0]
+        if answer.error_code == ErrorCode.NONE:
+            written = self.cluster.topics.get(name)
+            assert written is not None
+            self.acknowledged[written.id, number, answer.base_offset] = records[61:]
+            if key:
+                self.sequences[key] = first + 2
 
     @rule(name=st.sampled_from(TOPICS), number=st.integers(0, 2), offset=st.integers(-1, 9))
     def delete_records(self, name: str, number: int, offset: int) -> None:
@@ -227,7 +263,7 @@ class ClusterWalk(RuleBasedStateMachine):
             version=5, transactional_id=name, transaction_timeout_ms=60_000, producer_id=told[0], producer_epoch=told[1]
         )
         answer = self.ask(request, 5)
-        if answer.error_code == ErrorCode.NONE:
+        if answer is not None and answer.error_code == ErrorCode.NONE:
             self.producers[name] = answer.producer_id, answer.producer_epoch
             self.given.append(self.producers[name])
 
@@ -260,7 +296,9 @@ class ClusterWalk(RuleBasedStateMachine):
             producer_epoch=self.producers[name][1], committed=committed,
         )  # fmt: skip
         answer = self.ask(request, version)
-        if answer.error_code == ErrorCode.NONE and version >= 5:
+        if answer is None:
+            del self.producers[name]  # it does not know its epoch, and begins anew
+        elif answer.error_code == ErrorCode.NONE and version >= 5:
             after = answer.producer_id, answer.producer_epoch
             if after != self.producers[name]:
                 self.given.append(after)
@@ -294,6 +332,62 @@ class ClusterWalk(RuleBasedStateMachine):
             topics=[row(name=topic, partitions=[partition])],
         )  # fmt: skip
         self.ask(request, 9)
+
+    # ---- faults ----
+
+    @rule(
+        api=st.sampled_from(["Produce", "EndTxn", "JoinGroup", "OffsetCommit", "ConsumerGroupHeartbeat", "*"]),
+        kind=st.integers(0, 3),
+        after=st.booleans(),
+    )
+    def fault(self, api: str, kind: int, after: bool) -> None:
+        """The next request of an API goes wrong, before it is handled or after it."""
+        if kind == 0 and api != "*":
+            self.faults.answer(api, error="REQUEST_TIMED_OUT", after_handling=after)
+        elif kind == 1:
+            self.faults.delay(api, ms=300, after_handling=after)
+        elif kind == 2:
+            self.faults.drop(api, after_handling=after)
+        elif kind == 3:
+            self.faults.disconnect(api, after_handling=after)
+
+    # ---- what always holds ----
+
+    @invariant()
+    def no_partition_has_two_owners(self) -> None:
+        for group_id in self.cluster.groups.all():
+            group = self.cluster.groups.consumer(group_id)
+            held = [
+                (topic, number)
+                for member_id in ([] if group is None else group.members)
+                for topic, numbers in group.hard_state.members[member_id].held().items()
+                for number in numbers
+            ]
+            assert len(held) == len(set(held)), (group_id, held)
+
+    @invariant()
+    def generations_rise(self) -> None:
+        groups = self.cluster.groups.all()
+        for key in [key for key in self.generations if key[0] not in groups or groups[key[0]].type != key[1]]:
+            del self.generations[key]
+        for group_id, group in groups.items():
+            key = group_id, group.type
+            assert group.generation >= self.generations.get(key, group.generation), key
+            self.generations[key] = group.generation
+
+    @invariant()
+    def what_was_acknowledged_is_there(self) -> None:
+        for (topic_id, number, offset), records in list(self.acknowledged.items()):
+            topic = self.cluster.topics.get_by_id(topic_id)
+            log = None if topic is None else topic.partitions[number].log
+            if log is None or log.start_offset > offset:
+                del self.acknowledged[topic_id, number, offset]  # it was deleted
+            else:
+                assert log.read(offset, 1, at_least_one=True)[61:] == records
+
+    @invariant()
+    def no_producer_is_given_what_one_had(self) -> None:
+        assert len(set(self.given)) == len(self.given)
 
     @rule(group_id=st.sampled_from(GROUPS))
     def delete_group(self, group_id: str) -> None:
@@ -343,9 +437,9 @@ class ClusterWalk(RuleBasedStateMachine):
     @rule(ms=st.sampled_from([1, 500, 31_000, 70_000, 700_000]))
     def wait(self, ms: int) -> None:
         end_ms = self.now_ms + ms
-        while (deadline_ms := self.cluster.next_deadline_ms) is not None and deadline_ms <= end_ms:
+        while (deadline_ms := self.injector.next_deadline_ms) is not None and deadline_ms <= end_ms:
             self.now_ms = max(self.now_ms, deadline_ms)
-            self.cluster.expire(self.now_ms)
+            self.deliver(self.injector.expire(self.now_ms))
         self.now_ms = end_ms
 
 

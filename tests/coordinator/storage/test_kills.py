@@ -19,6 +19,7 @@ from cluster_walk import new_cluster
 from confluent_kafka import Consumer, TopicPartition
 from kafka.protocol import metadata, producer
 from kafka.record import MemoryRecords
+from programs_with_data import Program
 from record_batches import batch
 from sessions import Session
 from topics import WAIT_S
@@ -30,22 +31,6 @@ from loadwise.coordinator.storage.directory import Directory
 KILLS = int(os.environ.get("LOADWISE_KILLS", "5"))
 SEED = int(os.environ.get("LOADWISE_KILLS_SEED", "1"))
 NOW_MS = 1_700_000_000_000
-
-
-class Program:
-    """A coordinator as a process of its own, over a data directory."""
-
-    def __init__(self, path: Path, *options: str) -> None:
-        command = [sys.executable, "-m", "loadwise", "coordinator", "--data-dir", str(path), *options]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert "ready at" in line, self.process.communicate()
-        self.address = line.split()[-1]
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.communicate()
 
 
 @dataclass
