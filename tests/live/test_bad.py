@@ -3,6 +3,7 @@
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from live_group import LiveGroup
+from topics import grow_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.live]
 
@@ -43,4 +44,23 @@ def test_commits_beyond_the_end(broker, topic_name, group_id):
         with_group.close()
         for client in MIXED:
             group.join(client)
+        goes_on(group)
+
+
+def test_a_topic_that_grows(broker, topic_name, group_id):
+    """Its new partitions are shared out without a rebalance for the load."""
+    with LiveGroup(broker, topic_name, group_id, rates=RATES, metadata_max_age_ms=1000) as group:
+        for client in MIXED:
+            group.join(client)
+        goes_on(group)
+        grow_topic(broker, topic_name, len(RATES) + 3)
+        group.arrivals.grow([50.0] * 3)
+        goes_on(group)
+
+
+def test_clocks_that_jump(broker, topic_name, group_id):
+    """The wall clocks of all members jump by an hour, to and fro: what is decided goes by the time that passes."""
+    with LiveGroup(broker, topic_name, group_id, rates=RATES) as group:
+        for client in MIXED:
+            group.join(client, clock="jumps")
         goes_on(group)

@@ -22,10 +22,18 @@ class Arrivals:
     def __init__(self, servers, topic, rates):
         self.rates = list(rates)
         self.sent = [0] * len(self.rates)
+        self._due = [0.0] * len(self.rates)
         self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 10, "log_level": 0})
         self._topic = topic
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def grow(self, rates):
+        """Records arrive in more partitions, which the topic has already."""
+        self._producer.list_topics(self._topic, timeout=WAIT_S)  # it would learn of them within five minutes
+        self.sent += [0] * len(rates)
+        self._due += [0.0] * len(rates)
+        self.rates += rates
 
     def __enter__(self):
         self._thread.start()
@@ -37,7 +45,7 @@ class Arrivals:
         self._producer.flush(WAIT_S)
 
     def _run(self):
-        due, last = [0.0] * len(self.rates), time.monotonic()
+        due, last = self._due, time.monotonic()
         while not self._ended.wait(_TICK_S):
             now = time.monotonic()
             for partition, rate in enumerate(list(self.rates)):
@@ -53,14 +61,15 @@ class Arrivals:
 class Member:
     """One member's process, and what it has told."""
 
-    def __init__(self, group, name, client, *, speed, instance, unreadable, more):
+    def __init__(self, group, name, client, *, speed, instance, unreadable, clock, more):
         self.name = name
         self.owned, self.generation, self.done, self.leads, self.fallbacks = [], -1, {}, False, 0
         self.told = []
         """The lines of its log."""
         command = [sys.executable, str(MEMBER), f"--client={client}", f"--topic={group.topic}", f"--group={group.id}"]
         command += [f"--servers={group.servers}", f"--name={name}", f"--assignor={group.assignor}", f"--speed={speed}"]
-        command += [f"--instance={instance}", f"--unreadable={unreadable}", f"--more={json.dumps(more)}"]
+        command += [f"--instance={instance}", f"--unreadable={unreadable}", f"--clock={clock}"]
+        command += [f"--more={json.dumps(more)}"]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
         self._threads = [threading.Thread(target=each, daemon=True) for each in (self._listen, self._read_log)]
@@ -124,9 +133,9 @@ class LiveGroup:
             for member in self.members:
                 print(*member.told, sep="\n")
 
-    def join(self, client="kafka-python", *, speed=900.0, instance="", unreadable=""):
-        """Another member, and the error that its reading of offsets ends with."""
-        about = {"speed": speed, "instance": instance, "unreadable": unreadable}
+    def join(self, client="kafka-python", *, speed=900.0, instance="", unreadable="", clock="right"):
+        """Another member, the error that its reading of offsets ends with, and whether its wall clock is right."""
+        about = {"speed": speed, "instance": instance, "unreadable": unreadable, "clock": clock}
         member = Member(self, f"m{len(self.members)}", client, more=self._more, **about)
         self.members.append(member)
         return member

@@ -16,6 +16,7 @@ import time
 from unittest.mock import AsyncMock, Mock
 
 REPORT_S = 0.2
+JUMP_S = 8.0
 
 
 class Report:
@@ -180,15 +181,24 @@ async def confluent_aio(args, ended):
         await consumer.close()
 
 
+def jumping(clock):
+    """A clock that is an hour slow, then right, then an hour fast, each for a few readings of the offsets."""
+    began = time.monotonic()
+    return lambda: clock() + 3600 * (int((time.monotonic() - began) / JUMP_S) % 3 - 1)
+
+
 def main():
     parser = argparse.ArgumentParser()
     for name in ("client", "topic", "group", "servers", "name", "assignor"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--instance", default="")
     parser.add_argument("--unreadable", default="")
+    parser.add_argument("--clock", choices=["right", "jumps"], default="right")
     parser.add_argument("--speed", type=float, required=True)
     parser.add_argument("--more", default="{}")
     args = parser.parse_args()
+    if args.clock == "jumps":
+        time.time = jumping(time.time)
     logging.basicConfig(level=logging.INFO, format=f"%(asctime)s {args.name} %(name)s %(message)s", stream=sys.stderr)
     logging.getLogger("kafka").setLevel(logging.ERROR)
     logging.getLogger("aiokafka").setLevel(logging.ERROR)
