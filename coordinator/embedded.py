@@ -181,6 +181,48 @@ class Coordinator:
         self.cluster.move_coordinator(group_id, to)
         self._carry_on()
 
+    def move_transaction_coordinator(self, transactional_id: str, to: int | None = None) -> None:
+        """Let another broker coordinate the transactions of an id; ``to`` None is the next broker.
+
+        Raises `BadClusterError` if there is no such broker.
+        """
+        self.cluster.move_transaction_coordinator(transactional_id, to)
+        self._carry_on()
+
+    def drop_leader(self, topic: str, partition: int) -> None:
+        """Let nobody lead a partition, until `move_leader`. Raises `BadClusterError` if there is no such partition."""
+        self.cluster.drop_leader(topic, partition)
+        self._carry_on()
+
+    def set_isr(self, topic: str, partition: int, brokers: Sequence[int]) -> None:
+        """Let these replicas of a partition be in sync, and no others; all of them let the ISR grow again.
+
+        A producer with acks=all is answered NOT_ENOUGH_REPLICAS if they are fewer than ``min.insync.replicas``. Raises
+        `BadClusterError` if that cannot be, as when its leader is not among them.
+        """
+        self.cluster.topics.set_isr(topic, partition, brokers)
+        self._carry_on()
+
+    def stop_broker(self, broker: int) -> None:
+        """Let a broker be gone, as if it was killed: its connections are closed, and new ones at once.
+
+        Others lead its partitions and coordinate its groups and transactions; where no other replica is in sync, nobody
+        leads. Raises `BadClusterError` if there is no such broker, or it is stopped already.
+        """
+        self.cluster.now_ms = self._clock.now_ms()
+        self.cluster.stop_broker(broker)
+        if self._server is not None:
+            self._server.drop_connections(broker)
+        self._carry_on()
+
+    def start_broker(self, broker: int) -> None:
+        """Let a stopped broker come back: its replicas are in sync again, and it leads what nobody else could lead.
+
+        Raises `BadClusterError` if there is no such broker, or it runs.
+        """
+        self.cluster.start_broker(broker)
+        self._carry_on()
+
     def snapshot(self) -> Snapshot:
         """All that the cluster has now, to be put back by `restore` any number of times.
 
@@ -348,6 +390,26 @@ class ThreadedCoordinator:
     def move_coordinator(self, group_id: str, to: int | None = None) -> None:
         """Let another broker coordinate a group; see `Coordinator.move_coordinator`."""
         self._on_its_thread(lambda: self._coordinator.move_coordinator(group_id, to))
+
+    def move_transaction_coordinator(self, transactional_id: str, to: int | None = None) -> None:
+        """Let another broker coordinate transactions; see `Coordinator.move_transaction_coordinator`."""
+        self._on_its_thread(lambda: self._coordinator.move_transaction_coordinator(transactional_id, to))
+
+    def drop_leader(self, topic: str, partition: int) -> None:
+        """Let nobody lead a partition; see `Coordinator.drop_leader`."""
+        self._on_its_thread(lambda: self._coordinator.drop_leader(topic, partition))
+
+    def set_isr(self, topic: str, partition: int, brokers: Sequence[int]) -> None:
+        """Let these replicas be in sync; see `Coordinator.set_isr`."""
+        self._on_its_thread(lambda: self._coordinator.set_isr(topic, partition, brokers))
+
+    def stop_broker(self, broker: int) -> None:
+        """Let a broker be gone; see `Coordinator.stop_broker`."""
+        self._on_its_thread(lambda: self._coordinator.stop_broker(broker))
+
+    def start_broker(self, broker: int) -> None:
+        """Let a stopped broker come back; see `Coordinator.start_broker`."""
+        self._on_its_thread(lambda: self._coordinator.start_broker(broker))
 
     def snapshot(self) -> Snapshot:
         """All that the cluster has now; see `Coordinator.snapshot`."""

@@ -398,6 +398,31 @@ class Cluster:
             if coordinator_partition(each) == moved:
                 self._pass_on(self.groups.reload(each, self.now_ms))
 
+    def drop_leader(self, topic: str, partition: int) -> None:
+        """Let nobody lead a partition; clients that wait for it are told. Raises `BadClusterError`."""
+        self.fetches.gone(self.topics.drop_leader(topic, partition).log)
+
+    def stop_broker(self, node_id: int) -> None:
+        """Let a broker be gone: others lead and coordinate what it did, as far as they can.
+
+        Raises `BadClusterError` if there is no such broker, or it is stopped already.
+        """
+        moved = self.brokers.stop(node_id)
+        offsets_partitions = {partition for topic, partition in moved if topic == CONSUMER_OFFSETS}
+        for partition in offsets_partitions:
+            self.offsets_topic.lead(partition, self.brokers.coordinators(CONSUMER_OFFSETS)[partition])
+        for changed in self.topics.node_stopped(node_id):
+            self.fetches.gone(changed.log)
+        is_last = not self.brokers.running
+        for each in list(self.groups.all()):
+            if is_last or coordinator_partition(each) in offsets_partitions:
+                self._pass_on(self.groups.reload(each, self.now_ms))
+
+    def start_broker(self, node_id: int) -> None:
+        """Let a broker that was stopped run again. Raises `BadClusterError` if there is no such broker, or it runs."""
+        self.brokers.start(node_id)
+        self.topics.node_started(node_id)
+
     def move_transaction_coordinator(self, transactional_id: str, to: int | None = None) -> None:
         """Let another broker coordinate a transactional id, and those that share its partition.
 

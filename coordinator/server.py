@@ -160,13 +160,20 @@ class Server:
         self._deliver(self._cluster.expire(self._clock.now_ms()))
         self._settle()
 
+    def drop_connections(self, node_id: int) -> None:
+        """Close all connections to a broker that was stopped."""
+        for connection in list(self._connections):
+            if connection.node_id == node_id:
+                connection.abort()
+
     # ---- what connections tell ----
 
     def opened(self, connection: Connection) -> None:
         """A peer connected."""
         connection.id = next(self._connection_ids)
         self._connections.add(connection)
-        if self.failure.done():
+        node = self.cluster.brokers.node(connection.node_id)
+        if self.failure.done() or (node is not None and node.is_stopped):
             connection.abort()
             return
         connection.login = self.cluster.new_login(connection.certificate_name)

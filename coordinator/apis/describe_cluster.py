@@ -27,7 +27,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
         controller_id=cluster.brokers.controller.id,
         brokers=[
             row(broker_id=node.id, host=node.host, port=node.port, rack=node.rack, is_fenced=False)
-            for node in cluster.brokers.nodes
+            for node in cluster.brokers.running
         ],
         authorized_operations=_operations(call, cluster),
     )

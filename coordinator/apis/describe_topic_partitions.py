@@ -7,6 +7,7 @@ from kafka.protocol.admin import DescribeTopicPartitionsRequest, DescribeTopicPa
 from loadwise.coordinator.apis.access import Access, bits, open_to_all
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.cluster.replication import NO_NODE
 from loadwise.coordinator.cluster.topics import is_topic_name
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
@@ -64,15 +65,15 @@ def _described(cluster: Cluster, name: str, start: int, limit: int) -> tuple[Mes
         return _refused(name, error), 0, 0
     partitions = [
         _Topic.DescribeTopicPartitionsResponsePartition(
-            error_code=ErrorCode.NONE,
+            error_code=ErrorCode.NONE if partition.leader != NO_NODE else ErrorCode.LEADER_NOT_AVAILABLE,
             partition_index=start + index,
             leader_id=partition.leader,
             leader_epoch=partition.leader_epoch,
             replica_nodes=partition.replicas,
-            isr_nodes=partition.replicas,
+            isr_nodes=partition.isr,
             eligible_leader_replicas=[],
             last_known_elr=[],
-            offline_replicas=[],
+            offline_replicas=cluster.brokers.stopped_of(partition.replicas),
         )
         for index, partition in enumerate(topic.partitions[start : start + limit])
     ]

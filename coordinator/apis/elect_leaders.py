@@ -1,6 +1,6 @@
 """ElectLeaders (43): the preferred replicas are to lead.
 
-v1 unclean elections (KIP-460); v2 flexible. Every partition has a leader here, so that unclean ones are never needed.
+v1 unclean elections (KIP-460); v2 flexible. An unclean one is needed where nobody leads.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from kafka.protocol.admin import ElectLeadersRequest, ElectLeadersResponse
 from loadwise.coordinator.apis.access import of_cluster
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.cluster.replication import NO_NODE
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
@@ -42,10 +43,14 @@ def _elected(cluster: Cluster, name: str, number: int, *, is_preferred: bool) ->
     partition = cluster.topics.partition(name, number)
     if partition is None:
         error, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {number} of a topic {name!r}"
-    elif not is_preferred or partition.leader == partition.replicas[0]:
+    elif partition.leader != NO_NODE and (not is_preferred or partition.leader == partition.replicas[0]):
         error, message = ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."
+    elif is_preferred and cluster.brokers.stopped_of(partition.replicas[:1]):
+        error, message = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available."
+    elif len(cluster.brokers.stopped_of(partition.replicas)) == len(partition.replicas):
+        error, message = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "Eligible topic partition leaders are not available."
     else:
-        cluster.move_leader(name, number, partition.replicas[0])
+        cluster.move_leader(name, number, partition.replicas[0] if is_preferred else None)
     return _Topic.PartitionResult(partition_id=number, error_code=error, error_message=message)
 
 

@@ -19,7 +19,8 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from loadwise.coordinator.apis.access import Access, cluster_operations
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, EncodedBody, Handler, Message, Service
-from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS
+from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, Brokers
+from loadwise.coordinator.cluster.replication import NO_NODE
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, Topic, is_topic_name
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
@@ -96,7 +97,7 @@ def _create_missing(cluster: Cluster, names: Iterable[str]) -> None:
 
 def _response(call: Call, cluster: Cluster, wanted: Wanted) -> Message:
     if wanted is None:
-        topics = [_described(topic) for topic in cluster.topics]
+        topics = [_described(topic, cluster.brokers) for topic in cluster.topics]
     else:
         topics = [_looked_up(cluster, name, topic_id) for name, topic_id in wanted]
     of_topics, of_cluster = _tells_operations(call)
@@ -109,7 +110,7 @@ def _response(call: Call, cluster: Cluster, wanted: Wanted) -> Message:
     return call.response(
         throttle_time_ms=0,
         brokers=[
-            row(node_id=node.id, host=node.host, port=node.port, rack=node.rack) for node in cluster.brokers.nodes
+            row(node_id=node.id, host=node.host, port=node.port, rack=node.rack) for node in cluster.brokers.running
         ],
         cluster_id=cluster.cluster_id,
         controller_id=cluster.brokers.controller.id,
@@ -127,7 +128,7 @@ def _looked_up(cluster: Cluster, name: str | None, topic_id: UUID | None) -> Mes
         topic = cluster.topics.get(name)
         missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_topic_name(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
     if topic is not None:
-        return _described(topic)
+        return _described(topic, cluster.brokers)
     return _refused(missing, name, topic_id)
 
 
@@ -137,16 +138,16 @@ def _refused(error: ErrorCode, name: str | None, topic_id: UUID | None) -> Messa
     )
 
 
-def _described(topic: Topic) -> Message:
+def _described(topic: Topic, brokers: Brokers) -> Message:
     partitions = [
         _Topic.MetadataResponsePartition(
-            error_code=ErrorCode.NONE,
+            error_code=ErrorCode.NONE if partition.leader != NO_NODE else ErrorCode.LEADER_NOT_AVAILABLE,
             partition_index=index,
             leader_id=partition.leader,
             leader_epoch=partition.leader_epoch,
             replica_nodes=partition.replicas,
-            isr_nodes=partition.replicas,
-            offline_replicas=[],
+            isr_nodes=partition.isr,
+            offline_replicas=brokers.stopped_of(partition.replicas),
         )
         for index, partition in enumerate(topic.partitions)
     ]

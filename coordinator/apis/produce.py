@@ -30,6 +30,7 @@ _Partition = _Topic.PartitionProduceResponse
 _NEW_LEADERS = 10
 _ADDS_PARTITIONS = 12
 _BY_ID = 13
+_ALL = -1
 _ADMIN_CLIENT = "__admin_client"
 """The client id that Kafka lets write internal topics (``AdminUtils.ADMIN_CLIENT_ID``)."""
 
@@ -61,6 +62,8 @@ def handle(call: Call, cluster: Cluster) -> Message | NoAnswer | HangUp:
             elif there[data.index].leader != call.node_id:
                 appended = Appended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
                 moved.append(there[data.index])
+            elif body.acks == _ALL and there[data.index].is_under_min_isr:
+                appended = Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
             elif data.records is None:
                 appended = Appended(ErrorCode.INVALID_RECORD, message="there is no record batch")
             else:

@@ -42,6 +42,7 @@ class Node:
     host: str = ""
     """Host that clients are told to connect to; set when it listens."""
     port: int = 0
+    is_stopped: bool = False
 
 
 class Brokers:
@@ -69,7 +70,12 @@ class Brokers:
     @property
     def controller(self) -> Node:
         """The broker that clients are told is the controller; every broker does what a controller does."""
-        return self.nodes[0]
+        return next(iter(self.running), self.nodes[0])
+
+    @property
+    def running(self) -> Sequence[Node]:
+        """The brokers that are not stopped."""
+        return [node for node in self.nodes if not node.is_stopped]
 
     @property
     def default_replication_factor(self) -> int:
@@ -110,6 +116,43 @@ class Brokers:
                 return f"new partition {number} is to have {len(each)} replicas; the others have {factor}"
         return None
 
+    def stopped_of(self, node_ids: Sequence[int]) -> list[int]:
+        """Those of some brokers that are stopped."""
+        return [each for each in node_ids if self._by_id[each].is_stopped]
+
+    def stop(self, node_id: int) -> Sequence[tuple[str, int]]:
+        """Stop a broker; the next ones that run coordinate what it did. Answers which partitions of which topic moved.
+
+        The last one that runs leaves them with itself, for when it is back. Raises `BadClusterError` if there is no
+        such broker, or it is stopped already.
+        """
+        node = self._by_id.get(node_id)
+        if node is None or node.is_stopped:
+            running = [each.id for each in self.running]
+            raise BadClusterError(f"there is no broker {node_id} that runs; these do: {running}")
+        node.is_stopped = True
+        others = self.running
+        moved = []
+        for topic, coordinators in self._coordinators.items() if others else ():
+            mine = [partition for partition, each in enumerate(coordinators) if each == node_id]
+            for turn, partition in enumerate(mine):
+                coordinators[partition] = others[turn % len(others)].id
+                moved.append((topic, partition))
+            if mine:
+                self._keep_coordinators(topic)
+        return moved
+
+    def start(self, node_id: int) -> None:
+        """Let a broker run again; it coordinates nothing until it is given something.
+
+        Raises `BadClusterError` if there is no such broker, or it runs already.
+        """
+        node = self._by_id.get(node_id)
+        if node is None or not node.is_stopped:
+            stopped = [each.id for each in self.nodes if each.is_stopped]
+            raise BadClusterError(f"there is no broker {node_id} that is stopped; these are: {stopped or 'none'}")
+        node.is_stopped = False
+
     def coordinators(self, topic: str) -> Sequence[int]:
         """The broker that coordinates what lies in each partition of ``topic``, by its id."""
         return tuple(self._coordinators[topic])
@@ -126,19 +169,23 @@ class Brokers:
         """
         partition = coordinator_partition(key)
         coordinators = self._coordinators[topic]
+        running = [node.id for node in self.running]
         if to is None:
-            after = coordinators[partition] - FIRST_NODE_ID + 1
-            to = self.nodes[after % len(self.nodes)].id
-        elif to not in self._by_id:
+            to = next((each for each in running if each > coordinators[partition]), running[0] if running else None)
+        if to is None or to not in running:
             kind = "group" if topic == CONSUMER_OFFSETS else "transactional id"
-            raise BadClusterError(f"there is no broker {to} to move the coordinator of {kind} {key!r} to")
+            raise BadClusterError(f"there is no broker {to} that runs, to move the coordinator of {kind} {key!r} to")
         coordinators[partition] = to
+        self._keep_coordinators(topic)
+        return partition
+
+    def _keep_coordinators(self, topic: str) -> None:
+        coordinators = self._coordinators[topic]
         record = CoordinatorsRecord(topic=topic, node_ids=tuple(coordinators))
         if coordinators == self._first_coordinators():
             self.keeper.drop(record.place)
         else:
             self.keeper.put(record.place, record)
-        return partition
 
     def records(self) -> Iterator[CoordinatorsRecord]:
         """What rebuilds which of them are coordinators, where that was changed."""
@@ -147,7 +194,9 @@ class Brokers:
                 yield CoordinatorsRecord(topic=topic, node_ids=tuple(node_ids))
 
     def load(self, records: Iterable[CoordinatorsRecord]) -> None:
-        """Have these coordinators, which are brokers that there are, and elsewhere those of the beginning."""
+        """Have these coordinators, which are brokers that there are, and elsewhere those of the beginning; all run."""
+        for node in self.nodes:
+            node.is_stopped = False
         self._coordinators = {topic: self._first_coordinators() for topic in (CONSUMER_OFFSETS, TRANSACTION_STATE)}
         for record in records:
             self._coordinators[record.topic] = list(record.node_ids)

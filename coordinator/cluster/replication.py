@@ -1,7 +1,8 @@
 """One partition as a cluster has it: its log, the brokers that hold it, and which of them leads.
 
 Mirrors Kafka's ``Partition`` where it checks who is asked, and KIP-392's ``RackAwareReplicaSelector``. All
-replicas are one log: followers lack nothing and are always in sync.
+replicas are one log: followers lack nothing. One is out of sync only where a test wants it to be, or its broker is
+stopped.
 """
 
 from __future__ import annotations
@@ -27,12 +28,22 @@ class ReplicatedPartition:
     replicas: Sequence[int]
     """Ids of the brokers that hold it, the preferred leader first."""
     leader: int
-    """Id of the broker that leads it, one of the replicas."""
+    """Id of the broker that leads it, one of the replicas; `NO_NODE` while nobody does."""
+    isr: Sequence[int] = ()
+    """Ids of the replicas that are in sync; all of them unless others are given."""
+
+    def __post_init__(self) -> None:
+        self.isr = self.isr or tuple(self.replicas)
 
     @property
     def leader_epoch(self) -> int:
         """How often the leader has changed."""
         return self.log.leader_epoch
+
+    @property
+    def is_under_min_isr(self) -> bool:
+        """Whether too few replicas are in sync for a record that all of them must have (min.insync.replicas)."""
+        return len(self.isr) < min(self.log.config.min_insync_replicas, len(self.replicas))
 
     def refusal(self, node_id: int, current_leader_epoch: int, *, leader_only: bool = True) -> ErrorCode:
         """Whether this broker may answer a client that knows this leader epoch, in the order of Kafka's checks."""
@@ -51,5 +62,5 @@ class ReplicatedPartition:
         """
         if node_id != self.leader or not rack:
             return NO_NODE
-        near = [each for each in self.replicas if (node := brokers.node(each)) is not None and node.rack == rack]
+        near = [each for each in self.isr if (node := brokers.node(each)) is not None and node.rack == rack]
         return NO_NODE if not near or self.leader in near else near[0]

@@ -10,7 +10,7 @@ from uuid import UUID
 from loadwise.coordinator.cluster.brokers import INTERNAL_TOPICS, Brokers
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.records import PartitionRecord, TopicRecord
-from loadwise.coordinator.cluster.replication import ReplicatedPartition
+from loadwise.coordinator.cluster.replication import NO_NODE, ReplicatedPartition
 from loadwise.coordinator.errors import BadClusterError
 from loadwise.coordinator.keeper import NO_CONTENTS, NOTHING, Keeper, LogContents, LogName
 from loadwise.protocol.error_codes import ErrorCode
@@ -212,24 +212,81 @@ class Topics:
         partition = self.partition(name, number)
         if partition is None:
             raise BadClusterError(f"there is no partition {number} of a topic {name!r} whose leader could be moved")
-        replicas = list(partition.replicas)
+        replicas = self._running(partition.replicas)
         if to is None:
-            to = replicas[(replicas.index(partition.leader) + 1) % len(replicas)]
-        elif to not in replicas:
-            message = f"broker {to} does not hold partition {number} of topic {name!r}; these do: {replicas}"
+            after = replicas.index(partition.leader) + 1 if partition.leader in replicas else 0
+            to = replicas[after % len(replicas)] if replicas else NO_NODE
+        if to not in replicas:
+            message = (
+                f"broker {to} does not hold partition {number} of topic {name!r}, or is stopped; these do: {replicas}"
+            )
             raise BadClusterError(message)
-        partition.leader = to
-        partition.log.epochs.start(partition.leader_epoch + 1, partition.log.end_offset)
-        self.version += 1
-        self.keep(partition)
+        if to not in partition.isr:
+            partition.isr = (*partition.isr, to)  # an unclean election; all replicas are one log
+        self._lead(partition, to)
         return partition
+
+    def drop_leader(self, name: str, number: int) -> ReplicatedPartition:
+        """Let nobody lead a partition, until `move_leader`. Raises `BadClusterError` if there is no such partition."""
+        partition = self.partition(name, number)
+        if partition is None:
+            raise BadClusterError(f"there is no partition {number} of a topic {name!r} that could lose its leader")
+        self._lead(partition, NO_NODE)
+        return partition
+
+    def set_isr(self, name: str, number: int, node_ids: Sequence[int]) -> None:
+        """Let these replicas be in sync, and no others.
+
+        Raises `BadClusterError` if there is no such partition, if one does not hold it or is stopped, or if its leader
+        is not among them.
+        """
+        partition = self.partition(name, number)
+        if partition is None:
+            raise BadClusterError(f"there is no partition {number} of a topic {name!r} with replicas in sync")
+        there = self._running(partition.replicas)
+        if not set(node_ids) <= set(there) or len(set(node_ids)) < len(node_ids):
+            message = (
+                f"of partition {number} of topic {name!r} brokers {there} can be in sync, and not {list(node_ids)}"
+            )
+            raise BadClusterError(message)
+        if not node_ids or (partition.leader != NO_NODE and partition.leader not in node_ids):
+            raise BadClusterError(
+                f"broker {partition.leader} leads partition {number} of topic {name!r}: it is in sync"
+            )
+        partition.isr = tuple(node_ids)
+        self.version += 1
+
+    def node_stopped(self, node_id: int) -> list[ReplicatedPartition]:
+        """A broker was stopped: others lead its partitions. The partitions whose leader is another one, or none, now.
+
+        Kafka keeps the last replica in sync in its list, though its broker is gone; only that one can lead again.
+        """
+        changed = []
+        for partition in self._of_node(node_id):
+            partition.isr = tuple(each for each in partition.isr if each != node_id) or (node_id,)
+            if partition.leader == node_id:
+                self._lead(partition, next(iter(self._running(partition.isr)), NO_NODE))
+                changed.append(partition)
+        self.version += 1
+        return changed
+
+    def node_started(self, node_id: int) -> None:
+        """A broker runs again: its replicas are in sync, and it leads what nobody else could lead meanwhile."""
+        for partition in self._of_node(node_id):
+            back = {node_id} if partition.leader != NO_NODE else set()
+            if partition.leader == NO_NODE and node_id in partition.isr:
+                self._lead(partition, node_id)
+                back = set(self._running(partition.replicas))  # those that waited for it
+            partition.isr = tuple(each for each in partition.replicas if each in back or each in partition.isr)
+        self.version += 1
 
     def reassign(self, partition: ReplicatedPartition, replicas: Sequence[int]) -> None:
         """Put a partition on other brokers, the preferred leader first; its leader stays if it is among them."""
         partition.replicas = tuple(replicas)
+        running = self._running(replicas)
+        partition.isr = tuple(running) or partition.replicas[:1]
         if partition.leader not in partition.replicas:
-            partition.leader = partition.replicas[0]
-            partition.log.epochs.start(partition.leader_epoch + 1, partition.log.end_offset)
+            self._lead(partition, next(iter(running), NO_NODE))
         self.version += 1
         self.keep(partition)
 
@@ -260,7 +317,8 @@ class Topics:
             (log,) = self._new_logs(topic.configs, [record.log_name])
             log.load(record.log, contents.get(record.log_name, NO_CONTENTS))
             self.kept_bytes += log.size_bytes
-            topic.partitions.append(ReplicatedPartition(log, tuple(record.replicas), record.leader))
+            leader = record.replicas[0] if record.leader == NO_NODE else record.leader
+            topic.partitions.append(ReplicatedPartition(log, tuple(record.replicas), leader))
         for topic in topics.values():
             self._add(topic)
             self._next_leader += len(topic.partitions)
@@ -287,10 +345,25 @@ class Topics:
     def _new_partitions(self, topic: Topic, replicas: Sequence[Sequence[int]]) -> list[ReplicatedPartition]:
         first = len(topic.partitions)
         logs = self._new_logs(topic.configs, [LogName(topic.id, first + index) for index in range(len(replicas))])
-        return [
-            ReplicatedPartition(log, tuple(brokers), leader=brokers[0])
-            for log, brokers in zip(logs, replicas, strict=True)
-        ]
+        partitions = []
+        for log, brokers in zip(logs, replicas, strict=True):
+            running = self._running(brokers)
+            leader = next(iter(running), NO_NODE)
+            partitions.append(ReplicatedPartition(log, tuple(brokers), leader, tuple(running) or tuple(brokers[:1])))
+        return partitions
+
+    def _running(self, node_ids: Sequence[int]) -> list[int]:
+        return [each for each in node_ids if (node := self._brokers.node(each)) is not None and not node.is_stopped]
+
+    def _of_node(self, node_id: int) -> Iterator[ReplicatedPartition]:
+        return (each for topic in self for each in topic.partitions if node_id in each.replicas)
+
+    def _lead(self, partition: ReplicatedPartition, node_id: int) -> None:
+        """Begin a new leader epoch."""
+        partition.leader = node_id
+        partition.log.epochs.start(partition.leader_epoch + 1, partition.log.end_offset)
+        self.version += 1
+        self.keep(partition)
 
     def _too_many(self, added: int) -> Refusal | None:
         if self._partition_count + added > self._max_partitions:

@@ -144,6 +144,8 @@ class LogConfig:
     """Whether cleanup.policy has compact in it: records need keys."""
     is_deleted: bool = True
     """Whether cleanup.policy has delete in it: retention holds."""
+    min_insync_replicas: int = 1
+    """How many replicas must be in sync for a producer that waits for all of them."""
     compression: str = "producer"
     """What batches are compressed with; ``producer``: with what they came with."""
     compression_level: int | None = None
@@ -171,6 +173,7 @@ def _log_config(configs: tuple[tuple[str, str], ...], broker_configs: tuple[tupl
         retention_bytes=int(values["retention.bytes"]),
         is_compacted="compact" in policies,
         is_deleted="delete" in policies,
+        min_insync_replicas=int(values["min.insync.replicas"]),
         compression=compression,
         compression_level=None if level is None or int(level) == -1 else int(level),
     )

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from loadwise.coordinator.calls import Answer, Call, HangUp
-from loadwise.coordinator.faults.rules import Action, AnswerError, Delay, Disconnect, Drop, Faults
+from loadwise.coordinator.faults.corruption import corrupt, has_records
+from loadwise.coordinator.faults.rules import Action, AnswerError, Corrupt, Delay, Disconnect, Drop, Faults
 from loadwise.coordinator.faults.subjects import subject_of
 from loadwise.coordinator.groups.deadlines import Deadlines
 from loadwise.coordinator.groups.effects import Reply
@@ -90,6 +91,8 @@ class FaultInjector:
         self._spoiled.clear()
 
     def _passed(self, answers: list[Answer], now_ms: int) -> list[Answer]:
+        if self.faults.has_pending:
+            self._corrupt(answers)
         if not self._spoiled:
             return answers
         passed = []
@@ -97,6 +100,14 @@ class FaultInjector:
             action = self._spoiled.pop(answer.call.token, None)
             passed += [answer] if action is None else self._spoil(answer.call, answer, action, now_ms)
         return passed
+
+    def _corrupt(self, answers: list[Answer]) -> None:
+        for answer in answers:
+            if (
+                has_records(answer.response)
+                and self.faults.take(subject_of(answer.call, self._topic_name), has_records=True) is not None
+            ):
+                corrupt(answer.response)
 
     def _spoil(self, call: Call, answer: Answer | None, action: Action, now_ms: int) -> list[Answer]:
         match action:
@@ -108,6 +119,8 @@ class FaultInjector:
                 return []
             case Drop():
                 return []
+            case Corrupt():
+                raise AssertionError("only answers that have records are corrupted")
             case Disconnect():
                 return [Answer(call, HangUp(f"a fault was asked for at its {call.request.api.name}"))]
 

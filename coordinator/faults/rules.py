@@ -20,6 +20,8 @@ from loadwise.protocol.error_codes import ErrorCode
 ANY_API: Final = "*"
 """In place of an API's name: whatever is asked."""
 
+FETCH: Final = "Fetch"
+
 MAX_FAULTS: Final = 1000
 """Most faults that may be to come, and most used-up ones that are remembered."""
 
@@ -54,7 +56,14 @@ class Disconnect:
     name: ClassVar = "disconnect"
 
 
-Action: TypeAlias = AnswerError | Delay | Drop | Disconnect
+@dataclass(frozen=True, slots=True)
+class Corrupt:
+    """Change a byte of each record batch that a fetch is answered with, so that its CRC is wrong."""
+
+    name: ClassVar = "corrupt"
+
+
+Action: TypeAlias = AnswerError | Delay | Drop | Disconnect | Corrupt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +169,15 @@ class Faults:
         """Close the connection that the request came on."""
         return self._add(api, Disconnect(), conditions)
 
+    def corrupt(self, api: str = FETCH, **conditions: Unpack[Conditions]) -> Fault:
+        """Change a byte of the records that a fetch is answered with; one without records does not count.
+
+        What the coordinator keeps is not changed: fetched again, the records are whole.
+        """
+        if api != FETCH:
+            raise BadFaultError(f"only answers to {FETCH} have records that can be corrupted, not those to {api}")
+        return self._add(api, Corrupt(), Conditions(**{**conditions, "after_handling": True}))
+
     @property
     def pending(self) -> Sequence[Fault]:
         """The faults that are not used up, in the order in which they are tried."""
@@ -186,10 +204,13 @@ class Faults:
         """Take all back."""
         self._faults.clear()
 
-    def take(self, subject: Subject) -> Fault | None:
-        """The fault that this request meets, which is used up by one; None if it meets none."""
+    def take(self, subject: Subject, *, has_records: bool = False) -> Fault | None:
+        """The fault that this request meets, which is used up by one; None if it meets none.
+
+        ``has_records``: it is an answer with records now, which can be corrupted, and meets no other fault any more.
+        """
         for fault in self._faults:
-            if not fault.fits(subject):
+            if not fault.fits(subject) or isinstance(fault.action, Corrupt) is not has_records:
                 continue
             if fault.skips_left:
                 fault.skips_left -= 1

@@ -121,6 +121,21 @@ class HttpApi:
             case ("topics", topic, partition, "move-leader"):
                 _only(body, to=(int, type(None)))
                 coordinator.move_leader(topic, _number(partition), body.get("to"))
+            case ("topics", topic, partition, "drop-leader"):
+                _only(body)
+                coordinator.drop_leader(topic, _number(partition))
+            case ("topics", topic, partition, "isr"):
+                _only(body, brokers=(list,))
+                coordinator.set_isr(topic, _number(partition), _brokers(body))
+            case ("brokers", broker, "stop"):
+                _only(body)
+                coordinator.stop_broker(_number(broker))
+            case ("brokers", broker, "start"):
+                _only(body)
+                coordinator.start_broker(_number(broker))
+            case ("transactions", transactional_id, "move-coordinator"):
+                _only(body, to=(int, type(None)))
+                coordinator.move_transaction_coordinator(transactional_id, body.get("to"))
             case ("groups", group_id, "kick"):
                 _only(body, member=(str,))
                 coordinator.groups.kick(group_id, _needed(body, "member"))
@@ -168,6 +183,7 @@ class HttpApi:
             "delay": (faults.delay, "ms", (int,)),
             "drop": (faults.drop, None, ()),
             "disconnect": (faults.disconnect, None, ()),
+            "corrupt": (faults.corrupt, None, ()),
         }
         if not isinstance(action, str) or action not in makers:
             raise BadRequestError(f"action is {action!r}; it takes one of {', '.join(makers)}")
@@ -239,6 +255,13 @@ def _needed(body: _Json, name: str) -> Any:
     if name not in body:
         raise BadRequestError(f"{name} is missing")
     return body[name]
+
+
+def _brokers(body: _Json) -> list[int]:
+    given = _needed(body, "brokers")
+    if not all(type(each) is int for each in given):
+        raise BadRequestError(f"brokers is {given!r}; it takes their numbers")
+    return list(given)
 
 
 def _number(text: str) -> int:

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import GroupAuthorizationFailedError
+from confluent_kafka.admin import AdminClient
 from kafka import KafkaProducer
 
 from loadwise.coordinator import Coordinator, HttpOptions, NotLoopbackError, NotRunningError, WeakTokenError
@@ -184,6 +185,44 @@ async def test_a_group_is_acted_on_over_http(running: tuple[str, Http]) -> None:
         "another broker coordinates it now",
     ):
         assert any(re.fullmatch(reason, each) for each in reasons), reason
+
+
+def test_a_cluster_is_brought_into_trouble_over_http() -> None:
+    with program("--brokers", "3", "--http", "127.0.0.1:0") as (address, url, token):
+        http = Http(url, token)
+        client = AdminClient({"bootstrap.servers": address, "log_level": 0})
+
+        def told() -> tuple[set[int], int, list[int]]:
+            metadata = client.list_topics("t", timeout=WAIT_S)
+            partition = metadata.topics["t"].partitions[0]
+            return set(metadata.brokers), partition.leader, sorted(partition.isrs)
+
+        _, leader, _ = told()
+        others = sorted({1, 2, 3} - {leader})
+        assert http("POST", "/topics/t/0/isr", brokers=[leader]) == {}
+        assert told() == ({1, 2, 3}, leader, [leader])
+        assert http("POST", "/topics/t/0/isr", brokers=[1, 2, 3]) == {}
+        assert http("POST", f"/brokers/{leader}/stop") == {}
+        assert told()[0] == set(others)
+        assert told()[2] == others
+        assert http("POST", f"/brokers/{leader}/start") == {}
+        assert told()[0] == {1, 2, 3}
+        assert http("POST", "/topics/t/0/drop-leader") == {}
+        assert told()[1] == -1
+        assert http("POST", "/topics/t/0/move-leader", to=leader) == {}
+        assert told()[1] == leader
+        assert http("POST", "/transactions/x/move-coordinator", to=2) == {}
+        assert http("POST", "/faults", api="Fetch", action="corrupt")["action"] == "corrupt"
+        assert http.refusal("POST", "/faults", api="Produce", action="corrupt")[0] == 400
+        for path, body in (
+            ("/brokers/9/stop", {}),
+            ("/brokers/1/start", {}),
+            ("/topics/t/0/isr", {"brokers": [9]}),
+            ("/topics/t/0/isr", {"brokers": ["1"]}),
+            ("/topics/t/9/drop-leader", {}),
+            ("/transactions/x/move-coordinator", {"to": 9}),
+        ):
+            assert http.refusal("POST", path, **body)[0] == 400
 
 
 def test_snapshots_are_taken_and_put_back_over_http(running: tuple[str, Http]) -> None:

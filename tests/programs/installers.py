@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -98,7 +99,7 @@ def _npm(packages: Sequence[str]) -> dict[str, str]:
 
 def _go(packages: Sequence[str]) -> dict[str, str]:
     """Commands of Go modules, as ``go install`` makes them; those that are on this machine already are taken."""
-    if all(shutil.which(package.partition("@")[0].rsplit("/", 1)[-1]) for package in packages):
+    if all(shutil.which(_command_of(package)) for package in packages):
         return {}
 
     def make(folder: Path) -> None:
@@ -164,6 +165,12 @@ def _once(kind: str, wanted: object, make: Callable[[Path], None]) -> Path:
         make(folder)
         done.touch()
     return folder
+
+
+def _command_of(package: str) -> str:
+    """The name under which ``go install`` puts a package: the last part of its path that is no version."""
+    *_, before, last = package.partition("@")[0].split("/")
+    return before if re.fullmatch(r"v\d+", last) else last
 
 
 def _needed(program: str) -> str:
