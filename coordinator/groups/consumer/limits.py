@@ -63,8 +63,11 @@ class ConsumerGroupLimits:
     assignors: Sequence[str] = tuple(SERVER_ASSIGNORS)
     """Names of the assignors that members may ask for; the first is for groups that ask for none
     (group.consumer.assignors; Kafka: uniform, range)."""
-    load_interval_ms: int = 5000
-    """How often the load of its partitions is looked at, if its assignor goes by load. Ours, like the next one."""
+    load_interval_ms: int = 2000
+    """How often the load of its partitions is looked at, if its assignor goes by load. Ours, like the next one.
+
+    A leader of a classic group looks every five seconds, for it asks brokers. Here they are the coordinator's own logs.
+    """
     live: LiveSettings | bool = True
     """When a group whose assignor goes by load gets new targets because of it: as in the members of classic groups.
     False: only when members or topics come and go."""

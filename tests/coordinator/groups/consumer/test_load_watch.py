@@ -79,13 +79,16 @@ def drift(world: World, total: float) -> None:
 THREE = {"a": 900.0, "b": 900.0, "c": 900.0}
 
 
-def test_hot_partitions_that_come_to_one_member_are_shared() -> None:
-    world = World([112.5] * PARTITIONS, THREE)
-    world.run(120)
+@pytest.mark.parametrize("phase_s", range(3))
+def test_hot_partitions_that_come_to_one_member_are_shared(phase_s: int) -> None:
+    world = World([112.5] * PARTITIONS, THREE, seed=phase_s)
+    world.run(120 + phase_s)
     assert not world.bumps()
     drift(world, 1350)
     assert max(world.loads()) == 1350
-    world.run(60)
+    world.run(15)
+    assert world.bumps(), "a shift is seen within 15 seconds"
+    world.run(45)
     assert max(world.loads()) <= 700, "four hot partitions on three members: two are the best possible"
     assert world.lag_s <= 1
     assert 1 <= len(world.bumps()) <= 3
