@@ -94,12 +94,10 @@ def goals(results: Results) -> list[Goal]:
 def _goals(scenario: Scenario, readers: Mapping[str, Measured]) -> Iterator[Goal]:
     wanted: dict[str, float | None]
     if scenario.micro:
-        wanted = {THEIRS: 1 / 3, f"{THEIRS}, tuned": 1.0} if scenario.name.startswith("near-empty") else {}
-    elif scenario.name.startswith("skewed"):
-        split = f"minPartitions={MIN_PARTITIONS}"
-        wanted = {THEIRS: 0.5, f"{THEIRS}, {split}": 1.0, f"{THEIRS}, tuned, {split}": None}
+        wanted = {THEIRS: 0.45, f"{THEIRS}, tuned": 0.8} if scenario.name.startswith("near-empty") else {}
     else:
-        wanted = {}
+        split = f"minPartitions={MIN_PARTITIONS}"
+        wanted = {THEIRS: 0.45, f"{THEIRS}, tuned": None, f"{THEIRS}, tuned, {split}": 0.75}
     for name in (OURS, as_advised(scenario.slots)):
         if name not in readers:
             continue
