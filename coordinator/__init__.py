@@ -53,6 +53,7 @@ from loadwise.coordinator.keeper import Snapshot
 from loadwise.coordinator.security.certificates import Certificates
 from loadwise.coordinator.security.options import Security
 from loadwise.coordinator.security.tls import Tls
+from loadwise.coordinator.security.tokens import Token
 from loadwise.coordinator.settings import BrokerSettings
 
 __all__ = [
@@ -87,5 +88,6 @@ __all__ = [
     "Snapshot",
     "ThreadedCoordinator",
     "Tls",
+    "Token",
     "WeakTokenError",
 ]

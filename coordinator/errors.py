@@ -57,6 +57,14 @@ class LoginRefusedError(CoordinatorError):
     """A client may not log in. The message is worded as Kafka words it, and may be told to the client."""
 
 
+class BadCredentialsError(LoginRefusedError):
+    """What a client logs in with is not right, or not well-formed; it is not told which."""
+
+
+class UnansweredLoginError(LoginRefusedError):
+    """A client logs in with what Kafka fails on: it gets no answer, but loses its connection."""
+
+
 class BadClusterError(CoordinatorError, ValueError):
     """Brokers cannot be so, or are asked for something that they do not have; the message names it."""
 

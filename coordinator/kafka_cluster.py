@@ -269,7 +269,8 @@ class Cluster:
     def new_login(self, certificate_name: str | None) -> Login | None:
         """The login of a new connection, whose client may have shown a certificate; None if nobody asks who it is."""
         if self.security.asks_for_login:
-            return Login(self.users, self.security.mechanisms)
+            options = self.security
+            return Login(self.users, options.mechanisms, options.validate_token, options.max_session_ms)
         return None if certificate_name is None else Login.by_certificate(certificate_name)
 
     def expire(self, now_ms: int) -> list[Answer]:
@@ -438,8 +439,10 @@ class Cluster:
 
     def _before_login(self, call: Call) -> Outcome | None:
         """What a client gets that asks before it has logged in; None if it may ask this."""
-        if call.login is None or call.login.expects(call.request.api.name):
+        if call.login is None or call.login.expects(call.request.api.name, self.now_ms):
             return None
+        if call.login.stage is Stage.DONE:
+            return HangUp(f"{call.request.api.name} came after the session had ended: its client has to log in again")
         reason = f"{call.request.api.name} came before the login was over"
         if call.login.stage is Stage.TOKENS:
             return LastAnswer(refusal(call, ErrorCode.ILLEGAL_SASL_STATE), reason)

@@ -238,7 +238,7 @@ class Server:
     def _take_raw_token(self, connection: Connection, login: Login, token: bytes) -> None:
         """A step of a login without a request around it, as clients of SaslHandshake v0 take it."""
         try:
-            answer = login.evaluate(token)
+            answer = login.evaluate(token, self._clock.now_ms())
         except LoginRefusedError as problem:
             connection.close(str(problem))
         else:

@@ -31,7 +31,7 @@ _STORE_TYPES = ("ssl.keystore.type", "ssl.truststore.type")
 _AUTHORIZATION = ("super.users", "allow.everyone.if.no.acl.found")
 NAMES = (
     "security.protocol", "sasl.enabled.mechanisms", _JAAS, *(f"{each.lower()}.{_JAAS}" for each in MECHANISMS),
-    *_TLS, *_STORE_TYPES, "authorizer.class.name", *_AUTHORIZATION,
+    "connections.max.reauth.ms", *_TLS, *_STORE_TYPES, "authorizer.class.name", *_AUTHORIZATION,
 )  # fmt: skip
 """The settings of security that there are."""
 
@@ -54,6 +54,10 @@ def security_of(configs: Mapping[str, str]) -> tuple[Security | None, dict[str, 
     options: dict[str, Any] = {"protocol": given.get("security.protocol", "PLAINTEXT")}
     if "sasl.enabled.mechanisms" in given:
         options["mechanisms"] = [each.strip() for each in given["sasl.enabled.mechanisms"].split(",")]
+    reauth = given.get("connections.max.reauth.ms", "0")
+    if not (reauth.isascii() and reauth.isdecimal()):
+        raise BadSecurityError(f"connections.max.reauth.ms is {reauth!r}; it takes a whole number of milliseconds")
+    options["max_session_ms"] = int(reauth)
     users = {user: password for name in given if name.endswith(_JAAS) for user, password in _users(name, given[name])}
     login_needed = [name for name in given if name.startswith("sasl.") or name.endswith(_JAAS)]
     if login_needed and not options["protocol"].startswith("SASL_"):

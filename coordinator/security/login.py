@@ -5,7 +5,9 @@ Mirrors Kafka's ``SaslServerAuthenticator``::
     START -> (ApiVersions) -> TOLD_VERSIONS -> (SaslHandshake) -> TOKENS or RAW_TOKENS -> DONE
       └──────────────────── (SaslHandshake) ─────────────────────────┘
 
-A client of SaslHandshake v0 sends its tokens as bare bytes with their size, without Kafka's requests around them.
+A client may log in again at any time, as the same user, and with the same mechanism. It has to before its session ends
+(KIP-368): when its token does, or after ``connections.max.reauth.ms``. A client of SaslHandshake v0 sends its tokens as
+bare bytes with their size, without Kafka's requests around them.
 """
 
 from __future__ import annotations
@@ -13,14 +15,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum, auto
 
-from loadwise.coordinator.errors import LoginRefusedError
-from loadwise.coordinator.security.mechanisms import MECHANISMS, Mechanism
+from loadwise.coordinator.errors import BadCredentialsError, LoginRefusedError, UnansweredLoginError
+from loadwise.coordinator.security.mechanisms import Mechanism, new_mechanism
+from loadwise.coordinator.security.tokens import TokenValidator
 from loadwise.coordinator.security.users import Users
 
 MAX_TOKEN_BYTES = 524_288
 """Largest request before a client is known (sasl.server.max.receive.size)."""
 
 _RAW = 0
+_AGAIN_AFTER_MS = 1000
 
 
 class Stage(Enum):
@@ -30,6 +34,8 @@ class Stage(Enum):
     TOLD_VERSIONS = auto()
     TOKENS = auto()
     RAW_TOKENS = auto()
+    OTHER_MECHANISM = auto()
+    """It logs in again, but with another mechanism: whatever comes next, it loses its connection."""
     DONE = auto()
 
 
@@ -43,14 +49,26 @@ _EXPECTED = {
 class Login:
     """The login of one connection."""
 
-    def __init__(self, users: Users, mechanisms: Sequence[str]) -> None:
+    def __init__(
+        self,
+        users: Users,
+        mechanisms: Sequence[str],
+        validate: TokenValidator | None = None,
+        max_session_ms: int = 0,
+    ) -> None:
         self.mechanisms = mechanisms
         """Those that are offered."""
         self.stage = Stage.START
         self.user: str | None = None
         """Who the client is; None until that is known."""
+        self.expires_ms: int | None = None
+        """When the client has to have logged in again; None: never."""
         self._users = users
+        self._validate = validate
+        self._max_session_ms = max_session_ms
+        self._name = ""
         self._mechanism: Mechanism | None = None
+        self._began_again_ms: int | None = None
 
     @classmethod
     def by_certificate(cls, name: str) -> Login:
@@ -60,28 +78,68 @@ class Login:
         login.stage = Stage.DONE
         return login
 
-    def expects(self, api: str) -> bool:
+    def expects(self, api: str, now_ms: int) -> bool:
         """Whether a request of this API may come now."""
-        return self.stage is Stage.DONE or api in _EXPECTED.get(self.stage, ())
+        if self.stage is Stage.DONE:
+            is_over = self.expires_ms is not None and now_ms > self.expires_ms
+            return not is_over or (api == "SaslHandshake" and self.may_begin(now_ms))
+        return api in _EXPECTED.get(self.stage, ())
 
     def told_versions(self) -> None:
         """ApiVersions was answered; it is answered once before the login."""
         if self.stage is Stage.START:
             self.stage = Stage.TOLD_VERSIONS
 
-    def choose(self, mechanism: str, version: int) -> None:
+    def may_begin(self, now_ms: int) -> bool:
+        """Whether the client may begin to log in, or do so again (KIP-368), which it may once a second."""
+        if self.stage is not Stage.DONE:
+            return True
+        return bool(self.mechanisms) and (
+            self._began_again_ms is None or now_ms - self._began_again_ms >= _AGAIN_AFTER_MS
+        )
+
+    def choose(self, mechanism: str, version: int, now_ms: int) -> None:
         """Begin with this mechanism; ``version`` is that of the handshake. Raises `LoginRefusedError`."""
+        if self.stage is Stage.DONE:
+            self._began_again_ms = now_ms
         if mechanism not in self.mechanisms:
-            raise LoginRefusedError(f"Unsupported SASL mechanism {mechanism}")
-        self._mechanism = MECHANISMS[mechanism](self._users)
+            refusal = LoginRefusedError if self.user is None else UnansweredLoginError
+            raise refusal(f"Unsupported SASL mechanism {mechanism}")
+        if self.user is not None and mechanism != self._name:
+            self.stage = Stage.OTHER_MECHANISM
+            return
+        self._name = mechanism
+        self._mechanism = new_mechanism(mechanism, self._users, self._validate)
         self.stage = Stage.RAW_TOKENS if version == _RAW else Stage.TOKENS
 
-    def evaluate(self, token: bytes) -> bytes:
+    def evaluate(self, token: bytes, now_ms: int) -> bytes:
         """Take the client's next token, and answer with ours. Raises `LoginRefusedError`."""
         assert self._mechanism is not None
-        answer = self._mechanism.evaluate(token)
-        if self._mechanism.user is not None:
-            self.user = self._mechanism.user
+        try:
+            answer = self._mechanism.evaluate(token, now_ms)
+        except BadCredentialsError as problem:
+            again = "" if self.user is None else "re-"
+            raise LoginRefusedError(
+                f"Authentication failed during {again}authentication due to invalid credentials "
+                f"with SASL mechanism {self._name}"
+            ) from problem
+        user = self._mechanism.user
+        if user is not None:
+            if self.user is not None and user != self.user:
+                raise LoginRefusedError(
+                    f"Cannot change principals during re-authentication from User.{self.user}: User.{user}"
+                )
+            ends_ms = [] if self._mechanism.expires_ms is None else [self._mechanism.expires_ms]
+            if self._max_session_ms:
+                ends_ms.append(now_ms + self._max_session_ms)
+            self.expires_ms = min(ends_ms, default=None)
+            self.user = user
             self._mechanism = None
             self.stage = Stage.DONE
         return answer
+
+    def session_lifetime_ms(self, now_ms: int) -> int:
+        """After how long the client has to have logged in again; 0: never, or it has not logged in yet."""
+        if self.stage is not Stage.DONE or self.expires_ms is None:
+            return 0
+        return max(self.expires_ms - now_ms, 0)

@@ -5,11 +5,16 @@ Errors are worded as Kafka words them to clients. They tell nothing of why a use
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+import re
 from typing import Any, Protocol
 
-from loadwise.coordinator.errors import LoginRefusedError, MissingLibraryError
+from loadwise.coordinator.errors import (
+    BadCredentialsError,
+    LoginRefusedError,
+    MissingLibraryError,
+    UnansweredLoginError,
+)
+from loadwise.coordinator.security.tokens import TokenValidator, unsecured
 from loadwise.coordinator.security.users import SCRAM_HASHES, Users
 from loadwise.installation import pip_install
 
@@ -19,8 +24,10 @@ class Mechanism(Protocol):
 
     user: str | None
     """Who it is; None until that is known."""
+    expires_ms: int | None
+    """Until when that holds; None: for ever."""
 
-    def evaluate(self, token: bytes) -> bytes:
+    def evaluate(self, token: bytes, now_ms: int) -> bytes:
         """Take the client's next bytes, and answer with ours. Raises `LoginRefusedError`."""
 
 
@@ -29,9 +36,10 @@ class Plain:
 
     def __init__(self, users: Users) -> None:
         self.user: str | None = None
+        self.expires_ms: int | None = None
         self._users = users
 
-    def evaluate(self, token: bytes) -> bytes:
+    def evaluate(self, token: bytes, now_ms: int) -> bytes:  # noqa: ARG002
         """Take authorization id, name and password, divided by NUL."""
         parts = token.decode("utf-8", "replace").split("\0", 3)
         if len(parts) != 3:
@@ -55,45 +63,89 @@ class Scram:
 
     def __init__(self, users: Users, mechanism: str) -> None:
         self.user: str | None = None
+        self.expires_ms: int | None = None
         self._name: str | None = None
         self._users = users
         self._mechanism = mechanism
         self._server: Any = _scramp().ScramMechanism(mechanism).make_server(self._credential)
 
-    def evaluate(self, token: bytes) -> bytes:
+    def evaluate(self, token: bytes, now_ms: int) -> bytes:  # noqa: ARG002
         """Take the client's first message, then its final one."""
         try:
             text = token.decode()
             if self._name is None:
                 if not text.startswith("n,"):  # not even a client that would bind the channel if Kafka did ("y")
-                    raise LoginRefusedError(_refusal(self._mechanism))
+                    raise BadCredentialsError
                 self._server.set_client_first(text)
                 first: str = self._server.get_server_first()
                 return first.encode()
             self._server.set_client_final(text)
             final: str = self._server.get_server_final()
         except (UnicodeDecodeError, _scramp().ScramException) as problem:
-            raise LoginRefusedError(_refusal(self._mechanism)) from problem
+            raise BadCredentialsError from problem
         self.user = self._name
         return final.encode()
 
     def _credential(self, name: str) -> tuple[bytes, bytes, bytes, int]:
         credential = self._users.scram(name, self._mechanism)
         if credential is None:
-            raise LoginRefusedError(_refusal(self._mechanism))
+            raise BadCredentialsError
         self._name = name
         return credential.salt, credential.stored_key, credential.server_key, credential.iterations
 
 
-MECHANISMS: Mapping[str, Callable[[Users], Mechanism]] = {
-    "PLAIN": Plain,
-    **{name: partial(Scram, mechanism=name) for name in SCRAM_HASHES},
-}
-"""What makes the server's half of each mechanism, by its name."""
+class OAuthBearer:
+    """OAUTHBEARER (RFC 7628): Kafka's ``OAuthBearerSaslServer``. Extensions are let through, and mean nothing."""
+
+    def __init__(self, validate: TokenValidator | None) -> None:
+        self.user: str | None = None
+        self.expires_ms: int | None = None
+        self._validate = validate
+        self._told: str | None = None
+
+    def evaluate(self, token: bytes, now_ms: int) -> bytes:
+        """Take the client's token. One that is not valid is answered so, and refused when the client has read that."""
+        if token == b"\x01" and self._told is not None:
+            raise LoginRefusedError(self._told)
+        self._told = None
+        message = _FIRST_MESSAGE.fullmatch(token.decode("utf-8", "replace"))
+        pairs = {} if message is None else dict(pair.split("=", 1) for pair in message["pairs"].split("\x01") if pair)
+        auth = _AUTH.fullmatch(pairs.get("auth", ""))
+        if message is None or auth is None:
+            raise BadCredentialsError
+        scheme, value = auth.groups()
+        if scheme.lower() != "bearer":
+            raise UnansweredLoginError(f"a client logs in with the scheme {scheme}, and not with a bearer's token")
+        found = unsecured(value, now_ms) if self._validate is None else self._validate(value)
+        if found is None:
+            self._told = '{"status":"invalid_token"}'
+            return self._told.encode()
+        authorization_id = message["authorization_id"]
+        if authorization_id is not None and authorization_id != found.user:
+            raise LoginRefusedError(
+                f"Authentication failed: Client requested an authorization id ({authorization_id}) that is different "
+                f"from the token's principal name ({found.user})"
+            )
+        self.user, self.expires_ms = found
+        return b""
 
 
-def _refusal(mechanism: str) -> str:
-    return f"Authentication failed during authentication due to invalid credentials with SASL mechanism {mechanism}"
+_NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
+_PAIR = r"[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01"
+_FIRST_MESSAGE = re.compile(rf"n,(?:a=(?P<authorization_id>{_NAME}))?,\x01(?P<pairs>(?:{_PAIR})*)\x01")
+_AUTH = re.compile(r"([a-zA-Z0-9_]+) +([-_~+/.a-zA-Z0-9]+=*)")
+OAUTHBEARER = "OAUTHBEARER"
+PASSWORD_MECHANISMS = ("PLAIN", *SCRAM_HASHES)
+"""The mechanisms of those who log in with a password."""
+MECHANISMS = (*PASSWORD_MECHANISMS, OAUTHBEARER)
+"""All that there are."""
+
+
+def new_mechanism(name: str, users: Users, validate: TokenValidator | None) -> Mechanism:
+    """The server's half of a mechanism; ``validate`` None takes tokens that nobody has signed."""
+    if name == OAUTHBEARER:
+        return OAuthBearer(validate)
+    return Plain(users) if name == "PLAIN" else Scram(users, name)
 
 
 def _scramp() -> Any:

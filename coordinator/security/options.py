@@ -8,8 +8,9 @@ from typing import Literal, TypeAlias, get_args
 
 from loadwise.coordinator.authorization.options import Authorization
 from loadwise.coordinator.errors import BadSecurityError
-from loadwise.coordinator.security.mechanisms import MECHANISMS
+from loadwise.coordinator.security.mechanisms import MECHANISMS, PASSWORD_MECHANISMS
 from loadwise.coordinator.security.tls import Tls
+from loadwise.coordinator.security.tokens import TokenValidator
 
 Protocol: TypeAlias = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 """What Kafka calls ``security.protocol``."""
@@ -26,11 +27,15 @@ class Security:
 
     protocol: Protocol = "SASL_PLAINTEXT"
     """What clients have to set (security.protocol)."""
-    mechanisms: Sequence[str] = tuple(MECHANISMS)
-    """The mechanisms that clients may log in with (sasl.enabled.mechanisms)."""
+    mechanisms: Sequence[str] = PASSWORD_MECHANISMS
+    """The mechanisms that clients may log in with (sasl.enabled.mechanisms); OAUTHBEARER is one more."""
     users: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Passwords by user, for every mechanism. An administrator can add users to SCRAM while the coordinator runs."""
+    """Passwords by user, for every mechanism that has some. An administrator can add users to SCRAM meanwhile."""
 
+    validate_token: TokenValidator | None = None
+    """Reads the tokens of OAUTHBEARER; None believes every token, also such as nobody has signed."""
+    max_session_ms: int = 0
+    """How long a login holds, until the client has to log in again; 0: for ever (connections.max.reauth.ms)."""
     tls: Tls | None = None
     """The certificates, for SSL and SASL_SSL."""
     authorization: Authorization | None = None
@@ -48,6 +53,8 @@ class Security:
             raise BadSecurityError(
                 f"clients can log in with {', '.join(MECHANISMS)}, and not with {', '.join(unknown) or 'nothing'}"
             )
+        if self.max_session_ms < 0:
+            raise BadSecurityError(f"max_session_ms is {self.max_session_ms}; it takes 0 or more milliseconds")
         nameless = [name for name, password in self.users.items() if not name or not password]
         if nameless:
             raise BadSecurityError(f"the user {nameless[0]!r} needs a name and a password that are not empty")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_process import jars
-from secured_kafka import MODULES, PREFIX
+from secured_kafka import MODULES, OAUTH_MODULE, PREFIX
 from topics import WAIT_S
 
 TOPIC = f"{PREFIX}logged-in"
@@ -34,9 +34,14 @@ class Access:
     certificate: Path | None = None
     """Its own key and certificate, in one file."""
 
+    token: str = ""
+    """What it logs in with, if its mechanism is OAUTHBEARER."""
+
     def python(self) -> dict[str, Any]:
         settings: dict[str, Any] = {"bootstrap_servers": self.address, "security_protocol": self.protocol}
-        if self.mechanism is not None:
+        if self.mechanism == "OAUTHBEARER":
+            settings["sasl_mechanism"] = self.mechanism
+        elif self.mechanism is not None:
             settings |= {
                 "sasl_mechanism": self.mechanism,
                 "sasl_plain_username": self.user,
@@ -53,7 +58,9 @@ class Access:
         settings: dict[str, Any] = {
             "bootstrap.servers": self.address, "security.protocol": self.protocol, "log_level": 0,
         }  # fmt: skip
-        if self.mechanism is not None:
+        if self.mechanism == "OAUTHBEARER":
+            settings |= {"sasl.mechanism": self.mechanism, "oauth_cb": lambda _: (self.token, time.time() + 600)}
+        elif self.mechanism is not None:
             settings |= {
                 "sasl.mechanism": self.mechanism, "sasl.username": self.user, "sasl.password": self.password,
             }  # fmt: skip
@@ -68,7 +75,10 @@ class Access:
         if self.mechanism is not None:
             lines["sasl.mechanism"] = self.mechanism
             login = f'username="{self.user}" password="{self.password}"'
-            lines["sasl.jaas.config"] = f"{MODULES[self.mechanism]} required {login};"
+            if self.mechanism == "OAUTHBEARER":
+                login = f'unsecuredLoginStringClaim_sub="{self.user}"'
+            module = OAUTH_MODULE if self.mechanism == "OAUTHBEARER" else MODULES[self.mechanism]
+            lines["sasl.jaas.config"] = f"{module} required {login};"
         if self.authority is not None:
             lines |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self.authority)}
         if self.certificate is not None:
@@ -79,8 +89,15 @@ class Access:
 def kafka_python(access: Access) -> str:
     from kafka import KafkaConsumer, KafkaProducer
     from kafka.errors import KafkaError
+    from kafka.net.sasl.oauth import AbstractTokenProvider
+
+    class Provider(AbstractTokenProvider):  # type: ignore[misc]
+        def token(self) -> str:
+            return access.token
 
     settings = access.python()
+    if access.mechanism == "OAUTHBEARER":
+        settings["sasl_oauth_token_provider"] = Provider()
     try:
         with KafkaProducer(**settings, max_block_ms=WAIT_S * 1000, bootstrap_timeout_ms=3000) as producer:
             producer.send(TOPIC, b"hello").get(timeout=WAIT_S)
@@ -93,9 +110,16 @@ def kafka_python(access: Access) -> str:
 
 def aiokafka(access: Access) -> str:
     from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+    from aiokafka.abc import AbstractTokenProvider
     from aiokafka.errors import KafkaError
 
+    class Provider(AbstractTokenProvider):  # type: ignore[misc]
+        async def token(self) -> str:
+            return access.token
+
     settings = access.python()
+    if access.mechanism == "OAUTHBEARER":
+        settings["sasl_oauth_token_provider"] = Provider()
 
     async def run() -> str:
         producer = AIOKafkaProducer(**settings)

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from oauth_tokens import jws
 from secured_clients import CLIENTS, Access, aiokafka, confluent, java
 from secured_kafka import MODULES, PASSWORDS, SecuredKafka
 
 from loadwise.coordinator import Coordinator, Security
 
 USER = "owner"
+MECHANISMS = (*MODULES, "OAUTHBEARER")
+
+
+def token(lifetime_s: float = 600) -> str:
+    now_s = int(time.time())
+    return jws({"sub": USER, "iat": now_s - 60, "exp": now_s + lifetime_s})
 
 
 @pytest.fixture(params=["loadwise", pytest.param("apache", marks=pytest.mark.kafka)])
@@ -20,7 +28,7 @@ def address(request: pytest.FixtureRequest) -> Iterator[str]:
         secured: SecuredKafka = request.getfixturevalue("secured")
         yield secured.addresses["SASL_PLAINTEXT"]
     else:
-        with Coordinator(security=Security(users=PASSWORDS)).in_thread() as coordinator:
+        with Coordinator(security=Security(users=PASSWORDS, mechanisms=MECHANISMS)).in_thread() as coordinator:
             yield coordinator.bootstrap_servers
 
 
@@ -41,6 +49,24 @@ def test_who_has_another_password_is_told_so(
     assert "not-to-be-seen" not in told
     assert "SaslAuthenticationFailed" in told or "_AUTHENTICATION" in told
     assert ("Invalid username or password" if mechanism == "PLAIN" else f"mechanism {mechanism}") in told
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.__name__)
+def test_who_has_a_token_is_let_in(address: str, client: Callable[[Access], str]) -> None:
+    assert client(Access(address=address, mechanism="OAUTHBEARER", token=token())) == "hello"
+
+
+def test_whose_token_has_expired_is_told_so(address: str) -> None:
+    # aiokafka takes the broker's refusal for the end of the login, and kafka-python leaves sockets open.
+    told = confluent(Access(address=address, mechanism="OAUTHBEARER", token=token(-5)))
+    assert told.startswith("_AUTHENTICATION: ")
+    assert "invalid_token" in told
+
+
+@pytest.mark.kafka
+def test_a_java_client_with_a_token(address: str, tmp_path: Path) -> None:
+    done = java(Access(address=address, mechanism="OAUTHBEARER", user=USER), tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.kafka

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from secured_kafka import PASSWORDS, SecuredKafka
+from oauth_tokens import first_message, jws
+from secured_kafka import MAX_SESSION_MS, MODULES, PASSWORDS, SecuredKafka
 from topics import WAIT_S
 from visitors import Door
 
@@ -15,6 +16,7 @@ from loadwise.coordinator import Coordinator, Security
 
 pytestmark = pytest.mark.kafka
 
+SECURITY = Security(users=PASSWORDS, mechanisms=(*MODULES, "OAUTHBEARER"), max_session_ms=MAX_SESSION_MS)
 USER, PASSWORD = "owner", PASSWORDS["owner"]
 GOOD = f"\0{USER}\0{PASSWORD}".encode()
 FIRST_MESSAGES = (
@@ -46,7 +48,7 @@ def scram(door: Door) -> Iterator[Any]:
                     visitor.handshake(mechanism),
                     (answer := visitor.scram(mechanism, user, password)),
                 )
-                yield visitor.works() if answer[-1] == 0 else visitor.is_hung_up_on()
+                yield visitor.works() if answer[1] == 0 else visitor.is_hung_up_on()
         for token in FIRST_MESSAGES:
             with door.visitor() as visitor:
                 visitor.handshake(mechanism)
@@ -133,12 +135,127 @@ def users(door: Door) -> Iterator[Any]:
         yield visitor.alter_scram(("other", 2, None)), awaited("other", error=91)
 
 
-SCENARIOS = [plain, scram, handshakes, raw_tokens, requests_before_the_login, after_the_login, users]
+def tokens(door: Door) -> Iterator[Any]:
+    now_s = int(time.time())
+    good = {"sub": "owner", "exp": now_s + 7200}
+    for number, token in enumerate((
+        jws(good), jws({**good, "iat": now_s - 5, "scope": ["a"]}), jws({**good, "exp": now_s + 600}),
+        jws({**good, "exp": now_s + 600.5, "scope": "a b"}),
+        # Not valid any more, not yet, or never.
+        jws({**good, "exp": now_s - 1}), jws({**good, "iat": now_s + 600}), jws({"sub": "owner"}),
+        jws({"exp": now_s + 600}), jws({**good, "sub": " "}), jws({**good, "sub": 5}), jws({**good, "exp": "600"}),
+        jws({**good, "exp": True}), jws({**good, "iat": "x"}), jws({**good, "scope": 5}), jws(good, signature="abc"),
+        jws(good, {"alg": "HS256"}), jws(good, b"{"), jws(b"not json"), jws(good, {"alg": 5}), jws([1]),
+        "a.b", "a.b.c.d", "a..b", "a", jws(good).replace(".", "..", 1),
+        # Kafka fails on these.
+        jws(good, {}), jws(good, []), jws(good, b""),
+    )):  # fmt: skip
+        with door.visitor() as visitor:
+            visitor.handshake("OAUTHBEARER")
+            try:
+                answer = visitor.step(first_message(token))
+            except (AssertionError, ConnectionResetError):
+                yield number, "hung up"
+                continue
+            lifetime_ms = answer.session_lifetime_ms
+            yield number, answer.error_code, answer.error_message, answer.auth_bytes, round(lifetime_ms / 60_000)
+            if answer.auth_bytes:
+                told = visitor.step(b"\x01")
+                yield told.error_code, told.error_message, visitor.is_hung_up_on()
+            else:
+                yield visitor.is_hung_up_on() if answer.error_code else visitor.works()
+    for number, message in enumerate((
+        first_message(jws(good), "a=owner"), first_message(jws(good), "a=reader"), b"", b"\x01", b"n,,\x01\x01",
+        b"y,,\x01auth=Bearer a\x01\x01", b"n,,\x01auth=Basic abc\x01\x01", b"n,,\x01auth=Bearer\x01\x01",
+        b"n,,\x01auth=",
+        first_message(jws(good))[:-1], b"n,,\x01a=b\x01" + first_message(jws(good))[4:],
+        first_message(jws(good)).replace(b"Bearer", b"bEARER "),
+    )):  # fmt: skip
+        with door.visitor() as visitor:
+            visitor.handshake("OAUTHBEARER")
+            try:
+                answer = visitor.step(message)
+            except (AssertionError, ConnectionResetError):
+                yield number, "hung up"
+                continue
+            yield number, answer.error_code, answer.error_message, answer.auth_bytes
+            yield visitor.is_hung_up_on() if answer.error_code else visitor.works()
+    with door.visitor() as visitor:  # who is told that a token is not valid may bring another
+        visitor.handshake("OAUTHBEARER")
+        yield visitor.step(first_message("a.b.c")).auth_bytes, visitor.step(first_message(jws(good))).error_code
+        yield visitor.works()
+
+
+def logging_in_again(door: Door) -> Iterator[Any]:
+    reader = f"\0reader\0{PASSWORDS['reader']}".encode()
+    for mechanism, token in (
+        ("PLAIN", GOOD), ("PLAIN", reader), ("PLAIN", b"\0owner\0wrong"), ("SCRAM-SHA-256", b"n,,n=owner,r=abc"),
+        ("GSSAPI", b""),
+    ):  # fmt: skip
+        with door.visitor() as visitor:
+            visitor.handshake("PLAIN")
+            yield mechanism, visitor.authenticate(GOOD), visitor.works()
+            try:
+                yield (answer := visitor.handshake(mechanism))
+                if answer[0]:
+                    yield visitor.is_hung_up_on()
+                    continue
+                yield (told := visitor.authenticate(token))
+                yield visitor.is_hung_up_on() if told[0] else visitor.works()
+            except (AssertionError, ConnectionResetError):
+                yield "hung up"
+    with door.visitor() as visitor:
+        visitor.handshake("SCRAM-SHA-256")
+        yield visitor.scram("SCRAM-SHA-256", USER, PASSWORD)
+        visitor.handshake("SCRAM-SHA-256")
+        yield visitor.step(b"n,,n=owner,r=abc").error_code, visitor.authenticate(b"c=biws,r=abc,p=AAAA")
+    with door.visitor() as visitor:  # once a second, and then nothing else may come in between
+        visitor.handshake("PLAIN")
+        visitor.authenticate(GOOD)
+        visitor.handshake("PLAIN")
+        yield visitor.authenticate(GOOD), visitor.handshake("PLAIN"), visitor.works()
+    with door.visitor() as visitor:
+        visitor.handshake("PLAIN")
+        visitor.authenticate(GOOD)
+        yield visitor.handshake("PLAIN"), visitor.works(), visitor.is_hung_up_on()
+
+
+def a_session_that_ends(door: Door) -> Iterator[Any]:
+    with door.visitor() as visitor:
+        visitor.handshake("OAUTHBEARER")
+        end_s = time.time() + 1.5
+        yield visitor.step(first_message(jws({"sub": "owner", "exp": end_s}))).error_code, visitor.works()
+        with pytest.raises((AssertionError, ConnectionResetError, BrokenPipeError)):  # noqa: PT012
+            while time.time() < end_s + WAIT_S:
+                visitor.works()
+        yield time.time() >= end_s
+    with door.visitor() as visitor:
+        visitor.handshake("OAUTHBEARER")
+        end_s = time.time() + 0.5
+        visitor.step(first_message(jws({"sub": "owner", "exp": end_s})))
+        while time.time() <= end_s + 0.1:
+            time.sleep(0.05)  # until the session is over
+        yield visitor.handshake("OAUTHBEARER")[0]
+        yield visitor.step(first_message(jws({"sub": "owner", "exp": time.time() + 60}))).error_code, visitor.works()
+
+
+SCENARIOS = [
+    tokens,
+    logging_in_again,
+    a_session_that_ends,
+    plain,
+    scram,
+    handshakes,
+    raw_tokens,
+    requests_before_the_login,
+    after_the_login,
+    users,
+]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 def test_ours_answers_as_kafka_does(secured: SecuredKafka, scenario: Callable[[Door], Iterator[Any]]) -> None:
-    with Coordinator(security=Security(users=PASSWORDS)).in_thread() as coordinator:
+    with Coordinator(security=SECURITY).in_thread() as coordinator:
         theirs, ours = Door(secured.addresses["SASL_PLAINTEXT"]), Door(coordinator.bootstrap_servers)
         for step, (expected, got) in enumerate(zip(scenario(theirs), scenario(ours), strict=True)):
             assert got == expected, f"answer {step}"

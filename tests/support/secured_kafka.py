@@ -24,6 +24,8 @@ MODULES = {
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
 OAUTH_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+MAX_SESSION_MS = 3_600_000
+"""After how long a client under SASL_PLAINTEXT has to log in again."""
 PASSWORDS = {name: f"{name}s-not-to-be-seen" for name in ("reader", "looker", "stranger", "owner", "asker")}
 STORE_PASSWORD = "stores-not-to-be-seen"
 SUPER_USERS = ("User:ANONYMOUS", "User:owner", "User:CN=owner")
@@ -75,7 +77,10 @@ def secured_kafka(folder: Path) -> Iterator[SecuredKafka]:
         },
         # Tokens that nobody has signed will do: a subject, and how long they are good for. One mechanism is missing.
         "listener.name.sasl_ssl.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512,OAUTHBEARER",
+        "listener.name.sasl_plaintext.sasl.enabled.mechanisms": ",".join((*MODULES, "OAUTHBEARER")),
+        "listener.name.sasl_plaintext.connections.max.reauth.ms": str(MAX_SESSION_MS),
         "listener.name.sasl_ssl.oauthbearer.sasl.jaas.config": f"{OAUTH_MODULE} required;",
+        "listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config": f"{OAUTH_MODULE} required;",
         "listener.name.ssl.ssl.client.auth": "required",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(folder / "server.pem"),

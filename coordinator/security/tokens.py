@@ -1,0 +1,80 @@
+"""Tokens of OAuth as clients of the mechanism OAUTHBEARER bring them, and the validator for tests.
+
+Mirrors Kafka's ``OAuthBearerUnsecuredJws`` and ``OAuthBearerUnsecuredValidatorCallbackHandler``: a JSON Web Token that
+nobody has signed, whose claims are believed. So everybody can be anybody, which is for tests alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from loadwise.coordinator.errors import UnansweredLoginError
+
+_LATEST_MS = 2**63 - 1
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
+
+
+class Token(NamedTuple):
+    """What a valid token tells of its bearer."""
+
+    user: str
+    """Who it is, without ``User:``."""
+    expires_ms: int
+    """Until when it is good, in milliseconds since 1970. The client has to log in again before."""
+
+
+TokenValidator: TypeAlias = Callable[[str], Token | None]
+"""Reads a token; None if it is not valid. It is called on the coordinator's event loop, and must not wait."""
+
+
+def unsecured(token: str, now_ms: int) -> Token | None:
+    """Read a token that nobody has signed; None if it is not valid now.
+
+    The claims ``sub`` and ``exp`` are needed, ``iat`` may not be in the future, and ``scope`` is text or a list.
+    Raises `UnansweredLoginError` for a header without an algorithm, on which Kafka fails.
+    """
+    parts = token.split(".")
+    if ".." in token or len(parts) != 3:
+        return None
+    header, claims = _json(parts[0]), _json(parts[1])
+    if header is None or claims is None:
+        return None
+    if header.get("alg") is None:
+        raise UnansweredLoginError("the token's header has no algorithm")
+    if header["alg"] != "none" or parts[2] or not isinstance(claims.get("scope"), str | list | None):
+        return None
+    user, expires_ms, issued_ms = claims.get("sub"), _milliseconds(claims.get("exp")), claims.get("iat")
+    if not isinstance(user, str) or not user.strip() or expires_ms is None or now_ms >= expires_ms:
+        return None
+    if issued_ms is not None:
+        issued_ms = _milliseconds(issued_ms)
+        if issued_ms is None or issued_ms > now_ms or expires_ms <= issued_ms:
+            return None
+    return Token(user, round(min(expires_ms, _LATEST_MS)))
+
+
+def _milliseconds(seconds: object) -> float | None:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        return None
+    return 1000 * seconds
+
+
+def _no_number(word: str) -> float:
+    raise ValueError(f"{word} is no number in JSON")
+
+
+def _json(part: str) -> Mapping[str, Any] | None:
+    """A part's fields; none for a value that has none, and None for what is not JSON."""
+    if not _BASE64.fullmatch(part):
+        return None
+    try:
+        decoded = base64.b64decode(part.rstrip("=") + "=" * (-len(part.rstrip("=")) % 4))
+        value = json.loads(decoded, parse_constant=_no_number) if decoded.strip() else {}
+    except (binascii.Error, ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else {}

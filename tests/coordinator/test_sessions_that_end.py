@@ -1,0 +1,102 @@
+"""Tokens, and logins that hold for a time; Kafka's answers are compared in test_login_same_as_kafka.py."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oauth_tokens import first_message, jws
+from visitors import Door, Visitor
+
+from loadwise.coordinator import BadSecurityError, Coordinator, Security, Token
+from loadwise.coordinator.errors import UnansweredLoginError
+from loadwise.coordinator.security.tokens import unsecured
+from loadwise.protocol.error_codes import ErrorCode
+
+NOW_MS = 1_000_000
+GOOD = {"sub": "orders", "exp": 1600}
+NOT_VALID = [
+    jws({**GOOD, "exp": 1000}), jws({**GOOD, "iat": 1001}), jws({**GOOD, "exp": 1001, "iat": 1001}), jws({"exp": 1600}),
+    jws({"sub": "orders"}), jws({**GOOD, "sub": " "}), jws({**GOOD, "exp": "1600"}), jws({**GOOD, "exp": True}),
+    jws({**GOOD, "exp": float("nan")}), jws({**GOOD, "exp": float("inf")}), jws(b"[" * 100_000),
+    jws({**GOOD, "scope": 5}), jws(GOOD, signature="abc"), jws(GOOD, {"alg": "HS256"}), jws(GOOD, b"{"), "a.b", "a..b",
+]  # fmt: skip
+
+
+def test_a_token_that_nobody_signed_is_believed() -> None:
+    assert unsecured(jws(GOOD), NOW_MS) == Token("orders", 1_600_000)
+    assert unsecured(jws({**GOOD, "exp": 1000.0015, "iat": 999, "scope": ["a"]}), NOW_MS) == Token("orders", 1_000_002)
+    assert unsecured(jws(b'{"sub": "orders", "exp": 1e400}'), NOW_MS) == Token("orders", 2**63 - 1)
+
+
+@pytest.mark.parametrize("token", NOT_VALID)
+def test_what_is_not_valid(token: str) -> None:
+    assert unsecured(token, NOW_MS) is None
+
+
+@pytest.mark.parametrize("header", [{}, [], b"", {"alg": None}])
+def test_what_kafka_fails_on_gets_no_answer(header: object) -> None:
+    with pytest.raises(UnansweredLoginError):
+        unsecured(jws(GOOD, header), NOW_MS)
+
+
+@given(st.text(st.characters(min_codepoint=33, max_codepoint=126)) | st.builds(
+    jws, st.dictionaries(st.sampled_from(["sub", "exp", "iat", "scope"]), st.text() | st.integers() | st.floats()
+                         | st.booleans() | st.none() | st.lists(st.text()))
+))  # fmt: skip
+def test_whatever_a_token_is_the_answer_is_one_of_these(token: str) -> None:
+    try:
+        found = unsecured(token, NOW_MS)
+    except UnansweredLoginError:
+        return
+    assert found is None or (found.user.strip() and found.expires_ms >= NOW_MS)
+
+
+def log_in(visitor: Visitor, token: str) -> int:
+    visitor.handshake("OAUTHBEARER")
+    answer = visitor.step(first_message(token))
+    assert (answer.error_code, answer.auth_bytes) == (ErrorCode.NONE, b"")
+    return int(answer.session_lifetime_ms)
+
+
+def validated(token: str) -> Token | None:
+    user, _, lifetime_ms = token.partition(".")
+    return Token(user, int(lifetime_ms)) if lifetime_ms else None
+
+
+def test_a_session_ends_with_its_token_unless_the_client_logs_in_again() -> None:
+    security = Security(mechanisms=["OAUTHBEARER"], validate_token=validated, max_session_ms=60_000)
+    coordinator = Coordinator(security=security)
+    with coordinator.in_thread() as running:
+        running.clock.freeze()
+        now_ms = running.clock.now_ms
+        door = Door(running.bootstrap_servers)
+        with door.visitor() as idle, door.visitor() as diligent, door.visitor() as refused:
+            assert log_in(idle, f"orders.{now_ms + 5000}") == 5000
+            assert log_in(diligent, f"orders.{now_ms + 90_000}") == 60_000  # the token would hold longer
+            refused.handshake("OAUTHBEARER")
+            assert refused.step(first_message("orders")).auth_bytes == b'{"status":"invalid_token"}'
+            assert refused.step(b"\x01").error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+            running.clock.step(5000)
+            assert idle.works() == ErrorCode.UNKNOWN_MEMBER_ID
+            running.clock.step(1)
+            with pytest.raises((AssertionError, ConnectionResetError)):
+                idle.works()
+            assert log_in(diligent, f"orders.{now_ms + 200_000}") == 60_000
+            running.clock.step(60_000)
+            assert diligent.works() == ErrorCode.UNKNOWN_MEMBER_ID
+            running.clock.step(1)
+            assert log_in(diligent, f"orders.{now_ms + 200_000}") == 60_000  # late, but nothing else came before
+            assert diligent.handshake("OAUTHBEARER")[0] == ErrorCode.ILLEGAL_SASL_STATE  # not twice a second
+            running.clock.step(1000)
+            diligent.handshake("OAUTHBEARER")
+            answer = diligent.step(first_message(f"billing.{now_ms + 200_000}"))
+            assert answer.error_message == (
+                "Cannot change principals during re-authentication from User.orders: User.billing"
+            )
+            assert diligent.is_hung_up_on()
+
+
+def test_a_time_that_cannot_be() -> None:
+    with pytest.raises(BadSecurityError, match="max_session_ms is -1"):
+        Security(max_session_ms=-1)
