@@ -86,7 +86,7 @@ def test_a_table_has_a_line_a_reader_in_the_scenarios_unit() -> None:
 def test_the_page_shows_every_scenario_and_loads_nothing() -> None:
     html = render(RESULTS, goals(RESULTS), "12 partitions & so on")
     assert html.count('role="img"') == 2
-    assert html.count("<rect") == 2 * (4 + 4), "wall and CPU of each reader"
+    assert html.count("<rect") == 2 * (5 + 4), "wall and CPU of each reader"
     assert "12 partitions &amp; so on" in html
     assert "src=" not in html
     assert "http" not in html
