@@ -160,11 +160,13 @@ def confluent(access: Access) -> str:
         consumer.close()
 
 
-def java(access: Access, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run ``kafka-topics.sh``, by default with ``--list``."""
+def java(
+    access: Access, folder: Path, *arguments: str, command: str = "TopicCommand"
+) -> subprocess.CompletedProcess[str]:
+    """Run one of Kafka's tools with ``--list``, if there are no other arguments; by default ``kafka-topics.sh``."""
     config = folder / "client.properties"
     config.write_text(access.java())
-    program = [shutil.which("java") or "java", "-cp", f"{jars()}/*", "org.apache.kafka.tools.TopicCommand"]
+    program = [shutil.which("java") or "java", "-cp", f"{jars()}/*", f"org.apache.kafka.tools.{command}"]
     asked = [
         *program,
         "--bootstrap-server",

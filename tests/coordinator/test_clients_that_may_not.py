@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from secured_clients import Access
+from secured_clients import Access, java
 from secured_clients import confluent as confluent_round_trip
 from secured_kafka import PASSWORDS, PREFIX, RIGHTS, SUPER_USERS, SecuredKafka
 from topics import WAIT_S
@@ -176,6 +176,22 @@ def test_who_lacks_a_right_hears_which(
     address: str, client: Callable[[Access, str], str], user: str, wanted: str
 ) -> None:
     assert client(access(address, user), wanted) == TOLD[user, wanted][CLIENTS.index(client)]
+
+
+@pytest.mark.kafka
+def test_kafka_acls_adds_lists_and_removes(address: str, tmp_path: Path) -> None:
+    def run(*arguments: str) -> str:
+        done = java(access(address, "owner"), tmp_path, *arguments, command="AclCommand")
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    about = ("--topic", f"{PREFIX}acls", "--resource-pattern-type", "prefixed", "--allow-principal", "User:alice")
+    assert "Adding ACLs for resource" in run("--add", "--producer", *about)
+    listed = run("--list", "--principal", "User:alice")
+    for operation in ("WRITE", "DESCRIBE", "CREATE"):
+        assert f"(principal=User:alice, host=*, operation={operation}, permissionType=ALLOW)" in listed
+    run("--remove", "--force", "--producer", *about)
+    assert "User:alice" not in run("--list", "--topic", f"{PREFIX}acls")
 
 
 def test_a_certificate_tells_who_a_client_is(tmp_path: Path) -> None:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+
 import pytest
+from confluent_kafka import Producer
 from hypothesis import given
 from hypothesis import strategies as st
 from oauth_tokens import first_message, jws
+from topics import WAIT_S
 from visitors import Door, Visitor
 
 from loadwise.coordinator import BadSecurityError, Coordinator, Security, Token
+from loadwise.coordinator.apis import sasl_handshake
+from loadwise.coordinator.calls import Call, Response
 from loadwise.coordinator.errors import UnansweredLoginError
+from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.security.tokens import unsecured
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -66,8 +74,7 @@ def validated(token: str) -> Token | None:
 
 def test_a_session_ends_with_its_token_unless_the_client_logs_in_again() -> None:
     security = Security(mechanisms=["OAUTHBEARER"], validate_token=validated, max_session_ms=60_000)
-    coordinator = Coordinator(security=security)
-    with coordinator.in_thread() as running:
+    with Coordinator(security=security).in_thread() as running:
         running.clock.freeze()
         now_ms = running.clock.now_ms
         door = Door(running.bootstrap_servers)
@@ -100,3 +107,34 @@ def test_a_session_ends_with_its_token_unless_the_client_logs_in_again() -> None
 def test_a_time_that_cannot_be() -> None:
     with pytest.raises(BadSecurityError, match="max_session_ms is -1"):
         Security(max_session_ms=-1)
+
+
+def test_librdkafka_renews_its_sessions_and_loses_nothing() -> None:
+    handshakes: list[str] = []
+
+    def counted(call: Call, cluster: Cluster) -> Response:
+        handshakes.append(call.body.mechanism)
+        return sasl_handshake.handle(call, cluster)
+
+    coordinator = Coordinator(security=Security(users={"orders": "a-secret"}, max_session_ms=1500))
+    service = replace(sasl_handshake.SERVICE, handle=counted)
+    coordinator.cluster.services = {**coordinator.cluster.services, service.api.key: service}
+    errors: list[object] = []
+    delivered: list[object] = []
+    with coordinator.in_thread() as running:
+        settings = {
+            "bootstrap.servers": running.bootstrap_servers, "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "SCRAM-SHA-256", "sasl.username": "orders", "sasl.password": "a-secret",
+            "error_cb": errors.append,
+        }  # fmt: skip
+        producer = Producer(settings)
+        deadline = time.monotonic() + WAIT_S
+        sent = 0
+        while len(handshakes) < 6:
+            assert time.monotonic() < deadline
+            producer.produce("t", b"x", on_delivery=lambda error, _: delivered.append(error))
+            sent += 1
+            producer.poll(0.05)
+        assert producer.flush(WAIT_S) == 0
+    assert delivered == [None] * sent
+    assert errors == []
