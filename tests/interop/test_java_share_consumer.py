@@ -79,14 +79,14 @@ def broker(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 class Share:
-    """A topic, a share group that reads it from the start, and its members."""
+    """A topic of one partition, a share group that reads it from the start, and its members."""
 
     def __init__(self, broker: str, java: list[str], stack: ExitStack) -> None:
         self.broker = broker
         self.topic, self.group = f"topic-{uuid.uuid4()}", f"group-{uuid.uuid4()}"
         self._java = java
         self._stack = stack
-        make_topic(broker, self.topic, 2)
+        make_topic(broker, self.topic, 1)
         self.configure("share.auto.offset.reset", "earliest")
 
     def configure(self, name: str, value: str) -> None:
@@ -98,8 +98,8 @@ class Share:
 
     def produce(self, *values: str) -> None:
         producer = Producer({"bootstrap.servers": self.broker, "linger.ms": 20})
-        for number, value in enumerate(values):
-            producer.produce(self.topic, value, partition=number % 2)
+        for value in values:
+            producer.produce(self.topic, value)
         assert producer.flush(WAIT_S) == 0
 
     def member(self, mode: str = "explicit", *more: str) -> ShareMember:
