@@ -79,12 +79,16 @@ class Brokers:
 
     config: ConnectionConfig
     tls: ssl.SSLContext | None
+    topics: frozenset[str] = frozenset()
+    """The topics that will be read: the first question for a leader asks about all of them."""
     asked: str = ""
     """The broker whose answer is awaited; empty while none is."""
     _connections: dict[Address, Any] = field(default_factory=dict)
     _connecting: dict[Address, asyncio.Lock] = field(default_factory=dict)
     """Who holds it makes the connection that the others wait for."""
     _leaders: dict[TopicPartition, Address] = field(default_factory=dict)
+    _learning: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Who holds it asks for leaders; the others wait for the answer, which is mostly theirs too."""
 
     async def fetch(self, place: TopicPartition, offset: int, max_bytes: int) -> Fetched:
         """What stands in a partition from an offset on: at least a batch, and about ``max_bytes`` at most.
@@ -130,19 +134,26 @@ class Brokers:
         return Fetched(records or b"", partition[-3 if version >= 11 else -2] or [])
 
     async def _find_leader(self, place: TopicPartition) -> Address:
-        answer = await self._ask_any(MetadataRequest([place.topic], allow_auto_topic_creation=False))
+        async with self._learning:
+            # Another range may have asked meanwhile.
+            return self._leaders.get(place) or await self._learn(place)
+
+    async def _learn(self, place: TopicPartition) -> Address:
+        topics, self.topics = sorted({place.topic, *self.topics}), frozenset()
+        answer = await self._ask_any(MetadataRequest(topics, allow_auto_topic_creation=False))
         hosts = {broker["node_id"]: (broker["host"], broker["port"]) for broker in answer["brokers"]}
-        (topic,) = answer["topics"]
-        if topic["error_code"]:
-            raise AnsweredError(topic["error_code"])
-        leaders = {partition["partition"]: partition["leader"] for partition in topic["partitions"]}
-        if place.partition not in leaders:
-            raise AnsweredError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        for number, leader in leaders.items():
-            if leader in hosts:
-                self._leaders[TopicPartition(place.topic, number)] = hosts[leader]
+        problem: int = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        for topic in answer["topics"]:
+            for partition in topic["partitions"]:
+                there = TopicPartition(topic["topic"], partition["partition"])
+                if there == place:
+                    problem = ErrorCode.LEADER_NOT_AVAILABLE
+                if partition["leader"] in hosts:
+                    self._leaders[there] = hosts[partition["leader"]]
+            if topic["topic"] == place.topic and topic["error_code"]:
+                raise AnsweredError(topic["error_code"])
         if place not in self._leaders:
-            raise AnsweredError(ErrorCode.LEADER_NOT_AVAILABLE)
+            raise AnsweredError(problem)
         return self._leaders[place]
 
     async def _ask_any(self, request: Any) -> dict[str, Any]:

@@ -120,7 +120,8 @@ def _batches(view: memoryview) -> Iterator[tuple[bytes | memoryview, int, int]]:
 
 async def _sampled(options: SourceOptions, ranges: Sequence[OffsetRange]) -> dict[TopicPartition, float]:
     config = connection_config(options.client.settings)
-    brokers = Brokers(config, tls_context(config.tls) if config.tls else None)
+    topics = frozenset(item.topic for item in ranges)
+    brokers = Brokers(config, tls_context(config.tls) if config.tls else None, topics)
     samples: dict[TopicPartition, list[float]] = {}
 
     async def look(item: OffsetRange, offset: int) -> None:

@@ -47,7 +47,7 @@ def read_ranges(ranges: Sequence[OffsetRange], options: SourceOptions, builder: 
     """Yield the records of the ranges as Arrow RecordBatches. Raises what `read_task` raises."""
     config = connection_config(options.client.settings)
     tls = tls_context(config.tls) if config.tls else None
-    fetching = Fetching(Brokers(config, tls), ranges)
+    fetching = Fetching(Brokers(config, tls, frozenset(item.topic for item in ranges)), ranges)
     thread = LoopThread()
     others: tuple[OffsetRange, ...] = ()
     try:

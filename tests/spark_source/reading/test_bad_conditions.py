@@ -15,6 +15,7 @@ from topics import fill
 from loadwise.coordinator import Coordinator
 from loadwise.coordinator.apis import fetch
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.spark_source.cluster.brokers import Brokers
 from loadwise.spark_source.errors import OffsetsUnavailableError, ReadError, ReadTimeoutError
 from loadwise.spark_source.options import parse as parsing
 from loadwise.spark_source.options.parse import parse
@@ -31,6 +32,7 @@ SMALL_BATCHES = {"kafka.max.poll.records": "100", "kafka.max.partition.fetch.byt
 def which(request, monkeypatch):
     """Both readers pass every test."""
     monkeypatch.setattr(parsing, "DEFAULT_READER", request.param)
+    return request.param
 
 
 @pytest.fixture
@@ -124,3 +126,24 @@ def test_rights_that_are_missing_are_named(cluster, monkeypatch):
     cluster.faults.answer("ListOffsets", error=denied, times=None)
     with pytest.raises(OffsetsUnavailableError, match=r"^Kafka does not tell the offsets of t-0: .* READ on the topic"):
         resolve(parse(options(cluster, kafka__default__api__timeout__ms=2000)))
+
+
+def test_leaders_of_all_topics_of_a_task_are_asked_for_at_once(monkeypatch, which):
+    names = [f"t{number}" for number in range(8)]
+    asked = []
+    ask = Brokers._ask_any
+
+    async def counted(brokers, request):
+        asked.append(request)
+        return await ask(brokers, request)
+
+    monkeypatch.setattr(Brokers, "_ask_any", counted)
+    with Coordinator(dict.fromkeys(names, 2), brokers=3).in_thread() as running:
+        for name in names:
+            fill(running.bootstrap_servers, name, [5, 5])
+        ranges = tuple(OffsetRange(name, partition, 0, 5) for name in names for partition in (0, 1))
+        given = {"kafka.bootstrap.servers": running.bootstrap_servers, "subscribe": ",".join(names)}
+        builder = BatchBuilder(full_schema(include_headers=False))
+        read = list(read_task(Task("slot-0", ranges, 80.0), parse(given), builder))
+    assert sum(batch.num_rows for batch in read) == 80
+    assert len(asked) == (1 if which == "batches" else 0)
