@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
-from cluster_walk import new_cluster
+from cluster_walk import MemoryKeeper, new_cluster
 from hypothesis import settings
 from restarting_walk import RestartingWalk
 
 from loadwise.coordinator import BadClusterError
 from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.cluster.brokers import Brokers
+from loadwise.coordinator.cluster.producer_ids import BLOCK_SIZE
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import NOTHING
 
@@ -46,3 +49,17 @@ def test_it_wants_the_brokers_that_its_partitions_are_on() -> None:
     assert other.brokers.coordinator_of("g").id == 3
     with pytest.raises(BadClusterError, match="give as many"):
         one.load(three.snapshot(), NOTHING, 0)
+
+
+def test_a_restart_after_a_snapshot_was_put_back_gives_no_id_twice() -> None:
+    keeper = MemoryKeeper()
+    cluster, again = (Cluster(SERVICES, new_uuid=lambda: UUID(int=0)) for _ in range(2))
+    cluster.load(keeper.state(), keeper, 1000)
+    snapshot = cluster.snapshot()
+    given = [cluster.new_producer_id() for _ in range(BLOCK_SIZE + 1)]
+    cluster.restore(snapshot, 2000)
+    given.append(cluster.new_producer_id())
+    cluster.restore(snapshot, 2000)
+    again.load(keeper.state(), keeper, 3000)
+    given.append(again.new_producer_id())
+    assert len(set(given)) == len(given)
