@@ -170,7 +170,13 @@ class Cluster:
     def receive(self, call: Call, now_ms: int) -> list[Answer]:
         """Handle a call. Its answer is among those returned, or among those of a later `receive` or `expire`."""
         self.now_ms = now_ms
-        outcome = self._before_login(call) or self._handle(call)
+        outcome = self._before_login(call)
+        if outcome is None:
+            service = self.services[call.request.api.key]
+            if self.authorizer is None:
+                outcome = service.handle(call, self)
+            else:
+                outcome = service.guard(call, self, service.handle)
         if isinstance(outcome, GroupRequest):
             self._waiting[call.token] = (call, outcome.respond)
             is_here = self.coordinates(call, outcome.group_id)
@@ -430,12 +436,6 @@ class Cluster:
         ``to`` None is the next broker. Raises `BadClusterError` if there is no such broker.
         """
         self.brokers.move_coordinator(transactional_id, to, TRANSACTION_STATE)
-
-    def _handle(self, call: Call) -> Outcome:
-        service = self.services[call.request.api.key]
-        if self.authorizer is None:
-            return service.handle(call, self)
-        return service.guard(call, self, service.handle)
 
     def _before_login(self, call: Call) -> Outcome | None:
         """What a client gets that asks before it has logged in; None if it may ask this."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from access_requests import REQUESTS
 from cluster_walk import MemoryKeeper
 from hypothesis import given
 from hypothesis import strategies as st
@@ -110,6 +111,13 @@ def test_a_filter_of_an_acls_own_values_finds_it(acl: Acl) -> None:
     assert authorizer.matching(AclFilter(*acl)) == [acl]
     by_resource = AclFilter(acl.resource_type, acl.name, PatternType.MATCH)
     assert authorizer.matching(by_resource) == [acl]
+
+
+def test_every_api_is_asked_for_in_the_comparison_with_kafka() -> None:
+    asked = {each.request.name.removesuffix("Request") for each in REQUESTS}
+    left_out = {"ApiVersions", "SaslAuthenticate", "SaslHandshake"}  # which everybody may use
+    served = {service.api.name for service in SERVICES.values() if "Share" not in service.api.name}
+    assert asked == served - left_out
 
 
 def test_words_and_names_that_cannot_be_are_named() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import replace
 
@@ -102,6 +103,22 @@ def test_a_session_ends_with_its_token_unless_the_client_logs_in_again() -> None
                 "Cannot change principals during re-authentication from User.orders: User.billing"
             )
             assert diligent.is_hung_up_on()
+
+
+def test_no_token_stands_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    with Coordinator(security=Security(mechanisms=["OAUTHBEARER"])).in_thread() as running:
+        door = Door(running.bootstrap_servers)
+        expired, unsigned = jws({**GOOD, "sub": "not-to-be-seen"}), jws(GOOD, {})
+        for token in (expired, unsigned, "not.to.be-seen"):
+            with door.visitor() as visitor:
+                visitor.handshake("OAUTHBEARER")
+                with contextlib.suppress(AssertionError, ConnectionResetError):  # one gets no answer
+                    visitor.step(first_message(token))
+                    visitor.step(b"\x01")
+                assert visitor.is_hung_up_on()
+    for token in (expired, unsigned, "not-to-be-seen", "be-seen"):
+        assert token not in caplog.text
 
 
 def test_a_time_that_cannot_be() -> None:
