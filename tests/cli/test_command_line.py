@@ -20,7 +20,7 @@ def test_the_version(option: str) -> None:
     assert CliRunner().invoke(app, [option]).stdout == f"loadwise {loadwise.__version__}\n"
 
 
-@pytest.mark.parametrize("command", [[], ["assign"], ["compare"], ["demo"]])
+@pytest.mark.parametrize("command", [[], ["assign"], ["compare"], ["demo"], ["loads"]])
 @pytest.mark.parametrize("option", ["-h", "--help"])
 def test_help(command: list[str], option: str) -> None:
     shown = CliRunner().invoke(app, [*command, option])

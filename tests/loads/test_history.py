@@ -142,6 +142,31 @@ def test_options_that_do_not_go_together(table: Path, arguments: list[str], mess
     assert message in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("there", "arguments", "message"),
+    [
+        ("notes.txt", [], "holds notes.txt, which no run without --checkpoint has written"),
+        ("batch=0", [], "holds batch=0, which no run without --checkpoint has written"),
+        ("part-0.parquet", ["--checkpoint", "c"], "holds part-0.parquet, which no run with --checkpoint has written"),
+    ],
+)
+def test_a_folder_with_anything_else_in_it_is_not_replaced(
+    tmp_path: Path, there: str, arguments: list[str], message: str
+):
+    (tmp_path / there).touch()
+    reading = ["--bootstrap-servers", "localhost:9", "--topic", "t", *arguments]
+    done = CliRunner().invoke(app, ["loads", str(tmp_path), *reading])
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert (tmp_path / there).exists()
+
+
+def test_a_file_is_not_replaced(table: Path):
+    done = CliRunner().invoke(app, ["loads", str(table), "--bootstrap-servers", "localhost:9", "--topic", "t"])
+    assert done.exit_code == 2
+    assert "is a file; Spark writes a folder" in done.stderr
+
+
 def test_a_table_that_is_not_there(tmp_path: Path):
     done = CliRunner().invoke(app, ["loads", str(tmp_path / "none.parquet")])
     assert done.exit_code == 2

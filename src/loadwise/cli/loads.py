@@ -95,6 +95,7 @@ def loads(
             command_config=command_config,
         )
         if options is not None:
+            _refuse_to_replace(table, incremental=checkpoint is not None)
             _write(options, table, checkpoint, hot_keys)
         found = _report(table, by)
     except (BadGroupError, BadConnectionError) as error:
@@ -137,6 +138,29 @@ def _options(
     if until is not None:
         options["endingTimestamp"] = _ms(until)
     return options
+
+
+def _refuse_to_replace(table: Path, *, incremental: bool) -> None:
+    """Raise `BadConnectionError` unless there is nothing at this path, or a table that such a run may write to.
+
+    Spark deletes what is in a folder that it overwrites.
+    """
+    if not table.exists():
+        return
+    if not table.is_dir():
+        raise BadConnectionError(f"{table} is a file; Spark writes a folder: name another, or remove it")
+    names = [path.name for path in table.iterdir() if not path.name.startswith(("_", "."))]
+    strange = next(
+        (
+            name
+            for name in sorted(names)
+            if not (name.startswith("batch=") if incremental else name.endswith(".parquet"))
+        ),
+        None,
+    )
+    if strange is not None:
+        kind = "with --checkpoint" if incremental else "without --checkpoint"
+        raise BadConnectionError(f"{table} holds {strange}, which no run {kind} has written; name another folder")
 
 
 def _ms(moment: datetime) -> str:
