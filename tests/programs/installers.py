@@ -91,7 +91,7 @@ def _npm(packages: Sequence[str]) -> dict[str, str]:
     """Packages of npm's in a folder of their own."""
 
     def make(folder: Path) -> None:
-        _run([_needed("npm"), "install", "--silent", "--no-audit", "--no-fund", *packages], folder)
+        _run([_needed("npm"), "install", "--loglevel=error", "--no-audit", "--no-fund", *packages], folder)
 
     modules = _once("npm", packages, make) / "node_modules"
     return {"PATH": str(modules / ".bin"), "NODE_PATH": str(modules)}

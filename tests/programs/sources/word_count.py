@@ -20,7 +20,7 @@ counts = app.Table("counts", default=int, partitions=2)
 async def count(stream):
     async for word in stream:
         counts[word] += 1
-        print("counted", word, counts[word], flush=True)
+        print(f"counted {word} {counts[word]}", flush=True)  # Faust logs each argument of print by itself
 
 
 @app.task
