@@ -43,6 +43,7 @@ def main() -> None:
             .option("subscribe", args.topic)
             .option("assignor", "weighted")
             .option("numTasks", args.tasks)
+            .option("loadBy", "records")  # which is what is shown
             .load()
         )
         by_task = records.groupBy(spark_partition_id().alias("task")).count().collect()
