@@ -16,12 +16,14 @@ from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, coordinator_partition
 from loadwise.coordinator.configs.client_quotas import CLIENT_ID, USER
+from loadwise.coordinator.configs.resources import ResourceType
 from loadwise.coordinator.faults.injector import FaultInjector
 from loadwise.coordinator.faults.rules import Faults
 from loadwise.coordinator.groups.classic.states import GroupState
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import NOTHING, Keeper, KeptBatch, LogContents, LogName, Place, Snapshot
 from loadwise.coordinator.security.users import ScramCredential
+from loadwise.protocol import share_group
 from loadwise.protocol.consumer import Subscription
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import decode_request, encode_response, frame_body, served
@@ -89,7 +91,7 @@ def facts(cluster: Cluster) -> dict[str, Any]:
             # A group without a record, as of a commit of nothing, is not remembered; one in a rebalance comes back as
             # it was before.
             if any(cluster.groups.journal.of_group(group_id))
-            and (group.state in (GroupState.STABLE, GroupState.EMPTY) or group.type == "consumer")
+            and (group.state in (GroupState.STABLE, GroupState.EMPTY) or group.type in ("consumer", "share"))
         },
         "offsets": {
             group_id: dict(cluster.groups.offsets.of(group_id)) for group_id in cluster.groups.offsets.group_ids()
@@ -411,6 +413,55 @@ class ClusterWalk(RuleBasedStateMachine):
     @rule(group_id=st.sampled_from(["k", "l"]), member=st.sampled_from(["a", "b"]))
     def leave(self, group_id: str, member: str) -> None:
         self.ask(consumer_heartbeat(group_id, member, -1, None), 1)
+
+    @rule(
+        group_id=st.sampled_from(["s", "k"]), member=st.sampled_from(["a", "b"]), leaves=st.booleans(),
+        topics=st.sets(st.sampled_from(TOPICS), min_size=1),
+    )  # fmt: skip
+    def beat_in_share_group(self, group_id: str, member: str, leaves: bool, topics: set[str]) -> None:
+        request = share_group.ShareGroupHeartbeatRequest(
+            version=1, group_id=group_id, member_id=member, member_epoch=-1 if leaves else 0, rack_id=None,
+            subscribed_topic_names=sorted(topics),
+        )  # fmt: skip
+        self.ask(request, 1)
+
+    @rule(
+        member=st.sampled_from(["a", "b"]), name=st.sampled_from(TOPICS), kind=st.integers(0, 4), last=st.integers(0, 5)
+    )
+    def share(self, member: str, name: str, kind: int, last: int) -> None:
+        """A member acquires what there is, and tells something of the first records that it got."""
+        topic = self.cluster.topics.get(name)
+        if topic is None:
+            return
+        self.cluster.resource_configs.put(ResourceType.GROUP, "s", {"share.auto.offset.reset": "earliest"})
+        row = share_group.ShareFetchRequest.FetchTopic
+        partition = row.FetchPartition(partition_index=0, acknowledgement_batches=[])
+        request = share_group.ShareFetchRequest(
+            version=2, group_id="s", member_id=member, share_session_epoch=0, max_wait_ms=0, min_bytes=1,
+            max_bytes=1000, max_records=5, batch_size=2, share_acquire_mode=0, is_renew_ack=False,
+            topics=[row(topic_id=topic.id, partitions=[partition])], forgotten_topics_data=[],
+        )  # fmt: skip
+        answer = self.ask(request, 2)
+        acquired = [
+            got.first_offset
+            for each in (answer.responses if answer is not None else ())
+            for partition in each.partitions
+            for got in partition.acquired_records
+        ]
+        if not acquired:
+            return
+        told = share_group.ShareAcknowledgeRequest.AcknowledgeTopic
+        part = told.AcknowledgePartition
+        rows = part.AcknowledgementBatch(
+            first_offset=acquired[0], last_offset=acquired[0] + last, acknowledge_types=[kind]
+        )
+        request = share_group.ShareAcknowledgeRequest(
+            version=2, group_id="s", member_id=member, share_session_epoch=1, is_renew_ack=True,
+            topics=[
+                told(topic_id=topic.id, partitions=[part(partition_index=0, acknowledgement_batches=[rows])])
+            ],
+        )  # fmt: skip
+        self.ask(request, 2)
 
     @rule(group_id=st.sampled_from(["c", "k"]))
     def join_classic(self, group_id: str) -> None:
