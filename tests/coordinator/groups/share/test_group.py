@@ -64,6 +64,8 @@ def test_a_first_member_reads_everything() -> None:
     assert driver.group.state is ShareGroupState.STABLE
     again = driver.beat("a", 1)
     assert (again.epoch, again.assigned) == (1, None), "nothing is new"
+    t = driver.topics.id_of("t")
+    assert driver.group.hard_state.known == {(t, number) for number in range(4)}, "it has a state in each of them"
 
 
 def test_members_share_and_are_told_at_their_next_heartbeat() -> None:
