@@ -22,6 +22,8 @@ _SHORT_NAMES: Mapping[str, str] = {
     "streetAddress": "STREET",
     "userId": "UID",
 }
+_TOLD = ("PEER_DID_NOT_RETURN_A_CERTIFICATE", "CERTIFICATE_VERIFY_FAILED", "NO_SHARED_CIPHER", "UNSUPPORTED_PROTOCOL")
+"""Why handshakes fail whose peers speak TLS, in OpenSSL's words."""
 _ESCAPED = re.compile(r'[,+"\\<>;]|^[ #]| $')
 _VERIFICATION = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
@@ -35,6 +37,27 @@ def subject_name(certificate: Mapping[str, Any]) -> str:
         "+".join(f"{_SHORT_NAMES.get(kind, kind)}={_ESCAPED.sub(_escaped, value)}" for kind, value in parts)
         for parts in reversed(certificate["subject"])
     )
+
+
+class _Telling(ssl.SSLObject):
+    """Lets the peer learn that its handshake failed for its certificate, or for the versions and ciphers that it knows.
+
+    The reason is an alert that OpenSSL has written when it fails, and event loops drop what is written then. So the
+    failure waits until the peer has answered the alert, mostly by closing, or until the time for handshakes is over.
+    """
+
+    _failure: ssl.SSLError | None = None
+
+    def do_handshake(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        try:
+            super().do_handshake()
+        except ssl.SSLError as failure:
+            if failure.reason not in _TOLD:
+                raise
+            self._failure = failure
+            raise ssl.SSLWantReadError from failure
 
 
 def _escaped(match: re.Match[str]) -> str:
@@ -62,6 +85,7 @@ class Tls:
         if self.client_auth != "none" and self.truststore is None:
             raise BadSecurityError("clients are to show certificates: give the authorities to believe (truststore)")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.sslobject_class = _Telling
         try:
             context.load_cert_chain(self.keystore, password=self.key_password or "")
         except OSError as problem:

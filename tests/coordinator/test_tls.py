@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import ssl
 import subprocess
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 from secured_clients import CLIENTS, Access, confluent, java
-from secured_kafka import PASSWORDS
+from secured_kafka import PASSWORDS, SecuredKafka
 from topics import WAIT_S
 
 from loadwise.coordinator import BadSecurityError, Certificates, Coordinator, Security, Tls
@@ -50,19 +51,57 @@ def test_clients_that_show_a_certificate(certificates: Certificates, client: Cal
         assert client(access) == "hello"
 
 
-def test_who_shows_no_certificate_that_is_believed_is_not_let_in(certificates: Certificates, tmp_path: Path) -> None:
-    stranger = Certificates(tmp_path).client("stranger")
-    with listening(certificates, "SSL", truststore=certificates.authority, client_auth="required") as address:
+@pytest.fixture(params=["loadwise", pytest.param("apache", marks=pytest.mark.kafka)])
+def wants_certificates(request: pytest.FixtureRequest, certificates: Certificates) -> Iterator[tuple[str, Path]]:
+    """The address of a broker that asks clients for certificates, and whom it believes."""
+    if request.param == "apache":
+        secured: SecuredKafka = request.getfixturevalue("secured")
+        yield secured.addresses["SSL"], secured.folder / "ca.pem"
+    else:
+        with listening(certificates, "SSL", truststore=certificates.authority, client_auth="required") as address:
+            yield address, certificates.authority
+
+
+def alerted(context: ssl.SSLContext, host: str, port: int) -> str | None:
+    """When a client hears an alert of TLS; None if it hears none."""
+    at = "handshake"
+    try:
+        with (
+            socket.create_connection((host, port), timeout=WAIT_S) as plain,
+            context.wrap_socket(plain, server_hostname=host) as peer,
+        ):
+            at = "first read"
+            peer.recv(1)
+    except ssl.SSLError as error:
+        return at if "ALERT" in str(error.reason) else None
+    return None
+
+
+@pytest.mark.parametrize(
+    ("version", "moment"),
+    [(ssl.TLSVersion.TLSv1_2, "handshake"), (ssl.TLSVersion.TLSv1_3, "first read")],
+    ids=lambda each: getattr(each, "name", ""),
+)
+def test_who_shows_no_certificate_that_is_believed_is_told_so(
+    wants_certificates: tuple[str, Path], version: ssl.TLSVersion, moment: str, tmp_path: Path
+) -> None:
+    address, authority = wants_certificates
+    host, port = address.split(":")
+    for own in (None, Certificates(tmp_path).client("stranger")):
+        context = ssl.create_default_context(cafile=authority)
+        context.minimum_version = context.maximum_version = version
+        if own is not None:
+            context.load_cert_chain(own)
+        assert alerted(context, host, int(port)) == moment
+
+
+def test_who_speaks_no_tls_is_let_go(certificates: Certificates) -> None:
+    with listening(certificates, "SSL") as address:
         host, port = address.split(":")
-        for own in (None, stranger):
-            access = Access(address=address, protocol="SSL", authority=certificates.authority, certificate=own)
-            context: ssl.SSLContext = access.python()["ssl_context"]
-            with socket.create_connection((host, int(port)), timeout=WAIT_S) as plain:
-                try:
-                    with context.wrap_socket(plain, server_hostname=host) as peer:
-                        assert peer.recv(1) == b""
-                except OSError:  # the alert or a reset came before the end
-                    pass
+        with socket.create_connection((host, int(port)), timeout=WAIT_S) as plain:
+            plain.sendall(bytes.fromhex("0000000c00120000000000070001007800"))  # ApiVersions
+            with contextlib.suppress(ConnectionResetError):
+                assert plain.recv(1) == b""
 
 
 def test_a_client_that_does_not_believe_the_broker(certificates: Certificates, tmp_path: Path) -> None:
