@@ -461,7 +461,7 @@ class ThreadedCoordinator:
 
     def _run(self, started: Future[None]) -> None:
         try:
-            # uvloop cannot be closed while a peer is silent in its TLS handshake.
+            # Closing uvloop waits for a peer that is silent in its TLS handshake, until the time for that is over.
             (run if self._coordinator._tls is None else asyncio.run)(self._serve(started))
         except BaseException as failure:
             if started.done():
