@@ -9,7 +9,6 @@ app = faust.App(
     NAME,
     broker=f"kafka://{os.environ['BROKER']}",
     topic_partitions=2,
-    processing_guarantee=os.environ.get("GUARANTEE", "at_least_once"),
     topic_disable_leader=True,
 )
 words = app.topic(f"{NAME}-words", key_type=str, value_type=str)
