@@ -48,6 +48,7 @@ from loadwise.coordinator.embedded import Coordinator, HttpOptions, ThreadedCoor
 from loadwise.coordinator.faults.rules import Fault, Faults
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.limits import GroupLimits
+from loadwise.coordinator.groups.share_limits import ShareGroupLimits
 from loadwise.coordinator.kafka_container import KafkaContainer
 from loadwise.coordinator.keeper import Snapshot
 from loadwise.coordinator.security.certificates import Certificates
@@ -85,6 +86,7 @@ __all__ = [
     "NotLoopbackError",
     "NotRunningError",
     "Security",
+    "ShareGroupLimits",
     "Snapshot",
     "ThreadedCoordinator",
     "Tls",
