@@ -11,7 +11,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -24,9 +23,8 @@ import pytest
 pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
 from confluent_kafka import Producer
+from spark_program import SparkProgram
 from topics import WAIT_S, fill, make_topic
-
-import loadwise
 
 KILLS = int(os.environ.get("LOADWISE_KILLS", "1"))
 PROGRAM = Path(__file__).with_name("counted_stream.py")
@@ -35,8 +33,6 @@ STALLED = (0, 1)
 """Micro-batches that a driver is killed in: the first is empty, the second is not."""
 BEFORE = 5
 """Records in each partition before anybody reads: what "latest" leaves out."""
-STEP_S = 300.0
-"""How long a step may take: each starts Spark, which takes minutes where the machine has much else to do."""
 
 pytestmark = [
     pytest.mark.spark,
@@ -67,60 +63,6 @@ def traffic(brokers, topic):
     finally:
         over.set()
         thread.join()
-
-
-class Query:
-    """The program, with all its processes in a session of their own: Python, JVM, PySpark's daemons, their workers."""
-
-    def __init__(self, brokers, topic, folder, *more):
-        environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-        environment["PYTHONPATH"] = os.pathsep.join([str(Path(loadwise.__file__).parents[1]), *sys.path])
-        self.log = folder / "log"
-        command = [sys.executable, str(PROGRAM), brokers, topic, str(folder), *more]
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-            )
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        """Kill the driver, and what would outlive it by a moment."""
-        while left := self.processes():
-            for pid in left:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            time.sleep(0.02)  # between two looks
-        self.process.wait()
-
-    def processes(self):
-        """All live processes of its session: the id of each to its parent's and its command line."""
-        found = {}
-        for file in Path("/proc").glob("[0-9]*/stat"):
-            try:
-                state, parent, _, session = file.read_text().rpartition(")")[2].split()[:4]
-                command = (file.parent / "cmdline").read_bytes()
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            if int(session) == self.process.pid and state not in "ZX":
-                found[int(file.parent.name)] = (int(parent), command)
-        return found
-
-    def workers(self):
-        """The Python workers of its tasks: those that PySpark's daemon has forked. Its planners have other daemons."""
-        found = self.processes()
-        parents = {
-            pid: parent for pid, (parent, command) in found.items() if b"pyspark.daemon\0pyspark.worker" in command
-        }
-        return [pid for pid, parent in parents.items() if parent in parents]
-
-    def wait_for(self, condition):
-        deadline = time.monotonic() + STEP_S
-        while not condition():
-            assert self.process.poll() is None, self.log.read_text()[-3000:]
-            assert time.monotonic() < deadline, self.log.read_text()[-3000:]
-            time.sleep(0.02)  # between two looks
 
 
 class Kept:
@@ -174,16 +116,16 @@ def test_kills_lose_nothing_and_double_nothing(apache_kafka, topic_name, tmp_pat
         written = running.enter_context(traffic(apache_kafka, topic_name))
         for kill in range(KILLS):
             if kill in STALLED:
-                with Query(apache_kafka, topic_name, tmp_path, str(kill)) as query:
+                with SparkProgram(PROGRAM, tmp_path, apache_kafka, topic_name, tmp_path, kill) as query:
                     query.wait_for((tmp_path / "unfinished" / str(kill)).exists)
                 killed[kill] = kept.read(f"unfinished/{kill}")
                 if kill == 0:
                     first = kept.end(0)  # now, for Spark keeps what it has written of 100 micro-batches
             else:
-                with Query(apache_kafka, topic_name, tmp_path) as query:
+                with SparkProgram(PROGRAM, tmp_path, apache_kafka, topic_name, tmp_path) as query:
                     kill_a_worker(query, kept, chance)
                     time.sleep(chance.random() * 0.3)  # likewise, the driver
-        with Query(apache_kafka, topic_name, tmp_path) as query:
+        with SparkProgram(PROGRAM, tmp_path, apache_kafka, topic_name, tmp_path) as query:
             for _ in STALLED[:KILLS]:
                 kill_a_worker(query, kept, chance)
             running.close()

@@ -260,6 +260,14 @@ def test_several_members_of_one_stream_read_all_of_it_and_leave(group):
     assert max((stream.read() + Counter(consumer.came)).values()) == 1
 
 
+def test_weighted_gives_a_stream_its_share(group):
+    """What waits is spread evenly, and the stream can do three times as much: its two members share that."""
+    group.write(*[50] * PARTITIONS)
+    stream = group.stream(assignment__capacity="3", assignment__members="2")
+    group.kafka_python(capacity=1.0)
+    stream.until(lambda: len(stream.owned()) == PARTITIONS - 1 and group.members() == 3)
+
+
 def test_a_replay_needs_no_group_and_a_restart_goes_on_where_it_was(group):
     group.write(*[20] * PARTITIONS)
     stream = group.stream()

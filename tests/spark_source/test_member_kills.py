@@ -1,0 +1,157 @@
+"""``kill -9`` on both sides of a group of a stream and two consumers, at random: nothing is lost, repeats are bounded.
+
+``LOADWISE_MEMBER_KILLS=30 make test-kafka TESTS=tests/spark_source/test_member_kills.py`` kills 30 times, for about
+five minutes; a few by default, for each start of Spark takes its time. Killed are a consumer, the process of the stream
+that is the member, and the driver with all that it has started.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
+
+from confluent_kafka import Producer
+from spark_program import SparkProgram
+from topics import WAIT_S, make_topic
+
+KILLS = int(os.environ.get("LOADWISE_MEMBER_KILLS", "2"))
+STREAM = Path(__file__).with_name("member_stream.py")
+CONSUMER = Path(__file__).with_name("member_consumer.py")
+PARTITIONS = 6
+IN_FLIGHT = 1000 + PARTITIONS
+"""The most that a micro-batch reads, and more than a consumer reads before it commits."""
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.kafka,
+    pytest.mark.timeout(900 + 60 * KILLS),
+    pytest.mark.skipif(sys.platform != "linux", reason="finds Spark's processes in /proc"),
+]
+
+
+@contextmanager
+def traffic(brokers, topic):
+    """Writes until the end, most of it to partition 0; gives how many records were written to each partition."""
+    over, written = Event(), Counter()
+
+    def write():
+        producer = Producer({"bootstrap.servers": brokers, "linger.ms": 5, "enable.idempotence": True})
+        while not over.wait(0.02):
+            for partition in (0, 0, 0, *range(PARTITIONS)):
+                producer.produce(topic, b"v" * 100, partition=partition)
+                written[partition] += 1
+            producer.poll(0)
+        assert producer.flush(WAIT_S) == 0
+
+    thread = Thread(target=write)
+    thread.start()
+    try:
+        yield written
+    finally:
+        over.set()
+        thread.join()
+
+
+class Consumer:
+    """The consumer's program, started again wherever it is killed."""
+
+    def __init__(self, folder, number, *arguments):
+        self.file, self.log = folder / f"consumer-{number}", folder / f"log-{number}"
+        self.command = [sys.executable, str(CONSUMER), *arguments, str(self.file)]
+        self.file.touch()
+        self.start()
+
+    def start(self):
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def came(self):
+        lines = self.file.read_text().splitlines(keepends=True)
+        # A killed one may have left half a line; what it has not written, it has not committed.
+        return [tuple(map(int, line.split())) for line in lines if line.endswith("\n") and line.count(" ") == 1]
+
+
+class Scene:
+    """The stream, two consumers, and what they have read."""
+
+    def __init__(self, running, arguments, folder, chance):
+        (folder / "sink").mkdir()
+        self.running, self.arguments, self.folder, self.chance = running, arguments, folder, chance
+        self.consumers = [Consumer(folder, number, *self.arguments) for number in range(2)]
+        for consumer in self.consumers:
+            running.callback(consumer.kill)
+        self.start_stream()
+
+    def start_stream(self):
+        self.stream = self.running.enter_context(SparkProgram(STREAM, self.folder, *self.arguments, self.folder))
+
+    def batches(self):
+        return len(list((self.folder / "sink").iterdir()))
+
+    def came(self):
+        found = Counter()
+        for file in (self.folder / "sink").iterdir():
+            found.update(tuple(row) for row in json.loads(file.read_text()))
+        for consumer in self.consumers:
+            found.update(consumer.came())
+        return found
+
+    def kill(self, what):
+        """Kill one side in whatever it is doing, and wait until the stream reads again."""
+        time.sleep(self.chance.random() * 2)  # nothing waits for this: it varies what they are doing
+        if what == "consumer":
+            victim = self.chance.choice(self.consumers)
+            victim.kill()
+            victim.start()
+        elif what == "member":
+            for pid, (_, command) in self.stream.processes().items():
+                if b"python_streaming_source_runner" in command:
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+        else:
+            self.stream.__exit__()
+            self.start_stream()
+        before = self.batches()
+        self.stream.wait_for(lambda: self.batches() > before + 1)
+
+
+def test_kills_on_both_sides_lose_nothing(apache_kafka, topic_name, group_id, tmp_path):
+    seed = int(os.environ.get("LOADWISE_SEED", random.randrange(1 << 30)))
+    print(f"LOADWISE_SEED={seed}")
+    chance = random.Random(seed)
+    make_topic(apache_kafka, topic_name, PARTITIONS)
+    kills = ["consumer", "member", "driver"][:KILLS] + [
+        chance.choice(["consumer", "consumer", "member", "member", "driver"]) for _ in range(KILLS - 3)
+    ]
+    with ExitStack() as running, ExitStack() as writing:
+        scene = Scene(running, (apache_kafka, topic_name, group_id), tmp_path, chance)
+        written = writing.enter_context(traffic(apache_kafka, topic_name))
+        scene.stream.wait_for(lambda: scene.batches() > 2)
+        for what in kills:
+            scene.kill(what)
+        writing.close()
+        everything = {(partition, offset) for partition, size in written.items() for offset in range(size)}
+        scene.stream.wait_for(lambda: everything <= set(scene.came()))
+        came = scene.came()
+    assert set(came) == everything
+    repeats = sum(came.values()) - len(came)
+    by_stream = sum(len(json.loads(file.read_text())) for file in (tmp_path / "sink").iterdir())
+    print(f"{len(everything)} records, {by_stream} by the stream; {dict(Counter(kills))} killed; {repeats} repeats")
+    assert repeats <= 2 * len(kills) * IN_FLIGHT
