@@ -15,10 +15,12 @@ processed, kafka-python's thread sends heartbeats, and a rebalance waits. What i
 from __future__ import annotations
 
 import logging
+import os
 import signal
-import sys
+import socket
 import threading
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from time import monotonic, sleep
 from typing import IO, Any
 
@@ -27,7 +29,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import StructType
 
 from loadwise.assignor.model import TopicPartition
-from loadwise.spark_source.cluster.application import claimed
+from loadwise.spark_source.cluster.application import FOLDERS, claimed
 from loadwise.spark_source.errors import OptionError
 from loadwise.spark_source.options.query import EARLIEST, LATEST, GroupMember
 from loadwise.spark_source.planning.member_progress import Holdings, MemberOffset, as_json, member_offset
@@ -50,6 +52,8 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         super().__init__(options, schema)
         self._members: Any = None
         self._claim: IO[bytes] | None = None
+        self._leaving: AbstractContextManager[Any] = nullcontext()
+        """Held while the group is left: a query that is stopped closes the connection to this process, and ends it."""
         self._holdings = Holdings()
         self._asked_at: float | None = None
         """When Spark last asked for a micro-batch."""
@@ -96,10 +100,8 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
 
     def stop(self) -> None:
         """Leave the group, and close the connection to Kafka."""
-        members, self._members = self._members, None
         try:
-            if members is not None:
-                members.close()
+            self._leave()
         finally:
             if self._claim is not None:
                 self._claim.close()
@@ -208,9 +210,31 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
             )
 
     def _leave_when_stopped(self) -> None:
-        """Let ``stop`` be called where Spark ends this process, with SIGTERM, when the query is stopped or fails."""
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, _end)
+        """Leave the group where Spark ends this process, which it does with SIGTERM when a query is stopped or fails.
+
+        A thread waits for that, since the main one may sit in a call of librdkafka then, or in the middle of a join.
+        """
+        if FOLDERS in os.environ and threading.current_thread() is threading.main_thread():
+            self._leaving = threading.Lock()
+            woken, wakes = socket.socketpair()
+            wakes.setblocking(False)
+            signal.signal(signal.SIGTERM, _go_on)
+            signal.set_wakeup_fd(wakes.fileno())
+            threading.Thread(target=self._wait_to_leave, args=(woken, wakes), daemon=True).start()
+
+    def _leave(self) -> None:
+        with self._leaving:
+            members, self._members = self._members, None
+            if members is not None:
+                members.close()
+
+    def _wait_to_leave(self, woken: socket.socket, _: socket.socket) -> None:
+        while woken.recv(1) != bytes([signal.SIGTERM]):
+            pass
+        try:
+            self._leave()
+        finally:
+            os._exit(0)  # whatever the main thread does: nobody listens to it any more
 
     def _refuse_to_end(self, trigger: str) -> None:
         raise OptionError(
@@ -220,6 +244,5 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         )
 
 
-def _end(*_: object) -> None:
-    """End the process as Python ends it: PySpark calls ``stop`` of its reader then."""
-    sys.exit(0)
+def _go_on(*_: object) -> None:
+    """Let the thread that waits for the signal do the rest."""
