@@ -10,11 +10,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 NAME, BROKERS = os.environ["NAME"], [os.environ["BROKER"]]
-for future in (
-    AdminClient({"bootstrap.servers": BROKERS[0]})
-    .create_topics([NewTopic(NAME, 2), NewTopic(f"{NAME}-out", 2)])
-    .values()
-):
+admin = AdminClient({"bootstrap.servers": BROKERS[0]})
+for future in admin.create_topics([NewTopic(NAME, 2), NewTopic(f"{NAME}-out", 2)]).values():
     future.result(30)
 producer = Producer({"bootstrap.servers": BROKERS[0]})
 producer.produce(NAME, b"hello")
