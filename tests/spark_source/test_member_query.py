@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import re
 import time
 from collections import Counter
+from pathlib import Path
 from threading import Event, Thread
 
 import pytest
@@ -188,3 +191,15 @@ def test_available_now_is_refused(spark, topic, tmp_path, group_id):
     topic = topic([30] * PARTITIONS)
     with Query(frame(spark, topic, group_id), tmp_path, Sink(), availableNow=True) as query:
         assert "member goes against the trigger availableNow" in query.fails()
+
+
+def test_the_example(spark, coordinator, tmp_path, capsys):
+    path = Path(__file__).parents[2] / "examples" / "spark_member.py"
+    spec = importlib.util.spec_from_file_location("spark_member", path)
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    page = tmp_path / "page.html"
+    readings = example.draw(spark, coordinator.bootstrap_servers, str(tmp_path / "checkpoint"), page, phase_s=3)
+    read, written = re.match(r"(\d+) of (\d+) records were read", capsys.readouterr().out).groups()
+    assert read == written == str(len(readings.came))
+    assert "consumer 2 leaves" in page.read_text()
