@@ -7,6 +7,7 @@ may, unless `Authorizer` was told otherwise.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -98,6 +99,8 @@ class Authorizer:
         self._allows_without_acl = allow_everyone_if_no_acl_found
         self._acls: dict[Acl, None] = {}  # in the order in which they came
         self._by_pattern: dict[tuple[ResourceType, PatternType, str], list[Acl]] = {}
+        self._prefix_lengths: Counter[int] = Counter()
+        """How many patterns there are of each length that prefixes have: no others are looked for in a name."""
         self._keeper = keeper
         self._changed: dict[Place, AclRecord] = {}
         self._first = frozenset(acls)
@@ -188,7 +191,12 @@ class Authorizer:
     def _put(self, acl: Acl) -> None:
         if acl not in self._acls:
             self._acls[acl] = None
-            self._by_pattern.setdefault((acl.resource_type, acl.pattern_type, acl.name), []).append(acl)
+            pattern = (acl.resource_type, acl.pattern_type, acl.name)
+            if pattern not in self._by_pattern:
+                self._by_pattern[pattern] = []
+                if acl.pattern_type is PatternType.PREFIXED:
+                    self._prefix_lengths[len(acl.name)] += 1
+            self._by_pattern[pattern].append(acl)
 
     def _drop(self, acl: Acl) -> None:
         if acl in self._acls:
@@ -197,14 +205,18 @@ class Authorizer:
             self._by_pattern[pattern].remove(acl)
             if not self._by_pattern[pattern]:
                 del self._by_pattern[pattern]
+                if acl.pattern_type is PatternType.PREFIXED:
+                    self._prefix_lengths[len(acl.name)] -= 1
+                    self._prefix_lengths += Counter()  # without those that are at 0
 
     def _about(self, resource_type: ResourceType, name: str) -> Iterator[Acl]:
         by_pattern = self._by_pattern
         yield from by_pattern.get((resource_type, PatternType.LITERAL, name), ())
         if name != WILDCARD:
             yield from by_pattern.get((resource_type, PatternType.LITERAL, WILDCARD), ())
-        for length in range(1, len(name) + 1):
-            yield from by_pattern.get((resource_type, PatternType.PREFIXED, name[:length]), ())
+        for length in self._prefix_lengths:
+            if length <= len(name):
+                yield from by_pattern.get((resource_type, PatternType.PREFIXED, name[:length]), ())
 
 
 def _is_for(acl: Acl, who: Client) -> bool:

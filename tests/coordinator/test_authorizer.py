@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from access_requests import REQUESTS
@@ -90,6 +91,26 @@ def test_what_a_keeper_was_told_rebuilds_the_acls(first: list[Acl], changes: lis
     rebuilt.load(authorizer.records())
     assert set(rebuilt.matching(AclFilter())) == set(authorizer.matching(AclFilter()))
     assert list(keeper.values.values()) == list(authorizer.records())
+
+
+class CountingName(str):
+    """A name that counts how many parts of it are looked at."""
+
+    __slots__ = ("parts",)
+
+    def __getitem__(self, key: Any) -> str:
+        self.parts = getattr(self, "parts", 0) + 1
+        return super().__getitem__(key)
+
+
+def test_of_a_long_name_only_those_beginnings_are_looked_for_that_acls_have() -> None:
+    authorizer = Authorizer([acl_of(f"GROUP,{name},PREFIXED,User:x,*,READ,ALLOW") for name in ("a", "b", "aaa")])
+    gone = acl_of("GROUP,aaaa,PREFIXED,User:x,*,READ,DENY")
+    authorizer.add(gone)
+    authorizer.remove(gone)
+    name = CountingName("a" * 32_767)  # the longest that there is on the wire
+    assert authorizer.allows(Client("User:x", "10.0.0.1"), Operation.READ, ResourceType.GROUP, name)
+    assert name.parts == len({1, 3})
 
 
 def test_a_snapshot_has_the_acls() -> None:
