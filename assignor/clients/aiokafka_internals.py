@@ -41,7 +41,7 @@ from aiokafka.protocol.group import JoinGroupRequest
 from aiokafka.protocol.metadata import MetadataRequest
 
 from loadwise.assignor.clients.commit_notes import with_note
-from loadwise.assignor.clients.deleted_topics import DeletedTopics
+from loadwise.assignor.clients.deleted_topics import DeletedTopics, Told, told
 from loadwise.assignor.clients.no_common_strategy import no_common_strategy
 from loadwise.assignor.subscription import read_described, read_joined_members
 from loadwise.protocol.consumer import Subscription
@@ -106,7 +106,7 @@ class Coordinator(GroupCoordinator):
         try:
             await self._commit_with_note(assignment, offsets)
         except UnknownTopicOrPartitionError:
-            kept = self.deleted_topics.drop(offsets, await self._partitions({each.topic for each in offsets}))
+            kept = self.deleted_topics.drop(offsets, await self._told_of({each.topic for each in offsets}))
             if len(kept) == len(offsets):
                 raise
             await self._commit_with_note(assignment, kept)
@@ -123,11 +123,17 @@ class Coordinator(GroupCoordinator):
             self.takes_notes = False
             await super()._do_commit_offsets(assignment, with_note(offsets, ""))
 
-    async def _partitions(self, topics: Collection[str]) -> Collection[tuple[str, int]]:
-        """The partitions that there are of these topics, as the group's broker knows them by now."""
+    async def _told_of(self, topics: Collection[str]) -> Told:
+        """What the group's broker tells of these topics."""
         request = MetadataRequest(sorted(topics), allow_auto_topic_creation=False)
-        answer = (await super()._send_req(request)).to_object()
-        return {(topic["topic"], each["partition"]) for topic in answer["topics"] for each in topic["partitions"]}
+        await self.ensure_coordinator_known()
+        # Not by the group's own connection, where a JoinGroup may be answered only when all have joined.
+        answer = (await self._client.send(self.coordinator_id, request, group=ConnectionGroup.DEFAULT)).to_object()
+        found = (
+            (topic["topic"], topic["error_code"], [each["partition"] for each in topic["partitions"]])
+            for topic in answer["topics"]
+        )
+        return told(found, len(answer["brokers"]))
 
     async def _maybe_do_last_autocommit(self, assignment: Any) -> None:
         await self._for_long_unless_closing(super()._maybe_do_last_autocommit(assignment))

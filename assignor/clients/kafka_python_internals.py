@@ -52,7 +52,7 @@ from kafka.structs import OffsetAndMetadata
 from kafka.util import Timer
 
 from loadwise.assignor.clients.commit_notes import with_note
-from loadwise.assignor.clients.deleted_topics import DeletedTopics
+from loadwise.assignor.clients.deleted_topics import DeletedTopics, Told, told
 from loadwise.assignor.clients.kafka_python_lag import KafkaPythonLag
 from loadwise.assignor.clients.kafka_python_watch import LoadWatch
 from loadwise.assignor.clients.no_common_strategy import no_common_strategy
@@ -163,7 +163,7 @@ class Coordinator(ConsumerCoordinator):
         try:
             await self._commit_with_note(offsets)
         except UnknownTopicOrPartitionError:
-            kept = self._deleted_topics.drop(offsets, await self._partitions({each.topic for each in offsets}))
+            kept = self._deleted_topics.drop(offsets, await self._told_of({each.topic for each in offsets}))
             if len(kept) == len(offsets):
                 raise
             await self._commit_with_note(kept)
@@ -182,14 +182,18 @@ class Coordinator(ConsumerCoordinator):
             self._takes_notes = False
             await super()._send_offset_commit_request(with_note(offsets, ""))
 
-    async def _partitions(self, topics: Set[str]) -> Set[tuple[str, int]]:
-        """The partitions that there are of these topics, as the group's broker knows them by now."""
+    async def _told_of(self, topics: Set[str]) -> Told:
+        """What the group's broker tells of these topics."""
         request = MetadataRequest(
             topics=[MetadataRequest.MetadataRequestTopic(name=topic) for topic in sorted(topics)],
             allow_auto_topic_creation=False,
         )
         answer = await self._manager.send(request, node_id=self.coordinator())
-        return {(topic.name, each.partition_index) for topic in answer.topics for each in topic.partitions}
+        found = (
+            (topic.name, topic.error_code, [each.partition_index for each in topic.partitions])
+            for topic in answer.topics
+        )
+        return told(found, len(answer.brokers))
 
     def _handle_offset_commit_response(self, offsets: Any, send_time: float, response: Any) -> None:
         codes = {code for _, partitions in response.topics for _, code in partitions}
