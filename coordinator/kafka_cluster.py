@@ -463,8 +463,8 @@ class Cluster:
     def _take_answers(self) -> list[Answer]:
         if self.fetches:
             self._answers += self.fetches.take_completed(self.now_ms)
+        self.share_fetches.changed(self.shares.take_woken())
         if self.share_fetches:
-            self.share_fetches.changed(self.shares.take_woken())
             self._answers += self.share_fetches.take_completed(self.now_ms)
         answers, self._answers = self._answers, []
         return answers

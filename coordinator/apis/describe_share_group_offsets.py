@@ -15,15 +15,33 @@ _Group = DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGrou
 _Topic = _Group.DescribeShareGroupOffsetsResponseTopic
 _Partition = _Topic.DescribeShareGroupOffsetsResponsePartition
 _UNKNOWN = -1
+_MAX_REPEATED = 10_000
+"""Most partitions in the answers about groups that one request names more than once."""
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
     """Describe each group by itself: the partitions that are named, or all that it has a state in.
 
-    A group that is not there has no state, and that is no error, as in Kafka.
+    A group that is not there has no state, and that is no error, as in Kafka. All partitions of a group can be told
+    once, and `_MAX_REPEATED` more where groups are named again. Then they are refused, so that a small request cannot
+    ask for gigabytes.
     """
-    groups = [_describe(call, cluster, asked) for asked in call.body.groups]
-    return call.response(throttle_time_ms=0, groups=groups)
+    rows = []
+    named: set[str] = set()
+    repeated_left = _MAX_REPEATED
+    for asked in call.body.groups:
+        group = cluster.groups.share(asked.group_id)
+        if asked.group_id in named and asked.topics is None and group is not None:
+            repeated_left -= len(group.hard_state.known)
+        named.add(asked.group_id)
+        if repeated_left >= 0:
+            rows.append(_describe(call, cluster, asked))
+        else:
+            message = f"Group {asked.group_id} is named too often in one request."
+            rows.append(
+                _Group(group_id=asked.group_id, topics=[], error_code=ErrorCode.INVALID_REQUEST, error_message=message)
+            )
+    return call.response(throttle_time_ms=0, groups=rows)
 
 
 def _describe(call: Call, cluster: Cluster, asked: Message) -> Message:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import Access, after, allowed, item_by_item, names
+from loadwise.coordinator.apis.access import Access, after, allowed, bits, item_by_item, names
 from loadwise.coordinator.apis.group_descriptions import described
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Handler, Message, Outcome, Service
@@ -31,6 +31,11 @@ def handle(call: Call, cluster: Cluster) -> Message:
         ),
         max_members=cluster.settings.groups.max_members,
     )
+    if call.body.include_authorized_operations:
+        access = Access(call, cluster)
+        for group in groups:
+            if group.error_code is ErrorCode.NONE:
+                group.authorized_operations = bits(access.operations(ResourceType.GROUP, group.group_id))
     return call.response(throttle_time_ms=0, groups=groups)
 
 

@@ -6,7 +6,7 @@ import re
 
 BY_DURATION = "by_duration:"
 _DURATION = re.compile(
-    r"P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+)(?:\.(?P<fraction>\d+))?S)?)?",
+    r"P(?:(?P<days>[0-9]{1,15})D)?(?:T(?:(?P<hours>[0-9]{1,15})H)?(?:(?P<minutes>[0-9]{1,15})M)?(?:(?P<seconds>[0-9]{1,15})(?:\.(?P<fraction>[0-9]{1,15}))?S)?)?",
     re.IGNORECASE,
 )
 

@@ -54,20 +54,22 @@ def deliver(
 
     ``at_least_one`` as in `PartitionLog.read`.
     """
-    offset, end_offset = partition.next_fetch_offset, _end_offset(partition, log)
-    if offset >= end_offset:
-        return Delivered()
-    data = log.read(offset, max_bytes, at_least_one=at_least_one, end_offset=end_offset)
-    batches = list(_batches(data))
-    acquired = partition.acquire(member_id, [batch.offsets for batch in batches], wanted, now_ms)
-    if acquired and partition.limits.committed_only:
-        aborted = log.aborted_in(offset, len(data))
-        acquired = partition.archive(acquired, [batch.offsets for batch in batches if _is_aborted(batch, aborted)])
-    if not acquired:
-        return Delivered()
-    first, last = acquired[0].first, acquired[-1].last
-    own = [batch.data for batch in batches if batch.offsets.last >= first and batch.offsets.first <= last]
-    return Delivered(b"".join(own), acquired)
+    end_offset = _end_offset(partition, log)
+    while (offset := partition.next_fetch_offset) < end_offset:
+        data = log.read(offset, max_bytes, at_least_one=at_least_one, end_offset=end_offset)
+        batches = list(_batches(data))
+        acquired = partition.acquire(member_id, [batch.offsets for batch in batches], wanted, now_ms)
+        if not acquired:
+            break
+        if partition.limits.committed_only:
+            aborted = log.aborted_in(offset, len(data))
+            acquired = partition.archive(acquired, [batch.offsets for batch in batches if _is_aborted(batch, aborted)])
+        if acquired:
+            first, last = acquired[0].first, acquired[-1].last
+            own = [batch.data for batch in batches if batch.offsets.last >= first and batch.offsets.first <= last]
+            return Delivered(b"".join(own), acquired)
+        # All of it was aborted, so the member is to have what comes behind: nothing else would wake it.
+    return Delivered()
 
 
 def _end_offset(partition: SharePartition, log: PartitionLog) -> int:

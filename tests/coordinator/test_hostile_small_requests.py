@@ -16,11 +16,12 @@ from wires import Wire
 from loadwise.coordinator.apis import create_partitions as create_partitions_api
 from loadwise.coordinator.apis import create_topics as create_topics_api
 from loadwise.coordinator.apis import describe_configs as configs_api
+from loadwise.coordinator.apis import describe_share_group_offsets as share_offsets_api
 from loadwise.coordinator.apis import list_offsets as list_offsets_api
 from loadwise.coordinator.apis import metadata as metadata_api
 from loadwise.coordinator.apis import offset_fetch as offset_fetch_api
 from loadwise.coordinator.groups.limits import GroupLimits
-from loadwise.protocol import consumer_group
+from loadwise.protocol import consumer_group, share_group
 from loadwise.protocol.batches import HEADER_BYTES
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.record_times import ReadingBudget
@@ -82,6 +83,28 @@ def test_a_group_with_many_offsets_is_told_again_and_again_up_to_a_limit(monkeyp
     few = [group(group_id="g", topics=[topic])] * 200
     answered = wire.ask(consumer.OffsetFetchRequest(version=8, groups=few, require_stable=False), 8)
     assert {each.error_code for each in answered.groups} == {0}, "who names partitions sends as much as it gets"
+
+
+def test_a_share_group_that_is_named_often_is_told_again_and_again_up_to_a_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(share_offsets_api, "_MAX_REPEATED", 6)
+    wire = Wire()
+    heartbeat = share_group.ShareGroupHeartbeatRequest(
+        version=1, group_id="s", member_id="m", member_epoch=0, rack_id=None, subscribed_topic_names=["t"]
+    )
+    assert wire.ask(heartbeat, 1).error_code == 0
+    group = share_group.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
+    topic = group.DescribeShareGroupOffsetsRequestTopic(topic_name="t", partitions=[0])
+
+    def answered(row: group) -> list[group]:
+        return wire.ask(share_group.DescribeShareGroupOffsetsRequest(version=1, groups=[row] * 200), 1).groups
+
+    rows = answered(group(group_id="s", topics=None))
+    assert [len(each.topics) for each in rows] == [1] * 4 + [0] * 196, "the group has two partitions"
+    assert {each.error_code for each in rows[4:]} == {ErrorCode.INVALID_REQUEST}
+    rows = answered(group(group_id="s", topics=[topic]))
+    assert {each.error_code for each in rows} == {0}, "who names partitions sends as much as it gets"
 
 
 def test_a_producer_and_a_transaction_that_are_named_often_are_described_once() -> None:

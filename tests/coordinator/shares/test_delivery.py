@@ -55,3 +55,16 @@ def test_only_batches_with_records_of_its_own_are_sent() -> None:
     first = deliver(share, log, "a", Wanted(3), 0, max_bytes=100_000, at_least_one=True)
     assert first.acquired == [Acquired(0, 2, 1)]
     assert first.records == log.read(0, 1, at_least_one=True)
+
+
+def test_aborted_transactions_do_not_keep_a_member_from_what_is_behind_them() -> None:
+    log = Wire().cluster.topics.log("t", 0)
+    assert log is not None
+    for sequence in range(4):
+        append(log, b"x", sequence=sequence)
+    log.end_transaction(_PRODUCER, 0, committed=False, coordinator_epoch=0, timestamp_ms=1000)
+    append(log, b"y")
+    share = SharePartition(3, ShareGroupLimits(committed_only=True))
+    got = deliver(share, log, "a", Wanted(2), 0, max_bytes=100_000, at_least_one=True)
+    assert got.acquired == [Acquired(7, 8, 1)], "the marker at 7 is for the client to pass over"
+    assert share.start_offset == 7
