@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from uuid import UUID
 
 from loadwise.coordinator.cluster.brokers import (
@@ -44,7 +44,13 @@ _CONFIGS = {"cleanup.policy": "compact", "compression.type": "producer", "segmen
 _LEAST_RECORDS_TO_COMPACT = 1000
 """A log with fewer records is left alone; a larger one is begun anew when three of four records are outdated."""
 
+_MAX_TEXT_BYTES = 0x7FFF
+
 KeyAndValue = tuple[bytes, bytes | None]
+
+
+class _TooLongError(Exception):
+    """A text has more bytes than a record has room for."""
 
 
 class OffsetsTopic:
@@ -102,7 +108,7 @@ class OffsetsTopic:
 
     def _follow(self, record: Record) -> None:
         """Write a record that the groups are about to keep."""
-        written = list(self._written(record))
+        written = self._written(record)
         topic = self._topics.get(CONSUMER_OFFSETS)
         if not written or topic is None:
             return
@@ -122,8 +128,18 @@ class OffsetsTopic:
             self._delete_records(kept, begins_at)
             self._compact_at[number] = max(4 * len(present), _LEAST_RECORDS_TO_COMPACT)
 
-    def _written(self, record: Record) -> Iterator[KeyAndValue]:
-        """The records that Kafka would write."""
+    def _written(self, record: Record) -> Sequence[KeyAndValue]:
+        """The records that Kafka would write; none where a text is longer than they have room for.
+
+        That is a text of bytes that were no UTF-8: each that is replaced by U+FFFD takes three bytes.
+        """
+        try:
+            return list(self._records(record))
+        except _TooLongError as problem:
+            log.warning("%s leaves out a record: %s", CONSUMER_OFFSETS, problem)
+            return ()
+
+    def _records(self, record: Record) -> Iterator[KeyAndValue]:
         match record:
             case OffsetRecord():
                 topic = self._topics.get(record.topic)
@@ -165,6 +181,8 @@ def _text(text: str | None) -> bytes:
     if text is None:
         return struct.pack(">h", -1)
     data = text.encode("utf-8", "surrogatepass")
+    if len(data) > _MAX_TEXT_BYTES:
+        raise _TooLongError(f"a text in it has {len(data):,} bytes, and {_MAX_TEXT_BYTES:,} is the limit")
     return struct.pack(">h", len(data)) + data
 
 

@@ -252,3 +252,37 @@ def test_many_topics_are_deleted_in_one_look_at_the_offsets(monkeypatch: pytest.
     assert {each.error_code for each in deleted.responses} == {0}
     assert len(looked_at) <= 2, "once to find its offsets, once to delete them"
     assert not of("g")
+
+
+def test_a_name_that_grows_when_it_is_decoded_keeps_nobody_from_reading_the_offsets_topic(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Bytes that are no UTF-8 become U+FFFD, which takes three bytes; Kafka's records have room for 32,767."""
+    wire = Wire()
+    wire.cluster.offsets_topic.make()
+    topic = consumer.OffsetCommitRequest.OffsetCommitRequestTopic
+    row = topic.OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=1, committed_leader_epoch=-1, committed_metadata=""
+    )
+
+    def commit_to(group_id: str) -> int:
+        request = consumer.OffsetCommitRequest(
+            version=8, group_id=group_id, generation_id_or_member_epoch=-1, member_id="", group_instance_id=None,
+            topics=[topic(name="t", partitions=[row])],
+        )  # fmt: skip
+        request.with_header(7, "client")
+        (answer,) = wire.send(bytes(request.encode(header=True)).replace(b"Z" * 20_000, b"\xff" * 20_000))
+        error: int = answer.response.topics[0].partitions[0].error_code
+        return error
+
+    def records() -> int:
+        found = wire.cluster.topics.get("__consumer_offsets")
+        assert found is not None
+        return sum(each.log.end_offset for each in found.partitions)
+
+    assert [commit_to("Z" * 20_000), commit_to("last")] == [0, 0]
+    wire.cluster.offsets_topic.begin()
+    assert records() == len({"g", "last"})
+    assert [commit_to("Z" * 20_000), commit_to("last")] == [0, 0], "while somebody reads it, too"
+    assert records() == len({"g", "last", "last again"})
+    assert "60,000 bytes" in caplog.text
