@@ -88,6 +88,8 @@ class GroupWatch:
         """The backlog: the smaller one of the two newest readings, and that of the newest."""
         self._position = np.empty(0)
         self._fallen = np.empty(0)
+        self._stood = np.empty(0)
+        """Where a partition stood before a fall that was confirmed, as long as it has not moved since."""
         self._presumed = np.empty(0)
         self._processed = np.empty(0)
         self._mean_costs = MeanCosts()
@@ -133,7 +135,11 @@ class GroupWatch:
         self._processed = np.nan_to_num(self._index.padded(self._processed), nan=0.0)
         before_all = self._processed.copy()
         # The first commit tells where the group began, which only was presumed, and not how far it has come since.
-        went_on = np.where(self._index.padded(self._presumed) > 0, 0.0, np.maximum(believed - old, 0.0))
+        # Two readings may be wrong in a row: who then stands beyond where it stood has gone on from there.
+        stood = np.where(fell & (position >= before), old, self._index.padded(self._stood))
+        since = np.where(position >= stood, stood, old)
+        went_on = np.where(self._index.padded(self._presumed) > 0, 0.0, np.maximum(believed - since, 0.0))
+        self._stood = np.where(position > old, np.nan, stood)
         self._processed += np.nan_to_num(went_on, nan=0.0)
         self._presumed = np.where(np.isnan(end), self._index.padded(self._presumed), 1.0 - committed)
         self._position = np.where(np.isnan(end), old, believed)
@@ -217,6 +223,7 @@ class GroupWatch:
         self._lag, self._waiting, self._last_waiting = kept(self._lag), kept(self._waiting), kept(self._last_waiting)
         self._position, self._fallen = kept(self._position), kept(self._fallen)
         self._presumed, self._processed = kept(self._presumed), kept(self._processed)
+        self._stood = kept(self._stood)
         self._index.keep(rows)
 
     def unwatch(self) -> None:

@@ -141,6 +141,21 @@ def test_twins_are_twins_where_it_is_told_what_records_cost(cost):
         assert capacity[0] > 4 * capacity[1]
 
 
+@pytest.mark.parametrize("wrong", [1, 2, 3])
+def test_ends_of_0_in_a_row_are_not_taken_for_a_million_records_that_were_processed(wrong):
+    """What a member was seen to process is a lower bound of its capacity, which nothing takes back."""
+    group = GroupSnapshot.of([Member(id=f"m{number}", topics=("t",)) for number in range(2)], {"t": 2})
+    target = Weighted().assign(group)
+    watch = GroupWatch(LiveSettings(), Weighted())
+    watch.assigned(target, {"m0": 0.0, "m1": 0.0}, generation=1, now_ms=0, duration_ms=0)
+    for reading in range(1, 25):
+        ends = [1_000_000 + 500 * reading] * 2
+        if 10 <= reading < 10 + wrong:
+            ends[0] = 0
+        watch.read({("t", number): Position(end, 0) for number, end in enumerate(ends)}, 5_000 * reading)
+    assert max(known.per_s for known in watch.estimates._known.values()) < 300
+
+
 def test_the_first_commit_tells_where_the_group_began_and_not_how_fast_it_is():
     """The group reads from the end, which nobody knows before it commits."""
     watch = watched()
