@@ -28,6 +28,7 @@ from typing import Any
 from weakref import WeakMethod, finalize
 
 from loadwise.assignor.clients.arguments import check_arguments
+from loadwise.assignor.clients.commit_notes import with_note
 from loadwise.assignor.clients.kafka_python_lag import KafkaPythonLag
 from loadwise.assignor.clients.metadata import ClientMetadata
 from loadwise.assignor.clients.versions import TriedVersions
@@ -212,6 +213,11 @@ class _Consumer(KafkaConsumer):
         records = super().poll(*args, **kwargs)
         busy.given(sum(map(len, records.values())), time.monotonic_ns())
         return records
+
+    def committed(self, *args: Any, **kwargs: Any) -> Any:
+        """Get what is committed as the client does. Metadata are the user's own: a note of ours is left out."""
+        found = super().committed(*args, **kwargs)
+        return with_note({0: found}, "")[0] if hasattr(found, "metadata") else found
 
     def subscribe(
         self, topics: Iterable[str] = (), pattern: str | re.Pattern[str] | None = None, listener: Any = None

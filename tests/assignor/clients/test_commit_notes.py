@@ -13,7 +13,7 @@ from kafka import KafkaAdminClient
 from kafka.structs import OffsetAndMetadata, TopicPartition
 from topics import make_topic
 
-from loadwise.assignor.clients import aiokafka_internals, commit_notes, kafka_python_internals
+from loadwise.assignor.clients import aiokafka_internals, commit_notes, kafka_python, kafka_python_internals
 from loadwise.assignor.live.busy import BusyTime
 from loadwise.protocol.live_notes import CommitNote
 
@@ -94,3 +94,19 @@ def test_a_note_is_written_once_and_old_ones_are_taken_off():
     offsets = {0: offset("loadwise:1 old"), 1: offset("mine"), 2: offset("loadwise:1 older"), 3: offset("")}
     assert [at.metadata for at in commit_notes.with_note(offsets, "new").values()] == ["new", "mine", "", ""]
     assert [at.metadata for at in commit_notes.with_note(offsets, "").values()] == ["", "mine", "", ""]
+
+
+async def test_a_user_who_reads_metadata_reads_none_of_ours(group, topic, until):
+    member = await group.join("kafka-python", topic)
+    await group.settle(6)
+    await until(await commit(member, topic, {0: (0, "mine"), 1: (0, "")}))
+    servers, name = group.settings["bootstrap_servers"], group.settings["group_id"]
+    noted = committed(servers, name, topic)
+    assert noted[1][1]
+    reader = kafka_python.kafka_consumer(group_id=name, bootstrap_servers=servers)
+    try:
+        found = [reader.committed(TopicPartition(topic, number), metadata=True) for number in range(3)]
+        assert reader.committed(TopicPartition(topic, 1)) == 0
+    finally:
+        reader.close()
+    assert [at and (at.offset, at.metadata) for at in found] == [(0, "mine"), (0, ""), None]
