@@ -407,7 +407,7 @@ class Cluster:
 
     def drop_leader(self, topic: str, partition: int) -> None:
         """Let nobody lead a partition; clients that wait for it are told. Raises `BadClusterError`."""
-        self.fetches.gone(self.topics.drop_leader(topic, partition).log)
+        self.log_gone(self.topics.drop_leader(topic, partition).log)
 
     def stop_broker(self, node_id: int) -> None:
         """Let a broker be gone: others lead and coordinate what it did, as far as they can.
@@ -419,7 +419,7 @@ class Cluster:
         for partition in offsets_partitions:
             self.offsets_topic.lead(partition, self.brokers.coordinators(CONSUMER_OFFSETS)[partition])
         for changed in self.topics.node_stopped(node_id):
-            self.fetches.gone(changed.log)
+            self.log_gone(changed.log)
         is_last = not self.brokers.running
         for each in list(self.groups.all()):
             if is_last or coordinator_partition(each) in offsets_partitions:
