@@ -106,11 +106,9 @@ def _go_on(call: Call, cluster: Cluster, *, has_acknowledgements: bool) -> Error
         return sessions.begin(key, call.connection_id, named, most)
     if body.share_session_epoch == FINAL_EPOCH:
         return ErrorCode.NONE if sessions.get(key) is not None else ErrorCode.SHARE_SESSION_NOT_FOUND
-    error = sessions.go_on(key, body.share_session_epoch)
+    error = sessions.go_on(key, body.share_session_epoch) or sessions.add(key, named)
     session = sessions.get(key)
     if error is ErrorCode.NONE and session is not None:
-        for where in named:
-            session.partitions.setdefault(where, True)
         for topic in body.forgotten_topics_data:
             for number in topic.partitions:
                 session.partitions.pop((topic.topic_id, number), None)

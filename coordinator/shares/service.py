@@ -20,6 +20,9 @@ from loadwise.coordinator.shares.sessions import SessionKey, ShareSessions
 from loadwise.coordinator.shares.starts import start_offset
 from loadwise.protocol.error_codes import ErrorCode
 
+_MOST_UNKEPT = 1000
+"""Most group ids without a group whose partitions are remembered: whoever sends ShareFetch may make some up."""
+
 
 class ShareKey(NamedTuple):
     """A partition as one share group reads it."""
@@ -43,6 +46,7 @@ class Shares:
         self._groups = groups
         self._topics = topics
         self._partitions: dict[ShareKey, _Led] = {}
+        self._unkept: dict[str, None] = {}  # ids without a group that have partitions, the oldest first
         self._locks: Deadlines[ShareKey] = Deadlines()
         self._woken: list[ShareKey] = []
 
@@ -74,6 +78,7 @@ class Shares:
                 start = start_offset(limits.auto_offset_reset, log, now_ms)
             share = SharePartition(start, limits, () if state is None else state.batches)
             share.advance()
+            self._make_room_for(key.group_id)
             self._partitions[key] = _Led(share, log, log.leader_epoch)
         share.delete_before(log.start_offset)
         return share
@@ -160,8 +165,19 @@ class Shares:
         self.forget([key for key in self._partitions if key.topic_id == topic_id])
 
     def forget_group(self, group_id: str) -> None:
-        """A group was deleted; its records are gone already."""
+        """A group was deleted, or there never was one: no records are left of it."""
+        self._unkept.pop(group_id, None)
         self.forget([key for key in self._partitions if key.group_id == group_id])
+
+    def _make_room_for(self, group_id: str) -> None:
+        """Forget what the oldest ids have under way for which there is no group."""
+        if self._groups.share(group_id) is None:
+            self._unkept[group_id] = None
+        while len(self._unkept) > _MOST_UNKEPT:
+            oldest = next(iter(self._unkept))
+            del self._unkept[oldest]
+            if self._groups.share(oldest) is None:
+                self.forget_group(oldest)
 
     def forget(self, keys: Iterable[ShareKey]) -> None:
         """Drop what is under way in partitions; it is read anew from the journal when somebody fetches from them."""

@@ -6,7 +6,7 @@ session's epoch: 0 begins one, -1 ends it, and in between each is one higher tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
@@ -16,6 +16,8 @@ from loadwise.protocol.error_codes import ErrorCode
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 _INT32_MAX = 2**31 - 1
+_MOST_PARTITIONS = 500_000
+"""Most partitions in all sessions together: clients may name some that are not there."""
 
 TopicPartition: TypeAlias = tuple[UUID, int]
 """A partition by its topic's id."""
@@ -57,10 +59,23 @@ class ShareSessions:
     def begin(self, key: SessionKey, connection_id: int, partitions: Iterable[TopicPartition], most: int) -> ErrorCode:
         """Begin a session, in place of one that there may be. A broker has at most so many."""
         self._sessions.pop(key, None)
-        if sum(each.node_id == key.node_id for each in self._sessions) >= most:
+        fetched = dict.fromkeys(partitions, False)
+        if sum(each.node_id == key.node_id for each in self._sessions) >= most or not self._has_room(len(fetched)):
             return ErrorCode.SHARE_SESSION_LIMIT_REACHED
-        self._sessions[key] = ShareSession(1, connection_id, dict.fromkeys(partitions, False))
+        self._sessions[key] = ShareSession(1, connection_id, fetched)
         return ErrorCode.NONE
+
+    def add(self, key: SessionKey, partitions: Sequence[TopicPartition]) -> ErrorCode:
+        """Fetch from more partitions in a session, whose member has yet to hear of them."""
+        fetched = self._sessions[key].partitions
+        new = {each: True for each in partitions if each not in fetched}
+        if new and not self._has_room(len(new)):
+            return ErrorCode.SHARE_SESSION_LIMIT_REACHED
+        fetched |= new
+        return ErrorCode.NONE
+
+    def _has_room(self, partitions: int) -> bool:
+        return partitions + sum(len(each.partitions) for each in self._sessions.values()) <= _MOST_PARTITIONS
 
     def go_on(self, key: SessionKey, epoch: int) -> ErrorCode:
         """Check the epoch of a request within a session; the next one is to have the next epoch."""
