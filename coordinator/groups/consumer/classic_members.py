@@ -100,6 +100,7 @@ def heartbeat(group: Rebalancer, event: Heartbeat) -> None:
             error = ErrorCode.ILLEGAL_GENERATION
         else:
             group.restart_session(member)
+            group.update_targets()  # there may be nobody else who sends heartbeats
             if _has_a_step_to_take(group, member):
                 error = ErrorCode.REBALANCE_IN_PROGRESS
                 _expect_join(group, member)

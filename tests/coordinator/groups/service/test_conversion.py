@@ -276,7 +276,10 @@ def test_a_downgrade_can_be_forbidden() -> None:
     world.consumer("a", -1)
     assert isinstance(world.group, ConsumerGroup)
     assert list(world.group.members) == [first]
-    assert world.beat(first, generation + 1) is ErrorCode.NONE, "until new targets are made"
+    assert world.beat(first, generation + 1) is ErrorCode.REBALANCE_IN_PROGRESS, "as on Kafka: nobody else is left"
+    world.join(first)
+    assert partitions_of(world.sync(first, world.group.generation)) == list(range(6))
+    assert world.beat(first, world.group.generation) is ErrorCode.NONE
 
 
 def test_classic_members_can_be_kept_out() -> None:
