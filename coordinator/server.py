@@ -154,6 +154,7 @@ class Server:
         for listener in self._servers:
             await listener.wait_closed()
         self._servers.clear()
+        self._disarm()  # again: a request that came in the last turn has armed it
 
     def carry_on(self) -> None:
         """Send what became due because somebody changed the cluster's state from outside."""

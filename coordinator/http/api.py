@@ -57,7 +57,7 @@ class HttpApi:
     def handle(self, request: HttpRequest) -> HttpResponse:
         """Answer one request."""
         segments = tuple(unquote(each) for each in request.path.split("/")[1:])
-        is_view = request.method == "GET" and segments[0] in {"", "groups", "clock"}
+        is_view = request.method == "GET" and segments[:1] in {("",), ("groups",), ("clock",)}
         if not (is_view and self._open_view) and not self._is_authorized(request):
             hint = {"WWW-Authenticate": "Bearer"}
             return refused(HTTPStatus.UNAUTHORIZED, "send the token: Authorization: Bearer TOKEN", hint)

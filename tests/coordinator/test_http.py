@@ -431,6 +431,7 @@ async def test_what_is_no_http_or_too_large_is_refused(served: Coordinator) -> N
     assert (await exchange(url, "\x16\x03\x01 hello\r\n\r\n"))[0] == HTTPStatus.BAD_REQUEST
     long_head = request(url, "GET /groups", f"X: {'x' * 20_000}")
     assert (await exchange(url, long_head))[0] == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+    assert (await exchange(url, request(url, "GET *")))[0] == HTTPStatus.NOT_FOUND
     large = request(url, "POST /clock/step", "Content-Length: 70000") + "x" * 70_000
     assert (await exchange(url, large))[0] == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
     assert (await exchange(url, request(url)))[0] == HTTPStatus.OK, "the next one is served"

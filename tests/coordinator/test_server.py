@@ -108,6 +108,27 @@ async def test_whoever_connects_while_it_stops_is_hung_up_on(turns: int) -> None
             assert peer.recv(1) == b""
 
 
+@pytest.mark.parametrize("turns", range(8))
+async def test_nothing_happens_by_time_after_it_has_stopped(turns: int) -> None:
+    """Whenever a request comes that makes a session, which would end some time later."""
+    coordinator = Coordinator()
+    await coordinator.start()
+    server = coordinator._running()
+    peer = await Peer.connect(coordinator)
+    loop = asyncio.get_running_loop()
+
+    def ask(turns_left: int) -> None:
+        if turns_left:
+            loop.call_soon(ask, turns_left - 1)
+        else:
+            peer.writer.write(_framed(join("g")))
+
+    ask(turns)
+    await coordinator.stop()
+    assert server._timer is None
+    await peer.close()
+
+
 # ---- peers that send what nobody should ----
 
 
