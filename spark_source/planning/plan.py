@@ -112,6 +112,8 @@ def plan(
     partitions are asked for. With ``max_records`` there are as many more tasks as it takes for none to have more.
 
     A record weighs the cost of its topic, 1 if it has none, times what ``record_bytes`` has for its partition if given.
+    Where tasks that are even in bytes have more than ``max_records``, bytes do not count: else few heavy records would
+    make many times as many tasks.
 
     ``sticky`` is for plans that follow each other: every partition has a home, by its place in the sorted ``ranges``
     alone, which an assignor that looks at owners leaves it in unless that makes the tasks uneven.
@@ -135,6 +137,10 @@ def plan(
         tasks = max(tasks, math.ceil(records / max_records))
         found = _planned(ranges, assignor, tasks, costs, split=split, sticky=sticky)
         most = max(task.records for task in found.tasks)
+        if most > max_records and sizes:
+            sizes, costs = {}, {place: by_topic.get(place[0], 1.0) for place in costs}
+            found = _planned(ranges, assignor, tasks, costs, split=split, sticky=sticky)
+            most = max(task.records for task in found.tasks)
         if most <= max_records:
             return found
         tasks += math.ceil(tasks * min(1.0, most / max_records - 1))

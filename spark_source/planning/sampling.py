@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from statistics import fmean
@@ -42,7 +43,8 @@ PATIENCE_S = 5.0
 
 
 Learned: TypeAlias = dict[TopicPartition, tuple[float, float]]
-"""By partition, what an offset weighs, and the second (of a monotonic clock) in which that was last looked at."""
+"""By partition, what an offset weighs, NaN where a look has found out nothing so far, and the second (of a monotonic
+clock) in which that was last looked at."""
 
 
 def record_bytes(
@@ -66,10 +68,17 @@ def record_bytes(
         # In a thread of its own: in a notebook, where one looks at a plan, this thread has an event loop that runs.
         with ThreadPoolExecutor(1) as thread:
             found = thread.submit(asyncio.run, _sampled(options, looked_at)).result()
-        for place, size in found.items():
-            learned[place] = (fmean((learned[place][0], size)) if place in learned else size, now_s)
-    known = {place: learned[place][0] for place in map(_place, filled) if place in learned}
-    if filled and not known:
+        for place in map(_place, looked_at):
+            # What was not found out is not asked again at each micro-batch, which would wait for it each time.
+            sizes = [
+                size
+                for size in (learned.get(place, (math.nan,))[0], found.get(place, math.nan))
+                if not math.isnan(size)
+            ]
+            learned[place] = (fmean(sizes) if sizes else math.nan, now_s)
+    weights = {place: learned[place][0] for place in map(_place, filled) if place in learned}
+    known = {place: size for place, size in weights.items() if not math.isnan(size)}
+    if looked_at and not known:
         logger.log(trouble, "loadBy=bytes saw no record within %g s; counting records", PATIENCE_S)
     return completed(known, filled)
 

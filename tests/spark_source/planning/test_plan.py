@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadwise.assignor.algorithms import ALGORITHMS, algorithm
-from loadwise.assignor.model import NOBODY, Assignment, GroupSnapshot, Member
+from loadwise.assignor.model import NOBODY, Assignment, GroupSnapshot, Member, TopicPartition
 from loadwise.spark_source.errors import PlanError
 from loadwise.spark_source.planning.plan import EVEN_ENOUGH, FULL_TASK, LONG_TASK, ROUND, WORTH_A_TASK, Plan, plan
 from loadwise.spark_source.task import OffsetRange
@@ -283,3 +283,14 @@ def test_the_first_cut_is_even_so_that_the_assignor_is_asked_once(sizes, slots, 
         assert len(asked) == 1
         assert made.max_over_mean <= EVEN_ENOUGH
     assert sum(len(task.ranges) for task in made.tasks) <= 2 * (len(sizes) + slots)
+
+
+@pytest.mark.parametrize("heavy", [130.0, 2_200.0, 5_100.0])
+def test_the_most_records_in_a_task_are_kept_where_tasks_are_to_be_even_in_bytes(heavy: float):
+    """Tasks that are even in bytes would give the light records to few of them, and there are no more tasks for it."""
+    ranges = [OffsetRange("heavy", 0, 0, 1_000_000), OffsetRange("light", 0, 0, 1_000_000)]
+    weights = {TopicPartition("heavy", 0): heavy, TopicPartition("light", 0): 120.0}
+    made = plan(ranges, algorithm("weighted"), record_bytes=weights, max_records=100_000, slots=8)
+    assert covered(made) == ranges
+    assert max(task.records for task in made.tasks) <= 100_000
+    assert len(made.tasks) == 20

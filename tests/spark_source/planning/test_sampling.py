@@ -138,3 +138,20 @@ def test_without_any_sample_records_are_counted_with_a_warning(uneven, monkeypat
     assert bytes_of_tasks(uneven, loadBy="bytes") > 1.9
     uneven.faults.clear()
     assert [record.getMessage() for record in caplog.records if "loadBy=bytes" in record.getMessage()]
+
+
+def test_a_stream_does_not_wait_at_each_micro_batch_for_what_it_could_not_find_out(uneven, monkeypatch):
+    """As where the brokers answer librdkafka, which reads, and not the client that looks at samples."""
+    looks = []
+
+    async def nothing(_, ranges):
+        looks.append([item.partition for item in ranges])
+        return {TopicPartition("t", 1): 500.0} if len(looks) == 2 else {}
+
+    monkeypatch.setattr(sampling, "_sampled", nothing)
+    options = checked({"kafka.bootstrap.servers": uneven.bootstrap_servers, "subscribe": "t"})
+    ranges = [OffsetRange("t", partition, 0, COUNT) for partition in range(2)]
+    learned = {}
+    answers = [record_bytes(options, ranges, learned, at_s) for at_s in (0.0, 1.0, AGAIN_S, 2 * AGAIN_S - 1)]
+    assert answers == [{}, {}, *[{TopicPartition("t", 0): 500.0, TopicPartition("t", 1): 500.0}] * 2]
+    assert looks == [[0, 1], [0, 1]]
