@@ -189,6 +189,8 @@ class Server:
             self._waiting.pop(connection.waits_for, None)
             self._cluster.forget(connection.waits_for)
         self._deliver(self._cluster.disconnected(connection.id, self._clock.now_ms()))
+        if self._directory is not None and self._directory.has_changes:
+            self._settle_soon()
         if not self._connections:
             self._all_gone.set()
 
@@ -231,10 +233,7 @@ class Server:
         self._waiting[token] = connection
         call = Call(token, request, connection.client_host, connection.node_id, login, connection.id)
         self._deliver(self._cluster.receive(call, self._clock.now_ms()))
-        if not self._is_settling:
-            assert self._loop is not None
-            self._is_settling = True
-            self._loop.call_soon(self._settle)
+        self._settle_soon()
 
     def _take_raw_token(self, connection: Connection, login: Login, token: bytes) -> None:
         """A step of a login without a request around it, as clients of SaslHandshake v0 take it."""
@@ -312,6 +311,12 @@ class Server:
                     connection.answer(data)
                     if isinstance(response, LastAnswer):
                         connection.close(response.reason)
+
+    def _settle_soon(self) -> None:
+        if not self._is_settling:
+            assert self._loop is not None
+            self._is_settling = True
+            self._loop.call_soon(self._settle)
 
     def _settle(self) -> None:
         """After all requests of a turn: log what became of groups, and see when something is due."""
