@@ -50,7 +50,7 @@ async def test_records_of_a_share_consumer_that_is_gone_are_given_to_one_that_wa
         first = await gone.ask(share_fetch(topic.id, "a", 0), ShareFetchResponse)
         assert acquired(first) == [(0, 1)]
         waiting.send(share_fetch(topic.id, "b", 600_000), 3)
-        while not coordinator.cluster.share_fetches:
+        while not coordinator.cluster.share_fetches:  # noqa: ASYNC110 (nothing tells of it)
             await asyncio.sleep(0)
         await gone.close()
         assert acquired(await waiting.read(ShareFetchResponse, 1)) == [(0, 2)]
