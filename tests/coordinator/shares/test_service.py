@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from access_requests import built
+from kafka.protocol import admin
+from record_batches import batch
 from wires import TOKENS, Wire
 
 from loadwise.coordinator.apis import SERVICES
@@ -117,3 +119,82 @@ def test_a_fetch_that_waits_is_told_when_its_partition_has_another_leader(how: s
             getattr(wire.cluster, how)("t", 0)
     row = row_of(wire.cluster.expire(1000))
     assert (row.error_code, row.current_leader.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, wire.leader)
+
+
+def acquired(row: Any) -> list[tuple[int, int, int]]:
+    return [(each.first_offset, each.last_offset, each.delivery_count) for each in row.acquired_records]
+
+
+def heartbeat(member: str = "m", epoch: int = 0) -> Any:
+    asked = {"group_id": "s", "member_id": member, "member_epoch": epoch, "subscribed_topic_names": ["t"]}
+    return built(share_group.ShareGroupHeartbeatRequest, 1, asked)
+
+
+def telling(wire: Wire, first: int, last: int, kind: int = 1) -> list[dict[str, Any]]:
+    batches = [{"first_offset": first, "last_offset": last, "acknowledge_types": [kind]}]
+    rows = [{"partition_index": 0, "acknowledgement_batches": batches}]
+    return [{"topic_id": wire.topic_id, "partitions": rows}]
+
+
+def test_another_leader_goes_on_with_what_was_acknowledged() -> None:
+    wire = Brokered()
+    begin_at_the_start(wire, "s")
+    log = wire.cluster.topics.log("t", 0)
+    assert log is not None
+    log.append(batch([b"x"] * 6))
+    assert wire.ask_node(wire.cluster.brokers.coordinator_of("s").id, heartbeat())[0].response.error_code == 0
+    first = wire.leader
+    assert acquired(row_of(wire.ask_node(first, share_fetch(wire, "s")))) == [(0, 5, 1)]
+    row = row_of(wire.ask_node(first, share_fetch(wire, "s", 1, topics=telling(wire, 0, 1))))
+    assert row.acknowledge_error_code == 0
+    row = row_of(wire.ask_node(first, share_fetch(wire, "s", 2, topics=telling(wire, 2, 2, kind=2))))
+    assert (row.acknowledge_error_code, acquired(row)) == (0, [(2, 2, 2)]), "it was released, and came back"
+    wire.cluster.move_leader("t", 0)
+    assert wire.leader != first
+    row = row_of(wire.ask_node(first, share_fetch(wire, "s", 3, topics=telling(wire, 2, 5))))
+    moved = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert (row.error_code, row.acknowledge_error_code) == (moved, moved)
+    row = row_of(wire.ask_node(wire.leader, share_fetch(wire, "s", member_id="other")))
+    assert acquired(row) == [(2, 2, 2), (3, 5, 1)], "a lock does not outlive its leader, and the count does"
+
+
+def test_records_that_are_deleted_are_passed_over_while_members_have_some() -> None:
+    wire = Wire()
+    begin_at_the_start(wire, "s")
+    assert wire.ask(heartbeat(), 1).error_code == 0
+    log = wire.cluster.topics.log("t", 0)
+    assert log is not None
+    for _ in range(2):
+        log.append(batch([b"x"] * 3))
+    (topic,) = wire.ask(share_fetch(wire, "s", max_records=6), 1).responses
+    assert acquired(topic.partitions[0]) == [(0, 5, 1)]
+    wire.cluster.delete_records(log, 7)
+    (topic,) = wire.ask(share_fetch(wire, "s", 1, topics=telling(wire, 0, 5)), 1).responses
+    assert topic.partitions[0].acknowledge_error_code == 0
+    assert acquired(topic.partitions[0]) == [(7, 8, 1)]
+    share = wire.cluster.shares.known(service.ShareKey("s", wire.topic_id, 0))
+    assert share is not None
+    assert share.start_offset == 7
+
+
+def test_a_topic_that_is_made_again_is_another_one() -> None:
+    wire = Wire()
+    begin_at_the_start(wire, "s")
+    assert wire.ask(heartbeat(), 1).error_code == 0
+    wire.ask(share_fetch(wire, "s"), 1)
+    old = wire.topic_id
+    wire.ask(admin.DeleteTopicsRequest(version=3, topic_names=["t"], timeout_ms=1000), 3)
+    assert wire.cluster.groups.share_state("s", old, 0) is None
+    (topic,) = wire.ask(share_fetch(wire, "s", 1, topics=telling(wire, 0, 2)), 1).responses
+    unknown = ErrorCode.UNKNOWN_TOPIC_ID
+    assert [(each.error_code, each.acknowledge_error_code) for each in topic.partitions] == [(unknown, unknown)]
+    new = wire.cluster.topics.create("t", 1).id
+    answer = wire.ask(heartbeat(epoch=1), 1)
+    assert [(each.topic_id, each.partitions) for each in answer.assignment.topic_partitions] == [(new, [0])]
+    log = wire.cluster.topics.log("t", 0)
+    assert log is not None
+    log.append(batch([b"x"]))
+    wire.topic_id = new
+    forgotten = [{"topic_id": old, "partitions": [0]}]
+    (topic,) = wire.ask(share_fetch(wire, "s", 2, forgotten_topics_data=forgotten), 1).responses
+    assert (topic.topic_id, acquired(topic.partitions[0])) == (new, [(0, 0, 1)])
