@@ -71,6 +71,8 @@ class BusyTime:
     def _speed(self, size: float) -> float:
         """Records in a busy second in polls of this size; 0 where that is not known precisely enough."""
         polls, records, busy_s = self._polls, self._records, self._busy_s
+        if polls <= 2 or records <= 0:
+            return 0.0  # another thread has polled after a long pause, and all before it is forgotten
         spread = self._squares - records * records / polls
         differ = spread > _ROUNDING * self._squares
         each = busy_s / records  # neither a poll nor a record takes less than no time

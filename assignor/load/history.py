@@ -91,7 +91,7 @@ def history(path: str | Path, *, by: str = "bytes", hot: int = 20) -> list[Topic
     for row in sums.to_pylist():
         _check(row["topic"], row["partition"], row[f"{by}_sum"], path)
         found.setdefault(row["topic"], {})[row["partition"]] = float(row[f"{by}_sum"])
-    hours = {row["topic"]: row["hour_count_distinct"] for row in _distinct_hours(table)}
+    hours = {row["topic"]: row["hour_count_distinct"] for row in _distinct_hours(table, path)}
     keys = _hot_keys(table, by) if hot else {}
     return [
         TopicHistory(
@@ -104,7 +104,9 @@ def history(path: str | Path, *, by: str = "bytes", hot: int = 20) -> list[Topic
     ]
 
 
-def _distinct_hours(table: Any) -> list[dict[str, Any]]:
+def _distinct_hours(table: Any, path: str | Path) -> list[dict[str, Any]]:
+    if table.column("hour").null_count:
+        raise BadGroupError(f"{path} has a row without an hour; each must tell one")
     rows: list[dict[str, Any]] = table.group_by("topic").aggregate([("hour", "count_distinct")]).to_pylist()
     return rows
 

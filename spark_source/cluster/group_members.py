@@ -85,7 +85,7 @@ class GroupMembers:
                         member.membership.subscribe(names)
                     case SubscribePattern(pattern):
                         member.membership.subscribe(pattern=f".*(?:{pattern})")
-        except (AssignorError, ValueError) as error:
+        except (AssignorError, OSError, ValueError) as error:  # OSError: certificates that cannot be read
             self.close()
             raise OptionError("assignment.mode", f"member cannot join: {error}") from error
 

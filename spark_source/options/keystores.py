@@ -27,10 +27,17 @@ _PASSWORDS = ("LOADWISE_STORE_PASSWORD", "LOADWISE_PKCS12_PASSWORD")
 def with_key(config: ClientConfig) -> ClientConfig:
     """The configuration with the key and the certificates of its key store in it, if it has one to be read.
 
-    Raises `OptionError` where the store cannot be read; the message has no password.
+    Raises `OptionError` where the store cannot be read, or its key has another password than it; the message has no
+    password.
     """
     if config.keystore is None:
         return config
+    if config.settings.get("ssl.key.password", config.keystore.password) != config.keystore.password:
+        raise OptionError(
+            "kafka.ssl.key.password",
+            "is not the key store's password, and keytool takes only keys with that out of a store of type JKS; give"
+            f" the key that password: keytool -keypasswd -alias … -keystore {config.keystore.location}",
+        )
     key, chain = _read(config.keystore)
     found = {"ssl.key.pem": key, "ssl.certificate.pem": chain}
     settings = {name: value for name, value in config.settings.items() if name != "ssl.key.password"}

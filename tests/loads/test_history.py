@@ -91,6 +91,7 @@ def test_the_load_source_answers_an_hours_mean(table: Path):
         ({"partition": -1}, "partition -1; both must be known"),
         ({"bytes": -5}, "the load of t-0 is -5; it must be 0 or more"),
         ({"bytes": None}, "the load of t-0 is None; it must be 0 or more"),
+        ({"hour": None}, "has a row without an hour"),
     ],
 )
 def test_rows_that_cannot_be_are_refused(tmp_path: Path, change: dict[str, Any], message: str):

@@ -19,8 +19,11 @@ from topics import WAIT_S, fill, make_topic
 
 from loadwise.assignor.clients.confluent_kafka import confluent_consumer
 from loadwise.assignor.clients.kafka_python import kafka_consumer
+from loadwise.spark_source.cluster.group_members import GroupMembers
 from loadwise.spark_source.errors import DataLossError, GroupUnavailableError, OptionError
 from loadwise.spark_source.member_stream import LoadwiseMemberReader
+from loadwise.spark_source.options.client_config import translate
+from loadwise.spark_source.options.query import GroupMember, Subscribe
 from loadwise.spark_source.reading.arrow_batches import full_schema
 from loadwise.spark_source.stream import OURS_TO_LIMIT, LoadwiseStreamReader
 
@@ -367,3 +370,11 @@ def test_checkpoints_are_not_mixed_with_those_of_other_streams(group):
         with pytest.raises(OptionError, match="use another checkpointLocation"):
             ask()
     other.stop()
+
+
+def test_certificates_that_a_member_cannot_read_are_an_error_that_names_the_file():
+    java = {"bootstrap.servers": "a:1", "security.protocol": "SSL", "ssl.keystore.type": "PEM"}
+    config = translate(java | {"ssl.keystore.location": "/no/such.pem"})
+    group = GroupMember(group="g", members=1, strategies=("weighted",), capacity=None, settings={})
+    with pytest.raises(OptionError, match=r"^option assignment\.mode: member cannot join: .*No such file"):
+        GroupMembers(config, group, Subscribe(("t",)))

@@ -111,3 +111,21 @@ def test_it_claims_no_less_than_its_mean(polls):
     claimed = busy.per_s
     if claimed:
         assert claimed >= busy._records / busy._busy_s * (1 - 1e-6)
+
+
+def test_what_is_forgotten_while_another_thread_asks_says_nothing(monkeypatch):
+    """The application polls after an hour, just when the group's offsets were read."""
+    busy, now_ns = BusyTime(), 0
+    for _ in range(50):
+        busy.polls(now_ns)
+        busy.given(100, now_ns)
+        now_ns += SECOND_NS // 10
+    speed = BusyTime._speed
+
+    def after_a_poll(self, size):
+        self.polls(now_ns + 3600 * SECOND_NS)
+        return speed(self, size)
+
+    busy.given(0, now_ns)
+    monkeypatch.setattr(BusyTime, "_speed", after_a_poll)
+    assert busy.per_s == 0.0

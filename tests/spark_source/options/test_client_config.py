@@ -21,6 +21,7 @@ from loadwise.spark_source.options.client_config import (
     translate,
 )
 from loadwise.spark_source.options.connection_config import ConnectionConfig, Tls, connection_config, not_honoured
+from loadwise.spark_source.options.keystores import with_key
 
 BROKERS = {"bootstrap.servers": "127.0.0.1:1"}
 VALUES = {
@@ -311,3 +312,16 @@ def test_each_setting_has_a_meaning_for_the_other_reader_or_keeps_it_from_readin
         max_partition_bytes=1400,
     )
     assert "secret" not in repr(config)
+
+
+def test_a_key_with_another_password_than_its_jks_store_is_refused_by_name():
+    """It was dropped, and the store then seemed to hold no key."""
+    java = {
+        "bootstrap.servers": "a:1",
+        "ssl.keystore.location": "/k.jks",
+        "ssl.keystore.password": "of-the-store",
+        "ssl.key.password": "of-the-key",
+    }
+    with pytest.raises(OptionError, match=r"^option kafka\.ssl\.key\.password: .*keytool -keypasswd") as refused:
+        with_key(translate(java))
+    assert "of-the" not in str(refused.value)
