@@ -14,6 +14,7 @@ from kafka.protocol.producer import AddPartitionsToTxnRequest, AddPartitionsToTx
 from loadwise.coordinator.apis.access import Access, Need, of_cluster, refused_without
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Handler, Message, Outcome, Service
+from loadwise.coordinator.cluster.brokers import INTERNAL_TOPICS
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.transactions.outcomes import ProducerAt, TopicPartition
 from loadwise.protocol.error_codes import ErrorCode
@@ -40,7 +41,11 @@ def handle(call: Call, cluster: Cluster) -> Message:
     producer = ProducerAt(body.v3_and_below_producer_id, body.v3_and_below_producer_epoch)
     topics = body.v3_and_below_topics
     access = Access(call, cluster)
-    forbidden = {topic.name for topic in topics if not access.may(Operation.WRITE, ResourceType.TOPIC, topic.name)}
+    forbidden = {
+        topic.name
+        for topic in topics
+        if topic.name in INTERNAL_TOPICS or not access.may(Operation.WRITE, ResourceType.TOPIC, topic.name)
+    }
     errors = _errors(call, cluster, body.v3_and_below_transactional_id, producer, topics, forbidden=forbidden)
     return call.response(throttle_time_ms=0, results_by_topic_v3_and_below=_rows(topics, errors))
 

@@ -10,6 +10,7 @@ from kafka.protocol.admin import DeleteRecordsRequest, DeleteRecordsResponse
 from loadwise.coordinator.apis.access import per_item, topics
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.cluster.brokers import INTERNAL_TOPICS
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
@@ -33,8 +34,12 @@ def _deleted(call: Call, cluster: Cluster, topic: str, asked: Message) -> Messag
     error, low_watermark = ErrorCode.NONE, _NONE
     if partition is None:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    elif topic in INTERNAL_TOPICS:
+        error = ErrorCode.INVALID_TOPIC_EXCEPTION
     elif partition.leader != call.node_id:
         error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    elif not partition.log.config.is_deleted:
+        error = ErrorCode.POLICY_VIOLATION  # cleanup.policy: the topic is compacted, and nothing else
     else:
         log = partition.log
         offset = log.end_offset if asked.offset == _UP_TO_THE_END else asked.offset

@@ -47,6 +47,8 @@ def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
                 offsets[partition] = CommittedOffset(
                     each.committed_offset, epoch, each.committed_metadata or "", cluster.now_ms
                 )
+    if not offsets and ErrorCode.OFFSET_METADATA_TOO_LARGE not in errors.values():
+        return _response(call, errors)  # neither the transaction nor the group hears of it, as in Kafka
     error = _error(call, cluster)
     if error is not ErrorCode.NONE:
         return _response(call, errors | dict.fromkeys(offsets, error))
