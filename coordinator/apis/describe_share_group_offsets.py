@@ -15,6 +15,8 @@ _Group = DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGrou
 _Topic = _Group.DescribeShareGroupOffsetsResponseTopic
 _Partition = _Topic.DescribeShareGroupOffsetsResponsePartition
 _UNKNOWN = -1
+_MAX_LAG = 2**63 - 1
+"""Most that the field takes: an administrator may set any offset, the smallest one too."""
 _MAX_REPEATED = 10_000
 """Most partitions in the answers about groups that one request names more than once."""
 
@@ -81,7 +83,7 @@ def _topic(cluster: Cluster, group_id: str, name: str, numbers: list[int], error
             and state.start_offset != NO_START_OFFSET
         ):
             start, epoch = state.start_offset, partition.leader_epoch
-            lag = max(partition.log.end_offset - start - state.delivered, 0)
+            lag = min(max(partition.log.end_offset - start - state.delivered, 0), _MAX_LAG)
         rows.append(
             _Partition(
                 partition_index=number,

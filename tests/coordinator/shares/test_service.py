@@ -198,3 +198,16 @@ def test_a_topic_that_is_made_again_is_another_one() -> None:
     forgotten = [{"topic_id": old, "partitions": [0]}]
     (topic,) = wire.ask(share_fetch(wire, "s", 2, forgotten_topics_data=forgotten), 1).responses
     assert (topic.topic_id, acquired(topic.partitions[0])) == (new, [(0, 0, 1)])
+
+
+@pytest.mark.parametrize("start", [-(2**63), -2, 2**63 - 1])
+def test_offsets_that_cannot_be_are_described_and_passed_over(start: int) -> None:
+    wire = Wire()
+    topics = [{"topic_name": "t", "partitions": [{"partition_index": 0, "start_offset": start}]}]
+    asked = built(share_group.AlterShareGroupOffsetsRequest, 0, {"group_id": "s", "topics": topics})
+    assert wire.ask(asked, 0).responses[0].partitions[0].error_code == 0
+    asked = built(share_group.DescribeShareGroupOffsetsRequest, 1, {"groups": [{"group_id": "s", "topics": None}]})
+    ((row,),) = [topic.partitions for group in wire.ask(asked, 1).groups for topic in group.topics]
+    assert (row.start_offset, row.lag) == (start, min(max(3 - start, 0), 2**63 - 1))
+    (topic,) = wire.ask(share_fetch(wire, "s"), 1).responses
+    assert acquired(topic.partitions[0]) == ([(0, 2, 1)] if start < 0 else [])
