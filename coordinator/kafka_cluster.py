@@ -353,6 +353,7 @@ class Cluster:
             partition = self.topics.partition_of(log.name)
             if partition is not None:
                 self.topics.keep(partition)
+            self.share_fetches.changed([log])  # what was under way of it is room for others
 
     def write_markers(self, markers: Markers) -> None:
         """End a transaction in all its partitions and groups; a partition that is gone by now is passed over."""

@@ -177,6 +177,22 @@ def test_records_that_are_deleted_are_passed_over_while_members_have_some() -> N
     assert share.start_offset == 7
 
 
+def test_deleted_records_make_room_for_a_fetch_that_waits() -> None:
+    wire = Brokered()
+    wire.cluster.resource_configs.put(
+        ResourceType.GROUP, "s", {"share.auto.offset.reset": "earliest", "share.partition.max.record.locks": "3"}
+    )
+    log = wire.cluster.topics.log("t", 0)
+    assert log is not None
+    for _ in range(2):
+        log.append(batch([b"x"] * 3))
+    assert acquired(row_of(wire.ask_node(wire.leader, share_fetch(wire, "s", max_records=3)))) == [(0, 2, 1)]
+    other = share_fetch(wire, "s", member_id="other", max_wait_ms=2**31 - 1)
+    assert wire.ask_node(wire.leader, other) == []
+    wire.cluster.delete_records(log, 3)
+    assert acquired(row_of(wire.cluster.expire(1000))) == [(3, 5, 1)]
+
+
 def test_a_topic_that_is_made_again_is_another_one() -> None:
     wire = Wire()
     begin_at_the_start(wire, "s")
