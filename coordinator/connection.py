@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import struct
+from ipaddress import IPv6Address
 from typing import Protocol, cast
 
 from loadwise.coordinator.groups.events import Token
@@ -21,6 +23,20 @@ log = logging.getLogger("loadwise.coordinator")
 _READ_AHEAD_BYTES = 1024 * 1024
 _WRITE_AT_BYTES = 64 * 1024
 """Answers are collected up to so many bytes before they are written."""
+
+
+def host_in_java(host: str) -> str:
+    """An address as Java writes it, and so ACLs and descriptions of members: ``0:0:0:0:0:0:0:1`` for ``::1``.
+
+    Mirrors ``InetAddress.getHostAddress``.
+    """
+    if ":" not in host:
+        return host
+    address = IPv6Address(host)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    text = ":".join(f"{each:x}" for each in struct.unpack(">8H", address.packed))
+    return text if address.scope_id is None else f"{text}%{address.scope_id}"
 
 
 class Receiver(Protocol):
@@ -78,7 +94,7 @@ class Connection(asyncio.Protocol):
         """asyncio: the peer is there."""
         self._transport = cast("asyncio.Transport", transport)  # uvloop's are none by their class
         host, port = (transport.get_extra_info("peername") or ("?", 0))[:2]
-        self.client_host, self._peer = f"/{host}", f"{host}:{port}"
+        self.client_host, self._peer = f"/{host_in_java(host)}", f"{host}:{port}"
         certificate = transport.get_extra_info("peercert")
         if certificate:
             self.certificate_name = subject_name(certificate)

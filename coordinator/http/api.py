@@ -41,6 +41,8 @@ _CONDITIONS: Mapping[str, tuple[type, ...]] = {
     "times": (int, type(None)),
     "after_handling": (bool,),
 }
+_MOST_SNAPSHOTS = 1000
+"""Most snapshots that are kept at a time."""
 _NOT_FOUND = (NoSuchGroupError, NoSuchMemberError, NoSuchFaultError, NoSuchSnapshotError)
 
 
@@ -150,6 +152,9 @@ class HttpApi:
                 coordinator.move_coordinator(group_id, body.get("to"))
             case ("snapshots",):
                 _only(body)
+                if len(self._snapshots) >= _MOST_SNAPSHOTS:
+                    limit = f"there are {_MOST_SNAPSHOTS:,} snapshots already, which is the limit"
+                    raise BadRequestError(f"{limit}: delete some (DELETE /snapshots/ID)")
                 taken = next(self._snapshot_ids)
                 self._snapshots[taken] = coordinator.snapshot()
                 return {"id": taken}

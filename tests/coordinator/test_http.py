@@ -25,6 +25,7 @@ from kafka import KafkaProducer
 
 from loadwise.coordinator import Coordinator, HttpOptions, NotLoopbackError, NotRunningError, WeakTokenError
 from loadwise.coordinator.embedded import ThreadedCoordinator
+from loadwise.coordinator.http import api
 from loadwise.coordinator.http.server import HttpLimits, HttpRequest, HttpResponse, HttpServer
 
 TOKEN = "a token of a test"
@@ -240,6 +241,15 @@ def test_snapshots_are_taken_and_put_back_over_http(running: tuple[str, Http]) -
     assert http.refusal("POST", f"/snapshots/{taken}/restore") == (
         404, f"there is no snapshot {taken}; there are: none"
     )  # fmt: skip
+
+
+async def test_so_many_snapshots_are_kept(served: Coordinator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "_MOST_SNAPSHOTS", 1)
+    assert (await exchange(served.http_url, request(served.http_url, "POST /snapshots")))[0] == HTTPStatus.OK
+    status, _, body = await exchange(served.http_url, request(served.http_url, "POST /snapshots"))
+    assert (status, b"delete some" in body) == (HTTPStatus.BAD_REQUEST, True)
+    assert (await exchange(served.http_url, request(served.http_url, "DELETE /snapshots/1")))[0] == HTTPStatus.OK
+    assert (await exchange(served.http_url, request(served.http_url, "POST /snapshots")))[0] == HTTPStatus.OK
 
 
 def test_the_clock_is_stopped_and_stepped_over_http(running: tuple[str, Http]) -> None:

@@ -26,6 +26,7 @@ from topics import WAIT_S
 from loadwise.coordinator import BrokerSettings, Coordinator
 from loadwise.coordinator.apis import heartbeat, metadata
 from loadwise.coordinator.calls import Call
+from loadwise.coordinator.connection import host_in_java
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.server import ServerLimits
 
@@ -127,6 +128,22 @@ async def test_nothing_happens_by_time_after_it_has_stopped(turns: int) -> None:
     await coordinator.stop()
     assert server._timer is None
     await peer.close()
+
+
+@pytest.mark.parametrize(
+    ("host", "in_java"),
+    [
+        ("10.0.0.1", "10.0.0.1"),
+        ("::1", "0:0:0:0:0:0:0:1"),
+        ("2001:db8::ff00:42:8329", "2001:db8:0:0:0:ff00:42:8329"),
+        ("fe80::1%eth0", "fe80:0:0:0:0:0:0:1%eth0"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("?", "?"),
+    ],
+)
+def test_addresses_are_written_as_in_java_so_that_acls_of_hosts_mean_the_same(host: str, in_java: str) -> None:
+    """By InetAddress.getByName(host).getHostAddress()."""
+    assert host_in_java(host) == in_java
 
 
 # ---- peers that send what nobody should ----
