@@ -323,7 +323,11 @@ def _login(java: Mapping[str, str]) -> dict[str, str]:
     if java.get(handler, _OAUTH_HANDLER).rpartition(".")[2] != _OAUTH_HANDLER:
         problem = f"a class of Java's cannot be called from here; there is {_OAUTH_HANDLER}, which is not needed"
         raise OptionError(f"kafka.{handler}", problem)
+    uses_sasl = java.get("security.protocol", "").upper().startswith("SASL_")
+    mechanism = java.get("sasl.mechanism", "GSSAPI").upper()
     if "sasl.jaas.config" not in java:
+        if uses_sasl and mechanism != "GSSAPI":
+            raise OptionError("kafka.sasl.jaas.config", f"must be given with {mechanism}: what to log in with")
         return {}
     login = _JAAS.match(java["sasl.jaas.config"])
     if login is None:
@@ -336,6 +340,9 @@ def _login(java: Mapping[str, str]) -> dict[str, str]:
         )
     given = {option["name"]: _jaas_value(option) for option in _JAAS_OPTION.finditer(login["rest"])}
     oauth = module == "OAuthBearerLoginModule"
+    if uses_sasl and oauth != (mechanism == "OAUTHBEARER"):
+        problem = f"{mechanism} does not go with {module} in kafka.sasl.jaas.config; change one of them"
+        raise OptionError("kafka.sasl.mechanism", problem)
     needed = ("clientId", "clientSecret") if oauth else ("username", "password")
     for name in needed:
         if name not in given:

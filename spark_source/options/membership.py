@@ -43,6 +43,7 @@ def group_member(
     for name, problem in REFUSED.items():
         if name in options:
             raise OptionError(name, problem)
+    _refuse_what_librdkafka_alone_has(java)
     members = number(options, "assignment.members") or 1
     if members > MOST_MEMBERS:
         raise OptionError("assignment.members", f"must be at most {MOST_MEMBERS}, not {members}")
@@ -56,6 +57,19 @@ def group_member(
     return GroupMember(
         group=group, members=members, strategies=strategies, capacity=_capacity(options), settings=settings
     )
+
+
+def _refuse_what_librdkafka_alone_has(java: Mapping[str, str]) -> None:
+    mechanism = java.get("sasl.mechanism", "").strip().upper()
+    if java.get("security.protocol", "").strip().upper().startswith("SASL_") and mechanism == "OAUTHBEARER":
+        raise OptionError(
+            "kafka.sasl.mechanism", "a member of a group cannot log in with OAUTHBEARER; use PLAIN or SCRAM"
+        )
+    if "ssl.keystore.location" in java and java.get("ssl.keystore.type", "").strip().upper() == "PKCS12":
+        raise OptionError(
+            "kafka.ssl.keystore.type",
+            "a member of a group cannot read PKCS12; use PEM, which openssl pkcs12 makes of it",
+        )
 
 
 def _capacity(options: Mapping[str, str]) -> float | None:

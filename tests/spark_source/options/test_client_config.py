@@ -325,3 +325,38 @@ def test_a_key_with_another_password_than_its_jks_store_is_refused_by_name():
     with pytest.raises(OptionError, match=r"^option kafka\.ssl\.key\.password: .*keytool -keypasswd") as refused:
         with_key(translate(java))
     assert "of-the" not in str(refused.value)
+
+
+OAUTH = 'OAuthBearerLoginModule required clientId="a" clientSecret="hush";'
+PLAIN = 'PlainLoginModule required username="u" password="hush";'
+
+
+@pytest.mark.parametrize(
+    ("java", "problem"),
+    [
+        ({"sasl.mechanism": "OAUTHBEARER"}, r"kafka\.sasl\.jaas\.config: must be given with OAUTHBEARER"),
+        ({"sasl.mechanism": "scram-sha-256"}, r"kafka\.sasl\.jaas\.config: must be given with SCRAM-SHA-256"),
+        ({"sasl.mechanism": "OAUTHBEARER", "sasl.jaas.config": PLAIN}, "OAUTHBEARER does not go with PlainLoginModule"),
+        ({"sasl.mechanism": "PLAIN", "sasl.jaas.config": OAUTH}, "PLAIN does not go with OAuthBearerLoginModule"),
+    ],
+)
+def test_a_login_that_cannot_be_is_refused_by_name(java, problem):
+    """librdkafka names settings that nobody gave, or waits for a token that nobody brings."""
+    endpoint = {"sasl.oauthbearer.token.endpoint.url": "https://login"}
+    with pytest.raises(OptionError, match=problem) as refused:
+        translate({"bootstrap.servers": "a:1", "security.protocol": "SASL_SSL"} | endpoint | java)
+    assert "hush" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "java",
+    [
+        {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "GSSAPI"},
+        {"security.protocol": "SASL_PLAINTEXT"},
+        {"sasl.mechanism": "OAUTHBEARER"},
+        {"security.protocol": "SSL", "sasl.mechanism": "PLAIN"},
+    ],
+)
+def test_a_login_that_takes_no_line_is_not_asked_for_one(java):
+    """Kerberos has tickets, and without SASL nobody logs in."""
+    translate({"bootstrap.servers": "a:1"} | java)

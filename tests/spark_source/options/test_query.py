@@ -311,6 +311,21 @@ def test_a_member_is_told_what_to_join_with():
         ({"assignment.capacity": "-1"}, "assignment.capacity", "a number from 1e-9"),
         ({"assignment.capacity": "much"}, "assignment.capacity", "a number from 1e-9"),
         ({"kafka.session.timeout.ms": "1s"}, "kafka.session.timeout.ms", "a whole number above 0"),
+        (
+            {
+                "kafka.security.protocol": "SASL_SSL",
+                "kafka.sasl.mechanism": "OAUTHBEARER",
+                "kafka.sasl.jaas.config": 'OAuthBearerLoginModule required clientId="a" clientSecret="b";',
+                "kafka.sasl.oauthbearer.token.endpoint.url": "https://login",
+            },
+            "kafka.sasl.mechanism",
+            "cannot log in with OAUTHBEARER",
+        ),
+        (
+            {"kafka.ssl.keystore.location": "c.p12", "kafka.ssl.keystore.type": "PKCS12"},
+            "kafka.ssl.keystore.type",
+            "cannot read PKCS12",
+        ),
     ],
 )
 def test_what_a_member_cannot_be_given_is_refused_by_name(wrong, option, problem):
