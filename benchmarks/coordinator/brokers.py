@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import ssl
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_process import KafkaNotInstalledError, kafka_from_jars
 
 from benchmarks.coordinator.driver import PARTITIONS, TOPIC
+from loadwise.coordinator.security.certificates import Certificates
 
 WITHOUT_UVLOOP = "import sys; sys.modules['uvloop'] = None; from loadwise.cli import main; main()"
 """An import of a module that is None fails as if it were not installed."""
@@ -36,6 +38,8 @@ class Served:
     pid: int
     ready_s: float | None
     """How long it took to listen."""
+    tls: ssl.SSLContext | None = None
+    """What its clients need for TLS; None where it takes plain text."""
 
     def cpu_s(self) -> float:
         """Processor time that it has taken so far."""
@@ -49,8 +53,11 @@ class Served:
 
 
 @contextmanager
-def ours(*, uvloop: bool) -> Iterator[Served]:
+def ours(
+    *, uvloop: bool, name: str = "", options: Sequence[str] = (), tls: ssl.SSLContext | None = None
+) -> Iterator[Served]:
     """Our coordinator as a program, on one event loop or the other."""
+    name = name or ("ours, uvloop" if uvloop else "ours, asyncio")
     command = [sys.executable, "-m", "loadwise"] if uvloop else [sys.executable, "-c", WITHOUT_UVLOOP]
     # With compiled modules, as whoever has started it before has them.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
@@ -58,15 +65,27 @@ def ours(*, uvloop: bool) -> Iterator[Served]:
         [sys.executable, "-c", "import loadwise.cli.coordinator, loadwise.coordinator"], env=environment, check=True
     )
     start = time.perf_counter()
-    arguments = [*command, "coordinator", "--topic", f"{TOPIC}:{PARTITIONS}"]
+    arguments = [*command, "coordinator", "--topic", f"{TOPIC}:{PARTITIONS}", *options]
     with subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
             bootstrap = process.stdout.readline().split()[-1]
             ready_s = time.perf_counter() - start
-            yield Served("ours, uvloop" if uvloop else "ours, asyncio", bootstrap, process.pid, ready_s)
+            yield Served(name, bootstrap, process.pid, ready_s, tls)
         finally:
             process.terminate()
+
+
+@contextmanager
+def ours_safe() -> Iterator[Served]:
+    """Our coordinator on uvloop, with TLS, and with a directory that keeps everything over restarts."""
+    with tempfile.TemporaryDirectory() as folder:
+        certificates = Certificates(Path(folder))
+        options = [f"--data-dir={folder}/data", "--config=security.protocol=SSL"]
+        options += [f"--config=ssl.keystore.location={certificates.broker}", "--config=ssl.keystore.type=PEM"]
+        tls = ssl.create_default_context(cafile=str(certificates.authority))
+        with ours(uvloop=True, name="ours, TLS+disk", options=options, tls=tls) as served:
+            yield served
 
 
 @contextmanager

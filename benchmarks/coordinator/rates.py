@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from uuid import uuid4
 
-from benchmarks.coordinator.brokers import Served, apache_kafka, kfake, ours
+from benchmarks.coordinator.brokers import Served, apache_kafka, kfake, ours, ours_safe
 from benchmarks.coordinator.driver import Driver, Member
 
 
@@ -25,7 +25,7 @@ def row(served: Served, what: str, figure: str, cpu_s: float = 0.0) -> None:
 
 def measure(served: Served, members: int, beat_s: float, sizes: Sequence[int]) -> None:
     """All rows of one coordinator. A group has ``members``; heartbeats go on for ``beat_s`` seconds."""
-    with Driver(served.bootstrap) as driver:
+    with Driver(served.bootstrap, served.tls) as driver:
         _measure(driver, served, members, beat_s, sizes)
 
 
@@ -98,6 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for uvloop in (True, False):
         with ours(uvloop=uvloop) as served:
             measured(served)
+    with ours_safe() as served:
+        measured(served)
     for peer in () if chosen.no_kafka else (apache_kafka, kfake):
         with peer() as served_by_peer:
             if served_by_peer is not None:

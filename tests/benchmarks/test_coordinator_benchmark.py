@@ -16,11 +16,11 @@ def test_it_says_how_fast_each_phase_was(capsys: pytest.CaptureFixture[str]) -> 
     assert sum(line.endswith("/s") for line in lines) == 8
 
 
-def test_it_says_what_clients_see_over_sockets_on_both_loops(capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_says_what_clients_see_over_sockets_of_each_variant(capsys: pytest.CaptureFixture[str]) -> None:
     rates.main(["--members", "20", "--seconds", "0.1", "--sizes", "20,40", "--no-kafka"])
     lines = capsys.readouterr().out.splitlines()
-    for loop in ("uvloop", "asyncio"):
-        rows = [line for line in lines if line.startswith(f"  ours, {loop} ")]
+    for variant in ("uvloop", "asyncio", "TLS+disk"):
+        rows = [line for line in lines if line.startswith(f"  ours, {variant} ")]
         assert len(rows) == 9
         assert "KIP-848" in rows[-1]
         assert sum("/s, p99" in row for row in rows) == 2
