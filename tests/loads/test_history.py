@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from loadwise.assignor.errors import BadGroupError
 from loadwise.assignor.load.history import HistoryLoad, HotKey, TopicHistory, history
 from loadwise.assignor.load.source import LoadSource
+from loadwise.cli import loads
 from loadwise.cli.app import app
 
 KEY = pa.struct([("key", pa.binary()), ("records", pa.int64()), ("bytes", pa.int64())])
@@ -160,6 +161,24 @@ def test_a_folder_with_anything_else_in_it_is_not_replaced(
     assert done.exit_code == 2
     assert message in done.stderr
     assert (tmp_path / there).exists()
+
+
+@pytest.mark.parametrize(("planned", "goes_on"), [((), False), ((0, 1, 2), False), ((2, 3), True), ((4,), True)])
+def test_what_was_written_with_another_checkpoint_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planned: tuple[int, ...], goes_on: bool
+):
+    """Each checkpoint numbers its micro-batches from 0 on, and so the folders that they are written to."""
+    folder, checkpoint = tmp_path / "loads", tmp_path / "checkpoint"
+    for number in range(4):
+        (folder / f"batch={number}").mkdir(parents=True)
+    for number in planned:
+        (checkpoint / "offsets" / str(number)).mkdir(parents=True)
+    written: list[Path] = []
+    monkeypatch.setattr(loads, "_write", lambda _, table, *__: written.append(table))
+    reading = ["--bootstrap-servers", "localhost:9", "--topic", "t", "--checkpoint", str(checkpoint)]
+    done = CliRunner().invoke(app, ["loads", str(folder), *reading])
+    assert written == [folder] * goes_on
+    assert ("was written with another checkpoint than" in done.stderr) is not goes_on
 
 
 def test_a_file_is_not_replaced(table: Path):

@@ -96,6 +96,8 @@ def loads(
         )
         if options is not None:
             _refuse_to_replace(table, incremental=checkpoint is not None)
+            if checkpoint is not None:
+                _refuse_another(table, checkpoint)
             _write(options, table, checkpoint, hot_keys)
         found = _report(table, by)
     except (BadGroupError, BadConnectionError) as error:
@@ -161,6 +163,22 @@ def _refuse_to_replace(table: Path, *, incremental: bool) -> None:
     if strange is not None:
         kind = "with --checkpoint" if incremental else "without --checkpoint"
         raise BadConnectionError(f"{table} holds {strange}, which no run {kind} has written; name another folder")
+
+
+def _refuse_another(table: Path, checkpoint: Path) -> None:
+    """Raise `BadConnectionError` where the table holds micro-batches that the checkpoint does not know of.
+
+    They are numbered from 0 on by their checkpoint, so those of another one would take their place.
+    """
+    written = (
+        int(number) for path in table.glob("batch=*") if (number := path.name.removeprefix("batch=")).isdecimal()
+    )
+    known = (int(path.name) for path in checkpoint.glob("offsets/*") if path.name.isdecimal())
+    if max(written, default=-1) > max(known, default=-1):
+        raise BadConnectionError(
+            f"{table} was written with another checkpoint than {checkpoint}, and its rows would be replaced; give that"
+            " one, or another folder for the table"
+        )
 
 
 def _ms(moment: datetime) -> str:
