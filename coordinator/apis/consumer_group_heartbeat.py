@@ -5,9 +5,8 @@ v1 regular expressions; member ids that consumers make themselves (KIP-1082).
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import Access, Need, refused, refused_without
-from loadwise.coordinator.authorization.acls import Operation, ResourceType
-from loadwise.coordinator.calls import Call, GroupRequest, Handler, Message, Outcome, Service
+from loadwise.coordinator.apis.member_heartbeats import answered, guard
+from loadwise.coordinator.calls import Call, GroupRequest, Message, Service
 from loadwise.coordinator.groups.effects import ConsumerHeartbeatReply
 from loadwise.coordinator.groups.events import ConsumerHeartbeat
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -77,31 +76,7 @@ def _problem(call: Call) -> str | None:
 
 
 def _response(call: Call, reply: ConsumerHeartbeatReply) -> Message:
-    row = _Assignment.TopicPartitions
-    assignment = None
-    if reply.assigned is not None:
-        topics = [row(topic_id=topic_id, partitions=sorted(numbers)) for topic_id, numbers in reply.assigned.items()]
-        assignment = _Assignment(topic_partitions=topics)
-    return call.response(
-        throttle_time_ms=0,
-        error_code=reply.error,
-        error_message=reply.message,
-        member_id=reply.member_id,
-        member_epoch=reply.epoch,
-        heartbeat_interval_ms=reply.heartbeat_interval_ms,
-        assignment=assignment,
-    )
+    return answered(call, reply, _Assignment)
 
 
-def _guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
-    refusal = refused_without(call, cluster, Need(Operation.READ, ResourceType.GROUP, "group_id"))
-    if refusal is not None:
-        return refusal
-    access = Access(call, cluster)
-    names = call.body.subscribed_topic_names or ()
-    if not all(access.may(Operation.DESCRIBE, ResourceType.TOPIC, name) for name in names):
-        return refused(call, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    return handle(call, cluster)
-
-
-SERVICE = Service(Api.of(ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse), handle, _guard)
+SERVICE = Service(Api.of(ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse), handle, guard)

@@ -1,10 +1,21 @@
-"""No API of its own: how DescribeGroups and ConsumerGroupDescribe stay bounded where groups are named repeatedly."""
+"""No API of its own: how DescribeGroups, ConsumerGroupDescribe and ShareGroupDescribe answer for many groups.
+
+They stay bounded where groups are named repeatedly. The two last have rows of one form, and check the same rights.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
-from loadwise.coordinator.calls import Message
+from loadwise.coordinator.apis.access import Access, after, allowed, bits, item_by_item, names
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Handler, Message, Outcome
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+
+NOT_ASKED = -(2**31)
+"""The authorized operations of a group where they were not asked for."""
 
 
 def described(
@@ -28,3 +39,83 @@ def described(
         members_left -= len(row.members)
         rows.append(row if members_left >= 0 else refuse(group_id))
     return rows
+
+
+def described_with_rights(
+    call: Call, cluster: Cluster, group_row: Any, describe: Callable[[Call, Cluster, str], Message]
+) -> Message:
+    """Describe each group by itself, with what the client may do to it if it asks for that.
+
+    What is named again and again is refused where it would be more than all members that there can be.
+    """
+    groups = described(
+        call.body.group_ids,
+        lambda group_id: describe(call, cluster, group_id),
+        lambda group_id: refused(
+            group_row, group_id, ErrorCode.INVALID_REQUEST, f"Group {group_id} is named too often in one request."
+        ),
+        max_members=cluster.settings.groups.max_members,
+    )
+    if call.body.include_authorized_operations:
+        access = Access(call, cluster)
+        for group in groups:
+            if group.error_code is ErrorCode.NONE:
+                group.authorized_operations = bits(access.operations(ResourceType.GROUP, group.group_id))
+    return call.response(throttle_time_ms=0, groups=groups)
+
+
+def refused(group_row: Any, group_id: str, error: ErrorCode, message: str | None) -> Message:
+    """The row of a group that is not described; ``group_row`` is the class of the response's groups."""
+    return group_row(
+        error_code=error,
+        error_message=message,
+        group_id=group_id,
+        group_state="",
+        group_epoch=0,
+        assignment_epoch=0,
+        assignor_name="",
+        members=[],
+        authorized_operations=NOT_ASKED,
+    )
+
+
+def not_found(call: Call, cluster: Cluster, group_row: Any, group_id: str, kind: str) -> Message:
+    """The row of a group that there is none of this kind of here, as ``share``."""
+    if not group_id:
+        return refused(group_row, group_id, ErrorCode.INVALID_GROUP_ID, None)
+    if not cluster.coordinates(call, group_id):
+        return refused(group_row, group_id, ErrorCode.NOT_COORDINATOR, None)
+    is_there = cluster.groups.get(group_id) is not None
+    message = f"Group {group_id} is not a {kind} group." if is_there else f"Group {group_id} not found."
+    return refused(group_row, group_id, ErrorCode.GROUP_ID_NOT_FOUND, message)
+
+
+def guarding(
+    group_row: Any, assignments: Callable[[Message], Iterable[Message]]
+) -> Callable[[Call, Cluster, Handler], Outcome]:
+    """Describe no group either that reads a topic which the client may not describe.
+
+    ``assignments`` answers those of a member's row.
+    """
+    is_described = names(Operation.DESCRIBE, ResourceType.GROUP)
+
+    def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+        access = Access(call, cluster)
+
+        def checked(response: Message) -> Message:
+            for index, group in enumerate(response.groups):
+                topics = {
+                    each.topic_name
+                    for member in group.members
+                    for assignment in assignments(member)
+                    for each in assignment.topic_partitions
+                }
+                if any(allowed(access, Operation.DESCRIBE, ResourceType.TOPIC, name) for name in topics):
+                    message = "The group has described topic(s) that the client is not authorized to describe."
+                    error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                    response.groups[index] = refused(group_row, group.group_id, error, message)
+            return response
+
+        return item_by_item(is_described, call, cluster, lambda rest, _: after(rest, handle(rest, cluster), checked))
+
+    return guard

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from loadwise.coordinator.apis.access import OF_GROUP_MEMBERS
 from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
-from loadwise.coordinator.apis.share_acknowledgements import acknowledge, request_problem, session_key, told
+from loadwise.coordinator.apis.share_acknowledgements import acknowledge, refused, request_problem, session_key, told
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.shares.sessions import FINAL_EPOCH, INITIAL_EPOCH
@@ -25,7 +25,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
     """Take in each partition by itself; a session that ends gives back what the member still has."""
     problem = request_problem(call)
     if problem is not None:
-        return _refused(call, ErrorCode.INVALID_REQUEST, problem)
+        return refused(call, ErrorCode.INVALID_REQUEST, problem)
     key, epoch = session_key(call), call.body.share_session_epoch
     sessions = cluster.shares.sessions
     if epoch == INITIAL_EPOCH:
@@ -35,7 +35,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
     else:
         error = sessions.go_on(key, epoch)
     if error is not ErrorCode.NONE:
-        return _refused(call, error, None)
+        return refused(call, error, None)
     rows: dict[UUID, list[Message]] = {}
     moved = []
     for where, batches in told(call).items():
@@ -61,17 +61,6 @@ def handle(call: Call, cluster: Cluster) -> Message:
         acquisition_lock_timeout_ms=cluster.share_limits(key.group_id).record_lock_duration_ms,
         responses=[_Topic(topic_id=topic_id, partitions=partitions) for topic_id, partitions in rows.items()],
         node_endpoints=node_endpoints(ShareAcknowledgeResponse.NodeEndpoint, cluster, moved),
-    )
-
-
-def _refused(call: Call, error: ErrorCode, message: str | None) -> Message:
-    return call.response(
-        throttle_time_ms=0,
-        error_code=error,
-        error_message=message,
-        acquisition_lock_timeout_ms=0,
-        responses=[],
-        node_endpoints=[],
     )
 
 

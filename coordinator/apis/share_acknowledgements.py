@@ -28,6 +28,18 @@ def request_problem(call: Call) -> str | None:
     return None
 
 
+def refused(call: Call, error: ErrorCode, message: str | None) -> Message:
+    """The response to a request of which nothing was done."""
+    return call.response(
+        throttle_time_ms=0,
+        error_code=error,
+        error_message=message,
+        acquisition_lock_timeout_ms=0,
+        responses=[],
+        node_endpoints=[],
+    )
+
+
 def session_key(call: Call) -> SessionKey:
     """The session that a request is part of."""
     return SessionKey(call.node_id, call.body.group_id, call.body.member_id)

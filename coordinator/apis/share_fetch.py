@@ -13,7 +13,14 @@ from uuid import UUID
 
 from loadwise.coordinator.apis.access import OF_GROUP_MEMBERS
 from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
-from loadwise.coordinator.apis.share_acknowledgements import acknowledge, led_here, request_problem, session_key, told
+from loadwise.coordinator.apis.share_acknowledgements import (
+    acknowledge,
+    led_here,
+    refused,
+    request_problem,
+    session_key,
+    told,
+)
 from loadwise.coordinator.calls import Call, DelayedShareFetch, Message, Service
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -50,11 +57,11 @@ def handle(call: Call, cluster: Cluster) -> Message | DelayedShareFetch:
     body = call.body
     problem = _problem(call)
     if problem is not None:
-        return _refused(call, ErrorCode.INVALID_REQUEST, problem)
+        return refused(call, ErrorCode.INVALID_REQUEST, problem)
     acknowledgements = told(call)
     error = _go_on(call, cluster, has_acknowledgements=bool(acknowledgements))
     if error is not ErrorCode.NONE:
-        return _refused(call, error, None)
+        return refused(call, error, None)
     answers = _Answers(
         {where: acknowledge(call, cluster, where, batches) for where, batches in acknowledgements.items()}
     )
@@ -212,17 +219,6 @@ def _response(call: Call, cluster: Cluster, answers: _Answers, session: ShareSes
         acquisition_lock_timeout_ms=cluster.share_limits(call.body.group_id).record_lock_duration_ms,
         responses=[_Topic(topic_id=topic_id, partitions=rows) for topic_id, rows in topics.items()],
         node_endpoints=node_endpoints(ShareFetchResponse.NodeEndpoint, cluster, moved),
-    )
-
-
-def _refused(call: Call, error: ErrorCode, message: str | None) -> Message:
-    return call.response(
-        throttle_time_ms=0,
-        error_code=error,
-        error_message=message,
-        acquisition_lock_timeout_ms=0,
-        responses=[],
-        node_endpoints=[],
     )
 
 

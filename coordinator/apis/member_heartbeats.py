@@ -1,0 +1,44 @@
+"""No API of its own: what ConsumerGroupHeartbeat and ShareGroupHeartbeat want of a client, and how both answer it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loadwise.coordinator.apis.access import Access, Need, refused, refused_without
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Handler, Message, Outcome
+from loadwise.coordinator.groups.effects import ConsumerHeartbeatReply, ShareHeartbeatReply
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+
+_MEMBER = Need(Operation.READ, ResourceType.GROUP, "group_id")
+
+
+def answered(call: Call, reply: ConsumerHeartbeatReply | ShareHeartbeatReply, assignment_row: Any) -> Message:
+    """The response of a group's reply; ``assignment_row`` is the class of the response's assignment."""
+    row = assignment_row.TopicPartitions
+    assignment = None
+    if reply.assigned is not None:
+        topics = [row(topic_id=topic_id, partitions=sorted(numbers)) for topic_id, numbers in reply.assigned.items()]
+        assignment = assignment_row(topic_partitions=topics)
+    return call.response(
+        throttle_time_ms=0,
+        error_code=reply.error,
+        error_message=reply.message,
+        member_id=reply.member_id,
+        member_epoch=reply.epoch,
+        heartbeat_interval_ms=reply.heartbeat_interval_ms,
+        assignment=assignment,
+    )
+
+
+def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+    """A member must be allowed to read the group, and to describe every topic that it names."""
+    refusal = refused_without(call, cluster, _MEMBER)
+    if refusal is not None:
+        return refusal
+    access = Access(call, cluster)
+    names = call.body.subscribed_topic_names or ()
+    if not all(access.may(Operation.DESCRIBE, ResourceType.TOPIC, name) for name in names):
+        return refused(call, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return handle(call, cluster)
