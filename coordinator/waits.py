@@ -1,0 +1,63 @@
+"""Requests that wait until something happens to what they watch, or their time is up: Kafka's ``DelayedOperation``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterator
+from typing import Generic, TypeVar
+
+from loadwise.coordinator.groups.deadlines import Deadlines
+from loadwise.coordinator.groups.events import Token
+
+W = TypeVar("W")
+
+
+class Waits(Generic[W]):
+    """What waits under each token, found by its subjects and by its deadline."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Token, tuple[W, Collection[Hashable]]] = {}
+        self._watchers: dict[Hashable, dict[Token, None]] = {}
+        self._deadlines: Deadlines[Token] = Deadlines()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When `due` is to be asked at the latest; None if nothing waits."""
+        return self._deadlines.next_ms
+
+    def add(self, token: Token, waiting: W, subjects: Collection[Hashable], deadline_ms: int) -> None:
+        """Let something wait."""
+        self._waiting[token] = (waiting, subjects)
+        for subject in subjects:
+            self._watchers.setdefault(subject, {})[token] = None
+        self._deadlines.set(token, deadline_ms)
+
+    def get(self, token: Token) -> W | None:
+        """What waits under a token; None if nothing does any more."""
+        found = self._waiting.get(token)
+        return None if found is None else found[0]
+
+    def of(self, subject: Hashable) -> Iterator[tuple[Token, W]]:
+        """What watches a subject, each with its token, in the order in which it came."""
+        for token in self._watchers.get(subject, ()):
+            yield token, self._waiting[token][0]
+
+    def due(self, now_ms: int) -> list[Token]:
+        """The tokens of what has waited its time, the earliest first; each is told of once."""
+        return self._deadlines.due(now_ms)
+
+    def pop(self, token: Token) -> W | None:
+        """Take out what waits under a token; None if nothing does."""
+        found = self._waiting.pop(token, None)
+        if found is None:
+            return None
+        waiting, subjects = found
+        self._deadlines.set(token, None)
+        for subject in subjects:
+            watchers = self._watchers[subject]
+            watchers.pop(token, None)
+            if not watchers:
+                del self._watchers[subject]
+        return waiting
