@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import threading
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 from kafka import KafkaConsumer
 from polled import polled
 from programs import compiled_java
-from topics import WAIT_S, fill, make_topic
+from topics import WAIT_S, fill, make_topic, until
 
 from loadwise.coordinator import BrokerSettings, ConsumerGroupLimits, Coordinator
 
@@ -78,13 +77,6 @@ def broker(request: pytest.FixtureRequest) -> Iterator[str]:
 def names() -> tuple[str, str]:
     """A topic and a group that no run before had."""
     return f"topic-{uuid.uuid4()}", f"group-{uuid.uuid4()}"
-
-
-def until(reached: Callable[[], bool], state: Callable[[], object]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not reached():
-        assert time.monotonic() < deadline, state()
-        time.sleep(0.02)  # between two looks
 
 
 def test_members_share_take_over_and_resume(java: list[str], broker: str, names: tuple[str, str]) -> None:

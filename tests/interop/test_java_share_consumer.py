@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import threading
-import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import pytest
 from confluent_kafka import Producer, ShareConsumer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from programs import compiled_java
-from topics import WAIT_S, make_topic
+from topics import WAIT_S, make_topic, until
 
 from loadwise.coordinator import Coordinator
 
@@ -112,13 +111,6 @@ class Share:
 def share(broker: str, java: list[str]) -> Iterator[Share]:
     with ExitStack() as stack:
         yield Share(broker, java, stack)
-
-
-def until(condition: Callable[[], bool], told: Callable[[], object]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < deadline, told()
-        time.sleep(0.05)  # between two looks
 
 
 def test_what_is_told_of_a_record_is_what_becomes_of_it(share: Share) -> None:

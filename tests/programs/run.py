@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
 
@@ -19,6 +18,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 
 from catalogue import programs  # noqa: E402
+from coordinator_process import coordinator  # noqa: E402
 from installers import NotInstalledError, environment_of  # noqa: E402
 from kafka_process import VERSION, running_kafka  # noqa: E402
 from steps import failure  # noqa: E402
@@ -31,18 +31,6 @@ Programs of other people's, each run with the same commands on Apache Kafka {VER
 commands and what must be seen. *yes*: it did what it should. *no*: it did not.
 """
 OURS, KAFKA = "loadwise", f"Apache Kafka {VERSION}"
-
-
-@contextlib.contextmanager
-def coordinator() -> Iterator[str]:
-    """A coordinator as a program of its own; its address."""
-    command = [sys.executable, "-m", "loadwise", "coordinator", "--listen", "127.0.0.1:0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield process.stdout.readline().split()[-1]
-        finally:
-            process.terminate()
 
 
 def before() -> dict[str, list[str]]:

@@ -14,21 +14,22 @@ import signal
 import sys
 import time
 from collections import Counter
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from threading import Event, Thread
 
 import pytest
 
 pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
-from confluent_kafka import Producer
 from spark_program import SparkProgram
-from topics import WAIT_S, fill, make_topic
+from topics import fill, make_topic
+from traffic import traffic
 
 KILLS = int(os.environ.get("LOADWISE_KILLS", "1"))
 PROGRAM = Path(__file__).with_name("counted_stream.py")
 PARTITIONS = 3
+SPREAD = (0, 0, 0, 0, 0, 1, 2)
+"""Where records are written to: most of them to partition 0."""
 STALLED = (0, 1)
 """Micro-batches that a driver is killed in: the first is empty, the second is not."""
 BEFORE = 5
@@ -40,29 +41,6 @@ pytestmark = [
     pytest.mark.timeout(900 + 120 * KILLS),
     pytest.mark.skipif(sys.platform != "linux", reason="finds Spark's processes in /proc"),
 ]
-
-
-@contextmanager
-def traffic(brokers, topic):
-    """Writes until the end, most of it to partition 0; gives how many records were written to each partition."""
-    over, written = Event(), Counter(dict.fromkeys(range(PARTITIONS), BEFORE))
-
-    def write():
-        producer = Producer({"bootstrap.servers": brokers, "linger.ms": 5, "enable.idempotence": True})
-        while not over.wait(0.02):
-            for partition in (0, 0, 0, 0, 0, 1, 2):
-                producer.produce(topic, b"v" * 100, partition=partition)
-                written[partition] += 1
-            producer.poll(0)
-        assert producer.flush(WAIT_S) == 0
-
-    thread = Thread(target=write)
-    thread.start()
-    try:
-        yield written
-    finally:
-        over.set()
-        thread.join()
 
 
 class Kept:
@@ -113,7 +91,7 @@ def test_kills_lose_nothing_and_double_nothing(apache_kafka, topic_name, tmp_pat
     make_topic(apache_kafka, topic_name, PARTITIONS)
     fill(apache_kafka, topic_name, [BEFORE] * PARTITIONS)
     with ExitStack() as running:
-        written = running.enter_context(traffic(apache_kafka, topic_name))
+        written = running.enter_context(traffic(apache_kafka, topic_name, SPREAD, before=BEFORE))
         for kill in range(KILLS):
             if kill in STALLED:
                 with SparkProgram(PROGRAM, tmp_path, apache_kafka, topic_name, tmp_path, kill) as query:

@@ -15,22 +15,23 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from threading import Event, Thread
 
 import pytest
 
 pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
-from confluent_kafka import Producer
 from spark_program import SparkProgram
-from topics import WAIT_S, make_topic
+from topics import make_topic
+from traffic import traffic
 
 KILLS = int(os.environ.get("LOADWISE_MEMBER_KILLS", "2"))
 STREAM = Path(__file__).with_name("member_stream.py")
 CONSUMER = Path(__file__).with_name("member_consumer.py")
 PARTITIONS = 6
+SPREAD = (0, 0, 0, *range(PARTITIONS))
+"""Where records are written to: most of them to partition 0."""
 IN_FLIGHT = 1000 + PARTITIONS
 """The most that a micro-batch reads, and more than a consumer reads before it commits."""
 
@@ -40,29 +41,6 @@ pytestmark = [
     pytest.mark.timeout(900 + 60 * KILLS),
     pytest.mark.skipif(sys.platform != "linux", reason="finds Spark's processes in /proc"),
 ]
-
-
-@contextmanager
-def traffic(brokers, topic):
-    """Writes until the end, most of it to partition 0; gives how many records were written to each partition."""
-    over, written = Event(), Counter()
-
-    def write():
-        producer = Producer({"bootstrap.servers": brokers, "linger.ms": 5, "enable.idempotence": True})
-        while not over.wait(0.02):
-            for partition in (0, 0, 0, *range(PARTITIONS)):
-                producer.produce(topic, b"v" * 100, partition=partition)
-                written[partition] += 1
-            producer.poll(0)
-        assert producer.flush(WAIT_S) == 0
-
-    thread = Thread(target=write)
-    thread.start()
-    try:
-        yield written
-    finally:
-        over.set()
-        thread.join()
 
 
 class Consumer:
@@ -142,7 +120,7 @@ def test_kills_on_both_sides_lose_nothing(apache_kafka, topic_name, group_id, tm
     ]
     with ExitStack() as running, ExitStack() as writing:
         scene = Scene(running, (apache_kafka, topic_name, group_id), tmp_path, chance)
-        written = writing.enter_context(traffic(apache_kafka, topic_name))
+        written = writing.enter_context(traffic(apache_kafka, topic_name, SPREAD))
         scene.stream.wait_for(lambda: scene.batches() > 2)
         for what in kills:
             scene.kill(what)

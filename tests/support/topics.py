@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 WAIT_S = 90.0
 """How long a test waits for what must happen. Machines that run tests are slow at times; what hangs, hangs longer."""
+
+
+def until(reached: Callable[[], bool], told: Callable[[], object]) -> None:
+    """Wait for a condition, and tell of the state where it does not come."""
+    deadline = time.monotonic() + WAIT_S
+    while not reached():
+        assert time.monotonic() < deadline, told()
+        time.sleep(0.02)  # between two looks
 
 
 def make_topic(bootstrap_servers: str, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:

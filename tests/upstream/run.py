@@ -15,10 +15,12 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
+from coordinator_process import coordinator
 
 # kafka-python's source archive misses two files of its tests: the package's own, and what starts services for them. A
 # broker that runs already needs no more of the latter than this.
@@ -35,6 +37,12 @@ class SpawnedService:
         raise RuntimeError("the tests are to use the broker that runs")
 """,
 }
+# As the broker has that kafka-python's tests are made for: four partitions a topic, and ACLs that hinder nobody.
+OPTIONS = (
+    "--config=num.partitions=4",
+    "--config=super.users=User:ANONYMOUS",
+    "--config=authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+)
 FRANZ_GO = "github.com/twmb/franz-go@v1.22.2"
 NOT_SERVED = {
     "franz-go": (),
@@ -43,21 +51,6 @@ NOT_SERVED = {
         "test_create_partitions",  # wants a broker whose id is 0; ours begin at 1
     ),
 }
-
-
-@contextmanager
-def coordinator() -> Iterator[str]:
-    """A coordinator as a program of its own; its address."""
-    command = [sys.executable, "-m", "loadwise", "coordinator", "--listen", "127.0.0.1:0"]
-    # As the broker has that kafka-python's tests are made for: four partitions a topic, and ACLs that hinder nobody.
-    command += ["--config", "num.partitions=4", "--config", "super.users=User:ANONYMOUS"]
-    command += ["--config", "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield process.stdout.readline().split()[-1]
-        finally:
-            process.terminate()
 
 
 def kafka_python(address: str, folder: Path) -> int:
@@ -106,7 +99,7 @@ def main() -> None:
     failed = []
     for name in chosen:
         print(f"{name}'s own tests; left out: {', '.join(NOT_SERVED[name]) or 'none'}", flush=True)
-        with coordinator() as address, tempfile.TemporaryDirectory() as folder:
+        with coordinator(*OPTIONS) as address, tempfile.TemporaryDirectory() as folder:
             if SUITES[name](address, Path(folder)) != 0:
                 failed.append(name)
     if failed:

@@ -1,0 +1,20 @@
+"""Our coordinator as a program of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def coordinator(*options: str) -> Iterator[str]:
+    """A coordinator on a free port, with these options of the command line; its address."""
+    command = [sys.executable, "-m", "loadwise", "coordinator", "--listen", "127.0.0.1:0", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().split()[-1]
+        finally:
+            process.terminate()
