@@ -207,17 +207,6 @@ def deliveries_are_counted(broker: ShareSession) -> Iterator[Any]:
     yield broker.offsets()
 
 
-def locks_that_end(broker: ShareSession) -> Iterator[Any]:
-    broker.make(**{"record.lock.duration.ms": "15000"})
-    broker.fill(3)
-    broker.join_as("a")
-    yield broker.acquire_as("a", 0)
-    yield broker.acquire_as("b", 0)
-    yield broker.acquire_as("b", 1, max_wait_ms=int(WAIT_S * 1000))
-    yield broker.tell_as("a", 1, {0: [(0, 2, [ACCEPT])]})
-    yield broker.tell_as("b", 2, {0: [(0, 2, [ACCEPT])]})
-
-
 def locks_that_are_renewed(broker: ShareSession) -> Iterator[Any]:
     broker.make()
     broker.fill(3)
@@ -271,7 +260,6 @@ def administration(broker: ShareSession) -> Iterator[Any]:
         limits_of_a_fetch,
         at_most_so_many_under_way,
         deliveries_are_counted,
-        locks_that_end,
         locks_that_are_renewed,
         administration,
     ],
