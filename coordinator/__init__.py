@@ -44,7 +44,7 @@ except ImportError as missing:
 
 from loadwise.coordinator.authorization.acls import Acl
 from loadwise.coordinator.authorization.options import Authorization
-from loadwise.coordinator.embedded import Coordinator, HttpOptions, ThreadedCoordinator
+from loadwise.coordinator.embedded import Coordinator, HttpOptions
 from loadwise.coordinator.faults.rules import Fault, Faults
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.limits import GroupLimits
@@ -56,6 +56,7 @@ from loadwise.coordinator.security.options import Security
 from loadwise.coordinator.security.tls import Tls
 from loadwise.coordinator.security.tokens import Token
 from loadwise.coordinator.settings import BrokerSettings
+from loadwise.coordinator.threaded import ThreadedCoordinator
 
 __all__ = [
     "Acl",

@@ -1,14 +1,12 @@
-"""The coordinator as a part of somebody's program: `Coordinator` on a running loop, or on a thread of its own."""
+"""The coordinator as a part of somebody's program: `Coordinator`, on a loop that runs."""
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
 import secrets
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from os import PathLike
 from types import TracebackType
@@ -30,16 +28,15 @@ from loadwise.coordinator.errors import (
 from loadwise.coordinator.faults.rules import Faults
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import Snapshot
-from loadwise.coordinator.loops import run
 from loadwise.coordinator.security.options import Security
 from loadwise.coordinator.server import Server, ServerLimits
 from loadwise.coordinator.settings import BrokerSettings
+from loadwise.coordinator.threaded import ThreadedCoordinator
 
 if TYPE_CHECKING:
     from loadwise.coordinator.http.server import HttpServer
     from loadwise.coordinator.storage.directory import Directory
 
-_THREAD_TIMEOUT_S = 30
 _LEAST_TOKEN_LENGTH = 16
 
 T = TypeVar("T")
@@ -344,136 +341,6 @@ class Coordinator:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.stop()
-
-
-class ThreadedCoordinator:
-    """A `Coordinator` on a thread of its own; starts with ``with``, and after it the thread is gone."""
-
-    def __init__(self, coordinator: Coordinator) -> None:
-        self._coordinator = coordinator
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._stopping: asyncio.Event | None = None
-        self._thread: threading.Thread | None = None
-        self.groups = GroupControl(coordinator._running, self._on_its_thread)
-        """Kick a member, end its session, force a rebalance."""
-        self.clock = ClockControl(coordinator._clock, coordinator._running, self._on_its_thread)
-        """Freeze, step and resume the coordinator's clock."""
-
-    @property
-    def bootstrap_servers(self) -> str:
-        """Where clients connect to; see `Coordinator.bootstrap_servers`."""
-        return self._coordinator.bootstrap_servers
-
-    @property
-    def http_url(self) -> str:
-        """Where HTTP is served; see `Coordinator.http_url`."""
-        return self._coordinator.http_url
-
-    @property
-    def http_token(self) -> str:
-        """What HTTP requests have to carry."""
-        return self._coordinator.http_token
-
-    @property
-    def faults(self) -> Faults:
-        """What is to go wrong, and when; may be used from any thread."""
-        return self._coordinator.faults
-
-    def create_topic(self, name: str, partitions: int = 1) -> None:
-        """Make a topic. Raises `BadTopicError` if it is there already or cannot be."""
-        self._on_its_thread(lambda: self._coordinator.create_topic(name, partitions))
-
-    def move_leader(self, topic: str, partition: int, to: int | None = None) -> None:
-        """Let another replica lead a partition; see `Coordinator.move_leader`."""
-        self._on_its_thread(lambda: self._coordinator.move_leader(topic, partition, to))
-
-    def move_coordinator(self, group_id: str, to: int | None = None) -> None:
-        """Let another broker coordinate a group; see `Coordinator.move_coordinator`."""
-        self._on_its_thread(lambda: self._coordinator.move_coordinator(group_id, to))
-
-    def move_transaction_coordinator(self, transactional_id: str, to: int | None = None) -> None:
-        """Let another broker coordinate transactions; see `Coordinator.move_transaction_coordinator`."""
-        self._on_its_thread(lambda: self._coordinator.move_transaction_coordinator(transactional_id, to))
-
-    def drop_leader(self, topic: str, partition: int) -> None:
-        """Let nobody lead a partition; see `Coordinator.drop_leader`."""
-        self._on_its_thread(lambda: self._coordinator.drop_leader(topic, partition))
-
-    def set_isr(self, topic: str, partition: int, brokers: Sequence[int]) -> None:
-        """Let these replicas be in sync; see `Coordinator.set_isr`."""
-        self._on_its_thread(lambda: self._coordinator.set_isr(topic, partition, brokers))
-
-    def stop_broker(self, broker: int) -> None:
-        """Let a broker be gone; see `Coordinator.stop_broker`."""
-        self._on_its_thread(lambda: self._coordinator.stop_broker(broker))
-
-    def start_broker(self, broker: int) -> None:
-        """Let a stopped broker come back; see `Coordinator.start_broker`."""
-        self._on_its_thread(lambda: self._coordinator.start_broker(broker))
-
-    def snapshot(self) -> Snapshot:
-        """All that the cluster has now; see `Coordinator.snapshot`."""
-        return self._on_its_thread(self._coordinator.snapshot)
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Put the cluster back to a snapshot; see `Coordinator.restore`."""
-        self._on_its_thread(lambda: self._coordinator.restore(snapshot))
-
-    def start(self) -> None:
-        """Start the thread and wait until the coordinator listens. Raises what starting it raised."""
-        if self._thread is not None:
-            raise RuntimeError("the coordinator runs already: stop it before it is started again")
-        started: Future[None] = Future()
-        thread = threading.Thread(target=self._run, args=(started,), name="loadwise-coordinator", daemon=True)
-        thread.start()
-        try:
-            started.result()
-        except BaseException:
-            thread.join()
-            raise
-        self._thread = thread
-
-    def stop(self) -> None:
-        """Stop the coordinator and wait for its thread to end."""
-        if self._thread is None or self._loop is None or self._stopping is None:
-            return
-        self._loop.call_soon_threadsafe(self._stopping.set)
-        self._thread.join()
-        self._thread = self._loop = self._stopping = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def _on_its_thread(self, action: Callable[[], T]) -> T:
-        if self._loop is None:
-            raise NotRunningError("the coordinator does not run: enter it with `with` first")
-
-        async def act() -> T:
-            return action()
-
-        return asyncio.run_coroutine_threadsafe(act(), self._loop).result(_THREAD_TIMEOUT_S)
-
-    def _run(self, started: Future[None]) -> None:
-        try:
-            # Closing uvloop waits for a peer that is silent in its TLS handshake, until the time for that is over.
-            (run if self._coordinator._tls is None else asyncio.run)(self._serve(started))
-        except BaseException as failure:
-            if started.done():
-                raise
-            started.set_exception(failure)  # raised where the thread was started
-
-    async def _serve(self, started: Future[None]) -> None:
-        async with self._coordinator:
-            self._loop = asyncio.get_running_loop()
-            self._stopping = asyncio.Event()
-            started.set_result(None)
-            await self._stopping.wait()
 
 
 def _clock_ms() -> Callable[[], int]:

@@ -14,10 +14,11 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
-from loadwise.coordinator.embedded import Coordinator, ThreadedCoordinator
+from loadwise.coordinator.embedded import Coordinator
 from loadwise.coordinator.errors import BadClusterError, NotRunningError
 from loadwise.coordinator.security.options import Security
 from loadwise.coordinator.settings import SETTINGS, BrokerSettings, configured
+from loadwise.coordinator.threaded import ThreadedCoordinator
 
 log = logging.getLogger("loadwise.coordinator")
 
