@@ -9,7 +9,7 @@ from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.shares.partition import Acknowledgement, AcknowledgeType, Refusal
+from loadwise.coordinator.shares.acknowledgements import Acknowledgement, AcknowledgeType, Refusal
 from loadwise.coordinator.shares.service import ShareKey
 from loadwise.coordinator.shares.sessions import SessionKey, TopicPartition
 from loadwise.protocol.error_codes import ErrorCode

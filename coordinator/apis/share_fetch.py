@@ -24,8 +24,9 @@ from loadwise.coordinator.apis.share_acknowledgements import (
 from loadwise.coordinator.calls import Call, DelayedShareFetch, Message, Service
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.shares.acknowledgements import Refusal
 from loadwise.coordinator.shares.delivery import Delivered, available_bytes, deliver
-from loadwise.coordinator.shares.partition import Refusal, SharePartition, Wanted
+from loadwise.coordinator.shares.partition import SharePartition, Wanted
 from loadwise.coordinator.shares.service import ShareKey
 from loadwise.coordinator.shares.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, TopicPartition
 from loadwise.protocol.error_codes import ErrorCode

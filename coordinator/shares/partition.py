@@ -14,35 +14,21 @@ what of them is available is acquired. Whatever changes the state that a restart
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import IntEnum
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from loadwise.coordinator.groups.share_limits import ShareGroupLimits
 from loadwise.coordinator.groups.share_records import StateBatch
-from loadwise.coordinator.shares.in_flight import NOBODY, Delivery, InFlightBatch, RecordState, Unit
+from loadwise.coordinator.shares.acknowledgements import (
+    SETTLED,
+    Acknowledgement,
+    AcknowledgeType,
+    Refusal,
+    ownership_problem,
+    record_state_problem,
+)
+from loadwise.coordinator.shares.in_flight import Delivery, InFlightBatch, RecordState, Unit
 from loadwise.protocol.error_codes import ErrorCode
-
-
-class AcknowledgeType(IntEnum):
-    """What a member tells of a record that it acquired, with Kafka's numbers."""
-
-    GAP = 0
-    """There is no record at this offset."""
-    ACCEPT = 1
-    RELEASE = 2
-    """Somebody else may have it."""
-    REJECT = 3
-    RENEW = 4
-    """It is still at work: its lock begins anew (KIP-1222)."""
-
-
-_SETTLED: Mapping[int, RecordState] = {
-    AcknowledgeType.GAP: RecordState.ARCHIVED,
-    AcknowledgeType.ACCEPT: RecordState.ACKNOWLEDGED,
-    AcknowledgeType.RELEASE: RecordState.AVAILABLE,
-    AcknowledgeType.REJECT: RecordState.ARCHIVED,
-}
 
 
 class LogBatch(NamedTuple):
@@ -59,22 +45,6 @@ class Acquired(NamedTuple):
     last: int
     deliveries: int
     """How often they were delivered, this time included."""
-
-
-class Acknowledgement(NamedTuple):
-    """What a member tells of some records next to each other."""
-
-    first: int
-    last: int
-    types: Sequence[int]
-    """One `AcknowledgeType` for each, or one for all of them."""
-
-
-class Refusal(NamedTuple):
-    """Why an acknowledgement is not taken in."""
-
-    error: ErrorCode
-    message: str
 
 
 class Wanted(NamedTuple):
@@ -325,7 +295,7 @@ class SharePartition:
         batches = list(self._overlapping(told.first, told.last))
         is_known = any(batch.first <= told.first for batch in self._batches)
         if not is_known and not told.first < self.start_offset <= told.last:
-            return _invalid("Batch record not found. The request batch offsets are not found in the cache.")
+            return record_state_problem("Batch record not found. The request batch offsets are not found in the cache.")
         if not batches:
             return Refusal(ErrorCode.INVALID_REQUEST, "The first offset in request is past acquired records.")
         if told.last > batches[-1].last:
@@ -335,14 +305,14 @@ class SharePartition:
                 continue
             whole = batch.whole
             if whole is not None:
-                refusal = _ownership(whole, member_id, "batch")
+                refusal = ownership_problem(whole, member_id, "batch")
                 if refusal is not None:
                     return refusal
             is_covered = told.first <= batch.first and batch.last <= told.last
             if not is_covered or len(told.types) > 1 or batch.first < self.start_offset:
                 batch.split()
             for first, _, delivery in batch.units(max(told.first, self.start_offset), told.last):
-                refusal = _ownership(delivery, member_id, "offset")
+                refusal = ownership_problem(delivery, member_id, "offset")
                 if refusal is not None:
                     return refusal
                 kind = told.types[first - told.first if len(told.types) > 1 else 0]
@@ -350,7 +320,7 @@ class SharePartition:
                     delivery.locked_until_ms = now_ms + self.limits.record_lock_duration_ms
                 else:
                     undo.append((delivery, delivery.state, delivery.locked_until_ms))
-                    self._settle(delivery, _SETTLED[kind])
+                    self._settle(delivery, SETTLED[kind])
         return None
 
     def _settle(self, delivery: Delivery, state: RecordState) -> None:
@@ -389,18 +359,6 @@ class SharePartition:
                 break
             if batch.last >= first:
                 yield batch
-
-
-def _ownership(delivery: Delivery, member_id: str, what: str) -> Refusal | None:
-    if delivery.member_id == NOBODY:
-        return _invalid(f"The {what} cannot be acknowledged. The {what} is not in the acquired state.")
-    if delivery.member_id != member_id:
-        return _invalid(f"Member is not the owner of {what} record")
-    return None
-
-
-def _invalid(message: str) -> Refusal:
-    return Refusal(ErrorCode.INVALID_RECORD_STATE, message)
 
 
 def _count(rows: Sequence[Acquired]) -> int:

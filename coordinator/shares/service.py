@@ -15,7 +15,8 @@ from loadwise.coordinator.cluster.topics import Topics
 from loadwise.coordinator.groups.deadlines import Deadlines
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.groups.share_records import NO_START_OFFSET, ShareState, ShareTombstone, share_state_key
-from loadwise.coordinator.shares.partition import Acknowledgement, Refusal, SharePartition
+from loadwise.coordinator.shares.acknowledgements import Acknowledgement, Refusal
+from loadwise.coordinator.shares.partition import SharePartition
 from loadwise.coordinator.shares.sessions import SessionKey, ShareSessions
 from loadwise.coordinator.shares.starts import start_offset
 from loadwise.protocol.error_codes import ErrorCode

@@ -10,15 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from loadwise.coordinator.groups.share_limits import ShareGroupLimits
+from loadwise.coordinator.shares.acknowledgements import Acknowledgement, AcknowledgeType
 from loadwise.coordinator.shares.in_flight import NOBODY, RecordState
-from loadwise.coordinator.shares.partition import (
-    Acknowledgement,
-    AcknowledgeType,
-    Acquired,
-    LogBatch,
-    SharePartition,
-    Wanted,
-)
+from loadwise.coordinator.shares.partition import Acquired, LogBatch, SharePartition, Wanted
 from loadwise.protocol.error_codes import ErrorCode
 
 MEMBERS = st.sampled_from(["a", "b", "c"])
