@@ -6,8 +6,7 @@ without a network, under a clock of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 from uuid import UUID, uuid4
@@ -42,7 +41,6 @@ from loadwise.coordinator.configs.resources import OF_ALL_BROKERS, ConfigsRecord
 from loadwise.coordinator.configs.topic_configs import LogConfig
 from loadwise.coordinator.delayed_fetches import DelayedFetches
 from loadwise.coordinator.delayed_share_fetches import DelayedShareFetches
-from loadwise.coordinator.errors import BadClusterError
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.records import Record
@@ -51,6 +49,7 @@ from loadwise.coordinator.groups.share_limits import ShareGroupLimits
 from loadwise.coordinator.keeper import NOTHING, Keeper, LogName, Place, Snapshot
 from loadwise.coordinator.offsets_topic import OffsetsTopic
 from loadwise.coordinator.refusals import refusal
+from loadwise.coordinator.restored import check_brokers, restored
 from loadwise.coordinator.security.login import Login, Stage
 from loadwise.coordinator.security.options import Security
 from loadwise.coordinator.security.users import ScramRecord, Users
@@ -203,30 +202,18 @@ class Cluster:
         that one had before; one without transactions that has written since goes on with the numbers it is at.
         Raises `BadClusterError` if partitions are on brokers that there are not; nothing has changed then.
         """
-        self._check_brokers(snapshot)
+        check_brokers(snapshot, self.brokers)
         for record in snapshot.of(ProducerIdsRecord):
             self.new_producer_id.load(record)
         ids = self.new_producer_id.record()
-        transactional = {each.producer_id for each in snapshot.of(Transaction)}
-        values: list[tuple[Place, object]] = []
-        for place, value in snapshot.values:
-            match value:
-                case ProducerIdsRecord():
-                    values.append((place, ids))
-                case Transaction():
-                    values.append((place, value.forked()))
-                case PartitionRecord():
-                    values.append((place, self._without_writers_since(value, transactional)))
-                case _:
-                    values.append((place, value))
         self.now_ms = now_ms
-        state = Snapshot(values, snapshot.logs)
+        state = restored(snapshot, ids, self.topics)
         self._keeper.replace(state)
         self._begin(state, ids.next_id, self._keeper)
 
     def load(self, state: Snapshot, keeper: Keeper, now_ms: int) -> None:
         """Be as a keeper has it, and tell it each change from now on. Raises `BadClusterError` as `restore` does."""
-        self._check_brokers(state)
+        check_brokers(state, self.brokers)
         self.now_ms = now_ms
         self._begin(state, self.new_producer_id.record().next_id, keeper)
 
@@ -237,26 +224,6 @@ class Cluster:
         authorizer = options.authorizer(keeper)
         authorizer.load(state.of(AclRecord))
         return authorizer
-
-    def _without_writers_since(self, record: PartitionRecord, transactional: Container[int]) -> PartitionRecord:
-        partition = self.topics.partition_of(record.log_name)
-        if partition is None:
-            return record
-        now = {each.producer_id: each for each in partition.log.producers.records()}
-        known = [
-            each
-            for each in record.log.producers
-            if each.producer_id in transactional or now.get(each.producer_id) == each
-        ]
-        return replace(record, log=replace(record.log, producers=known))
-
-    def _check_brokers(self, state: Snapshot) -> None:
-        known = [node.id for node in self.brokers.nodes]
-        placed = {each for record in state.of(PartitionRecord) for each in record.replicas}
-        placed.update(each for record in state.of(CoordinatorsRecord) for each in record.node_ids)
-        if not placed <= set(known):
-            there = f"there are brokers {known}"
-            raise BadClusterError(f"it is of a cluster that had brokers {sorted(placed)}, and {there}: give as many")
 
     def _values(self) -> Iterator[tuple[Place, object]]:
         ids = self.new_producer_id.record()

@@ -1,0 +1,56 @@
+"""What a snapshot is when it is put back: brokers that it needs, and producers that lived on since it was taken."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import replace
+
+from loadwise.coordinator.cluster.brokers import Brokers
+from loadwise.coordinator.cluster.records import CoordinatorsRecord, PartitionRecord, ProducerIdsRecord
+from loadwise.coordinator.cluster.topics import Topics
+from loadwise.coordinator.errors import BadClusterError
+from loadwise.coordinator.keeper import Place, Snapshot
+from loadwise.coordinator.transactions.transaction import Transaction
+
+
+def check_brokers(state: Snapshot, brokers: Brokers) -> None:
+    """Raise `BadClusterError` if partitions or groups are on brokers that there are not."""
+    known = [node.id for node in brokers.nodes]
+    placed = {each for record in state.of(PartitionRecord) for each in record.replicas}
+    placed.update(each for record in state.of(CoordinatorsRecord) for each in record.node_ids)
+    if not placed <= set(known):
+        there = f"there are brokers {known}"
+        raise BadClusterError(f"it is of a cluster that had brokers {sorted(placed)}, and {there}: give as many")
+
+
+def restored(snapshot: Snapshot, ids: ProducerIdsRecord, topics: Topics) -> Snapshot:
+    """The snapshot as it is to be put back into a cluster whose logs are now those of ``topics``.
+
+    ``ids`` are the producer ids that were handed out, which are not handed out again. A producer of transactions gets
+    another epoch than any that it had before; one without transactions that has written since is not known, so that it
+    goes on with the sequence number that it is at.
+    """
+    transactional = {each.producer_id for each in snapshot.of(Transaction)}
+    values: list[tuple[Place, object]] = []
+    for place, value in snapshot.values:
+        match value:
+            case ProducerIdsRecord():
+                values.append((place, ids))
+            case Transaction():
+                values.append((place, value.forked()))
+            case PartitionRecord():
+                values.append((place, _without_writers_since(value, topics, transactional)))
+            case _:
+                values.append((place, value))
+    return Snapshot(values, snapshot.logs)
+
+
+def _without_writers_since(record: PartitionRecord, topics: Topics, transactional: Container[int]) -> PartitionRecord:
+    partition = topics.partition_of(record.log_name)
+    if partition is None:
+        return record
+    now = {each.producer_id: each for each in partition.log.producers.records()}
+    known = [
+        each for each in record.log.producers if each.producer_id in transactional or now.get(each.producer_id) == each
+    ]
+    return replace(record, log=replace(record.log, producers=known))
