@@ -14,6 +14,9 @@ from loadwise.coordinator.server import Server
 
 T = TypeVar("T")
 
+MAX_STEP_MS = 366 * 24 * 3600 * 1000
+"""Longest step of the clock: all that is due on the way happens before it returns."""
+
 
 class Run(Protocol):
     """Runs an action where the coordinator runs, and answers with what it answers."""
@@ -86,9 +89,14 @@ class ClockControl:
         self._run(lambda: self._server().freeze())
 
     def step(self, ms: int) -> None:
-        """Set the clock forward, frozen or not, with everything on the way happening at its own time."""
+        """Set the clock forward, frozen or not, with everything on the way happening at its own time.
+
+        Raises ValueError for a step back, and for one of more than `MAX_STEP_MS`.
+        """
         if ms < 0:
             raise ValueError(f"a step of {ms} ms: the clock never goes back")
+        if ms > MAX_STEP_MS:
+            raise ValueError(f"a step of {ms} ms: one step is at most {MAX_STEP_MS:,} ms, which is a year")
         self._run(lambda: self._server().step(ms))
 
     def resume(self) -> None:

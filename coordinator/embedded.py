@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from loadwise.coordinator.storage.directory import Directory
 
 _LEAST_TOKEN_LENGTH = 16
+_LAST_PORT = 65535
 
 T = TypeVar("T")
 
@@ -104,6 +105,12 @@ class Coordinator:
                 f"{host!r} is every address of this machine, and none that clients can connect to: "
                 "give the host by which they reach it (advertised_host, --advertise)"
             )
+        for first in (port, advertised_port or 0):
+            if first and not 0 < first <= _LAST_PORT + 1 - brokers:
+                raise BadClusterError(
+                    f"{brokers} brokers from port {first} on: ports are from 1 to {_LAST_PORT}; begin lower, "
+                    "or with 0, which takes free ones"
+                )
         self._listen = (host, port)
         self._advertised = (advertised_host, advertised_port)
         self._limits = limits

@@ -8,6 +8,7 @@ connection, with one line in the log; nobody else notices. An answer to a connec
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import ssl
 import struct
@@ -119,6 +120,12 @@ class Server:
                 at = port + index if port else 0
                 listener = await self._loop.create_server(accept, host, at, ssl=self._tls, **of_tls)
                 self._servers.append(listener)
+                if not listener.sockets:  # asyncio passes over every socket that cannot be opened
+                    raise OSError(
+                        errno.EMFILE,
+                        f"no socket could be opened for broker {node.id}: each broker needs one, and so does each "
+                        "connection. Take fewer brokers, or let the process open more files (ulimit -n)",
+                    )
                 bound_host, bound_port = listener.sockets[0].getsockname()[:2]
                 bound.append((bound_host, bound_port))
         except OSError:

@@ -19,3 +19,7 @@ def check_arguments(group_id: object, lag_interval_s: object, config: Mapping[st
         raise TypeError(f"lag_interval_s is {lag_interval_s!r}; it must be a number of seconds")
     if not 0 < lag_interval_s < math.inf:
         raise ValueError(f"lag_interval_s is {lag_interval_s}; it must be above 0 seconds, and finite")
+    # The clients themselves notice in the middle of a rebalance at best.
+    for name, value in config.items():
+        if name.endswith("_ms") and isinstance(value, str | bytes | bool):
+            raise TypeError(f"{name} is {value!r}; it must be a number of milliseconds")

@@ -48,7 +48,7 @@ from loadwise.assignor.clients.confluent_terms import (
     polled_late,
     written,
 )
-from loadwise.assignor.clients.librdkafka_config import OF_THE_MEMBER, member_settings
+from loadwise.assignor.clients.librdkafka_config import OF_THE_MEMBER, member_settings, milliseconds
 from loadwise.assignor.clients.membership import WAKE_S, Membership, weakly
 from loadwise.assignor.clients.membership_commits import CommitOutcome, Offsets
 from loadwise.assignor.live.busy import BusyTime
@@ -483,5 +483,5 @@ def _is_true(value: Any) -> bool:
 
 def _auto_commit_s(config: Mapping[str, Any]) -> float:
     """How often to commit what is stored; infinite where nothing is committed unasked."""
-    every_ms = int(config.get("auto.commit.interval.ms", 5000))
+    every_ms = milliseconds("auto.commit.interval.ms", config.get("auto.commit.interval.ms", 5000))
     return every_ms / 1000 if _is_true(config.get("enable.auto.commit", True)) and every_ms else float("inf")

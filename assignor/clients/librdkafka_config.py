@@ -100,7 +100,8 @@ CERTIFICATE_SETTINGS = (
 def member_settings(librdkafka: Mapping[str, Any], oauth_cb: Callable[[str], Any] | None = None) -> dict[str, Any]:
     """What kafka-python's consumer is given, of what a confluent-kafka ``Consumer`` is.
 
-    Raises `UnsupportedByClientError` for a setting of `REFUSED`, and what reading certificates raises.
+    Raises `UnsupportedByClientError` for a setting of `REFUSED`, ValueError for a time that is no number, and what
+    reading certificates raises.
     """
     settings = {ALIASES.get(name, name): value for name, value in librdkafka.items()}
     for name, remedy in REFUSED.items():
@@ -108,7 +109,7 @@ def member_settings(librdkafka: Mapping[str, Any], oauth_cb: Callable[[str], Any
             raise UnsupportedByClientError(f"{name} is not for a consumer with one of our assignors: {remedy}")
     answer = dict(DEFAULTS)
     answer |= {TEXT[name]: str(value) for name, value in settings.items() if name in TEXT}
-    answer |= {MILLISECONDS[name]: int(value) for name, value in settings.items() if name in MILLISECONDS}
+    answer |= {own: milliseconds(name, settings[name]) for name, own in MILLISECONDS.items() if name in settings}
     answer["auto_offset_reset"] = OFFSET_RESETS.get(answer["auto_offset_reset"], answer["auto_offset_reset"])
     servers = str(settings.get("bootstrap.servers", "localhost:9092"))
     answer["bootstrap_servers"] = [server.rpartition("://")[2].strip() for server in servers.split(",")]
@@ -128,6 +129,14 @@ def member_settings(librdkafka: Mapping[str, Any], oauth_cb: Callable[[str], Any
     if protocol.endswith("SSL"):
         answer["ssl_context"] = _context({name: settings[name] for name in CERTIFICATE_SETTINGS if name in settings})
     return answer
+
+
+def milliseconds(name: str, value: Any) -> int:
+    """A time among librdkafka's settings, which may be a text. Raises ValueError where it is no number."""
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is {value!r}; it must be a whole number of milliseconds") from None
 
 
 class TokenProvider(AbstractTokenProvider):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from numbers import Real
 
 from loadwise.assignor.errors import BadGroupError
 
@@ -37,14 +38,22 @@ class LiveSettings:
     """Topic to what one of its records costs a member, in relation to the others: 1 for a topic that is not named."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.cost, Mapping):
+            raise BadGroupError(f"cost is {self.cost!r}; it must map topics to numbers")
         for topic, cost in self.cost.items():
-            if not (0 < cost < math.inf):
-                raise BadGroupError(f"the cost of {topic} is {cost}; it must be a finite number above 0")
+            if not (_is_number(cost) and 0 < cost < math.inf):
+                raise BadGroupError(f"the cost of {topic} is {cost!r}; it must be a finite number above 0")
+        if not isinstance(self.dry_run, bool):
+            raise BadGroupError(f"dry_run is {self.dry_run!r}; it must be True or False")
         for each in fields(self):
-            if each.name == "cost":
+            if each.name in {"cost", "dry_run"}:
                 continue
             value = getattr(self, each.name)
-            if not (0 <= value < math.inf):
-                raise BadGroupError(f"{each.name} is {value}; it must be a finite number of 0 or more")
+            if not (_is_number(value) and 0 <= value < math.inf):
+                raise BadGroupError(f"{each.name} is {value!r}; it must be a finite number of 0 or more")
         if self.drain_s == 0:
             raise BadGroupError("drain_s is 0; the time to drain a backlog in must be above 0 seconds")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)

@@ -29,6 +29,9 @@ TRANSACTION_STATE = "__transaction_state"
 INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
 """Topics that brokers write and clients only read (``Topic.isInternal``)."""
 
+MAX_BROKERS = 1000
+"""Most brokers: each listens on a port of its own. Kafka has no such limit."""
+
 _MOST_REPLICAS = 3
 
 
@@ -49,12 +52,14 @@ class Brokers:
     """The brokers, and which of them coordinates which groups.
 
     ``racks`` are dealt out to the brokers in a circle; none means that the brokers are in no rack. Raises
-    `BadClusterError` if there is no broker, or a rack without one.
+    `BadClusterError` if there is no broker, if there are more than `MAX_BROKERS`, or for a rack without one.
     """
 
     def __init__(self, brokers: int = 1, racks: Sequence[str] = ()) -> None:
         if brokers < 1:
             raise BadClusterError(f"{brokers} brokers; a cluster has at least 1")
+        if brokers > MAX_BROKERS:
+            raise BadClusterError(f"{brokers:,} brokers; a cluster has at most {MAX_BROKERS:,} here")
         if len(racks) > brokers:
             raise BadClusterError(f"{len(racks)} racks for {brokers} brokers; give at most one rack a broker")
         self.nodes = tuple(

@@ -25,6 +25,9 @@ FETCH: Final = "Fetch"
 MAX_FAULTS: Final = 1000
 """Most faults that may be to come, and most used-up ones that are remembered."""
 
+MAX_NUMBER: Final = 2**31 - 1
+"""Longest delay in milliseconds, and most requests that a fault lets pass or hits: Kafka's own numbers end there."""
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerError:
@@ -157,8 +160,8 @@ class Faults:
 
     def delay(self, api: str, ms: int, **conditions: Unpack[Conditions]) -> Fault:
         """Handle the request so much later by the coordinator's clock, or only answer it later."""
-        if ms < 0:
-            raise BadFaultError(f"a delay of {ms} ms; it takes 0 or more")
+        if not 0 <= ms <= MAX_NUMBER:
+            raise BadFaultError(f"a delay of {ms} ms; it takes 0 to {MAX_NUMBER:,}")
         return self._add(api, Delay(ms), conditions)
 
     def drop(self, api: str, **conditions: Unpack[Conditions]) -> Fault:
@@ -228,8 +231,9 @@ class Faults:
         if api != ANY_API and api not in self._apis:
             raise BadFaultError(f"no API {api!r} is served here; there are {', '.join(sorted(self._apis))}")
         times, skip = conditions.get("times", 1), conditions.get("skip", 0)
-        if (times is not None and times < 1) or skip < 0:
-            raise BadFaultError(f"times={times}, skip={skip}: times takes 1 or more, or None, and skip 0 or more")
+        if (times is not None and not 1 <= times <= MAX_NUMBER) or not 0 <= skip <= MAX_NUMBER:
+            most = f"up to {MAX_NUMBER:,}"
+            raise BadFaultError(f"times={times}, skip={skip}: times takes 1 {most}, or None, and skip 0 {most}")
         if len(self._faults) >= MAX_FAULTS:
             raise BadFaultError(f"there are {MAX_FAULTS:,} faults to come already, which is the limit: clear them")
         fault = Fault(

@@ -28,6 +28,8 @@ def assignor_named(name: str) -> Assignor:
         near = [on_the_wire.algorithm] if on_the_wire is not None else get_close_matches(name, OURS, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(OURS)}, or your own by its dotted name"
         raise OptionError("assignor", f"there is no {name!r}; {hint}")
+    if not module or module.startswith("."):
+        raise OptionError("assignor", f"{name!r} is relative to a module; write the whole name: package.module.Name")
     try:
         found = getattr(import_module(module), attribute)
     except ImportError as error:

@@ -78,6 +78,16 @@ def test_files(tmp_path: Path) -> None:
     assert highest == [10.0, 8.0, 8.0, 6.0] == [row["max_load"] for row in from_case]
 
 
+def test_a_page_of_names_that_utf_8_has_no_bytes_for(tmp_path: Path) -> None:
+    case, page = tmp_path / "case.json", tmp_path / "page.html"
+    case.write_text(
+        r'{"topics": {"t": {"partitions": 1}}, "members": [{"id": "x\ud800", "topics": ["t"]}]}', encoding="ascii"
+    )
+    result = run(case, "--html", page)
+    assert result.exit_code == 0, result.output
+    assert r"x\ud800" in page.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

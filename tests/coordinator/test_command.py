@@ -60,6 +60,12 @@ AUTHORIZER = ["--config", "authorizer.class.name=org.apache.kafka.metadata.autho
         (["--listen", "127.0.0.1:99999"], "is no HOST:PORT"),
         (["--topic", "flights"], "is no NAME:PARTITIONS"),
         (["--topic", "flights:0"], "at least 1"),
+        (["--brokers", "100000"], "100,000 brokers; a cluster has at most 1,000 here"),
+        (
+            ["--brokers", "20", "--listen", "127.0.0.1:65530"],
+            "20 brokers from port 65530 on: ports are from 1 to 65535",
+        ),
+        (["--brokers", "2", "--advertise", "a:65535"], "2 brokers from port 65535 on: ports are from 1 to 65535"),
         (["--listen", "0.0.0.0:0"], "--allow-remote"),
         (["--listen", "0.0.0.0:0", "--allow-remote"], "--advertise"),
         (["--config", "num.partitions"], "is no NAME=VALUE"),
@@ -88,6 +94,17 @@ def test_it_refuses_what_it_cannot_do(arguments: list[str], complaint: str) -> N
     assert isinstance(result.exception, SystemExit), "a message, not a traceback"
     assert complaint in " ".join(result.stderr.split())
     assert "not-to-be-seen" not in result.output
+
+
+def test_it_tells_that_there_are_too_few_descriptors_for_its_brokers() -> None:
+    program = (
+        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)); from loadwise.cli import main; main()"
+    )
+    command = [sys.executable, "-c", program, "coordinator", "--brokers", "100"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no socket could be opened for broker" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_setting_is_given_by_the_name_that_kafka_has_for_it() -> None:

@@ -94,7 +94,10 @@ def test_faults_can_be_taken_back() -> None:
         (lambda rules: rules.answer("Heartbeat", 9999), "9999 is no error"),
         (lambda rules: rules.drop("Heartbeat", times=0), "times=0"),
         (lambda rules: rules.drop("Heartbeat", skip=-1), "skip=-1"),
+        (lambda rules: rules.drop("Heartbeat", times=2**31), "times takes 1 up to 2,147,483,647"),
+        (lambda rules: rules.drop("Heartbeat", skip=2**31), "skip 0 up to 2,147,483,647"),
         (lambda rules: rules.delay("Heartbeat", -1), "-1 ms"),
+        (lambda rules: rules.delay("Heartbeat", 2**31), "it takes 0 to 2,147,483,647"),
     ],
 )
 def test_what_cannot_be_is_refused(make: Any, complaint: str) -> None:

@@ -221,7 +221,8 @@ def _from_table(loads: Path, members: int) -> Situation:
 def _write(path: Path, comparison: Comparison) -> None:
     footer = f"loadwise {loadwise.__version__}, {datetime.datetime.now().astimezone():%Y-%m-%d %H:%M %Z}"
     try:
-        path.write_text(render(comparison, footer), encoding="utf-8")
+        # JSON lets a name have half of a surrogate pair, which UTF-8 has no bytes for: it is shown as JSON writes it.
+        path.write_text(render(comparison, footer), encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         typer.echo(f"loadwise compare: --html {path} cannot be written: {error.strerror}", err=True)
         raise typer.Exit(2) from error

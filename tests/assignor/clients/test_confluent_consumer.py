@@ -340,6 +340,12 @@ def test_settings_that_the_member_cannot_honour_are_refused_by_name(setting, rem
         confluent_consumer({"bootstrap.servers": "localhost:1", "group.id": "g", setting: "x"})
 
 
+@pytest.mark.parametrize("setting", ["session.timeout.ms", "max.poll.interval.ms", "auto.commit.interval.ms"])
+def test_a_time_that_is_no_number_is_named(setting):
+    with pytest.raises(ValueError, match=f"{setting} is 'x'; it must be a whole number of milliseconds"):
+        confluent_consumer({"bootstrap.servers": "localhost:1", "group.id": "g", setting: "x"})
+
+
 def test_a_token_that_nobody_gives_is_asked_for_by_name():
     settings = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
     with pytest.raises(UnsupportedByClientError, match="OAUTHBEARER has no oauth_cb: give one"):

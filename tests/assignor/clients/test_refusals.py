@@ -56,6 +56,8 @@ def test_a_factory_refuses_what_it_cannot_use_before_it_connects(factory):
         factory("t", group_id="g", lag_interval_s="5")
     with pytest.raises(ValueError, match="lag_interval_s is 0"):
         factory("t", group_id="g", lag_interval_s=0)
+    with pytest.raises(TypeError, match="session_timeout_ms is 'x'; it must be a number of milliseconds"):
+        factory("t", group_id="g", session_timeout_ms="x")
 
 
 @pytest.mark.parametrize(

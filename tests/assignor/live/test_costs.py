@@ -20,7 +20,24 @@ def test_a_member_is_known_by_what_it_has_processed_lately():
     assert costs.of("a") == pytest.approx(10, rel=0.1)
 
 
-@pytest.mark.parametrize("cost", [0, -1, float("inf"), float("nan")])
+@pytest.mark.parametrize("cost", [0, -1, float("inf"), float("nan"), "1", None])
 def test_a_cost_that_cannot_be_names_its_topic(cost):
     with pytest.raises(BadGroupError, match="cost of costly"):
         LiveSettings(cost={"cheap": 1, "costly": cost})
+
+
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        ({"healthy": "x"}, "healthy is 'x'; it must be a finite number of 0 or more"),
+        ({"most_per_hour": None}, "most_per_hour is None; it must be"),
+        ({"patience_s": True}, "patience_s is True; it must be"),
+        ({"least_gain": -0.1}, "least_gain is -0.1; it must be"),
+        ({"dry_run": "no"}, "dry_run is 'no'; it must be True or False"),
+        ({"cost": ["t"]}, r"cost is \['t'\]; it must map topics to numbers"),
+        ({"drain_s": 0}, "drain_s is 0"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_named(setting, complaint):
+    with pytest.raises(BadGroupError, match=complaint):
+        LiveSettings(**setting)
