@@ -7,6 +7,7 @@ it up to the last flush of the system. One process at a time may have a director
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import zlib
 from os import PathLike
@@ -17,6 +18,9 @@ from uuid import UUID
 from loadwise.coordinator.errors import DataDirError
 from loadwise.coordinator.keeper import KeptBatch, LogContents, LogName, Place, Snapshot
 from loadwise.coordinator.storage.kinds import FORMAT, Codec, place_of, place_text
+from loadwise.coordinator.storage.torn_tail import torn_tail
+
+_log = logging.getLogger("loadwise.coordinator")
 
 FILE_NAME = "loadwise.sqlite3"
 _APPLICATION_ID = 0x6C6F6164  # "load"
@@ -79,6 +83,7 @@ class Directory:
                 )
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = NORMAL")
+            self._cut_torn_tail()
             if not tables:
                 self._db.executescript(f"BEGIN; {_TABLES} {_WHOSE} COMMIT;")
         except sqlite3.OperationalError as problem:
@@ -87,6 +92,27 @@ class Directory:
             raise DataDirError(f"the data directory {self._path} cannot be used: {problem}") from problem
         except sqlite3.DatabaseError as problem:
             raise self._damaged(str(problem)) from problem
+        except OSError as problem:
+            raise DataDirError(f"the data directory {self._path} cannot be used: {problem}") from problem
+
+    def _cut_torn_tail(self) -> None:
+        """Take off the log what SQLite has not read of it, with a message; it would be silent."""
+        _, frames, _ = self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        tail = torn_tail(self._path / f"{FILE_NAME}-wal", max(frames, 0))
+        if tail is None:
+            return
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        where = f"the write-ahead log in the data directory {self._path}"
+        if tail.commits:
+            _log.warning(
+                "%s is damaged: its last %d bytes were cut off, and %d whole writes in them are lost",
+                where, tail.size_bytes, tail.commits,
+            )  # fmt: skip
+        else:
+            _log.warning(
+                "%s ended in a write that was not whole, as when a process is killed: its last %d bytes were cut off",
+                where, tail.size_bytes,
+            )  # fmt: skip
 
     # ---- what it has ----
 
