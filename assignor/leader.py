@@ -23,7 +23,7 @@ from loadwise.assignor.load.lag import HISTORY_S, LagLoad, PartitionOffsets, lag
 from loadwise.assignor.load.source import LoadSnapshot
 from loadwise.assignor.model import LARGEST, Assignment, Assignor, Floats, Member
 from loadwise.protocol.errors import MalformedBytesError
-from loadwise.protocol.live_notes import CommitNote, LeaderNotes, MemberNotes, Memory, is_note
+from loadwise.protocol.live_notes import CommitNote, LeaderNotes, MemberNotes, Memory, checksum, is_note
 
 log = logging.getLogger(__name__)
 
@@ -137,16 +137,18 @@ class Leader:
                 capacity_given=capacity_given,
                 off=self._settings is None,
                 measured_per_s=self.busy.per_s,
+                took_s=_by_checksum(self.busy.each_s),
                 learned_per_s=self._learned_per_s,
                 memory=_aged(self._memory, now_ms - self._remembered_ms),
             )
 
     def note(self, name: str) -> str:
         """What this member, by its instance id or member id, writes beside an offset that it commits, or ""."""
-        measured_per_s = self.busy.per_s
-        if self._settings is None or not measured_per_s:
+        measured_per_s, took_s = self.busy.per_s, _by_checksum(self.busy.each_s)
+        if self._settings is None or not (measured_per_s or took_s):
             return ""
-        return CommitNote(member=name, at_ms=self._now_ms(), measured_per_s=measured_per_s).encode()
+        note = CommitNote(member=name, at_ms=self._now_ms(), measured_per_s=measured_per_s, took_s=took_s)
+        return note.encode()
 
     def equip(self, members: Sequence[tuple[Member, MemberNotes | None]]) -> list[Member]:
         """As the leader, answer the members with their capacities, as far as these are known."""
@@ -156,6 +158,8 @@ class Leader:
                 if notes is not None:
                     self._watch.estimates.recalled(name_of(member), _speed(notes.learned_per_s), now_ms)
                     self._watch.measured(name_of(member), _speed(notes.measured_per_s), now_ms)
+                    self._watch.took(name_of(member), _by_topic(notes.took_s, member.topics))
+            self._learn_costs(now_ms)
             if not self._members:  # who has led until now knows more than anybody was told
                 newest = max((notes.memory for _, notes in members if notes is not None), key=_newer, default=Memory())
                 self._watch.restraint.remember(newest, now_ms)
@@ -255,7 +259,9 @@ class Leader:
             if not self._watch.leads:
                 return
             self._watch.measured(self.name, self.busy.per_s, now_ms)
+            self._watch.took(self.name, self.busy.each_s)
             self._take_notes(offsets, now_ms)
+            self._learn_costs(now_ms)
             try:
                 decision = self._watch.decide(now_ms)
             except Exception as error:  # noqa: BLE001 (an algorithm may be anybody's, and the reading itself was good)
@@ -288,6 +294,12 @@ class Leader:
             if self._noted_ms.get(name) != note.at_ms:  # else it was taken in with an earlier reading
                 self._noted_ms[name] = note.at_ms
                 self._watch.measured(name, _speed(note.measured_per_s), now_ms)
+                self._watch.took(name, _by_topic(note.took_s, self._watch.topics))
+
+    def _learn_costs(self, now_ms: int) -> None:
+        if self._watch.learn_costs(now_ms):
+            costs = ", ".join(f"{topic} {cost:.2g}" for topic, cost in sorted(self._watch.costs.items()))
+            log.info("What records cost by what members take for them, 1 in the mean: %s", costs or "all the same")
 
     def _tell(self, decision: Decision) -> None:
         try:
@@ -344,6 +356,14 @@ def _stated(member: Member, notes: MemberNotes | None) -> float:
 
 def _speed(per_s: float) -> float:
     return per_s if 0 < per_s <= LARGEST else 0.0
+
+
+def _by_checksum(each_s: Mapping[str, float]) -> dict[int, float]:
+    return {checksum(topic): each for topic, each in each_s.items()}
+
+
+def _by_topic(took_s: Mapping[int, float], topics: Collection[str]) -> dict[str, float]:
+    return {topic: took_s[key] for topic in topics if (key := checksum(topic)) in took_s} if took_s else {}
 
 
 def _newer(memory: Memory) -> tuple[int, int]:

@@ -8,14 +8,18 @@
 `CommitNote`
     is the metadata of one of the offsets that a member commits: what it has measured of itself since it joined.
 
-The broker keeps all of a group's bytes in one record, so each of them takes less than a hundred bytes a member. Newer
-versions append; readers of an older one ignore what follows.
+The broker keeps all of a group's bytes in one record, so `MemberNotes` take 165 bytes a member at most where the group
+was rebalanced six times, and `LeaderNotes` less than a hundred. Newer versions append; readers of an older one ignore
+what follows.
 """
 
 from __future__ import annotations
 
+import struct
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from loadwise.protocol import primitive
 from loadwise.protocol.errors import MalformedBytesError
@@ -26,6 +30,10 @@ _MOST_AGES = 60
 _NOTE = "loadwise:1 "
 _OFF = 1
 _GIVEN = 2
+_MOST_TOPICS = 8
+"""Of so many topics a member tells how long it works on a record."""
+_TOOK = struct.Struct(">If")
+_HEX = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,20 +90,24 @@ class MemberNotes:
     """The same, as its last leader had learned it; 0 where that knew nothing."""
     memory: Memory = field(default_factory=Memory)
     """What its last leader asked it to remember."""
+    took_s: Mapping[int, float] = field(default_factory=dict)
+    """Topic, by its `checksum`, to the seconds that one of its records takes; what matters most comes first."""
 
     def encode(self) -> bytes:
-        """Write it."""
+        """Write it; of more than eight topics the first."""
         flags = _OFF * self.off + _GIVEN * self.capacity_given
         return (
             INT16.pack(flags)
             + FLOAT64.pack(self.measured_per_s)
             + FLOAT64.pack(self.learned_per_s)
             + self.memory.encode()
+            + INT16.pack(min(len(self.took_s), _MOST_TOPICS))
+            + b"".join(_TOOK.pack(*each) for each in islice(self.took_s.items(), _MOST_TOPICS))
         )
 
     @classmethod
     def read(cls, reader: Reader) -> MemberNotes:
-        """Read it. Raises `MalformedBytesError`."""
+        """Read it; members from before do not tell what records take. Raises `MalformedBytesError`."""
         flags = reader.int16("flags of the member")
         return cls(
             capacity_given=bool(flags & _GIVEN),
@@ -103,6 +115,7 @@ class MemberNotes:
             measured_per_s=reader.float64("measured capacity"),
             learned_per_s=reader.float64("learned capacity"),
             memory=Memory.read(reader),
+            took_s=_read_took(reader) if reader.remaining else {},
         )
 
 
@@ -138,31 +151,36 @@ class LeaderNotes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitNote:
-    """What a member tells its leader with its commits: text of less than 64 bytes, as metadata of one offset."""
+    """What a member tells its leader with its commits: text of less than 200 bytes, as metadata of one offset."""
 
     member: str
     """The member's group instance id, or else its member id. Only a checksum of it is sent."""
     at_ms: int
     """When it was written, by the member's own clock: the newest of a member's notes counts."""
     measured_per_s: float
-    """Records that the member processes in a busy second."""
+    """Records that the member processes in a busy second; 0 where that is not known."""
+    took_s: Mapping[int, float] = field(default_factory=dict)
+    """As in `MemberNotes`."""
 
     def encode(self) -> str:
         """Write it; with a zero at its end, since confluent-kafka 2.16 reads metadata as a string of C, up to one."""
-        return f"{_NOTE}{_checksum(self.member)} {self.at_ms} {self.measured_per_s:.6g} \0"
+        took = "".join(f"{topic:x}={each:.3g} " for topic, each in islice(self.took_s.items(), _MOST_TOPICS))
+        return f"{_NOTE}{checksum(self.member):08x} {self.at_ms} {self.measured_per_s:.6g} {took}\0"
 
     @classmethod
     def decode(cls, metadata: str, member: str) -> CommitNote | None:
         """Read what this member has written; None where another one has, or no member of ours."""
         if not is_note(metadata):
             return None
-        checksum, _, rest = metadata.removeprefix(_NOTE).partition(" ")
+        written_by, _, rest = metadata.removeprefix(_NOTE).partition(" ")
         try:
-            at_ms, measured_per_s = rest.split(" ")[:2]
-            note = cls(member=member, at_ms=int(at_ms), measured_per_s=float(measured_per_s))
+            at_ms, measured_per_s, *more = rest.split(" ")
+            took = (each.split("=") for each in more if "=" in each)
+            took_s = {int(topic, _HEX): float(each) for topic, each in took}
+            note = cls(member=member, at_ms=int(at_ms), measured_per_s=float(measured_per_s), took_s=took_s)
         except ValueError:
             return None
-        return note if checksum == _checksum(member) else None
+        return note if written_by == f"{checksum(member):08x}" else None
 
 
 def is_note(metadata: str | None) -> bool:
@@ -170,8 +188,17 @@ def is_note(metadata: str | None) -> bool:
     return metadata is not None and metadata.startswith(_NOTE)
 
 
-def _checksum(name: str) -> str:
-    return f"{zlib.crc32(name.encode('utf-8', 'surrogatepass')):08x}"
+def checksum(name: str) -> int:
+    """CRC-32 of the name of a member or a topic, which stands for it."""
+    return zlib.crc32(name.encode("utf-8", "surrogatepass"))
+
+
+def _read_took(reader: Reader) -> dict[int, float]:
+    count = reader.int16("number of topics whose records were timed")
+    if not 0 <= count <= _MOST_TOPICS:
+        raise MalformedBytesError(f"records of {count} topics were timed; there can be 0 to {_MOST_TOPICS}")
+    took = (_TOOK.unpack(reader.raw(_TOOK.size, "time of a topic's records")) for _ in range(count))
+    return dict(took)
 
 
 def _bounded(number: int) -> int:

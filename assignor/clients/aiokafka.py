@@ -31,6 +31,7 @@ from loadwise.assignor.clients.aiokafka_lag import AiokafkaLag
 from loadwise.assignor.clients.aiokafka_watch import LoadWatch, timed
 from loadwise.assignor.clients.arguments import check_arguments
 from loadwise.assignor.clients.metadata import ClientMetadata
+from loadwise.assignor.clients.records import by_topic
 from loadwise.assignor.clients.versions import TriedVersions
 from loadwise.assignor.errors import MissingClientError, UnsupportedByClientError
 from loadwise.assignor.live.decision import Decision
@@ -229,13 +230,11 @@ class _Consumer(AIOKafkaConsumer):
 
     async def getone(self, *partitions: Any) -> Any:
         """Get a record as the client does. How long the application works on it tells what this member can do."""
-        return await timed(self._leader, super().getone, lambda _: 1)(*partitions)
+        return await timed(self._leader, super().getone, lambda record: {record.topic: 1})(*partitions)
 
     async def getmany(self, *partitions: Any, **options: Any) -> Any:
         """Get records as the client does. How long the application works on them tells what this member can do."""
-        return await timed(self._leader, super().getmany, lambda given: sum(map(len, given.values())))(
-            *partitions, **options
-        )
+        return await timed(self._leader, super().getmany, by_topic)(*partitions, **options)
 
     async def stop(self) -> None:
         """Stop the consumer, and what reads the lag for it."""

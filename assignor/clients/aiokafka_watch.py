@@ -7,7 +7,7 @@ rebalance; tests fail when it changes.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 from weakref import ref
 
@@ -53,7 +53,9 @@ class LoadWatch:
             await self._lag.wait(min(FIRST_READING_S, self._session_s * _OF_SESSION))
 
 
-def timed(leader: Leader | None, get: Callable[..., Any], count: Callable[[Any], int]) -> Callable[..., Any]:
+def timed(
+    leader: Leader | None, get: Callable[..., Any], count: Callable[[Any], Mapping[str, int]]
+) -> Callable[..., Any]:
     """A consumer's ``getone`` or ``getmany`` that tells its leader how long the application works on what it gets."""
     if leader is None:
         return get

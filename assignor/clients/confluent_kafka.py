@@ -415,7 +415,10 @@ class ConfluentConsumer(Consumer):
         if busy is None:
             return
         before, self._measured = self._measured, {key: at.offset for key, at in self._positions().items()}
-        records = sum(max(0, offset - before[key]) for key, offset in self._measured.items() if key in before)
+        records: dict[str, int] = {}
+        for key, offset in self._measured.items():
+            if (count := offset - before.get(key, offset)) > 0:
+                records[key.topic] = records.get(key.topic, 0) + count
         worked_s = max(0.0, now - self._measured_at - self._waited_s)
         now_ns = int(now * 1e9)
         busy.given(records, now_ns - int(worked_s * 1e9))

@@ -31,6 +31,7 @@ from loadwise.assignor.clients.arguments import check_arguments
 from loadwise.assignor.clients.commit_notes import with_note
 from loadwise.assignor.clients.kafka_python_lag import KafkaPythonLag
 from loadwise.assignor.clients.metadata import ClientMetadata
+from loadwise.assignor.clients.records import by_topic
 from loadwise.assignor.clients.versions import TriedVersions
 from loadwise.assignor.errors import MissingClientError
 from loadwise.assignor.live.decision import Decision
@@ -211,7 +212,7 @@ class _Consumer(KafkaConsumer):
         busy = self._leader.busy
         busy.polls(time.monotonic_ns())
         records = super().poll(*args, **kwargs)
-        busy.given(sum(map(len, records.values())), time.monotonic_ns())
+        busy.given(by_topic(records), time.monotonic_ns())
         return records
 
     def committed(self, *args: Any, **kwargs: Any) -> Any:

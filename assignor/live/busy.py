@@ -13,6 +13,9 @@ records to other threads or tasks and polls again at once, too little time adds 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+
+from loadwise.assignor.live.topic_times import TopicTimes
 
 _ENOUGH_S = 0.5
 """So much work must have been seen before it is a measurement..."""
@@ -34,7 +37,8 @@ class BusyTime:
 
     def __init__(self) -> None:
         self._working_since: int | None = None
-        self._given = 0
+        self._given: Mapping[str, int] = {}
+        self._topics = TopicTimes()
         self._last_ns: int | None = None
         self._all_s = 0.0
         self._largest = 0.0
@@ -52,21 +56,33 @@ class BusyTime:
         self._forget(0.5 ** (elapsed_s / _HALF_LIFE_S))
         self._all_s += elapsed_s
         if self._working_since is not None:
-            self._take(self._given, max(now_ns - self._working_since, 0) * _NS)
+            busy_s = max(now_ns - self._working_since, 0) * _NS
+            self._take(sum(self._given.values()), busy_s)
+            self._topics.took(self._given, busy_s, now_ns)
             self._working_since = None
 
-    def given(self, records: int, now_ns: int) -> None:
-        """A poll has given so many records to the application."""
+    def given(self, records: Mapping[str, int], now_ns: int) -> None:
+        """A poll has given so many records of each topic to the application; none of a topic that is not named."""
         self._given = records
-        self._working_since = now_ns if records else None
+        self._working_since = now_ns if any(records.values()) else None
 
     @property
     def per_s(self) -> float:
         """Records in a busy second; 0 where that is not known, or not precisely enough."""
-        if self._busy_s < _ENOUGH_S or self._busy_s < _SHARE * self._all_s or self._polls < _FEWEST:
+        if not self._in_line or self._polls < _FEWEST:
             return 0.0
         largest = max(self._largest, self._records / self._polls)
         return self._speed(max(largest, _LARGE)) or self._speed(largest)
+
+    @property
+    def each_s(self) -> dict[str, float]:
+        """Topic to the seconds that one of its records takes, where these can be told from those of other topics."""
+        return self._topics.each_s if self._in_line else {}
+
+    @property
+    def _in_line(self) -> bool:
+        """Whether enough work was seen, so that what is done between two polls is the work on their records."""
+        return self._busy_s >= max(_ENOUGH_S, _SHARE * self._all_s)
 
     def _speed(self, size: float) -> float:
         """Records in a busy second in polls of this size; 0 where that is not known precisely enough."""

@@ -103,6 +103,18 @@ class CapacityEstimates:
                 self._told.pop(member, None)
                 self._shown.pop(member, None)
 
+    def rescale(self, factors: Mapping[str, float], now_ms: int) -> None:
+        """Records are counted in another unit from now on, in which each member's numbers are so many times as large.
+
+        What was seen in the old unit is no measurement in the new one.
+        """
+        for member, factor in factors.items():
+            if member in self._known:
+                self._known[member].per_s *= factor
+        self._told.clear()
+        self._shown.clear()
+        self.watch(self._members, now_ms)
+
     def measured(self, member: str, per_s: float, now_ms: int) -> None:
         """Take in what a member has measured of itself while it was busy, as far as the group's commits bear it out."""
         if per_s > 0:

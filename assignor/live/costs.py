@@ -1,12 +1,16 @@
-"""What records cost, where users say that those of one topic cost more than those of another.
+"""What records cost, where those of one topic keep a member busy for longer than those of another.
 
-Everything is then in records that cost 1: what arrives and waits, and what members can process. A member measures how
-many of its records it processes in a second, and which ones these were the leader knows by the group's commits.
+Everything is then in records of one cost: what arrives and waits, and what members can process. Users may state the
+costs. Otherwise they are learned from how long members work on a record of each topic, as
+`loadwise.assignor.live.topic_times` measures it. A fast member needs less time for the records of all topics, so its
+times are compared with each other only. What the members find is merged by medians. It is rounded to half octaves, and
+what differs little does not differ at all, so that topics whose records cost the same come out as the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -14,6 +18,15 @@ from loadwise.assignor.model import Floats
 
 _HALF_LIFE_MS = 60_000
 """As long as members remember what they measure of themselves."""
+_SWEEPS = 10
+"""Medians over topics and over members in turn: so often, or until nothing changes."""
+_STEPS_PER_OCTAVE = 2
+_FURTHEST = 7.0
+"""Costs differ by so many octaves at most."""
+_APART, _ALIKE = 0.7, 0.5
+"""Octaves from which on a topic is told from the busiest one, and below which it is not any more."""
+_STAYS = 0.75
+"""A cost stays as it is up to so many steps from what is found now: it must not go to and fro."""
 
 
 class MeanCosts:
@@ -36,3 +49,84 @@ class MeanCosts:
         if not records:
             records, cost = np.array([*self._seen.values(), (0.0, 0.0)]).sum(axis=0).tolist()
         return cost / records if records else 1.0
+
+    def rescale(self, factors: Mapping[str, float]) -> None:
+        """Costs have changed: what each member has processed has cost so many times as much."""
+        self._seen = {
+            member: (records, cost * factors.get(member, 1.0)) for member, (records, cost) in self._seen.items()
+        }
+
+
+class LearnedCosts:
+    """Topic to what one of its records costs, from what members tell."""
+
+    def __init__(self) -> None:
+        self.of_topic: Mapping[str, float] = {}
+        """Topic to its cost, where the mean record costs 1; empty while no topic is told from another."""
+        self._told: dict[str, Mapping[str, float]] = {}
+        self.news = False
+        """Whether members have told something since the last `settle`."""
+        self._steps: dict[str, int] = {}
+
+    def told(self, member: str, each_s: Mapping[str, float]) -> None:
+        """A member works for so many seconds on a record of each topic; empty where it has told none."""
+        usable = {topic: each for topic, each in each_s.items() if 0 < each < math.inf}
+        if len(usable) > 1 and self._told.get(member) != usable:  # a single topic is compared with nothing
+            self._told[member] = usable
+            self.news = True
+
+    def keep(self, members: Iterable[str]) -> None:
+        """Forget what others have told, but not what was learned of it."""
+        there = set(members)
+        self._told = {member: each for member, each in self._told.items() if member in there}
+
+    def settle(self, rates: Mapping[str, float]) -> bool:
+        """Merge what members have told; ``rates`` is each topic's arrivals in records/s. Whether a cost has changed."""
+        if not self.news:
+            return False
+        self.news = False
+        found = merged(list(self._told.values()))
+        if not found:
+            return False
+        busiest = max(sorted(found), key=lambda topic: rates.get(topic, 0.0))
+        shift = self._steps.get(busiest, 0)
+        before = {topic: step - shift for topic, step in self._steps.items()}
+        steps = before | {
+            topic: _step(octaves - found[busiest], before.get(topic, 0)) for topic, octaves in found.items()
+        }
+        if steps == before or not any([*steps.values(), *before.values()]):
+            return False
+        self._steps = steps
+        self.of_topic = {}
+        if any(steps.values()):
+            cost = {topic: 2.0 ** (step / _STEPS_PER_OCTAVE) for topic, step in steps.items()}
+            arriving = sum(rates.get(topic, 0.0) for topic in cost)
+            mean = sum(rates.get(topic, 0.0) * each for topic, each in cost.items()) / arriving if arriving else 1.0
+            self.of_topic = {topic: each / mean for topic, each in cost.items()}
+        return True
+
+
+def merged(told: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Topic to the octaves by which its records take longer than others, from seconds a record of several members.
+
+    Each member is so many octaves slower than others with all topics, and each topic with all members: Tukey's median
+    polish of a table with gaps.
+    """
+    topics = sorted({topic for each in told for topic in each})
+    table = np.array([[math.log2(each[topic]) if topic in each else math.nan for topic in topics] for each in told])
+    of_topic = np.zeros(len(topics))
+    for _ in range(_SWEEPS):
+        of_member = np.nanmedian(table - of_topic, axis=1) if len(table) else np.empty(0)
+        before, of_topic = of_topic, np.nanmedian(table - of_member[:, np.newaxis], axis=0) if len(table) else of_topic
+        if np.array_equal(before, of_topic):
+            break
+    return dict(zip(topics, of_topic.tolist(), strict=True))
+
+
+def _step(octaves: float, before: int) -> int:
+    """The half octaves that a topic is given, where it had ``before``."""
+    octaves = min(max(octaves, -_FURTHEST), _FURTHEST)
+    if abs(octaves) < (_ALIKE if before else _APART):
+        return 0
+    steps = octaves * _STEPS_PER_OCTAVE
+    return before if before and abs(steps - before) <= _STAYS else round(steps)

@@ -35,7 +35,10 @@ class LiveSettings:
     """A backlog is planned to be gone after so many seconds, or as soon as the group can manage if that is later."""
 
     cost: Mapping[str, float] = field(default_factory=dict)
-    """Topic to what one of its records costs a member, in relation to the others: 1 for a topic that is not named."""
+    """Topic to what one of its records costs a member, in relation to the others: 1 for a topic that is not named.
+
+    Empty: it is learned from what members measure.
+    """
 
     def __post_init__(self) -> None:
         if not isinstance(self.cost, Mapping):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from loadwise.assignor.live.capacity import Capacities, CapacityEstimates
-from loadwise.assignor.live.costs import MeanCosts
+from loadwise.assignor.live.costs import LearnedCosts, MeanCosts
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.demand import backlog, demand, horizon_s
 from loadwise.assignor.live.index import PartitionIndex
@@ -93,12 +93,23 @@ class GroupWatch:
         self._presumed = np.empty(0)
         self._processed = np.empty(0)
         self._mean_costs = MeanCosts()
+        self._learned_costs = LearnedCosts()
         self._watched: _Watched | None = None
+
+    @property
+    def costs(self) -> Mapping[str, float]:
+        """Topic to what one of its records costs, as users stated or as it was learned; 1 where it is not named."""
+        return self.settings.cost or self._learned_costs.of_topic
 
     @property
     def leads(self) -> bool:
         """Whether there is an assignment to watch."""
         return self._watched is not None
+
+    @property
+    def topics(self) -> Sequence[str]:
+        """The topics of the assignment that is watched."""
+        return () if self._watched is None else self._watched.group.topics
 
     def owner_of(self, partition: tuple[str, int]) -> str | None:
         """The instance id, or else the member id, of the partition's owner; None where nobody of the group has it."""
@@ -158,6 +169,29 @@ class GroupWatch:
         """Take in how many of its records a member processes in a busy second, as it has measured it; 0 for nothing."""
         self.estimates.measured(member, per_s * self._mean_costs.of(member), now_ms)
 
+    def took(self, member: str, each_s: Mapping[str, float]) -> None:
+        """Take in for how many seconds a member works on a record of each topic, as it has measured it."""
+        if not self.settings.cost:
+            self._learned_costs.told(member, each_s)
+
+    def learn_costs(self, now_ms: int) -> bool:
+        """Learn from what members took for their records; whether a cost has changed. O(P) where there is news."""
+        if not self._learned_costs.news:
+            return False
+        rates = {topic: float(np.nansum(each)) for topic, each in self._index.by_topic(self._rates.rates()).items()}
+        old = self._cost()
+        if not self._learned_costs.settle(rates):
+            return False
+        if self._watched is not None:
+            rate = self._of_group(self._watched, self._rates.rates() * old)
+            changed = self._of_group(self._watched, self._rates.rates() * self._cost())
+            before, after = self._sums(self._watched, rate), self._sums(self._watched, changed)
+            factors = np.where((before > 0) & (after > 0), after / np.where(before > 0, before, 1.0), 1.0).tolist()
+            of_member = dict(zip(self._watched.names, factors, strict=True))
+            self._mean_costs.rescale(of_member)
+            self.estimates.rescale(of_member, now_ms)
+        return True
+
     def loads(self) -> dict[str, Floats]:
         """Topic to the demand of each partition in records/s, NaN where unknown: what to assign by."""
         capacity = None
@@ -204,6 +238,7 @@ class GroupWatch:
             generation=generation,
         )
         self.estimates.watch(names, now_ms)
+        self._learned_costs.keep(names)
         self.restraint.rebalanced(now_ms, duration_ms)
         capacities = self.estimates.of(watched.stated, now_ms)
         weight = np.zeros(group.size) if group.load is None else np.nan_to_num(group.load, nan=0.0)
@@ -289,8 +324,8 @@ class GroupWatch:
         return demand(rate, recent, waiting, horizon)
 
     def _cost(self) -> Floats | float:
-        """float64[P]: what a record of each partition costs; 1 where users have not told."""
-        return self._index.of_topics(self.settings.cost, 1.0) if self.settings.cost else 1.0
+        """float64[P]: what a record of each partition costs; 1 where all cost the same, as far as that is known."""
+        return self._index.of_topics(self.costs, 1.0) if self.costs else 1.0
 
     def _observe(self, watched: _Watched, went_on: Floats, before_ms: int, now_ms: int) -> None:
         rate = self._of_group(watched, self._rates.rates())
@@ -298,7 +333,7 @@ class GroupWatch:
         lagging = waiting > np.maximum(_BACKLOG_S * self._sums(watched, rate), _NEVER_A_BACKLOG)
         cost = self._cost()
         processed = self._sums(watched, self._of_group(watched, self._processed * cost))
-        if self.settings.cost:
+        if self.settings.cost or len(watched.group.topics) > 1:
             records, paid = (self._sums(watched, self._of_group(watched, each)) for each in (went_on, went_on * cost))
             self._mean_costs.saw(watched.names, records, paid, now_ms - before_ms)
         self.estimates.update(processed, lagging, now_ms, since_ms=before_ms)  # it is the backlog of both readings

@@ -13,12 +13,15 @@ from benchmarks.live.figures import Figures, Summary, figures, summary
 from benchmarks.live.page import page
 from benchmarks.live.planned import Planned
 from benchmarks.live.play import play
-from benchmarks.live.policies import AllKnowing, policies
+from benchmarks.live.policies import AllKnowing, Policy, policies
 from benchmarks.live.scenes import SCENES
 from benchmarks.live.sweep import pictures, sweep, table
 from benchmarks.live.world import Scene
 
+_NEEDED = ("all-knowing", "greedy at every reading")
+"""The figures of the others are in relation to theirs."""
 _SHOWN = ("round robin", "loadwise", "all-knowing")
+_Work = tuple[Callable[[int], Scene], int, int, frozenset[str]]
 _Played = tuple[str, dict[str, Figures], dict[str, list[float]]]
 
 
@@ -29,6 +32,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1, help="how many seeds, one after the other")
     parser.add_argument("--hours", type=float, default=24.0, help="the length of each scene")
     parser.add_argument("--scenes", nargs="*", default=[make.__name__ for make in SCENES])
+    others = [policy.name for policy in _all() if policy.name not in _NEEDED]
+    parser.add_argument(
+        "--without", nargs="*", default=[], choices=others, help="assignors to leave out: it takes less"
+    )
     parser.add_argument("--processes", type=int, help="how many to use; as many as there are cores")
     parser.add_argument("--sweep", action="store_true", help="try other settings, and write live-*.svg beside the page")
     parser.add_argument("--html", type=Path, default=Path("benchmark-live.html"))
@@ -36,7 +43,7 @@ def main() -> None:
     makes = [make for make in SCENES if make.__name__ in args.scenes]
     seeds = range(args.seed, args.seed + args.seeds)
     if args.sweep:
-        tried = list(sweep(makes, seeds, args.hours))
+        tried = list(sweep(makes, seeds, args.hours, args.processes))
         print("\n".join(table(tried)))
         print("pictures:", *pictures(tried, args.html.parent))
         return
@@ -48,7 +55,8 @@ def main() -> None:
         f" {'for load':>8} {'of greedy':>9} {'back s':>7}"
     )
     with ProcessPoolExecutor(args.processes) as pool:
-        work = [(make, seed, round(args.hours * 3600)) for make in makes for seed in seeds]
+        without = frozenset(args.without)
+        work = [(make, seed, round(args.hours * 3600), without) for make in makes for seed in seeds]
         for scene, played in groupby(pool.map(_play_all, work), key=lambda it: it[0]):
             each = list(played)
             results[scene], courses[scene] = _of_seeds(each), each[0][2]
@@ -73,13 +81,19 @@ def _lines(scene: str, results: Mapping[str, Summary]) -> Iterator[str]:
         )
 
 
-def _play_all(work: tuple[Callable[[int], Scene], int, int]) -> _Played:
-    make, seed, end_s = work
+def _all() -> list[Policy]:
+    return [*policies(), Planned()]
+
+
+def _play_all(work: _Work) -> _Played:
+    make, seed, end_s, without = work
     scene = make(seed).shortened(end_s)
     best = play(scene, AllKnowing(), seed)
     results: dict[str, Figures] = {}
     lines: dict[str, list[float]] = {}
-    for policy in [*policies(), Planned()]:
+    for policy in _all():
+        if policy.name in without:
+            continue
         outcome = best if type(policy) is AllKnowing else play(scene, policy, seed)
         results[policy.name] = figures(scene, outcome, best)
         if policy.name in _SHOWN:

@@ -67,6 +67,8 @@ class _Group:
         count = len(self._partitions)
         self._end, self._done, self._committed = np.zeros(count), np.zeros(count), np.zeros(count)
         self._owner: list[str | None] = [None] * count
+        self._topics = list(self._sizes)
+        self._topic_of = np.repeat(np.arange(len(self._topics)), list(self._sizes.values()))
         self._index = np.full(count, NOBODY)
         self._owns = np.zeros((count, 1))
         """float64[P, M + 1]: 1 where a member owns a partition; the last column is nobody's."""
@@ -157,15 +159,19 @@ class _Group:
         index, owns, cost, outcome = self._index, self._owns, self._cost, self.outcome
         total = max(float(self._rates.sum()), 1.0)
         waiting = self._end - self._done
-        taken = np.zeros((until_s - now_s, len(speeds)))
-        worked = np.zeros_like(taken)
+        topics = len(self._topics)
+        of_topic = self._topic_of[:, np.newaxis] == np.arange(topics)
+        owns_of_topic = (owns[:, :, np.newaxis] * of_topic[:, np.newaxis]).reshape(len(owns), -1)
+        taken = np.zeros((until_s - now_s, len(speeds), topics))
+        worked = np.zeros(taken.shape[:2])
         for second, came in enumerate(self._next_arrivals(until_s - now_s), now_s):
             self._end += came
             waiting += came
             if second >= self._stopped_until:
                 work = (waiting * cost) @ owns
                 part = np.minimum(speeds / np.maximum(work, 1e-9), 1.0)
-                taken[second - now_s], worked[second - now_s] = (waiting @ owns) * part, work * part
+                taken[second - now_s] = (waiting @ owns_of_topic).reshape(-1, topics) * part[:, np.newaxis]
+                worked[second - now_s] = work * part
                 waiting *= 1.0 - part[index]
                 self._committed = np.where(self._phases == second % _COMMIT_S, self._end - waiting, self._committed)
             outcome.lag_s.append(float((waiting @ owns).max()) / total)
@@ -198,17 +204,20 @@ class _Group:
     def _time(self, now_s: int, taken: Floats, seconds: Floats) -> None:
         """What each member's polls have given in each second, and for how long it worked on that."""
         seconds = seconds * self._of_members.uniform(1 - _UNEVEN, 1 + _UNEVEN, seconds.shape)
-        for member, records, lasted in zip(self._members, taken.T.tolist(), seconds.T.tolist(), strict=True):
+        of_member = np.rint(taken).astype(int).transpose(1, 0, 2).tolist()
+        for member, records, lasted in zip(self._members, of_member, seconds.T.tolist(), strict=True):
             busy = self._busy[member]
             for second, (given, busy_s) in enumerate(zip(records, lasted, strict=True), now_s):
-                busy.given(round(given), second * _NS)
+                counts = zip(self._topics, given, strict=True)
+                busy.given({topic: count for topic, count in counts if count}, second * _NS)
                 busy.polls(second * _NS + min(round(busy_s * _NS), _NS))
 
     def _measure(self, now_s: int) -> None:
         """What members measure comes to the leader when they join, and with their commits."""
         if self._policy.learns:
             for member in self._members:
-                self._policy.measured(member, self._busy[member].per_s, now_s)
+                busy = self._busy[member]
+                self._policy.measured(member, busy.per_s, busy.each_s, now_s)
 
     def _rebalance(self, now_s: int) -> None:
         """Members commit and join; those that died without a word are still taken for members."""

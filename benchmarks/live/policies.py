@@ -59,8 +59,8 @@ class Policy:
     def changed(self, now_s: int) -> None:
         """The conditions have changed and the group was not told."""
 
-    def measured(self, member: str, per_s: float, now_s: int) -> None:
-        """A member tells what it processes in a busy second; 0 where it does not know."""
+    def measured(self, member: str, per_s: float, each_s: Mapping[str, float], now_s: int) -> None:
+        """A member tells what it processes in a busy second, 0 where it does not know, and how long records take."""
 
     def read(self, reading: Reading, now_s: int) -> bool:
         """Take a reading; whether to rebalance."""
@@ -91,13 +91,15 @@ class Live(Policy):
         """Take what the log tells for an early reading."""
         self.watch.prior({partition: where.end for partition, where in minute_ago.positions().items()}, -60_000)
 
-    def measured(self, member: str, per_s: float, now_s: int) -> None:
-        """Take it for the member's capacity."""
+    def measured(self, member: str, per_s: float, each_s: Mapping[str, float], now_s: int) -> None:
+        """Take it for the member's capacity, and for what records cost."""
         self.watch.measured(member, per_s, now_s * 1000)
+        self.watch.took(member, each_s)
 
     def read(self, reading: Reading, now_s: int) -> bool:
         """Take a reading, and decide."""
         self.watch.read(reading.positions(), now_s * 1000)
+        self.watch.learn_costs(now_s * 1000)
         decision = self.watch.decide(now_s * 1000)
         if decision is None or not decision.ask:
             return False

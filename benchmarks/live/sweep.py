@@ -50,9 +50,11 @@ class Tried:
         return self.ratio, 100 * self.avoidable, self.for_load_a_day
 
 
-def sweep(makes: Sequence[Callable[[int], Scene]], seeds: Sequence[int], hours: float) -> Iterator[Tried]:
+def sweep(
+    makes: Sequence[Callable[[int], Scene]], seeds: Sequence[int], hours: float, processes: int | None = None
+) -> Iterator[Tried]:
     """Play every scene with every value; the all-knowing one is played once a scene and seed."""
-    with ProcessPoolExecutor() as pool:
+    with ProcessPoolExecutor(processes) as pool:
         for of_scene in pool.map(_of_scene, [(make, tuple(seeds), round(hours * 3600)) for make in makes]):
             yield from of_scene
 

@@ -132,7 +132,10 @@ class GroupMembers:
     def given(self, sizes: Mapping[TopicPartition, int]) -> None:
         """Spark is given so many records of each partition, and more are waiting: so the time until it asks is work."""
         for member in self._members:
-            mine = sum(size for place, size in sizes.items() if Partition(*place) in member.membership.owned)
+            mine: dict[str, int] = {}
+            for place, size in sizes.items():
+                if Partition(*place) in member.membership.owned:
+                    mine[place.topic] = mine.get(place.topic, 0) + size
             if member.membership.busy is not None:
                 member.membership.busy.given(mine, monotonic_ns())
 

@@ -1,6 +1,7 @@
 """Members of a group that keep its load even: what they tell each other, and what the leader does about it."""
 
 import logging
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from loadwise.assignor.load.lag import LagLoad, PartitionOffsets
 from loadwise.assignor.participant import Participant
 from loadwise.assignor.subscription import JoinedMember
 from loadwise.protocol.consumer import Assignment, Subscription
-from loadwise.protocol.live_notes import CommitNote, MemberNotes, Memory
+from loadwise.protocol.live_notes import CommitNote, MemberNotes, Memory, checksum
 from loadwise.protocol.user_data import MemberTerms, StickyUserData
 
 PARTITIONS = 12
@@ -54,12 +55,12 @@ class Group:
         member.leader.ask = ask
         self.members[name] = member
 
-    def rebalance(self, *, rounds=1):
+    def rebalance(self, *, rounds=1, topics=("t",)):
         """As the clients drive it; how many partitions moved between members that were there before."""
         for _ in range(rounds):
             owned = {name: self.owned(name) for name in self.members}
             joined = [
-                JoinedMember(id=name, subscription=Subscription.decode(member.subscription(["t"])))
+                JoinedMember(id=name, subscription=Subscription.decode(member.subscription(topics)))
                 for name, member in self.members.items()
             ]
             self.now_s += 1
@@ -153,6 +154,27 @@ def test_the_leader_learns_from_commits_how_fast_members_are():
     group.run([50.0] * PARTITIONS, 10)
     estimates = group.members["a"].leader._watch.estimates
     assert estimates.known_of(["a", "b", "c"]) == {"a": 0.0, "b": 300.0, "c": 700.0}
+
+
+@pytest.mark.parametrize("costs", [{}, {"t": 3.0}])
+def test_the_leader_learns_from_members_what_records_cost(caplog, costs):
+    """From their notes, and from what they join with, unless the costs are stated."""
+    caplog.set_level(logging.INFO)
+    group = Group("a", "b", live=LiveSettings(cost=costs))
+    group.rebalance(topics=["t", "u"])
+    [number, *_] = group.owned("b")
+    took_s = {checksum("t"): 0.001, checksum("u"): 0.01, checksum("another"): 5.0}
+    group.metadata[number] = CommitNote(member="b", at_ms=20, measured_per_s=300.0, took_s=took_s).encode()
+    group.run([50.0] * PARTITIONS, 10)
+    watch = group.members["a"].leader._watch
+    if costs:
+        assert watch.costs == costs
+        return
+    assert watch.costs["u"] / watch.costs["t"] == pytest.approx(10, rel=0.2)
+    assert "What records cost" in caplog.text
+    group.members["b"].leader.busy = Mock(per_s=300.0, each_s={"t": 0.001, "u": 0.04})
+    group.rebalance(topics=["t", "u"])
+    assert watch.costs["u"] / watch.costs["t"] == pytest.approx(40, rel=0.2)
 
 
 def test_a_note_that_is_read_again_is_no_new_evidence():

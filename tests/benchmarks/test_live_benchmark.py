@@ -10,7 +10,7 @@ from benchmarks.live.page import page, svg
 from benchmarks.live.planned import Planned, plan
 from benchmarks.live.play import play
 from benchmarks.live.policies import AllKnowing, Live, Policy, policies
-from benchmarks.live.scenes import SCENES, bursts, costly_topic, hot_keys, steady
+from benchmarks.live.scenes import SCENES, bursts, costly_topic, hot_keys, new_topics, steady
 from benchmarks.live.sweep import VALUES, Tried, pictures, table
 from benchmarks.live.world import Piece, Scene
 from loadwise.assignor.algorithms.roundrobin import RoundRobin
@@ -63,6 +63,21 @@ def test_a_costly_topic_fills_its_member():
     assert np.max(best.worst) < 1
     even = play(costly_topic(1).shortened(60), Policy("sticky", Sticky()))
     assert np.max(even.worst) > np.max(best.worst)
+
+
+def test_what_a_costly_record_costs_is_learned():
+    """Nobody states it; the hot keys of both topics move once."""
+    scene = costly_topic(2).shortened(5400)
+    live = Live()
+    ours = figures(scene, play(scene, live, 2), play(scene, AllKnowing(), 2))
+    assert live.watch.costs["costly"] / live.watch.costs["cheap"] == pytest.approx(10, rel=0.3)
+    assert ours.ratio <= 1.10
+
+
+def test_topics_of_one_cost_are_not_told_apart():
+    live = Live()
+    play(new_topics(1).shortened(12_600), live, 1)
+    assert live.watch.costs == {}
 
 
 @pytest.mark.parametrize("most", [0, 2, 6])

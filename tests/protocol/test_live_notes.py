@@ -2,6 +2,7 @@
 
 import struct
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from loadwise.protocol.errors import MalformedBytesError
 from loadwise.protocol.live_notes import CommitNote, LeaderNotes, MemberNotes, Memory
+from loadwise.protocol.primitive import Reader
 from loadwise.protocol.user_data import CooperativeStickyUserData, MemberTerms, StickyUserData
 
 memories = st.builds(
@@ -19,8 +21,10 @@ memories = st.builds(
     gain=st.floats(0, 100),
 )
 speeds = st.floats(0, 1e9)
+took = st.dictionaries(st.integers(0, 2**32 - 1), st.floats(2**-20, 2**13, width=32), max_size=8)
 notes = st.builds(
     MemberNotes,
+    took_s=took,
     capacity_given=st.booleans(),
     off=st.booleans(),
     measured_per_s=speeds,
@@ -58,8 +62,28 @@ def test_leaders_notes_come_back_whatever_newer_ones_append(watcher, speed, memo
 
 
 @given(notes)
-def test_nobody_takes_more_than_a_hundred_bytes(written):
-    assert len(MemberTerms(notes=written).encode()) <= 100
+def test_nobody_takes_more_than_its_budget(written):
+    assert len(MemberTerms(notes=written).encode()) <= 165
+    assert len(LeaderNotes(memory=written.memory).encode()) <= 100
+
+
+def test_of_many_topics_the_first_are_told():
+    took_s = dict.fromkeys(range(100), 1.0)
+    read = MemberNotes.read(Reader(MemberNotes(took_s=took_s).encode()))
+    assert list(read.took_s) == list(range(8))
+
+
+@given(notes)
+def test_a_member_from_before_the_times_is_read(written):
+    """Its notes end with its memory."""
+    data = replace(written, took_s={}).encode()
+    assert MemberNotes.read(Reader(data[:-2])) == replace(written, took_s={})
+
+
+def test_more_topics_than_there_can_be_are_refused():
+    data = MemberNotes().encode()[:-2] + struct.pack(">h", 9)
+    with pytest.raises(MalformedBytesError, match="9 topics"):
+        MemberNotes.read(Reader(data))
 
 
 @given(st.binary(max_size=60))
@@ -74,13 +98,21 @@ def test_a_version_below_zero_is_refused():
         LeaderNotes.decode(struct.pack(">h", -1))
 
 
-@given(st.text(max_size=249), st.integers(0, 2**53), st.floats(1e-3, 1e12))
-def test_a_note_beside_an_offset_comes_back_to_whom_it_is_of(member, at_ms, speed):
-    text = CommitNote(member=member, at_ms=at_ms, measured_per_s=speed).encode()
-    assert len(text) < 64
+@given(st.text(max_size=249), st.integers(0, 2**53), st.floats(1e-3, 1e12), took)
+def test_a_note_beside_an_offset_comes_back_to_whom_it_is_of(member, at_ms, speed, took_s):
+    text = CommitNote(member=member, at_ms=at_ms, measured_per_s=speed, took_s=took_s).encode()
+    assert len(text) < 200
     for read in (CommitNote.decode(text, member), CommitNote.decode(text + " more of a newer version", member)):
         assert (read.at_ms, read.measured_per_s) == (at_ms, pytest.approx(speed, rel=1e-5))
+        assert read.took_s == pytest.approx(took_s, rel=0.01)
     assert CommitNote.decode(text, member + "'") is None
+
+
+def test_a_member_from_before_reads_the_speed():
+    """It takes the two words behind the checksum, and nothing of what follows."""
+    text = CommitNote(member="m", at_ms=5, measured_per_s=30.0, took_s={1: 0.1}).encode()
+    assert text.split(" ")[2:4] == ["5", "30"]
+    assert CommitNote.decode(text.replace("1=0.1", "1=x"), "m") is None
 
 
 @given(st.one_of(st.none(), st.text(), st.text().map("loadwise:1 ".__add__)))

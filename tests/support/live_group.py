@@ -13,14 +13,18 @@ from confluent_kafka import Producer
 from topics import WAIT_S, make_topic
 
 MEMBER = Path(__file__).with_name("live_member.py")
+COSTLY = "{}-costly"
+"""The topic whose records cost ten times as much as those of another."""
 _TICK_S = 0.05
 
 
 class Arrivals:
-    """Records that arrive in each partition of a topic at rates that may change; a thread of its own."""
+    """Records that arrive in partitions, of one topic or two, at rates that may change; a thread of its own."""
 
-    def __init__(self, servers, topic, rates):
-        self.rates = list(rates)
+    def __init__(self, servers, topic, rates, costly_rates=()):
+        self.rates = [*rates, *costly_rates]
+        self._places = [(topic, number) for number in range(len(rates))]
+        self._places += [(COSTLY.format(topic), number) for number in range(len(costly_rates))]
         self.sent = [0] * len(self.rates)
         self._due = [0.0] * len(self.rates)
         self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 10, "log_level": 0})
@@ -33,6 +37,7 @@ class Arrivals:
         self._producer.list_topics(self._topic, timeout=WAIT_S)  # it would learn of them within five minutes
         self.sent += [0] * len(rates)
         self._due += [0.0] * len(rates)
+        self._places += [(self._topic, len(self._places) + number) for number in range(len(rates))]
         self.rates += rates
 
     def __enter__(self):
@@ -50,8 +55,9 @@ class Arrivals:
             now = time.monotonic()
             for partition, rate in enumerate(list(self.rates)):
                 due[partition] += rate * (now - last)
+                topic, number = self._places[partition]
                 for _ in range(int(due[partition])):
-                    self._producer.produce(self._topic, b"x" * 20, partition=partition)
+                    self._producer.produce(topic, b"x" * 20, partition=number)
                 self.sent[partition] += int(due[partition])
                 due[partition] -= int(due[partition])
             last = now
@@ -69,7 +75,7 @@ class Member:
         command = [sys.executable, str(MEMBER), f"--client={client}", f"--topic={group.topic}", f"--group={group.id}"]
         command += [f"--servers={group.servers}", f"--name={name}", f"--assignor={group.assignor}", f"--speed={speed}"]
         command += [f"--instance={instance}", f"--unreadable={unreadable}", f"--clock={clock}"]
-        command += [f"--more={json.dumps(more)}"]
+        command += [f"--more={json.dumps(more)}", f"--costly-after={group.costly_after}"]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
         self._threads = [threading.Thread(target=each, daemon=True) for each in (self._listen, self._read_log)]
@@ -111,12 +117,19 @@ class Member:
 
 
 class LiveGroup:
-    """A topic with arrivals and a group that reads it."""
+    """A topic with arrivals and a group that reads it; with ``costly_rates`` there is another, costly topic as well.
 
-    def __init__(self, servers, topic, group_id, *, assignor="weighted", rates, **more):
+    Its partitions are numbered after those of the first.
+    """
+
+    def __init__(self, servers, topic, group_id, *, assignor="weighted", rates, costly_rates=(), **more):
         make_topic(servers, topic, len(rates))
+        self.costly_after = 0
+        if costly_rates:
+            make_topic(servers, COSTLY.format(topic), len(costly_rates))
+            self.costly_after = len(rates)
         self.servers, self.topic, self.id, self.assignor = servers, topic, group_id, assignor
-        self.arrivals = Arrivals(servers, topic, rates)
+        self.arrivals = Arrivals(servers, topic, rates, costly_rates)
         self.members = []
         self._more = more
 

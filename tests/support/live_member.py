@@ -17,14 +17,21 @@ from unittest.mock import AsyncMock, Mock
 
 REPORT_S = 0.2
 JUMP_S = 8.0
+COST = 10
+"""What a record of the costly topic costs."""
 
 
 class Report:
     """What the test is told."""
 
-    def __init__(self):
+    def __init__(self, args):
         self.done: dict[int, int] = {}
         self.last = ("", 0.0)
+        self._topic, self._costly_after = args.topic, args.costly_after
+
+    def number(self, partition):
+        """Partitions of the costly topic are numbered after those of the other one."""
+        return partition.partition + (self._costly_after if partition.topic != self._topic else 0)
 
     def send(self, consumer, generation):
         """Write a line, if there is something new and the last one was a moment ago."""
@@ -32,7 +39,7 @@ class Report:
         line = json.dumps(
             {
                 "generation": generation,
-                "owned": sorted(partition.partition for partition in consumer.assignment()),
+                "owned": sorted(map(self.number, consumer.assignment())),
                 "done": self.done,
                 "leads": leader is not None and leader.leads,
                 "fallbacks": consumer.assignor.participant.fallbacks,
@@ -43,12 +50,13 @@ class Report:
             print(line, flush=True)
 
     def processed(self, batches):
-        """Count records; how many they were."""
-        count = 0
+        """Count records; what they cost, where one of the costly topic costs as much as ten others."""
+        cost = 0
         for partition, records in batches.items():
-            self.done[partition.partition] = self.done.get(partition.partition, 0) + len(records)
-            count += len(records)
-        return count
+            number = self.number(partition)
+            self.done[number] = self.done.get(number, 0) + len(records)
+            cost += len(records) * (1 if partition.topic == self._topic else COST)
+        return cost
 
 
 class Work:
@@ -57,8 +65,8 @@ class Work:
     def __init__(self, speed):
         self._speed, self._done_at, self._late_s = speed, 0.0, 0.0
 
-    def add(self, records):
-        self._done_at = max(self._done_at, time.monotonic() - self._late_s) + records / self._speed
+    def add(self, cost):
+        self._done_at = max(self._done_at, time.monotonic() - self._late_s) + cost / self._speed
 
     def end(self):
         """What the last piece took too long, because the machine is busy, is taken off the next one."""
@@ -67,6 +75,10 @@ class Work:
     @property
     def left_s(self):
         return max(self._done_at - time.monotonic(), 0.0)
+
+
+def topics(args):
+    return [args.topic, f"{args.topic}-costly"] if args.costly_after else [args.topic]
 
 
 def options(args):
@@ -94,8 +106,8 @@ def kafka_python(args, ended):
 
     if args.unreadable:
         kafka_python_lag.KafkaPythonLag._read_once = Mock(side_effect=getattr(kafka.errors, args.unreadable))
-    consumer = kafka_consumer(args.topic, **options(args))
-    report, work = Report(), Work(args.speed)
+    consumer = kafka_consumer(*topics(args), **options(args))
+    report, work = Report(args), Work(args.speed)
     try:
         while not ended.is_set():
             work.add(report.processed(consumer.poll(timeout_ms=200)))
@@ -114,9 +126,9 @@ async def aiokafka(args, ended):
 
     if args.unreadable:
         aiokafka_lag.AiokafkaLag._read_once = AsyncMock(side_effect=getattr(aiokafka.errors, args.unreadable))
-    consumer = aiokafka_consumer(args.topic, **options(args))
+    consumer = aiokafka_consumer(*topics(args), **options(args))
     await consumer.start()
-    report, work = Report(), Work(args.speed)
+    report, work = Report(args), Work(args.speed)
     try:
         while not ended.is_set():
             work.add(report.processed(await consumer.getmany(timeout_ms=200, max_records=100)))
@@ -151,8 +163,8 @@ def confluent(args, ended):
 
     config, assignor = librdkafka(args)
     consumer = confluent_consumer(config, assignor=assignor)
-    consumer.subscribe([args.topic])
-    report, work = Report(), Work(args.speed)
+    consumer.subscribe(topics(args))
+    report, work = Report(args), Work(args.speed)
     try:
         while not ended.is_set():
             work.add(report.processed(by_partition(consumer.consume(100, timeout=0.2))))
@@ -168,8 +180,8 @@ async def confluent_aio(args, ended):
 
     config, assignor = librdkafka(args)
     consumer = aio_confluent_consumer(config, assignor=assignor)
-    await consumer.subscribe([args.topic])
-    report, work = Report(), Work(args.speed)
+    await consumer.subscribe(topics(args))
+    report, work = Report(args), Work(args.speed)
     try:
         while not ended.is_set():
             work.add(report.processed(by_partition(await consumer.consume(100, timeout=0.2))))
@@ -194,6 +206,7 @@ def main():
     parser.add_argument("--instance", default="")
     parser.add_argument("--unreadable", default="")
     parser.add_argument("--clock", choices=["right", "jumps"], default="right")
+    parser.add_argument("--costly-after", type=int, default=0)
     parser.add_argument("--speed", type=float, required=True)
     parser.add_argument("--more", default="{}")
     args = parser.parse_args()

@@ -17,7 +17,7 @@ def measured(rounds, *, records=100, work_s=0.1, idle_s=0.0):
     for _ in range(rounds):
         busy.polls(now_ns)
         now_ns += int(idle_s * SECOND_NS)
-        busy.given(records, now_ns)
+        busy.given({"t": records}, now_ns)
         now_ns += int(work_s * SECOND_NS)
     busy.polls(now_ns)
     return busy.per_s
@@ -45,7 +45,7 @@ def test_what_was_long_ago_is_forgotten():
     busy, now_ns = BusyTime(), 0
     for work_s in [0.1] * 300 + [0.2] * 4000:
         busy.polls(now_ns)
-        busy.given(100, now_ns)
+        busy.given({"t": 100}, now_ns)
         now_ns += int(work_s * SECOND_NS)
     assert busy.per_s == pytest.approx(500, rel=0.01)
 
@@ -58,7 +58,7 @@ def at_work(sizes, *, per_record_s=0.001, per_poll_s=0.0, noise_s=0.0, seed=0):
         busy.polls(now_ns)
         work_s = per_poll_s + per_record_s * records + (draw.expovariate(1 / noise_s) if noise_s else 0.0)
         now_ns += int(9 * work_s * SECOND_NS)
-        busy.given(records, now_ns)
+        busy.given({"t": records}, now_ns)
         now_ns += int(work_s * SECOND_NS)
     busy.polls(now_ns)
     return busy
@@ -79,12 +79,12 @@ def test_a_process_that_stood_still_is_not_slow(before):
     """It claims nothing until the second in which nothing went on is little, and then what it did before."""
     busy = at_work([10, 20] * (before // 2))
     now_ns = busy._last_ns
-    busy.given(10, now_ns)
+    busy.given({"t": 10}, now_ns)
     now_ns += SECOND_NS
     busy.polls(now_ns)
     claims = []
     for records in [10, 20] * 5000:
-        busy.given(records, now_ns)
+        busy.given({"t": records}, now_ns)
         now_ns += records * SECOND_NS // 1000
         busy.polls(now_ns)
         claims.append(busy.per_s)
@@ -105,7 +105,7 @@ def test_it_claims_no_less_than_its_mean(polls):
     for records, idle_ns, work_ns in polls:
         busy.polls(now_ns)
         now_ns += idle_ns
-        busy.given(records, now_ns)
+        busy.given({"t": records}, now_ns)
         now_ns += work_ns
     busy.polls(now_ns)
     claimed = busy.per_s
@@ -118,7 +118,7 @@ def test_what_is_forgotten_while_another_thread_asks_says_nothing(monkeypatch):
     busy, now_ns = BusyTime(), 0
     for _ in range(50):
         busy.polls(now_ns)
-        busy.given(100, now_ns)
+        busy.given({"t": 100}, now_ns)
         now_ns += SECOND_NS // 10
     speed = BusyTime._speed
 
@@ -126,6 +126,6 @@ def test_what_is_forgotten_while_another_thread_asks_says_nothing(monkeypatch):
         self.polls(now_ns + 3600 * SECOND_NS)
         return speed(self, size)
 
-    busy.given(0, now_ns)
+    busy.given({"t": 0}, now_ns)
     monkeypatch.setattr(BusyTime, "_speed", after_a_poll)
     assert busy.per_s == 0.0

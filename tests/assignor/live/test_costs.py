@@ -1,10 +1,12 @@
-"""The mean cost of a member's records, and what users may state."""
+"""The mean cost of a member's records, what records cost by what members tell, and what users may state."""
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from loadwise.assignor.errors import BadGroupError
-from loadwise.assignor.live.costs import MeanCosts
+from loadwise.assignor.live.costs import LearnedCosts, MeanCosts
 from loadwise.assignor.live.settings import LiveSettings
 
 
@@ -41,3 +43,82 @@ def test_a_cost_that_cannot_be_names_its_topic(cost):
 def test_a_setting_that_cannot_be_is_named(setting, complaint):
     with pytest.raises(BadGroupError, match=complaint):
         LiveSettings(**setting)
+
+
+RATES = {"cheap": 2000.0, "costly": 200.0, "other": 100.0}
+
+
+def learned(*told, rates=RATES):
+    costs = LearnedCosts()
+    for number, each_s in enumerate(told):
+        costs.told(f"m{number}", each_s)
+    costs.settle(rates)
+    return costs
+
+
+def test_members_of_any_speed_agree_on_what_records_cost():
+    costs = learned(
+        {"cheap": 0.001, "costly": 0.0095},
+        {"cheap": 0.006, "costly": 0.066, "other": 0.006},
+        {"costly": 0.02, "other": 0.002},
+        {"cheap": 0.001, "costly": 5.0},  # is not believed: it is one of several
+    )
+    assert costs.of_topic["costly"] / costs.of_topic["cheap"] == pytest.approx(10, rel=0.15)
+    assert costs.of_topic["cheap"] == costs.of_topic["other"]
+
+
+def test_the_mean_record_costs_1():
+    cost = learned({"cheap": 0.001, "costly": 0.01, "other": 0.1}).of_topic
+    assert sum(RATES[topic] * each for topic, each in cost.items()) == pytest.approx(sum(RATES.values()))
+
+
+@given(st.dictionaries(st.sampled_from(sorted(RATES)), st.floats(0.9, 1.2), min_size=2))
+def test_topics_that_differ_little_do_not_differ(each_s):
+    costs = LearnedCosts()
+    costs.told("a", each_s)
+    assert not costs.settle(RATES)
+    assert costs.of_topic == {}
+
+
+def test_who_tells_of_a_single_topic_tells_nothing():
+    assert learned({"cheap": 0.001}, {"costly": 0.01}).of_topic == {}
+
+
+def test_a_cost_does_not_go_to_and_fro():
+    """What is found lies between two steps, now on this side and now on that."""
+    costs = learned({"cheap": 0.001, "costly": 0.001 * 2**2.26})
+    before = costs.of_topic
+    for octaves in (2.24, 2.15, 2.6, 2.3, 2.2):
+        costs.told("m0", {"cheap": 0.001, "costly": 0.001 * 2**octaves})
+        assert not costs.settle(RATES)
+    assert costs.of_topic is before
+    costs.told("m0", {"cheap": 0.001, "costly": 0.001})
+    assert costs.settle(RATES)
+    assert costs.of_topic == {}
+
+
+def test_another_topic_may_become_the_busiest():
+    costs = learned({"cheap": 0.001, "costly": 0.01})
+    before = costs.of_topic
+    costs.told("m0", {"cheap": 0.00101, "costly": 0.01})
+    assert not costs.settle(RATES | {"costly": 9000.0})
+    assert costs.of_topic is before
+
+
+@given(
+    st.lists(
+        st.dictionaries(st.sampled_from(sorted(RATES)), st.floats(allow_nan=True, allow_infinity=True)), max_size=4
+    )
+)
+def test_whatever_members_tell_costs_are_numbers_above_0(told):
+    assert all(0 < each < 1e6 for each in learned(*told).of_topic.values())
+
+
+def test_what_the_gone_have_told_is_forgotten():
+    costs = learned(
+        {"cheap": 0.001, "costly": 0.01}, {"cheap": 0.001, "costly": 0.02}, {"cheap": 0.001, "costly": 0.02}
+    )
+    costs.keep(["m0"])
+    costs.told("m0", {"cheap": 0.001, "costly": 0.0101})
+    assert costs.settle(RATES)
+    assert costs.of_topic["costly"] / costs.of_topic["cheap"] == pytest.approx(10, rel=0.2)

@@ -1,0 +1,113 @@
+"""How long a member works on a record of each topic."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadwise.assignor.live.busy import BusyTime
+from loadwise.assignor.live.topic_times import TopicTimes
+
+SECOND_NS = 1_000_000_000
+
+
+def measured(polls, each_s, *, poll_s=0.0, uneven=0.0, pause_s=1.0, seed=0):
+    """What is known after polls of so many records a topic, of which each takes so long."""
+    draw = random.Random(seed)
+    times, now_ns = TopicTimes(), 0
+    for counts in polls:
+        work_s = poll_s + sum(count * each_s[topic] for topic, count in counts.items())
+        now_ns += int(pause_s * SECOND_NS)
+        times.took(counts, work_s * draw.uniform(1 - uneven, 1 + uneven), now_ns)
+    return times.each_s
+
+
+def drawn(polls, means, *, seed=0):
+    draw = random.Random(seed)
+    return [{topic: draw.randint(1, 2 * mean - 1) for topic, mean in means.items()} for _ in range(polls)]
+
+
+@pytest.mark.parametrize("poll_s", [0.0, 0.02])
+def test_each_topic_has_its_own_time_whatever_a_poll_costs(poll_s):
+    polls = drawn(300, {"cheap": 100, "costly": 10, "rare": 2})
+    each_s = {"cheap": 0.001, "costly": 0.01, "rare": 0.05}
+    known = measured(polls, each_s, poll_s=poll_s, uneven=0.1)
+    assert known == pytest.approx(each_s, rel=0.25)
+    assert next(iter(known)) in {"cheap", "costly", "rare"}
+
+
+def test_a_topic_in_a_poll_of_its_own_is_told_at_once():
+    polls = [{"cheap": 50}, {"costly": 5}, {"cheap": 10}, {"costly": 20}] * 10
+    assert measured(polls, {"cheap": 0.001, "costly": 0.01}) == pytest.approx({"cheap": 0.001, "costly": 0.01})
+
+
+def test_polls_of_one_record_tell_what_such_a_poll_takes():
+    polls = [{"cheap": 1}, {"costly": 1}] * 50
+    known = measured(polls, {"cheap": 0.001, "costly": 0.01}, poll_s=0.0005)
+    assert known == pytest.approx({"cheap": 0.0015, "costly": 0.0105})
+
+
+def test_what_has_taken_most_of_the_time_comes_first():
+    polls = [{"cheap": 50}, {"costly": 50}, {"cheap": 10}, {"costly": 20}] * 10
+    assert list(measured(polls, {"cheap": 0.001, "costly": 0.01})) == ["costly", "cheap"]
+
+
+def test_topics_that_come_in_one_proportion_are_not_told_apart():
+    assert measured([{"a": 10 * each, "b": each} for each in range(1, 200)], {"a": 0.001, "b": 0.01}) == {}
+
+
+def test_a_single_topic_and_a_moment_tell_nothing():
+    assert measured([{"a": 10}, {"a": 20}] * 100, {"a": 0.001}) == {}
+    assert measured(drawn(10, {"a": 10, "b": 10}), {"a": 0.001, "b": 0.01}) == {}
+
+
+def test_what_is_not_precise_is_not_claimed():
+    """The rare topic is a hundredth of the work, and the time of a poll varies by half."""
+    polls = drawn(60, {"a": 1000, "rare": 2})
+    assert "rare" not in measured(polls, {"a": 0.001, "rare": 0.005}, uneven=0.5)
+
+
+def test_what_was_hours_ago_is_forgotten():
+    polls = drawn(200, {"a": 50, "b": 20})
+    times = TopicTimes()
+    for start, cost in ((0, 0.01), (36_000, 0.001), (10_000_000, 0.005)):  # the last is after a pause of months
+        for number, counts in enumerate(polls):
+            times.took(counts, counts["a"] * 0.001 + counts["b"] * cost, (start + number) * SECOND_NS)
+        assert times.each_s == pytest.approx({"a": 0.001, "b": cost}, rel=0.05)
+
+
+def test_only_so_many_topics_are_measured():
+    polls = [{f"t{number}": 1 + (number + turn) % 7} for turn in range(20) for number in range(60)]
+    assert len(measured(polls, {f"t{number}": 0.001 for number in range(60)})) == 32
+
+
+counts = st.dictionaries(st.sampled_from("abc"), st.integers(1, 500), min_size=1)
+
+
+@given(st.lists(st.tuples(counts, st.floats(0, 1e4)), min_size=20, max_size=60))
+def test_whatever_is_measured_times_are_above_0(polls):
+    times = TopicTimes()
+    for number, (given_, busy_s) in enumerate(polls):
+        times.took(given_, busy_s, number * SECOND_NS)
+    assert all(0 < each < 1e6 for each in times.each_s.values())
+
+
+@given(st.lists(counts, min_size=60, max_size=120), st.integers(0, 9))
+def test_topics_of_one_cost_are_never_told_from_each_other_by_much(polls, seed):
+    known = measured(polls, dict.fromkeys("abc", 0.001), uneven=0.1, seed=seed)
+    assert all(each == pytest.approx(0.001, rel=0.5) for each in known.values())
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_work_that_is_done_elsewhere_says_nothing(elsewhere):
+    """The application hands records to a pool and polls again at once."""
+    busy, now_ns = BusyTime(), 0
+    for records in drawn(400, {"cheap": 100, "costly": 10}):
+        busy.polls(now_ns)
+        now_ns += SECOND_NS // 10
+        busy.given(records, now_ns)
+        work_ns = records["cheap"] * 1_000_000 + records["costly"] * 10_000_000
+        now_ns += work_ns // 1000 if elsewhere else work_ns
+    busy.polls(now_ns)
+    assert busy.each_s == ({} if elsewhere else pytest.approx({"cheap": 0.001, "costly": 0.01}, rel=0.01))
