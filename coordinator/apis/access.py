@@ -69,6 +69,14 @@ class Access:
         return self._authorizer.operations(self._who, resource_type, name)
 
 
+def describable_topics(call: Call, cluster: Cluster) -> Callable[[str], bool] | None:
+    """Which topics the client of a call may know of, by name; None where there is no authorizer: all of them."""
+    if cluster.authorizer is None:
+        return None
+    access = Access(call, cluster)
+    return lambda name: access.may(Operation.DESCRIBE, ResourceType.TOPIC, name)
+
+
 class Need(NamedTuple):
     """One thing that a client must be allowed for a whole request."""
 

@@ -5,6 +5,7 @@ v1 regular expressions; member ids that consumers make themselves (KIP-1082).
 
 from __future__ import annotations
 
+from loadwise.coordinator.apis.access import describable_topics
 from loadwise.coordinator.apis.member_heartbeats import answered, guard
 from loadwise.coordinator.calls import Call, GroupRequest, Message, Service
 from loadwise.coordinator.groups.effects import ConsumerHeartbeatReply
@@ -42,6 +43,7 @@ def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
         regex=body.subscribed_topic_regex,
         assignor=body.server_assignor,
         owned=None if owned is None else {topic.topic_id: topic.partitions for topic in owned},
+        may_describe=describable_topics(call, cluster),
         client_id=call.request.client_id or "",
         client_host=call.client_host,
     )

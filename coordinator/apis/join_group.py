@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kafka.protocol.consumer import JoinGroupRequest, JoinGroupResponse
 
-from loadwise.coordinator.apis.access import OF_GROUP_MEMBERS
+from loadwise.coordinator.apis.access import OF_GROUP_MEMBERS, describable_topics
 from loadwise.coordinator.calls import Call, GroupRequest, Message, Service
 from loadwise.coordinator.groups.effects import JoinReply
 from loadwise.coordinator.groups.events import Join, Protocol
@@ -40,6 +40,7 @@ def handle(call: Call, cluster: Cluster) -> GroupRequest:
         rebalance_timeout_ms=body.rebalance_timeout_ms if has_timeout else body.session_timeout_ms,
         requires_member_id=call.version >= _MEMBER_ID_REQUIRED,
         can_skip_assignment=call.version >= _SKIP_ASSIGNMENT,
+        may_describe=describable_topics(call, cluster),
     )
     return GroupRequest(body.group_id, event, _respond)
 

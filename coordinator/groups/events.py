@@ -6,7 +6,7 @@ token exactly once, at once or later, with a `Reply`. Time is not in the events 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
@@ -54,6 +54,8 @@ class Join:
     """Whether a new dynamic member has to come back with an id first (KIP-394; JoinGroup v4 and later)."""
     can_skip_assignment: bool
     """Whether a replaced static leader understands that it should not assign (KIP-814; JoinGroup v9 and later)."""
+    may_describe: Callable[[str], bool] | None = None
+    """Which topics the client may know of, by name; None: all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +168,8 @@ class ConsumerHeartbeat:
     """The assignor on the coordinator's side that it asks for."""
     owned: Mapping[UUID, Sequence[int]] | None = None
     """Partitions that it holds, by topic id."""
+    may_describe: Callable[[str], bool] | None = None
+    """Which topics the client may know of, by name; None: all of them."""
     client_id: str = ""
     client_host: str = ""
 

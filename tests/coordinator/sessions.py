@@ -6,6 +6,7 @@ import socket
 import struct
 import time
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from kafka.protocol import admin, consumer, metadata, producer
@@ -122,6 +123,13 @@ class Session:
         ).groups
         members = [(member.client_id, member.member_metadata, member.member_assignment) for member in group.members]
         return group.error_code, group.group_state, group.protocol_type, group.protocol_data, members
+
+    def listed(self, *types: str, states: Sequence[str] = ()) -> Any:
+        """What ListGroups tells of the group, asked for groups of these types in these states (all without any)."""
+        request = admin.ListGroupsRequest(version=5, states_filter=list(states), types_filter=list(types))
+        groups = self.ask(request, admin.ListGroupsResponse).groups
+        mine = [group for group in groups if group.group_id == self.group]
+        return [(group.protocol_type, group.group_state, group.group_type) for group in mine]
 
     def delete(self) -> int:
         request = admin.DeleteGroupsRequest(version=2, groups_names=[self.group])

@@ -196,12 +196,6 @@ class ShareSession(Session):
         reply = self.ask(request, share_group.DeleteShareGroupOffsetsResponse)
         return reply.error_code, [each.error_code for each in reply.responses]
 
-    def listed(self, *types: str) -> Any:
-        request = admin.ListGroupsRequest(version=5, states_filter=[], types_filter=list(types))
-        groups = self.ask(request, admin.ListGroupsResponse).groups
-        mine = [group for group in groups if group.group_id == self.group]
-        return [(group.protocol_type, group.group_state, group.group_type) for group in mine]
-
 
 def _batches(row: Any, told: _Told | None, partition: int) -> list[Any]:
     return [

@@ -206,6 +206,47 @@ def test_whoever_is_granted_this_gets_the_same_answers(secured: SecuredKafka, gr
                 side.clean(grant)
 
 
+def matched(side: Side, scene: Scene) -> Any:
+    """What two members get together by one regular expression; the first may describe less than the second."""
+
+    def beat(user: str, member: str, epoch: int) -> Any:
+        joining = {"rebalance_timeout_ms": 9000, "subscribed_topic_regex": f"{scene.prefix}.*", "topic_partitions": []}
+        fields = {
+            "group_id": scene.name("g"), "member_id": member, "member_epoch": epoch, "instance_id": None,
+            "rack_id": None, "rebalance_timeout_ms": -1, "subscribed_topic_names": None,
+            "subscribed_topic_regex": None, "server_assignor": None, "topic_partitions": None,
+        } | (joining if epoch == 0 else {})  # fmt: skip
+        request = built(consumer_group.ConsumerGroupHeartbeatRequest, 1, fields)
+        return side.ask(user, request, consumer_group.ConsumerGroupHeartbeatResponse)
+
+    answer = beat(ASKER, "first", 0)
+    deadline = time.monotonic() + WAIT_S
+    while answer.error_code == 0 and not (answer.assignment and answer.assignment.topic_partitions):
+        assert time.monotonic() < deadline, answer
+        answer = beat(ASKER, "first", answer.member_epoch)
+    errors = [answer.error_code, beat("owner", "second", 0).error_code]
+    request = consumer_group.ConsumerGroupDescribeRequest(version=1, group_ids=[scene.name("g")])
+    (group,) = side.ask("owner", request, consumer_group.ConsumerGroupDescribeResponse).groups
+    # Which of them gets which topic is left to the assignor, which goes by topic ids.
+    return errors, sorted(
+        each.topic_name[-1] for member in group.members for each in member.target_assignment.topic_partitions
+    )
+
+
+@pytest.mark.parametrize("grant", ["TOPIC DESCRIBE, GROUP READ", "TOPIC DESCRIBE prefixed, GROUP READ"])
+def test_a_regular_expression_stands_for_topics_that_may_be_described(secured: SecuredKafka, grant: str) -> None:
+    prefix = f"access-{uuid.uuid4().hex[:8]}-"
+    security = Security(users=PASSWORDS, authorization=Authorization(super_users=SUPER_USERS))
+    with Coordinator(security=security).in_thread() as coordinator:
+        sides = [Side(secured.addresses["SASL_PLAINTEXT"], prefix), Side(coordinator.bootstrap_servers, prefix)]
+        try:
+            expected, got = [matched(side, side.prepared(grant)) for side in sides]
+            assert got == expected
+        finally:
+            for side in sides:
+                side.clean(grant)
+
+
 def acl(**changes: Any) -> dict[str, Any]:
     return {
         "resource_type": 2, "resource_name": "acls-t", "resource_pattern_type": 3, "principal": "User:nobody",

@@ -13,17 +13,20 @@ from typing import Any
 
 import pytest
 from kafka_process import KafkaNotInstalledError, jars
+from maven import JarsMissingError
+from maven import jars as fetched_jars
 from topics import WAIT_S
 
 
-def compiled_java(folder: Path, *sources: Path, log_level: str = "warn") -> list[str]:
+def compiled_java(folder: Path, *sources: Path, log_level: str = "warn", pom: Path | None = None) -> list[str]:
     """The command that runs a class of these sources, compiled into the folder; the name of the class comes next.
 
-    Skips the test where Kafka's jars cannot be had, unless LOADWISE_REQUIRE_KAFKA is set.
+    Its jars are Kafka's, or those that a pom asks for. Skips the test where they cannot be had, unless
+    LOADWISE_REQUIRE_KAFKA is set.
     """
     try:
-        classpath = f"{jars()}/*"
-    except KafkaNotInstalledError as error:
+        classpath = f"{jars() if pom is None else fetched_jars(pom, pom.name.removesuffix('.pom.xml'))}/*"
+    except (KafkaNotInstalledError, JarsMissingError) as error:
         if os.environ.get("LOADWISE_REQUIRE_KAFKA"):
             raise
         pytest.skip(str(error))

@@ -50,7 +50,7 @@ def join(group: Rebalancer, event: Join) -> None:
         client_host=event.client_host,
         classic=ClassicMemberMetadata(session_timeout_ms=event.session_timeout_ms, protocols=tuple(event.protocols)),
     )
-    changed = group.subscribe(member, subscribed)
+    changed = group.subscribe(member, subscribed, event.may_describe)
     member = group.hard_state.members[member_id]
     downgrades = was_last_consumer and group.may_downgrade()
     if not downgrades:

@@ -278,7 +278,7 @@ class ConsumerGroup:
             return refusal
         member = self._admit(event)
         before = member.current
-        changed = self._rebalancer.subscribe(member, _updated(member.subscription, event))
+        changed = self._rebalancer.subscribe(member, _updated(member.subscription, event), event.may_describe)
         member = self.hard_state.members[event.member_id]
         self._rebalancer.update_targets()
         self._rebalancer.reconcile(member, event.owned, subscription_changed=changed)

@@ -5,7 +5,7 @@ The verbs of `loadwise.coordinator.groups.consumer.group` and `…classic_member
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -88,39 +88,48 @@ class Rebalancer:
 
     # ---- members and epochs ----
 
-    def subscribe(self, member: ConsumerMember, subscription: MemberSubscription) -> bool:
-        """Take in a member's subscription; answers whether it is for other topics than before."""
+    def subscribe(
+        self, member: ConsumerMember, subscription: MemberSubscription, may_describe: Callable[[str], bool] | None
+    ) -> bool:
+        """Take in a member's subscription; answers whether it is for other topics than before.
+
+        Where topics have changed, regular expressions are looked at again, with the rights of this member's client,
+        as in Kafka: ``may_describe`` tells which topics it may know of (None: all of them).
+        """
         before = member.subscription
         is_new = member.member_id not in self.hard_state.members
         if subscription != before or is_new:
             self.write(subscription)
         changed = subscription.topics != before.topics or subscription.regex != before.regex
-        what = "joined" if is_new else "changed its subscription"
-        self.refresh(f"{member.member_id} {what}" if changed else None)
+        if not changed and self._topics_version == self.topics.version:
+            return changed
+        resolved = self._resolve_regexes(may_describe)
+        self._topics_version = self.topics.version
+        if changed:
+            self.refresh(f"{member.member_id} {'joined' if is_new else 'changed its subscription'}")
+        elif resolved or self.hard_state.fingerprint(self.topics) != self.hard_state.metadata_hash:
+            self.refresh("topics changed")
         return changed
 
-    def refresh(self, reason: str | None) -> None:
-        """Bump the group epoch if there is a reason, or if the topics subscribed to are other ones now."""
-        if reason is None and self._topics_version == self.topics.version:
-            return
-        resolved = self._resolve_regexes()
-        self._topics_version = self.topics.version
+    def refresh(self, reason: str) -> None:
+        """Bump the group epoch, and forget regular expressions that nobody subscribes with any more."""
+        self.reason = reason
+        for regex in [regex for regex in self.hard_state.regexes if not self.hard_state.is_subscribed_with(regex)]:
+            self.write(ConsumerTombstone(group_id=self._group_id, key=("regex", regex)))
         fingerprint = self.hard_state.fingerprint(self.topics)
-        if reason is not None or resolved or fingerprint != self.hard_state.metadata_hash:
-            self.reason = reason or "topics changed"
-            self.write(GroupEpoch(group_id=self._group_id, epoch=self.hard_state.epoch + 1, metadata_hash=fingerprint))
+        self.write(GroupEpoch(group_id=self._group_id, epoch=self.hard_state.epoch + 1, metadata_hash=fingerprint))
 
-    def _resolve_regexes(self) -> bool:
+    def _resolve_regexes(self, may_describe: Callable[[str], bool] | None) -> bool:
         changed = False
         is_old = self._topics_version != self.topics.version
         for regex in self.hard_state.subscribed_regexes():
             if is_old or regex not in self.hard_state.regexes:
                 topics = matching(regex, (topic.name for topic in self.topics))
+                if may_describe is not None:
+                    topics = frozenset(filter(may_describe, topics))
                 if topics != self.hard_state.regexes.get(regex):
                     changed = True
                     self.write(ResolvedRegex(group_id=self._group_id, regex=regex, topics=topics))
-        for regex in [regex for regex in self.hard_state.regexes if not self.hard_state.is_subscribed_with(regex)]:
-            self.write(ConsumerTombstone(group_id=self._group_id, key=("regex", regex)))
         return changed
 
     def update_targets(self) -> None:

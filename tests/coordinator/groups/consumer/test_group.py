@@ -286,6 +286,23 @@ class TestRegularExpressions:
         client.beat()
         assert sorted(client.partitions) == ["b", "bb"]
 
+    def test_topics_that_the_client_may_not_describe_are_left_out(self) -> None:
+        driver = Driver(FakeTopics(mine=2, others=2))
+        client = driver.client("a", topics=[], regex=".*")
+        client.beat(may_describe=lambda name: name.startswith("m"))
+        assert client.partitions == {"mine": [0, 1]}
+        second = driver.client("b", topics=[], regex=".*")
+        second.beat()
+        driver.settle(client, second)
+        assert {*client.partitions, *second.partitions} == {"mine"}, "it was looked at with the rights of the first"
+        driver.topics.set("more", 1)
+        client.beat(may_describe=lambda name: name.startswith("m"))
+        driver.settle(client, second)
+        assert {*client.partitions, *second.partitions} == {"mine", "more"}
+        driver.topics.set("moreover", 1)
+        driver.beat("a", -1)
+        assert driver.group.hard_state.regexes == {".*": {"mine", "more"}}, "nobody has asked for what is new"
+
 
 class TestAssignors:
     def test_most_members_decide(self) -> None:
