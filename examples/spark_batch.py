@@ -6,7 +6,6 @@ brings its own Kafka, a loadwise coordinator on loopback: give another's address
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import spark_partition_id
 
 from loadwise.coordinator import Coordinator
+from loadwise.spark_source.session import local_session
 
 PARTITIONS = 8
 RECORDS = 20_000
@@ -26,20 +26,8 @@ TASKS = 4
 
 def main() -> None:
     given = sys.argv[1] if len(sys.argv) > 1 else None
-    # Spark looks for the data source with the `python3` on PATH, unless it is told which environment has it.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .getOrCreate()
-    )
-    try:
-        with kafka(given) as bootstrap_servers:
-            compare(spark, bootstrap_servers)
-    finally:
-        spark.stop()
+    with local_session("spark_batch.py", master="local[2]") as spark, kafka(given) as bootstrap_servers:
+        compare(spark, bootstrap_servers)
 
 
 @contextmanager

@@ -7,7 +7,6 @@ takes about a minute, and writes ``spark-member.html``: who read how many record
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections import Counter
@@ -25,6 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from loadwise.assignor.clients.kafka_python import kafka_consumer
 from loadwise.coordinator import Coordinator
 from loadwise.report.page import document
+from loadwise.spark_source.session import local_session
 
 PARTITIONS = 8
 PER_S = 400
@@ -59,20 +59,12 @@ class Readings:
 
 def main() -> None:
     given = sys.argv[1] if len(sys.argv) > 1 else None
-    # Spark looks for the data source with the `python3` on PATH, unless it is told which environment has it.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .getOrCreate()
-    )
-    try:
-        with kafka(given) as bootstrap_servers, TemporaryDirectory() as checkpoint:
-            draw(spark, bootstrap_servers, checkpoint, Path("spark-member.html"), phase_s=15)
-    finally:
-        spark.stop()
+    with (
+        local_session("spark_member.py", master="local[2]") as spark,
+        kafka(given) as bootstrap_servers,
+        TemporaryDirectory() as checkpoint,
+    ):
+        draw(spark, bootstrap_servers, checkpoint, Path("spark-member.html"), phase_s=15)
 
 
 @contextmanager

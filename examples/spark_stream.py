@@ -6,7 +6,6 @@ brings its own Kafka, a loadwise coordinator on loopback: give another's address
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 import time
@@ -20,27 +19,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
 from loadwise.coordinator import Coordinator
-from loadwise.spark_source.session import lag_of, slots
+from loadwise.spark_source.session import lag_of, local_session, slots
 
 CLICKS = {"home": 900, "basket": 300, "search": 200}
 
 
 def main() -> None:
     given = sys.argv[1] if len(sys.argv) > 1 else None
-    # Spark looks for the data source with the `python3` on PATH, unless it is told which environment has it.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .getOrCreate()
-    )
-    try:
-        with kafka(given) as bootstrap_servers, tempfile.TemporaryDirectory() as checkpoint:
-            follow_the_clicks(spark, bootstrap_servers, checkpoint)
-    finally:
-        spark.stop()
+    with (
+        local_session("spark_stream.py", master="local[2]") as spark,
+        kafka(given) as bootstrap_servers,
+        tempfile.TemporaryDirectory() as checkpoint,
+    ):
+        follow_the_clicks(spark, bootstrap_servers, checkpoint)
 
 
 @contextmanager

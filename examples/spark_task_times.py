@@ -8,7 +8,6 @@ It brings its own Kafka, a loadwise coordinator on loopback: give another's addr
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 import uuid
@@ -24,6 +23,7 @@ from pyspark.sql import SparkSession
 from loadwise.compare.bars import STYLE, bars
 from loadwise.coordinator import Coordinator
 from loadwise.report.page import document
+from loadwise.spark_source.session import local_session
 
 PARTITIONS = 8
 RECORDS = 200_000
@@ -34,20 +34,8 @@ WORK = "max(sha2(repeat(value, 40), 512))"
 
 def main() -> None:
     given = sys.argv[1] if len(sys.argv) > 1 else None
-    # Spark looks for the data source with the `python3` on PATH, unless it is told which environment has it.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .getOrCreate()
-    )
-    try:
-        with kafka(given) as bootstrap_servers:
-            draw(spark, bootstrap_servers, RECORDS, Path("spark-task-times.html"))
-    finally:
-        spark.stop()
+    with local_session("spark_task_times.py", master="local[2]") as spark, kafka(given) as bootstrap_servers:
+        draw(spark, bootstrap_servers, RECORDS, Path("spark-task-times.html"))
 
 
 @contextmanager

@@ -1,16 +1,48 @@
-"""What the user's own program can find out for a query: how many task slots Spark has, and how far a stream is behind.
+"""For the user's own program: a Spark of this machine, how many task slots there are, how far a stream is behind.
 
-Both need the session or the query, which the processes that Spark starts for a data source do not have.
+The last two need the session or the query, which the processes that Spark starts for a data source do not have.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from loadwise.spark_source.planning.progress import Lag, lag, positions_of
 
 _MANY = 1_000_000
+
+_OF_THIS_MACHINE = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+_QUIET = {"spark.ui.showConsoleProgress": "false"}
+
+
+@contextmanager
+def local_session(name: str, *, master: str = "local[*]", settings: Mapping[str, str] | None = None) -> Iterator[Any]:
+    """A `SparkSession` for the length of a with block, which finds ``format("loadwise")`` in this environment.
+
+    It runs on this machine, listens on loopback only and has no user interface; ``settings`` are added to that. Under
+    ``spark-submit`` it is the session that was submitted, where it was and as it was told to be.
+    """
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - so that lag_of works on recorded progress
+
+    # Spark looks for the data source with the `python3` on PATH, unless it is told which environment has it.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name)
+    mine = _QUIET if "PYSPARK_GATEWAY_PORT" in os.environ else _QUIET | _OF_THIS_MACHINE | {"spark.master": master}
+    session = builder.config(map=mine | dict(settings or {})).getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    try:
+        yield session
+    finally:
+        session.stop()
 
 
 def slots(spark: Any) -> int:

@@ -13,11 +13,22 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests" / "support"))  # which is no package: pytest finds it by its pythonpath
 
-from kafka_process import running_kafka  # noqa: E402 - only now it can be found
+from kafka_process import kafka_from_jars, running_kafka  # noqa: E402 - only now it can be found
+from session_of_its_own import session_of_its_own  # noqa: E402 - likewise
 from spark_connector import VERSION, JarsMissingError, shortfall, spark_jars  # noqa: E402 - likewise
 from topics import make_topic  # noqa: E402 - likewise
 
-__all__ = ["VERSION", "JarsMissingError", "fitting_python", "make_topic", "running_kafka", "shortfall", "spark_jars"]
+__all__ = [
+    "VERSION",
+    "JarsMissingError",
+    "fitting_python",
+    "kafka_from_jars",
+    "make_topic",
+    "running_kafka",
+    "session_of_its_own",
+    "shortfall",
+    "spark_jars",
+]
 
 
 def fitting_python() -> str:

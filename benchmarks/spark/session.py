@@ -5,45 +5,31 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+
+from benchmarks.spark.environment import session_of_its_own
 
 
 @contextmanager
 def session(slots: int, *, jars: str, log: Path) -> Iterator[Any]:
     """A local session with these jars in a JVM of its own, whose standard error goes to the end of a file."""
-    from pyspark.sql import SparkSession
-
-    # Spark looks for the data source with the `python3` on PATH, unless it is told which environment has it.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = (
-        SparkSession.builder.master(f"local[{slots}]")
-        .appName("loadwise benchmark")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.memory", "2g")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # whatever the shell has: it is this environment that is measured
+    settings = {
+        "spark.driver.memory": "2g",
         # Between two looks for records: a micro-batch then seldom begins while its records are still being written.
-        .config("spark.sql.streaming.pollingDelay", "200ms")
-        .config("spark.sql.streaming.numRecentProgressUpdates", "10")
-    )
+        "spark.sql.streaming.pollingDelay": "200ms",
+        "spark.sql.streaming.numRecentProgressUpdates": "10",
+    }
     if jars:
-        builder = builder.config("spark.jars", jars)
-    with _standard_error_in(log):
-        spark = builder.getOrCreate()
-    try:
+        settings["spark.jars"] = jars
+    with ExitStack() as running:
+        with _standard_error_in(log):
+            spark = running.enter_context(
+                session_of_its_own("loadwise benchmark", master=f"local[{slots}]", settings=settings)
+            )
         yield spark
-    finally:
-        context = type(spark.sparkContext)
-        spark.stop()
-        gateway = context._gateway
-        if gateway is not None:  # stop() leaves the JVM, which waits for its standard input to close
-            gateway.shutdown()
-            gateway.proc.stdin.close()
-            gateway.proc.wait(60)
-            context._gateway = context._jvm = None
 
 
 @contextmanager

@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
+from session_of_its_own import session_of_its_own
 from spark_connector import VERSION, JarsMissingError, shortfall, spark_jars
+from spark_program import SHORT_LIVED
 from topics import WAIT_S, grow_topic, make_topic
 
 import loadwise
@@ -40,9 +42,6 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip(NO_JDK)
     pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
     # A session cannot be given more jars later, so it has them from the start where a test will ask for them.
     jars = ""
     if any("connector" in getattr(item, "fixturenames", ()) for item in request.session.items):
@@ -54,37 +53,20 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         patch.setenv("PYTHONPATH", os.pathsep.join([*packages, os.environ.get("PYTHONPATH", "")]))
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        session = (
-            SparkSession.builder.master("local[2]")
-            .appName("loadwise tests")
-            .config("spark.driver.host", "127.0.0.1")
-            .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.jars", jars)
-            .config("spark.driver.memory", "512m")
-            # Most of what Spark does here it does once: compiling it costs more than it gives.
-            .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
+        settings = SHORT_LIVED | {
+            "spark.jars": jars,
             # Programs that have no JVM may use it as well.
-            .config("spark.plugins", "org.apache.spark.sql.connect.SparkConnectPlugin")
-            .config("spark.connect.grpc.binding.address", "127.0.0.1")
-            .config("spark.connect.grpc.binding.port", "0")
-            .config("spark.sql.codegen.wholeStage", "false")
-            .config("spark.sql.shuffle.partitions", "1")
-            .config("spark.sql.pyspark.worker.logging.enabled", "true")
-            .config("spark.sql.session.timeZone", "UTC")
-            .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-            .getOrCreate()
-        )
-        session.sparkContext.setLogLevel("OFF")  # the errors that tests provoke are asserted, not printed
-        yield session
-        session.stop()
-    # stop() ends the application but not its JVM, which waits for its standard input to close.
-    gateway = SparkContext._gateway
-    gateway.shutdown()
-    gateway.proc.stdin.close()
-    gateway.proc.wait(WAIT_S)
-    SparkContext._gateway = SparkContext._jvm = None
+            "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": "0",
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.pyspark.worker.logging.enabled": "true",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        }
+        with session_of_its_own("loadwise tests", master="local[2]", settings=settings) as session:
+            session.sparkContext.setLogLevel("OFF")  # the errors that tests provoke are asserted, not printed
+            yield session
 
 
 @dataclass

@@ -14,22 +14,10 @@ from pathlib import Path
 from threading import Event
 
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
+from spark_program import short_lived_session
 
 
-def main(brokers: str, topic: str, folder: Path, stall: int = -1) -> None:
-    spark = (
-        SparkSession.builder.master("local[2,8]")  # a task may be killed so often
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.memory", "512m")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "1")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
-
+def main(spark, brokers: str, topic: str, folder: Path, stall: int = -1) -> None:
     def keep(frame, number):
         rows = [(row.partition, row.offset) for row in frame.select("partition", "offset").collect()]
         unfinished = folder / "unfinished" / str(number)
@@ -53,4 +41,5 @@ def main(brokers: str, topic: str, folder: Path, stall: int = -1) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), *map(int, sys.argv[4:]))
+    with short_lived_session() as spark:
+        main(spark, sys.argv[1], sys.argv[2], Path(sys.argv[3]), *map(int, sys.argv[4:]))

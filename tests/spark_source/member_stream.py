@@ -13,22 +13,10 @@ import sys
 from pathlib import Path
 
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
+from spark_program import short_lived_session
 
 
-def main(brokers: str, topic: str, group: str, folder: Path) -> None:
-    spark = (
-        SparkSession.builder.master("local[2,8]")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.memory", "512m")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "1")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("OFF")
-
+def main(spark, brokers: str, topic: str, group: str, folder: Path) -> None:
     def keep(frame, number):
         rows = [(row.partition, row.offset) for row in frame.select("partition", "offset").collect()]
         (folder / "unfinished").write_text(json.dumps(rows))
@@ -55,4 +43,5 @@ def main(brokers: str, topic: str, group: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4], Path(sys.argv[4]))
+    with short_lived_session() as spark:
+        main(spark, *sys.argv[1:4], Path(sys.argv[4]))

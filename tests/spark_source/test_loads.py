@@ -99,7 +99,7 @@ def test_the_example_adds_what_has_arrived_since_its_last_run(spark, topic, tmp_
 
 
 def test_the_command_reads_writes_and_reports(spark, topic, tmp_path, monkeypatch):
-    monkeypatch.setattr("loadwise.loads.session.local_session", lambda: nullcontext(spark))
+    monkeypatch.setattr("loadwise.spark_source.session.local_session", lambda _: nullcontext(spark))
     topic = topic([0, 0, 0])
     publish(topic, RECORDS)
     arguments = ["loads", str(tmp_path / "loads"), "--bootstrap-servers", topic.bootstrap_servers]

@@ -72,12 +72,16 @@ def running_kafka() -> Iterator[str]:
 
 @contextlib.contextmanager
 def kafka_from_jars(
-    protocols: Sequence[str] = ("PLAINTEXT",), more: Mapping[str, str] | None = None, *formatting: str
+    protocols: Sequence[str] = ("PLAINTEXT",),
+    more: Mapping[str, str] | None = None,
+    *formatting: str,
+    proxied: Mapping[str, str] | None = None,
 ) -> Iterator[KafkaAddresses]:
     """Run Apache Kafka from its jars for the length of a with block; answers its address under each protocol.
 
-    A listener is named as its protocol, and PLAINTEXT must be one of them. ``more`` are settings, ``formatting``
-    arguments of the storage tool. Raises `KafkaNotInstalledError`.
+    A listener is named as its protocol, and PLAINTEXT must be one of them. ``proxied`` are further ones, of any name
+    and without TLS, with the address of the proxy that clients are told in their place. ``more`` are settings,
+    ``formatting`` arguments of the storage tool. Raises `KafkaNotInstalledError`.
     """
     classpath = f"{jars()}/*"
     java = shutil.which("java")
@@ -85,13 +89,17 @@ def kafka_from_jars(
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="apache-kafka-"))
         controller = f"127.0.0.1:{stack.enter_context(_reserved_port())}"
-        addresses = {name: f"127.0.0.1:{stack.enter_context(_reserved_port())}" for name in protocols}
+        told = dict(proxied or {})
+        addresses = {name: f"127.0.0.1:{stack.enter_context(_reserved_port())}" for name in (*protocols, *told)}
         listeners = [f"{name}://{address}" for name, address in addresses.items()]
-        protocol_of = {"CONTROLLER": "PLAINTEXT"} | {name: name for name in protocols}
+        advertised = [f"{name}://{address}" for name, address in (addresses | told).items()]
+        protocol_of = (
+            {"CONTROLLER": "PLAINTEXT"} | {name: name for name in protocols} | dict.fromkeys(told, "PLAINTEXT")
+        )
         settings = {
             **SETTINGS,
             "listeners": ",".join([*listeners, f"CONTROLLER://{controller}"]),
-            "advertised.listeners": ",".join(listeners),
+            "advertised.listeners": ",".join(advertised),
             "listener.security.protocol.map": ",".join(f"{name}:{each}" for name, each in protocol_of.items()),
             "controller.quorum.voters": f"1@{controller}",
             "log.dirs": f"{folder}/data",

@@ -11,9 +11,21 @@ from contextlib import suppress
 from pathlib import Path
 
 import loadwise
+from loadwise.spark_source.session import local_session
 
+SHORT_LIVED = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.memory": "512m",
+    "spark.sql.shuffle.partitions": "1",
+}
+"""Settings of a Spark that does most of what it does once: compiling that costs more than it gives."""
 STEP_S = 300.0
 """How long a step may take: each starts Spark, which takes minutes where the machine has much else to do."""
+
+
+def short_lived_session():
+    """The Spark of such a program. A task may fail as often as eight times: it may be killed so often."""
+    return local_session("loadwise tests", master="local[2,8]", settings=SHORT_LIVED)
 
 
 class SparkProgram:

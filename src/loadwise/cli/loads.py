@@ -189,11 +189,11 @@ def _write(options: dict[str, str], table: Path, checkpoint: Path | None, hot_ke
     from pyspark.errors import PySparkException
 
     from loadwise.loads.job import write_batch, write_new
-    from loadwise.loads.session import local_session
+    from loadwise.spark_source.session import local_session
 
     folder = table.resolve().as_uri()
     try:
-        with local_session() as spark:
+        with local_session("loadwise loads") as spark:
             if checkpoint is None:
                 write_batch(spark, options, folder, hot_keys=hot_keys)
             else:

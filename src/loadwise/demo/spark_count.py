@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import sys
+
+from loadwise.spark_source.session import local_session
 
 
 def main() -> None:
@@ -19,24 +19,14 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, required=True)
     args = parser.parse_args()
 
-    # Spark's own Python processes look for the data source too: they must be of this environment, activated or not.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-
-    from pyspark.sql import SparkSession
     from pyspark.sql.functions import spark_partition_id
 
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .appName("loadwise demo")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "1")
-        # One short job: compiling it thoroughly would take longer than running it (19 s of CPU against 9).
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .getOrCreate()
-    )
-    try:
+    # One short job: compiling it thoroughly would take longer than running it (19 s of CPU against 9).
+    settings = {
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.shuffle.partitions": "1",
+    }
+    with local_session("loadwise demo", master="local[2]", settings=settings) as spark:
         records = (
             spark.read.format("loadwise")
             .option("kafka.bootstrap.servers", args.bootstrap_servers)
@@ -48,8 +38,6 @@ def main() -> None:
         )
         by_task = records.groupBy(spark_partition_id().alias("task")).count().collect()
         print(json.dumps([row["count"] for row in sorted(by_task, key=lambda row: row["task"])]), flush=True)  # noqa: T201  # its result
-    finally:
-        spark.stop()
 
 
 if __name__ == "__main__":
