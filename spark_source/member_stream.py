@@ -55,6 +55,8 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         self._leaving: AbstractContextManager[Any] = nullcontext()
         """Held while the group is left: a query that is stopped closes the connection to this process, and ends it."""
         self._holdings = Holdings()
+        self._gone: set[TopicPartition] = set()
+        """The owned partitions that are known not to be there any more (``failOnDataLoss=false``)."""
         self._asked_at: float | None = None
         """When Spark last asked for a micro-batch."""
         self._warned = False
@@ -94,7 +96,7 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         ranges = member_offset(end, self._member.group).ranges()
         if not ranges:
             return []
-        planned = shared_out(ranges, self._options, sticky=True, learned=self._record_bytes)
+        planned = shared_out(ranges, self._options, self._kafka.client, sticky=True, learned=self._record_bytes)
         self._log("%s", planned)
         return [InputPartition(task) for task in planned.filled]
 
@@ -157,7 +159,7 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         ends = self._ends_of(holdings.held)
         self._latest = dict(ends)
         end = holdings.next_offset(begun, ends, most=options.admission.max_offsets, generation=members.generation)
-        left = any(ends[place] > end.positions[place] for place in holdings.held)
+        left = any(place in holdings.held and at > end.positions[place] for place, at in ends.items())
         if left and end is not begun:
             members.given({place: end.positions[place] - at for place, at in end.begins.items()})
         return end
@@ -169,23 +171,33 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
             self._holdings.acknowledged(self._members.commit(offsets, COMMIT_TIMEOUT_S))
 
     def _ends_of(self, held: Positions) -> dict[TopicPartition, int]:
-        """Where the owned partitions end now."""
+        """Where the owned partitions end now, without those that are gone.
+
+        These stay the stream's until the group takes them away, which it may not do where the topic is made anew.
+        """
         options = self._options
         for attempt in range(options.offset_retries + 1):
             if attempt:
                 sleep(options.offset_retry_interval_ms / 1000)
-            ends: dict[TopicPartition, int] = self._kafka.offsets(LATEST, held)
-            # A broker may be behind for a moment; believing it would read records twice.
+            there = self._kafka.there(held) if held else []
+            ends: dict[TopicPartition, int] = self._kafka.offsets(LATEST, there)
+            # A broker may be behind for a moment; believing it would read records twice, or lose them.
+            gone = [place for place in held if place not in ends and place not in self._gone]
             behind = {place: end for place, end in ends.items() if end < held[place]}
-            if not behind:
+            if not gone and not behind:
                 return ends
         self._lose(
             tuple(
+                f"{place.topic}-{place.partition} is gone, with what it held from offset {held[place]} on"
+                for place in gone
+            )
+            + tuple(
                 f"{place.topic}-{place.partition} was read up to offset {held[place]} and now ends at {end}: it was"
                 " deleted and made anew"
                 for place, end in behind.items()
             )
         )
+        self._gone = {place for place in held if place not in ends}
         self._holdings.moved(behind)
         self._tell()
         return ends

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections import Counter
@@ -17,6 +18,7 @@ from kafka import KafkaConsumer
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from topics import WAIT_S, fill, make_topic
 
+from loadwise.assignor.clients.aiokafka import aiokafka_consumer
 from loadwise.assignor.clients.confluent_kafka import confluent_consumer
 from loadwise.assignor.clients.kafka_python import kafka_consumer
 from loadwise.spark_source.cluster.group_members import GroupMembers
@@ -183,6 +185,35 @@ class Group:
         self.ended.append(Reading(poll, consumer.close))
         return self.ended[-1]
 
+    def aiokafka(self):
+        loop = asyncio.new_event_loop()
+
+        async def begun():
+            consumer = aiokafka_consumer(
+                self.topic,
+                group_id=self.group_id,
+                bootstrap_servers=self.broker,
+                auto_offset_reset="earliest",
+                session_timeout_ms=6000,
+            )
+            await consumer.start()
+            return consumer
+
+        consumers = []
+
+        def poll():
+            if not consumers:
+                consumers.append(loop.run_until_complete(begun()))
+            records = loop.run_until_complete(consumers[0].getmany(timeout_ms=20))
+            return [(record.partition, record.offset) for batch in records.values() for record in batch]
+
+        def close():
+            loop.run_until_complete(consumers[0].stop())
+            loop.close()
+
+        self.ended.append(Reading(poll, close))
+        return self.ended[-1]
+
     def committed(self):
         consumer = Consumer({"bootstrap.servers": self.broker, "group.id": self.group_id})
         asked = [TopicPartition(self.topic, partition) for partition in range(PARTITIONS)]
@@ -193,6 +224,11 @@ class Group:
     def members(self):
         admin = AdminClient({"bootstrap.servers": self.broker})
         return len(admin.describe_consumer_groups([self.group_id])[self.group_id].result(WAIT_S).members)
+
+
+def delete(group):
+    admin = AdminClient({"bootstrap.servers": group.broker})
+    admin.delete_topics([group.topic])[group.topic].result(WAIT_S)
 
 
 @pytest.fixture
@@ -246,6 +282,23 @@ def test_streams_and_consumers_of_three_clients_share_a_topic(group):
     wait_for(lambda: set(came()) == group.all_of_it())
     assert [place for place, times in came().items() if times > 1] == []
     wait_for(lambda: group.committed() == [group.written[partition] for partition in range(PARTITIONS)])
+
+
+def test_a_stream_and_an_aiokafka_consumer_share_a_topic_and_each_takes_over_where_the_other_stops(group):
+    group.write(*[40] * PARTITIONS)
+    consumer = group.aiokafka()
+    wait_for(lambda: len(consumer.came) == 40 * PARTITIONS)
+    stream = group.stream()
+    stream.until(lambda: len(stream.owned()) == PARTITIONS / 2)
+    group.write(*[10] * PARTITIONS)
+    stream.until(lambda: set(stream.read()) | set(consumer.came) == group.all_of_it())
+    assert {partition for partition, offset in consumer.came if offset >= 40} == set(range(PARTITIONS)) - stream.owned()
+    consumer.end()
+    stream.until(lambda: len(stream.owned()) == PARTITIONS)
+    group.write(*[10] * PARTITIONS)
+    stream.until(lambda: set(stream.read()) | set(consumer.came) == group.all_of_it())
+    assert stream.read() + Counter(consumer.came) == Counter(group.all_of_it())
+    stream.until(lambda: group.committed() == [60] * PARTITIONS)
 
 
 def test_several_members_of_one_stream_read_all_of_it_and_leave(group):
@@ -329,12 +382,50 @@ def test_a_topic_made_anew_is_a_loss(coordinator, topic_name, group_id):
     stream = group.stream()
     try:
         stream.until(lambda: group.committed() == [20] * PARTITIONS)
-        admin = AdminClient({"bootstrap.servers": group.broker})
-        admin.delete_topics([topic_name])[topic_name].result(WAIT_S)
+        delete(group)
         coordinator.create_topic(topic_name, PARTITIONS)
         fill(group.broker, topic_name, [5] * PARTITIONS)
         with pytest.raises(DataLossError, match="deleted and made anew; set failOnDataLoss=false"):
             stream.until(lambda: False)
+    finally:
+        stream.end()
+
+
+def test_a_deleted_topic_is_a_loss_that_names_it(coordinator, topic_name, group_id):
+    coordinator.create_topic(topic_name, PARTITIONS)
+    group = Group(coordinator.bootstrap_servers, topic_name, group_id)
+    group.write(*[20] * PARTITIONS)
+    stream = group.stream()
+    try:
+        stream.until(lambda: group.committed() == [20] * PARTITIONS)
+        delete(group)
+        with pytest.raises(
+            DataLossError, match=r"-0 is gone, with what it held from offset 20 on; .*failOnDataLoss=false"
+        ):
+            stream.until(lambda: False)
+    finally:
+        stream.end()
+
+
+def test_a_stream_that_may_lose_data_goes_on_without_a_deleted_topic_and_with_one_of_its_name(
+    coordinator, topic_name, group_id, caplog
+):
+    """As long as the group has not noticed, the partitions are still the stream's."""
+    coordinator.create_topic(topic_name, PARTITIONS)
+    group = Group(coordinator.bootstrap_servers, topic_name, group_id)
+    group.write(*[20] * PARTITIONS)
+    stream = group.stream(failOnDataLoss="false")
+    try:
+        stream.until(lambda: group.committed() == [20] * PARTITIONS)
+        delete(group)
+        for _ in range(3):
+            stream.step()
+        assert caplog.text.count("is gone, with what it held from offset 20 on; going on") == PARTITIONS
+        coordinator.create_topic(topic_name, PARTITIONS)
+        stream.until(lambda: caplog.text.count("deleted and made anew; going on") == PARTITIONS)
+        before = stream.read()
+        group.write(*[5] * PARTITIONS)
+        stream.until(lambda: (stream.read() - before).total() == 5 * PARTITIONS)
     finally:
         stream.end()
 
