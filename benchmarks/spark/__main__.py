@@ -1,7 +1,8 @@
 """``python -m benchmarks.spark``: this source beside Spark's own Kafka source, in one session and on the same topics.
 
-Batches, uniform and skewed (one partition with half of all records), counted and with work for each record; and
-micro-batches with next to nothing in them, or little. Needs a JDK 17, and Maven for the connector and for Apache Kafka.
+Batches, uniform and skewed (one partition with half of all records), counted, with all columns and with work for each
+record; and micro-batches with next to nothing in them, or little. Needs a JDK 17, and Maven for the connector and for
+Apache Kafka.
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 
+from benchmarks.spark.batches import WORKS, measure_batches, publish
+from benchmarks.spark.delay import delay_proxy
 from benchmarks.spark.environment import (
     VERSION,
     JarsMissingError,
     fitting_python,
+    kafka_from_jars,
     running_kafka,
     shortfall,
     spark_jars,
@@ -26,6 +30,7 @@ from benchmarks.spark.environment import (
 from benchmarks.spark.page import render
 from benchmarks.spark.results import Measured, Scenario, goals, goals_markdown, markdown
 
+KINDS = ["uniform", "skewed"]
 NEAR_EMPTY, SMALL = 1, 500
 """Records a partition and micro-batch."""
 
@@ -40,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise SystemExit(subprocess.run(again, check=False).returncode)
     results: dict[Scenario, dict[str, Measured]] = {}
     load = os.getloadavg()[0]
-    with nullcontext(chosen.brokers) if chosen.brokers else running_kafka() as brokers:
+    with _kafka(chosen) as brokers:
         for scenario, readers in measured(chosen, brokers, _jars() if chosen.connector else ""):
             results[scenario] = readers
             print(f"\n{markdown(scenario, readers)}", flush=True)
@@ -62,13 +67,33 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="turns that count; one before them warms up")
     parser.add_argument("--micro-batches", type=int, default=10, help="how many of them are measured in a round")
     parser.add_argument("--only", choices=["batches", "micro-batches"], help="one part of it")
+    parser.add_argument("--kinds", choices=KINDS, nargs="+", default=KINDS, help="of the topics of batches")
+    parser.add_argument("--works", choices=list(WORKS), nargs="+", default=list(WORKS), help="what batches do")
     parser.add_argument("--brokers", help="a Kafka that runs already; default: Apache Kafka, started for this")
+    parser.add_argument("--delay-ms", type=float, default=0, help="what is added to each round trip to that Kafka")
     parser.add_argument("--no-connector", dest="connector", action="store_false", help="leave Spark's own source out")
     parser.add_argument("--out", type=Path, default=Path("benchmark-spark.html"), help="the page; default: %(default)s")
     parser.add_argument(
         "--log", type=Path, default=Path("benchmark-spark.log"), help="Spark's log; default: %(default)s"
     )
     return parser.parse_args(arguments)
+
+
+@contextmanager
+def _kafka(chosen: argparse.Namespace) -> Iterator[str]:
+    """The address to read from."""
+    if chosen.brokers:
+        yield chosen.brokers
+    elif not chosen.delay_ms:
+        with running_kafka() as brokers:
+            yield brokers
+    else:
+        with (
+            delay_proxy(chosen.delay_ms) as proxy,
+            kafka_from_jars(proxied={"FAR": proxy.address}) as addresses,
+        ):
+            proxy.lead_to(addresses["FAR"])
+            yield proxy.address
 
 
 def _jars() -> str:
@@ -84,28 +109,29 @@ def _jars() -> str:
 
 def measured(chosen: argparse.Namespace, brokers: str, jars: str) -> Iterator[tuple[Scenario, dict[str, Measured]]]:
     """Measure one scenario after the other."""
-    from benchmarks.spark.batches import measure_batches, publish
     from benchmarks.spark.micro_batches import measure_micro_batches
     from benchmarks.spark.readers import batch_readers, stream_readers
     from benchmarks.spark.session import session
 
     chosen.log.write_bytes(b"")
-    kinds = [] if chosen.only == "micro-batches" else ["uniform", "skewed"]
+    kinds = [] if chosen.only == "micro-batches" else chosen.kinds
     topics = {kind: publish(brokers, kind, chosen.records) for kind in kinds}
     for slots in chosen.slots:
         with session(slots, jars=jars, log=chosen.log) as spark:
             spark.sparkContext.setLogLevel("ERROR")
             beside = f"beside the connector {VERSION}" if jars else "without the connector"
             print(f"\nSpark {spark.version}, {slots} slots, {os.cpu_count()} CPUs, {beside}")
-            for kind, work in product(topics, (False, True)):
+            for kind, work in product(topics, chosen.works):
                 options = {"kafka.bootstrap.servers": brokers, "subscribe": topics[kind]}
-                scenario = Scenario(f"{kind}, {'work for each record' if work else 'count'}", slots)
+                scenario = Scenario(f"{kind}, {work}", slots, delay_ms=chosen.delay_ms)
                 everybody = batch_readers(slots, connector=bool(jars))
                 yield scenario, measure_batches(spark, options, everybody, work=work, rounds=chosen.rounds)
             if chosen.only == "batches":
                 continue
             for name, records in (("near-empty", NEAR_EMPTY), ("small", SMALL)):
-                scenario = Scenario(f"{name} micro-batches, {records} a partition", slots, micro=True)
+                scenario = Scenario(
+                    f"{name} micro-batches, {records} a partition", slots, micro=True, delay_ms=chosen.delay_ms
+                )
                 yield (
                     scenario,
                     measure_micro_batches(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -12,14 +12,21 @@ from confluent_kafka import Producer
 
 from benchmarks.spark.cpu import meter
 from benchmarks.spark.environment import make_topic
-from benchmarks.spark.readers import Reader
+from benchmarks.spark.memory import forget_peaks, peak_mb
+from benchmarks.spark.memory import idle_mb as worker_idle_mb
+from benchmarks.spark.readers import OURS, Reader
 from benchmarks.spark.results import Measured, medians
 from benchmarks.spark.session import task_times_s
 
 PARTITIONS = 12
 VALUE = b"v" * 100
-WORK = "max(sha2(repeat(value, 8), 512))"
-"""About 5 µs for a record of 100 bytes."""
+WORKS: Mapping[str, Callable[[Any], Any]] = {
+    "count": lambda frame: frame.count(),
+    "all columns": lambda frame: frame.write.format("noop").mode("overwrite").save(),
+    # About 5 µs for a record of 100 bytes.
+    "work for each record": lambda frame: frame.selectExpr("max(sha2(repeat(value, 8), 512))").collect(),
+}
+"""What is done with the records that were read."""
 
 
 def publish(brokers: str, kind: str, records: int) -> str:
@@ -48,29 +55,36 @@ def partition_of(number: int, kind: str) -> int:
 
 
 def measure_batches(
-    spark: Any, options: Mapping[str, str], readers: Sequence[Reader], *, work: bool, rounds: int
+    spark: Any, options: Mapping[str, str], readers: Sequence[Reader], *, work: str, rounds: int
 ) -> dict[str, Measured]:
-    """Median figures of each reader: counting, or with some work for each record."""
+    """Median figures of each reader, with one of `WORKS`."""
     rows: dict[str, list[Measured]] = {reader.name: [] for reader in readers}
+    idle = worker_idle_mb(spark)
     for turn in range(rounds + 1):  # the first warms up and does not count
-        for reader in readers:
-            row = measure_batch(spark, options, reader, work=work)
+        for reader in in_turn(readers, turn):
+            row = measure_batch(spark, options, reader, work=work, idle_mb=idle)
             if turn:
                 rows[reader.name].append(row)
     return {name: medians(mine) for name, mine in rows.items()}
 
 
-def measure_batch(spark: Any, options: Mapping[str, str], reader: Reader, *, work: bool) -> Measured:
+def in_turn(readers: Sequence[Reader], turn: int) -> list[Reader]:
+    """All of them; another one begins each turn, since who comes after a slow one finds the machine colder."""
+    first = turn % len(readers)
+    return [*readers[first:], *readers[:first]]
+
+
+def measure_batch(
+    spark: Any, options: Mapping[str, str], reader: Reader, *, work: str, idle_mb: float = 0.0
+) -> Measured:
     """One query, from before it is planned."""
     group = str(uuid.uuid4())
     spark.sparkContext.setJobGroup(group, reader.name)
+    forget_peaks(spark)
     with meter(spark) as cpu:
         began = time.monotonic()
-        frame = reader.frame(spark, options)
-        if work:
-            frame.selectExpr(WORK).collect()
-        else:
-            frame.count()
+        WORKS[work](reader.frame(spark, options))
         wall_s = time.monotonic() - began
     tasks = task_times_s(spark, group)
-    return Measured(wall_s, cpu.used_s, max(tasks) / fmean(tasks))
+    memory_mb = peak_mb(spark) - idle_mb if reader.format == OURS else None
+    return Measured(wall_s, cpu.used_s, max(tasks) / fmean(tasks), memory_mb)

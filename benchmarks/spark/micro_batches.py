@@ -9,7 +9,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from benchmarks.spark.batches import PARTITIONS, VALUE, publish
+from benchmarks.spark.batches import PARTITIONS, VALUE, in_turn, publish
 from benchmarks.spark.cpu import meter
 from benchmarks.spark.readers import Reader
 from benchmarks.spark.results import Measured, medians
@@ -39,8 +39,8 @@ def measure_micro_batches(
     rows: dict[str, list[Measured]] = {reader.name: [] for reader in readers}
     for reader in readers if warm_up else ():
         _measure(spark, brokers, reader, records=records, count=1, warm_up=warm_up)
-    for _ in range(rounds):
-        for reader in readers:
+    for turn in range(rounds):
+        for reader in in_turn(readers, turn):
             rows[reader.name] += _measure(spark, brokers, reader, records=records, count=count, warm_up=warm_up)
     return {name: medians(mine) for name, mine in rows.items()}
 

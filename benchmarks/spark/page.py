@@ -53,7 +53,8 @@ def render(results: Results, found: Sequence[Goal], footer: str) -> str:
 
 
 def _figure(scenario: Scenario, readers: Mapping[str, Measured]) -> str:
-    caption = f"<figcaption><b>{escape(scenario.name)}</b><span>{scenario.slots} slots</span></figcaption>"
+    where = str(scenario).removeprefix(f"{scenario.name}, ")
+    caption = f"<figcaption><b>{escape(scenario.name)}</b><span>{where}</span></figcaption>"
     return f"<figure>{caption}\n{_bars(scenario, readers)}</figure>"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -11,8 +12,9 @@ from collections import Counter
 import pytest
 from topics import WAIT_S
 
-from benchmarks.spark.batches import PARTITIONS, partition_of
+from benchmarks.spark.batches import PARTITIONS, in_turn, partition_of
 from benchmarks.spark.cpu import CpuMeter
+from benchmarks.spark.delay import delay_proxy
 from benchmarks.spark.page import render
 from benchmarks.spark.readers import batch_readers, stream_readers
 from benchmarks.spark.results import Goal, Measured, Scenario, goals, goals_markdown, markdown, medians
@@ -21,7 +23,7 @@ SKEWED = Scenario("skewed, count", 2)
 NEAR_EMPTY = Scenario("near-empty micro-batches, 1 a partition", 8, micro=True)
 RESULTS = {
     SKEWED: {
-        "loadwise": Measured(2.0, 4.0, 1.11),
+        "loadwise": Measured(2.0, 4.0, 1.11, 151.0),
         "kafka": Measured(5.0, 2.5, 2.3),
         "kafka, minPartitions=24": Measured(1.6, 2.0, 1.7),
         "kafka, tuned": Measured(1.5, 2.2, 4.7),
@@ -44,8 +46,8 @@ def test_half_of_a_skewed_topic_is_in_one_partition_and_the_rest_is_shared() -> 
 
 
 def test_medians_are_those_of_each_figure_by_itself() -> None:
-    rows = [Measured(3, 1, 1.5), Measured(1, 3, 1.1), Measured(2, 2, 1.2)]
-    assert medians(rows) == Measured(2, 2, 1.2)
+    rows = [Measured(3, 1, 1.5, 40), Measured(1, 3, 1.1, 60), Measured(2, 2, 1.2, 90)]
+    assert medians(rows) == Measured(2, 2, 1.2, 60)
     assert medians([Measured(1, 2)]) == Measured(1, 2)
 
 
@@ -53,6 +55,7 @@ def test_goals_are_judged_by_what_was_measured() -> None:
     found = {goal.text: (round(goal.value, 2), goal.verdict) for goal in goals(RESULTS)}
     assert found == {
         "skewed, count, 2 slots: longest/mean task of loadwise": (1.11, "missed"),
+        "skewed, count, 2 slots: MB that a task of loadwise takes": (151, "missed"),
         "skewed, count, 2 slots: wall of loadwise by that of kafka": (0.4, "reached"),
         "skewed, count, 2 slots: wall of loadwise by that of kafka, tuned": (1.33, "told"),
         "skewed, count, 2 slots: wall of loadwise by that of kafka, tuned, minPartitions=24": (2.0, "missed"),
@@ -75,12 +78,45 @@ def test_goals_are_judged_by_what_was_measured() -> None:
     )
 
 
+def test_far_away_the_connector_is_to_be_beaten_by_more() -> None:
+    far = Scenario("uniform, count", 2, delay_ms=20)
+    found = goals({far: {"loadwise": Measured(0.5, 1.0), "kafka, tuned": Measured(1.0, 1.0)}})
+    assert [(goal.text, goal.most) for goal in found] == [
+        ("uniform, count, 2 slots, 20 ms away: wall of loadwise by that of kafka, tuned", 0.4)
+    ]
+
+
+def test_another_reader_begins_each_turn() -> None:
+    readers = batch_readers(2, connector=True)
+    turns = [in_turn(readers, turn) for turn in range(len(readers))]
+    assert [turn[0] for turn in turns] == readers
+    assert all(sorted(each.name for each in turn) == sorted(each.name for each in readers) for turn in turns)
+
+
+def test_what_passes_a_delaying_proxy_arrives_whole_and_not_before_its_time() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as broker, delay_proxy(100) as proxy:
+        proxy.lead_to(f"127.0.0.1:{broker.getsockname()[1]}")
+        sent = os.urandom(5 << 20)
+        with socket.create_connection(tuple(proxy.address.split(":"))) as client:
+            there, _ = broker.accept()
+            with there:
+                began = time.monotonic()
+                client.sendall(b"question")
+                assert there.recv(100) == b"question"
+                there.sendall(sent)
+                there.shutdown(socket.SHUT_WR)
+                with client.makefile("rb") as came:
+                    first = came.read(1)
+                    assert time.monotonic() - began >= 0.1
+                    assert first + came.read() == sent
+
+
 def test_a_table_has_a_line_a_reader_in_the_scenarios_unit() -> None:
     assert markdown(SKEWED, RESULTS[SKEWED]).splitlines()[2:4] == [
-        "| loadwise | 2.00 | 4.00 | 1.11 | 1.00 |",
-        "| kafka | 5.00 | 2.50 | 2.30 | 2.50 |",
+        "| loadwise | 2.00 | 4.00 | 1.11 | 151 | 1.00 |",
+        "| kafka | 5.00 | 2.50 | 2.30 |  | 2.50 |",
     ]
-    assert markdown(NEAR_EMPTY, RESULTS[NEAR_EMPTY]).splitlines()[-1] == "| kafka, tuned | 250 | 100 |  | 1.25 |"
+    assert markdown(NEAR_EMPTY, RESULTS[NEAR_EMPTY]).splitlines()[-1] == "| kafka, tuned | 250 | 100 |  |  | 1.25 |"
 
 
 def test_the_page_shows_every_scenario_and_loads_nothing() -> None:

@@ -1,0 +1,54 @@
+"""How much memory the Python workers of tasks take at most. Reads ``/proc``, so it is for Linux."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+_RESET_PEAK = "5"
+"""What ``/proc/PID/clear_refs`` takes as the order to forget the peak: see ``man proc_pid_clear_refs``."""
+_DAEMON = b"pyspark.daemon\0pyspark.worker"
+_MEGABYTE = 1 << 20
+
+
+def idle_mb(spark: Any) -> float:
+    """What a worker takes that has read nothing: it has Arrow and pandas loaded, as each worker of a source has."""
+    slots = spark.sparkContext.defaultParallelism
+    spark.range(slots).repartition(slots).mapInArrow(lambda batches: batches, "id long").collect()
+    return median(_status_mb(worker, "VmRSS") for worker in _workers(spark))
+
+
+def forget_peaks(spark: Any) -> None:
+    """Count from what the workers have now."""
+    for worker in _workers(spark):
+        with suppress(OSError):  # it has ended
+            (worker / "clear_refs").write_text(_RESET_PEAK)
+
+
+def peak_mb(spark: Any) -> float:
+    """The most that any worker has had since."""
+    return max(_status_mb(worker, "VmHWM") for worker in _workers(spark))
+
+
+def _workers(spark: Any) -> list[Path]:
+    """PySpark's daemon for tasks forks them; those who plan come from other daemons."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if _DAEMON in (process / "cmdline").read_bytes() and _DAEMON in (_parent(process) / "cmdline").read_bytes():
+                found.append(process)
+    ours = spark.sparkContext._gateway.proc.pid
+    return [process for process in found if int(_parent(_parent(process)).name) == ours]
+
+
+def _parent(process: Path) -> Path:
+    return process.with_name((process / "stat").read_text().rpartition(") ")[2].split()[1])
+
+
+def _status_mb(process: Path, name: str) -> float:
+    for line in (process / "status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024 / _MEGABYTE
+    return 0.0
