@@ -31,9 +31,7 @@ try:
 except ImportError as error:
     raise MissingDependencyError(f"loadwise.spark_source needs pyspark 4.2 or later: {pip_install('spark')}") from error
 
-from loadwise.spark_source.member_stream import LoadwiseMemberReader
 from loadwise.spark_source.reading.arrow_batches import BatchBuilder, check_schema, full_schema
-from loadwise.spark_source.stream import LoadwiseStreamReader
 
 logger = logging.getLogger(__name__)
 
@@ -70,6 +68,10 @@ class LoadwiseDataSource(DataSource):
 
         Where this raises, PySpark's own process fails at something else and hides why.
         """
+        # What is imported costs each process that Spark starts for a batch, where there is no stream.
+        from loadwise.spark_source.member_stream import LoadwiseMemberReader  # noqa: PLC0415 - see above
+        from loadwise.spark_source.stream import LoadwiseStreamReader  # noqa: PLC0415 - see above
+
         mode = {name.lower(): value for name, value in self.options.items()}.get("assignment.mode", "")
         made = LoadwiseMemberReader if mode.strip().lower() == "member" else LoadwiseStreamReader
         return made(dict(self.options), schema)

@@ -149,7 +149,7 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._lose(found.losses)
         if not any(map(len, found.ranges)):
             return []
-        planned = shared_out(found.ranges, self._options, sticky=True, learned=self._record_bytes)
+        planned = shared_out(found.ranges, self._options, self._kafka.client, sticky=True, learned=self._record_bytes)
         self._log("%s; %s", planned, lag(ended, self._latest or ended))
         return [InputPartition(task) for task in planned.filled]
 
@@ -182,7 +182,7 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             options = self._options
             if options.ignored:
                 logger.warning("ignored options: %s", ", ".join(options.ignored))
-            client = connect(options.client, group_id_prefix=options.group_id_prefix)
+            client = connect(options.client, group_id_prefix=options.group_id_prefix, reads_samples=True)
             self._cluster = Cluster(client, options.client.api_timeout_ms)
         return self._cluster
 

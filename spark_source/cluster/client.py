@@ -16,7 +16,6 @@ from loadwise.spark_source.options.client_config import ClientConfig, java_name
 
 try:
     import confluent_kafka
-    from confluent_kafka.admin import AdminClient
 except ImportError as error:
     raise MissingDependencyError(
         f"reading Kafka from Spark needs confluent-kafka, which is not installed: {pip_install('spark')}"
@@ -33,6 +32,9 @@ _REFUSALS = {
     _Error._SSL: "check kafka.security.protocol, kafka.ssl.truststore.location and the other kafka.ssl.* options",
 }
 """Complaints that trying again seldom mends, and what to change: the login, or a certificate, was not accepted."""
+
+OF_SAMPLES = {"max.partition.fetch.bytes": str(1 << 20), "queued.min.messages": "1"}
+"""Settings of a consumer that reads no more than a few records of each partition."""
 
 _DURATION = re.compile(r" \(after \d+ms in state [^)]*\)")
 """What alone tells one complaint from the next, of a connection that is tried over and over."""
@@ -95,21 +97,24 @@ class Client:
 
 
 @contextmanager
-def connected(config: ClientConfig, *, group_id_prefix: str) -> Iterator[Client]:
+def connected(config: ClientConfig, *, group_id_prefix: str, reads_samples: bool = False) -> Iterator[Client]:
     """Make a consumer and close it again. Raises what `connect` raises."""
-    client = connect(config, group_id_prefix=group_id_prefix)
+    client = connect(config, group_id_prefix=group_id_prefix, reads_samples=reads_samples)
     try:
         yield client
     finally:
         client.consumer.close()
 
 
-def connect(config: ClientConfig, *, group_id_prefix: str) -> Client:
+def connect(config: ClientConfig, *, group_id_prefix: str, reads_samples: bool = False) -> Client:
     """Make a consumer; its user closes it. Raises `OptionError` if librdkafka refuses a setting.
 
+    With ``reads_samples`` it asks for little of each partition, and for nothing ahead.
     librdkafka wants a group id even of a consumer that joins none; ours is unique unless the user gave one.
     """
     settings: dict[str, Any] = {"group.id": f"{group_id_prefix}-{uuid.uuid4()}", **config.settings}
+    if reads_samples:
+        settings |= OF_SAMPLES
     holder: list[Client] = []
     settings["error_cb"] = lambda error: holder[0].note(error) if holder else None
     settings["on_commit"] = lambda error, places: holder[0].committed(error, places) if holder else None
@@ -124,8 +129,10 @@ def connect(config: ClientConfig, *, group_id_prefix: str) -> Client:
     return client
 
 
-def admin_client(config: ClientConfig) -> AdminClient:
+def admin_client(config: ClientConfig) -> Any:
     """An admin client, which needs no closing. To librdkafka it is a producer, and warns of consumers' settings."""
+    from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - takes as long to import as all the rest, seldom needed
+
     return AdminClient({**config.settings, "logger": logger, "log_level": 2})
 
 

@@ -157,6 +157,9 @@ DEFAULTS = {
     # Records fetched ahead are thrown away at the end of a range. 1,000 is as fast as the default 100,000 on long
     # ranges and twice as fast on ranges of 1,000 records.
     "queued.min.messages": "1000",
+    # Between two of its first connections the client waits half as long, 50 ms by its own default. The address given
+    # and the broker found there take two, so each plan would wait for it. The time doubles with each failure.
+    "reconnect.backoff.ms": "20",
     # How long a topic that the planner saw may seem unknown (a broker behind the others) before it counts as deleted.
     "topic.metadata.propagation.max.ms": "10000",
     # Java's defaults, where librdkafka's differ: both clients must see the same records, and refuse corrupt ones.

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from time import monotonic
+from typing import Any
 
 from loadwise.assignor.model import TopicPartition
 from loadwise.installation import pip_install
@@ -65,23 +66,28 @@ def planned(options: Mapping[str, str]) -> Plan:
 
 def planned_by(options: SourceOptions) -> Plan:
     """As `planned`, of options that were parsed."""
-    from loadwise.spark_source.planning.ranges import resolve  # noqa: PLC0415 - needs confluent-kafka: see check_installed
+    from loadwise.spark_source.cluster.client import connected  # noqa: PLC0415 - needs confluent-kafka: see check_installed
+    from loadwise.spark_source.cluster.offsets import Cluster  # noqa: PLC0415 - likewise
+    from loadwise.spark_source.planning.ranges import resolve  # noqa: PLC0415 - likewise
 
     if options.ignored:
         logger.warning("ignored options: %s", ", ".join(options.ignored))
-    return shared_out(resolve(options), options)
+    with connected(options.client, group_id_prefix=options.group_id_prefix, reads_samples=True) as client:
+        return shared_out(resolve(options, Cluster(client, options.client.api_timeout_ms)), options, client)
 
 
 def shared_out(
     ranges: Sequence[OffsetRange],
     options: SourceOptions,
+    client: Any,
     *,
     sticky: bool = False,
     learned: dict[TopicPartition, tuple[float, float]] | None = None,
 ) -> Plan:
     """The plan for these ranges that the options ask for. Raises `PlanError`, `GroupUnavailableError`.
 
-    ``learned`` is what a stream keeps for `loadwise.spark_source.planning.sampling.record_bytes`.
+    ``client`` (`loadwise.spark_source.cluster.client.Client`) is what the ranges were found out with; ``learned`` is
+    what a stream keeps for `loadwise.spark_source.planning.sampling.record_bytes`.
     """
     if options.follow_group is not None:
         from loadwise.spark_source.planning.following import follow, owners_of  # noqa: PLC0415 - see check_installed
@@ -91,7 +97,7 @@ def shared_out(
     if options.load_by == "bytes" or (options.load_by is None and options.num_tasks != 1 and _is_much(ranges)):
         from loadwise.spark_source.planning.sampling import record_bytes  # noqa: PLC0415 - see check_installed
 
-        sizes = record_bytes(options, ranges, {} if learned is None else learned, monotonic())
+        sizes = record_bytes(options, client, ranges, {} if learned is None else learned, monotonic())
     return plan(
         ranges,
         assignor_named(options.assignor),

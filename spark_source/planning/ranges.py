@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 
-from loadwise.spark_source.cluster.client import connected
 from loadwise.spark_source.cluster.offsets import Cluster
 from loadwise.spark_source.errors import DataLossError
 from loadwise.spark_source.options.query import (
@@ -21,21 +20,19 @@ from loadwise.spark_source.task import OffsetRange
 logger = logging.getLogger(__name__)
 
 
-def resolve(options: SourceOptions) -> list[OffsetRange]:
+def resolve(options: SourceOptions, cluster: Cluster) -> list[OffsetRange]:
     """The offset range of every partition that the query reads, empty ones included, by topic and partition.
 
     Raises `OffsetsUnavailableError` where Kafka does not know a topic or does not answer in time, `OptionError` where
     the offsets given do not fit the partitions there are, `DataLossError` where they ask for what is not there and
     ``failOnDataLoss`` holds (otherwise a warning is logged and the range is cut to what is there).
     """
-    with connected(options.client, group_id_prefix=options.group_id_prefix) as client:
-        cluster = Cluster(client, options.client.api_timeout_ms)
-        partitions = cluster.partitions(options)
-        starts = cluster.asked(options.starting, partitions)
-        ends = cluster.asked(options.ending, partitions)
-        # Only now, so that a record that arrives meanwhile never lies behind what we take for the end.
-        last = cluster.offsets(LATEST, partitions)
-        first = cluster.offsets(EARLIEST, partitions)
+    partitions = cluster.partitions(options)
+    starts = cluster.asked(options.starting, partitions)
+    ends = cluster.asked(options.ending, partitions)
+    # Only now, so that a record that arrives meanwhile never lies behind what we take for the end.
+    last = cluster.offsets(LATEST, partitions)
+    first = cluster.offsets(EARLIEST, partitions)
     edges = {EARLIEST: first, LATEST: last}
     return [
         _checked(

@@ -1,38 +1,39 @@
-"""What a record of each partition weighs in bytes, from a look at a few batches (``loadBy=bytes``).
+"""What a record of each partition weighs in bytes, from a look at a few records (``loadBy=bytes``).
 
 What counts is the size that the records have unpacked, which a task decodes and hands on, and `RECORD_BYTES` for the
-work that each of them is whatever its size. A batch tells how many offsets it covers and how many records it holds, so
-offsets that compaction removed weigh nothing. Kafka's DescribeLogDirs would tell the bytes of a whole partition, but
-packed, with what lies outside the range, and only to users with rights on the cluster.
+work that each of them is whatever its size. Offsets that compaction removed weigh nothing. The consumer that has found
+out the offsets looks at the records, too: it is connected already. Kafka's DescribeLogDirs would tell the bytes of a
+whole partition, but packed, with what lies outside the range, and only to users with rights on the cluster; it takes
+another client, which takes longer to import than the look takes.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import fmean
+from time import monotonic
 from typing import TypeAlias
 
+import confluent_kafka
+
 from loadwise.assignor.model import TopicPartition
-from loadwise.protocol.batches import HEADER_BYTES, MAGIC, read_header
-from loadwise.protocol.errors import MalformedBytesError, MissingCodecError
-from loadwise.protocol.unpacking import unpacked
-from loadwise.spark_source.cluster.brokers import AnsweredError, Brokers, UnreachableError, tls_context
-from loadwise.spark_source.options.connection_config import connection_config, not_honoured
+from loadwise.spark_source.cluster.client import Client
 from loadwise.spark_source.options.query import SourceOptions
 from loadwise.spark_source.task import OffsetRange
 
 logger = logging.getLogger(__name__)
 
-MOST_PARTITIONS = 200
+MOST_PARTITIONS = 64
 """How many partitions are looked at, those with the most records first. Others count as the mean of their topic."""
-PLACES = (1 / 6, 1 / 2, 5 / 6)
-"""Where in a range batches are looked at."""
-SAMPLE_BYTES = 16 << 10
-"""What is asked for at each of them. Kafka sends a whole batch at least."""
+ENOUGH = 100
+"""How many records of a partition are looked at, from the middle of its range on."""
+ENOUGH_BYTES = 64 << 10
+"""With so many bytes, fewer will do."""
+TURN_S = 0.005
+"""How long one call waits for as many. Not a delay: a full call returns at once."""
 RECORD_BYTES = 100
 """How many bytes are as much work as one record more. Measured: a record takes 0.15 us with 20 bytes, 0.3 with 100, 2.2
 with 1,000 and 6.7 with 5,000 until it is in Arrow's form, and Spark makes a row of each."""
@@ -48,26 +49,20 @@ clock) in which that was last looked at."""
 
 
 def record_bytes(
-    options: SourceOptions, ranges: Sequence[OffsetRange], learned: Learned, now_s: float
+    options: SourceOptions, client: Client, ranges: Sequence[OffsetRange], learned: Learned, now_s: float
 ) -> dict[TopicPartition, float]:
     """What an offset weighs on average, for each range that has any; empty where nothing could be found out.
 
-    ``learned`` is kept by the caller from one micro-batch to the next, and changed here.
+    ``learned`` is kept by the caller from one micro-batch to the next, and changed here. The client's consumer is one
+    that nothing is assigned to; it is so again afterwards.
 
     Never raises for what Kafka answers or does not answer: a log line tells that records are counted instead.
     """
     filled = [item for item in ranges if len(item)]
-    trouble = logging.WARNING if options.load_by == "bytes" else logging.INFO
-    names = not_honoured(options.client.settings)
-    if names:
-        logger.log(trouble, "loadBy=bytes cannot look at records with %s; counting records", ", ".join(names))
-        return {}
     old = [item for item in filled if now_s - learned.get(_place(item), (0.0, -AGAIN_S))[1] >= AGAIN_S]
     looked_at = sorted(old, key=lambda item: (-len(item), item))[:MOST_PARTITIONS]
     if looked_at:
-        # In a thread of its own: in a notebook, where one looks at a plan, this thread has an event loop that runs.
-        with ThreadPoolExecutor(1) as thread:
-            found = thread.submit(asyncio.run, _sampled(options, looked_at)).result()
+        found = sampled(client, looked_at)
         for place in map(_place, looked_at):
             # What was not found out is not asked again at each micro-batch, which would wait for it each time.
             sizes = [
@@ -79,7 +74,8 @@ def record_bytes(
     weights = {place: learned[place][0] for place in map(_place, filled) if place in learned}
     known = {place: size for place, size in weights.items() if not math.isnan(size)}
     if looked_at and not known:
-        logger.log(trouble, "loadBy=bytes saw no record within %g s; counting records", PATIENCE_S)
+        trouble = logging.WARNING if options.load_by == "bytes" else logging.INFO
+        logger.log(trouble, "loadBy=bytes saw no record within %g s%s; counting records", PATIENCE_S, client.why())
     return completed(known, filled)
 
 
@@ -99,59 +95,58 @@ def completed(found: dict[TopicPartition, float], filled: Sequence[OffsetRange])
     return {place: found.get(place, fmean(topics[place.topic]) if place.topic in topics else mean) for place in places}
 
 
-def weight_of_offset(data: bytes) -> float | None:
-    """What an offset weighs that the whole batches of ``data`` cover; None without any record. Pure.
+@dataclass(slots=True)
+class Sample:
+    """What was seen of a partition from one offset on."""
 
-    Markers of transactions and batches that compaction emptied tell nothing of the records beside them.
-    """
-    size = records = offsets = 0
-    for of_batch, count, covered in _batches(memoryview(data)):
-        size += len(of_batch)
-        records += count
-        offsets += covered
-    return (size + RECORD_BYTES * records) / offsets if size and offsets > 0 else None
+    start: int
+    records: int = 0
+    size_bytes: int = 0
+    end: int = -1
+    """The offset behind the last that was seen, with a record or without."""
+
+    def add(self, offset: int, size_bytes: int) -> None:
+        """The next record."""
+        self.records, self.size_bytes, self.end = self.records + 1, self.size_bytes + size_bytes, offset + 1
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether more would tell little more."""
+        return self.records >= ENOUGH or self.size_bytes >= ENOUGH_BYTES
+
+    @property
+    def weight_of_offset(self) -> float | None:
+        """What an offset weighs; None without any record.
+
+        Markers of transactions, and what compaction removed, tell nothing of the records beside them.
+        """
+        weight = self.size_bytes + RECORD_BYTES * self.records
+        return weight / (self.end - self.start) if self.records else None
 
 
-def _batches(view: memoryview) -> Iterator[tuple[bytes | memoryview, int, int]]:
-    """The records of each whole batch, unpacked, how many they are and how many offsets the batch covers."""
-    while (header := read_header(view)) is not None and header.magic == MAGIC:
-        if not HEADER_BYTES <= header.size_bytes <= len(view):
-            return
-        count, records = max(0, header.record_count), view[HEADER_BYTES : header.size_bytes]
-        if header.is_control:
-            count, records = 0, records[:0]
-        try:
-            yield unpacked(records, header.compression), count, header.last_offset_delta + 1
-        except (MalformedBytesError, MissingCodecError):
-            yield records, count, header.last_offset_delta + 1  # the reader tells what is wrong with it
-        view = view[header.size_bytes :]
-
-
-async def _sampled(options: SourceOptions, ranges: Sequence[OffsetRange]) -> dict[TopicPartition, float]:
-    config = connection_config(options.client.settings)
-    topics = frozenset(item.topic for item in ranges)
-    brokers = Brokers(config, tls_context(config.tls) if config.tls else None, topics)
-    samples: dict[TopicPartition, list[float]] = {}
-
-    async def look(item: OffsetRange, offset: int) -> None:
-        place = _place(item)
-        try:
-            answer = await brokers.fetch(place, offset, SAMPLE_BYTES)
-        except (UnreachableError, AnsweredError) as problem:
-            logger.info("no sample of %s: %s", item, problem)
-            return
-        size = weight_of_offset(answer.records)
-        if size is not None:
-            samples.setdefault(place, []).append(size)
-
-    looks = {(item, item.start + int(len(item) * at)) for item in ranges for at in PLACES}
-    tasks = [asyncio.create_task(look(item, offset)) for item, offset in sorted(looks)]
+def sampled(client: Client, ranges: Sequence[OffsetRange]) -> dict[TopicPartition, float]:
+    """What an offset weighs in each partition that a record of was seen in time, from the middle of its range on."""
+    samples = {_place(item): Sample(item.start + len(item) // 2) for item in ranges}
+    left = set(samples)
+    deadline = monotonic() + PATIENCE_S
+    consumer = client.consumer
     try:
-        if tasks:
-            await asyncio.wait(tasks, timeout=PATIENCE_S)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await brokers.close()
-    return {place: fmean(sizes) for place, sizes in sorted(samples.items())}
+        consumer.assign([confluent_kafka.TopicPartition(*place, sample.start) for place, sample in samples.items()])
+        while left and monotonic() < deadline:
+            done = set()
+            for message in consumer.consume(ENOUGH, TURN_S):
+                place = TopicPartition(message.topic(), message.partition())
+                if place not in left:
+                    continue
+                if message.error() is None:
+                    samples[place].add(message.offset(), len(message) + len(message.key() or b""))
+                if message.error() is not None or samples[place].is_enough:
+                    done.add(place)
+            left -= done
+            if done and left:
+                # What has come of them already is dropped by the client, unseen.
+                consumer.incremental_unassign([confluent_kafka.TopicPartition(*place) for place in done])
+        consumer.unassign()
+    except confluent_kafka.KafkaException as error:
+        client.note(error.args[0])
+    return {place: weight for place, sample in samples.items() if (weight := sample.weight_of_offset) is not None}

@@ -84,6 +84,7 @@ def settings_of(
 def slots_of(settings: Mapping[str, str], cpus: int) -> int | None:
     """How many tasks run at a time with these settings, on a driver's machine of so many CPUs. Pure.
 
+    In local mode that is no more than CPUs: further tasks would take turns with them, and each costs its start.
     None where executors come and go (dynamic allocation), where the settings leave their number open, and for a
     setting that is no number.
     """
@@ -92,7 +93,7 @@ def slots_of(settings: Mapping[str, str], cpus: int) -> int | None:
     if master == "local":
         cores = 1
     elif local := _LOCAL.fullmatch(master):
-        cores = cpus if local[1] == "*" else int(local[1])
+        cores = cpus if local[1] == "*" else min(cpus, int(local[1]))
     elif cluster := _LOCAL_CLUSTER.fullmatch(master):
         cores = int(cluster[1]) * int(cluster[2])
     elif settings.get("spark.dynamicAllocation.enabled", "").strip().lower() == "true":

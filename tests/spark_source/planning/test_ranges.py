@@ -8,17 +8,17 @@ import time
 import confluent_kafka
 import pytest
 from confluent_kafka import Producer
+from resolved_ranges import resolved
 from topics import WAIT_S
 
 from loadwise.coordinator import Coordinator
 from loadwise.spark_source.cluster import offsets as cluster_offsets
 from loadwise.spark_source.errors import DataLossError, OffsetsUnavailableError, OptionError
 from loadwise.spark_source.options.parse import parse
-from loadwise.spark_source.planning.ranges import resolve
 
 
 def ranges(topic, **options):
-    return [(item.partition, item.start, item.end) for item in resolve(parse(topic.options(**options)))]
+    return [(item.partition, item.start, item.end) for item in resolved(parse(topic.options(**options)))]
 
 
 def offsets(topic, *numbers):
@@ -56,17 +56,17 @@ def test_a_pattern_is_looked_for_anywhere_in_names_but_kafkas_own_topics():
     """As ``SubscribePatternStrategy`` does, with ``findFirstIn``."""
     with Coordinator({"ab": 2, "b": 2, "xbc": 1, "xb": 1, "__consumer_offsets": 1}).in_thread() as coordinator:
         options = {"kafka.bootstrap.servers": coordinator.bootstrap_servers, "subscribePattern": "^a?b|bc|__"}
-        found = [(item.topic, item.partition) for item in resolve(parse(options))]
+        found = [(item.topic, item.partition) for item in resolved(parse(options))]
     assert found == [("ab", 0), ("ab", 1), ("b", 0), ("b", 1), ("xbc", 0)]
 
 
 def test_assigned_partitions_and_no_others(topic):
     topic = topic([1, 2, 3])
     options = {"kafka.bootstrap.servers": topic.bootstrap_servers}
-    found = resolve(parse(options | {"assign": json.dumps({topic.name: [2, 0]})}))
+    found = resolved(parse(options | {"assign": json.dumps({topic.name: [2, 0]})}))
     assert [(item.partition, item.end) for item in found] == [(0, 1), (2, 3)]
     with pytest.raises(OptionError, match=f"^option assign: {topic.name}-3 is not there: the topic has 3 partitions"):
-        resolve(parse(options | {"assign": json.dumps({topic.name: [0, 3]})}))
+        resolved(parse(options | {"assign": json.dumps({topic.name: [0, 3]})}))
 
 
 def test_offsets_must_be_given_for_every_partition_and_for_no_other(topic):
@@ -97,7 +97,7 @@ def test_a_topic_that_is_not_there_is_named_and_not_made(coordinator, topic_name
         with pytest.raises(
             OffsetsUnavailableError, match=f"^Kafka does not tell topic {topic_name}: .*[Uu]nknown topic"
         ):
-            resolve(options)
+            resolved(options)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "there-is-no-such-host.invalid:9092"])
@@ -107,7 +107,7 @@ def test_an_address_without_a_broker_is_not_tried_for_the_whole_minute(topic_nam
     monkeypatch.setattr(cluster_offsets, "UNREACHABLE_S", 0.5)
     options = {"kafka.bootstrap.servers": address, "kafka.default.api.timeout.ms": "600000", "subscribe": topic_name}
     with pytest.raises(OffsetsUnavailableError, match=f"{address}.*kafka.bootstrap.servers"):
-        resolve(parse(options))
+        resolved(parse(options))
 
 
 def test_topics_are_asked_for_in_one_question_and_the_missing_one_is_named(coordinator, topic_name):
@@ -115,9 +115,9 @@ def test_topics_are_asked_for_in_one_question_and_the_missing_one_is_named(coord
     for count, name in enumerate(names, 1):
         coordinator.create_topic(name, count)
     options = {"kafka.bootstrap.servers": coordinator.bootstrap_servers}
-    assert len(resolve(parse(options | {"subscribe": ",".join(names)}))) == 15
+    assert len(resolved(parse(options | {"subscribe": ",".join(names)}))) == 15
     with pytest.raises(OffsetsUnavailableError, match=f"^Kafka does not tell topic {topic_name}: .*[Uu]nknown topic"):
-        resolve(parse(options | {"subscribe": ",".join([*names, topic_name])}))
+        resolved(parse(options | {"subscribe": ",".join([*names, topic_name])}))
 
 
 def test_brokers_that_do_not_answer_are_named(topic_name):
@@ -126,7 +126,7 @@ def test_brokers_that_do_not_answer_are_named(topic_name):
     options = {"kafka.bootstrap.servers": address, "kafka.default.api.timeout.ms": "300", "subscribe": topic_name}
     before = time.monotonic()
     with pytest.raises(OffsetsUnavailableError) as refused:
-        resolve(parse(options))
+        resolved(parse(options))
     assert address in str(refused.value)
     assert "kafka.default.api.timeout.ms" in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -148,6 +148,6 @@ def test_a_deadline_that_passes_between_two_questions_is_no_endless_wait(topic_n
         address = gone.bootstrap_servers
     options = {"kafka.bootstrap.servers": address, "kafka.default.api.timeout.ms": "300", "subscribe": topic_name}
     with pytest.raises(OffsetsUnavailableError):
-        resolve(parse(options))
+        resolved(parse(options))
     assert len(waits) > 1
     assert min(waits) > 0

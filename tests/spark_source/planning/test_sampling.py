@@ -10,45 +10,35 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
-from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from confluent_kafka import Producer
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from topics import WAIT_S, make_topic
 
 from loadwise.assignor.model import TopicPartition
 from loadwise.coordinator import Coordinator
+from loadwise.spark_source.cluster.client import connected
 from loadwise.spark_source.planning import query, sampling
 from loadwise.spark_source.planning.query import checked, planned
-from loadwise.spark_source.planning.sampling import AGAIN_S, RECORD_BYTES, completed, record_bytes, weight_of_offset
+from loadwise.spark_source.planning.sampling import AGAIN_S, ENOUGH, RECORD_BYTES, Sample, completed, record_bytes
 from loadwise.spark_source.task import OffsetRange
 
 
-def written(offsets, size, codec):
-    builder = DefaultRecordBatchBuilder(2, codec, False, -1, 0, 0, 1 << 30)
-    for offset in offsets:
-        assert builder.append(offset, 1, None, bytes(size), []) is not None
-    return bytes(builder.build())
-
-
-@settings(max_examples=20)
 @given(
-    sizes=st.lists(st.integers(100, 3_000), min_size=1, max_size=4),
-    codec=st.sampled_from([0, 4]),
-    gap=st.integers(1, 4),
-    cut=st.integers(0, 60),
+    start=st.integers(0, 1 << 40),
+    records=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 10_000)), min_size=1, max_size=50),
 )
-def test_what_is_packed_weighs_what_it_unpacks_to_and_gaps_weigh_nothing(sizes, codec, gap, cut):
-    data = b"".join(written(range(0, 50 * gap, gap), size, codec) for size in sizes)
-    found = weight_of_offset(data + written([0], 10, codec)[:cut])
-    covered = 49 * gap + 1
-    wanted = sum(50 * (size + RECORD_BYTES) for size in sizes) / (covered * len(sizes))
-    assert wanted <= found <= wanted + 12
+def test_what_an_offset_weighs_times_the_offsets_is_what_the_records_weigh_and_gaps_weigh_nothing(start, records):
+    sample, offset = Sample(start), start
+    for gap, size in records:
+        sample.add(offset + gap, size)
+        offset += gap + 1
+    wanted = sum(size + RECORD_BYTES for _, size in records)
+    assert sample.weight_of_offset * (offset - start) == pytest.approx(wanted)
 
 
 def test_nothing_is_learnt_from_nothing():
-    assert weight_of_offset(b"") is None
-    assert weight_of_offset(bytes(200)) is None
+    assert Sample(7).weight_of_offset is None
     assert completed({}, [OffsetRange("t", 0, 0, 5)]) == {}
 
 
@@ -98,12 +88,13 @@ def test_a_stream_keeps_what_it_has_learned_and_looks_again_after_a_while(uneven
     ranges = [OffsetRange("t", partition, 0, COUNT) for partition in range(2)]
     small, large = TopicPartition("t", 0), TopicPartition("t", 1)
     learned = {}
-    first = record_bytes(options, ranges, learned, 1000.0)
-    assert first[small] == pytest.approx(SMALL + RECORD_BYTES, abs=12)
-    assert first[large] == pytest.approx(LARGE + RECORD_BYTES, abs=12)
-    learned[large] = (100.0, 1000.0)
-    assert record_bytes(options, ranges, learned, 1000.0 + AGAIN_S - 1)[large] == 100.0
-    assert record_bytes(options, ranges, learned, 1000.0 + AGAIN_S)[large] == pytest.approx((100 + first[large]) / 2)
+    with connected(options.client, group_id_prefix="g", reads_samples=True) as client:
+        first = record_bytes(options, client, ranges, learned, 1000.0)
+        assert first == {small: SMALL + RECORD_BYTES, large: LARGE + RECORD_BYTES}
+        learned[large] = (100.0, 1000.0)
+        assert record_bytes(options, client, ranges, learned, 1000.0 + AGAIN_S - 1)[large] == 100.0
+        again = record_bytes(options, client, ranges, learned, 1000.0 + AGAIN_S)
+    assert again[large] == pytest.approx((100 + first[large]) / 2)
 
 
 def test_a_plan_is_looked_at_where_an_event_loop_runs_already(uneven):
@@ -141,17 +132,43 @@ def test_without_any_sample_records_are_counted_with_a_warning(uneven, monkeypat
 
 
 def test_a_stream_does_not_wait_at_each_micro_batch_for_what_it_could_not_find_out(uneven, monkeypatch):
-    """As where the brokers answer librdkafka, which reads, and not the client that looks at samples."""
+    """As where all that a partition has left is the end of a transaction."""
     looks = []
 
-    async def nothing(_, ranges):
+    def nothing(_, ranges):
         looks.append([item.partition for item in ranges])
         return {TopicPartition("t", 1): 500.0} if len(looks) == 2 else {}
 
-    monkeypatch.setattr(sampling, "_sampled", nothing)
+    monkeypatch.setattr(sampling, "sampled", nothing)
     options = checked({"kafka.bootstrap.servers": uneven.bootstrap_servers, "subscribe": "t"})
     ranges = [OffsetRange("t", partition, 0, COUNT) for partition in range(2)]
     learned = {}
-    answers = [record_bytes(options, ranges, learned, at_s) for at_s in (0.0, 1.0, AGAIN_S, 2 * AGAIN_S - 1)]
+    with connected(options.client, group_id_prefix="g") as client:
+        answers = [
+            record_bytes(options, client, ranges, learned, at_s) for at_s in (0.0, 1.0, AGAIN_S, 2 * AGAIN_S - 1)
+        ]
     assert answers == [{}, {}, *[{TopicPartition("t", 0): 500.0, TopicPartition("t", 1): 500.0}] * 2]
     assert looks == [[0, 1], [0, 1]]
+
+
+def test_a_look_leaves_the_consumer_as_it_was(uneven):
+    """A stream's consumer goes on to be asked for offsets, and must not fetch meanwhile."""
+    options = checked({"kafka.bootstrap.servers": uneven.bootstrap_servers, "subscribe": "t"})
+    with connected(options.client, group_id_prefix="g", reads_samples=True) as client:
+        found = sampling.sampled(client, [OffsetRange("t", partition, 0, COUNT) for partition in range(2)])
+        assert len(found) == 2
+        assert client.consumer.assignment() == []
+        assert client.consumer.consume(1, 0.2) == []
+
+
+def test_packed_records_weigh_what_they_unpack_to(topic_name, broker):
+    make_topic(broker, topic_name, 2)
+    for partition, codec in enumerate(("none", "lz4")):
+        producer = Producer({"bootstrap.servers": broker, "compression.type": codec})
+        for _ in range(3 * ENOUGH):
+            producer.produce(topic_name, bytes(1000), b"key", partition)
+        assert producer.flush(WAIT_S) == 0
+    options = checked({"kafka.bootstrap.servers": broker, "subscribe": topic_name})
+    with connected(options.client, group_id_prefix="g", reads_samples=True) as client:
+        found = sampling.sampled(client, [OffsetRange(topic_name, partition, 0, 3 * ENOUGH) for partition in range(2)])
+    assert set(found.values()) == {1003 + RECORD_BYTES}

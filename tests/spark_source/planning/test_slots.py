@@ -66,7 +66,8 @@ def test_a_properties_file_takes_the_place_of_the_defaults():
     [
         ("local", {}, 1),
         ("local[2]", {}, 2),
-        ("local[ 12 , 3 ]", {}, 12),
+        ("local[ 6 , 3 ]", {}, 6),
+        ("local[12]", {}, 7),
         ("local[*]", {}, 7),
         (None, {}, 7),
         ("local[4]", {"task.cpus": "2"}, 2),

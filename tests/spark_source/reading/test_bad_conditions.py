@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
+from resolved_ranges import resolved
 from topics import fill
 
 from loadwise.coordinator import Coordinator
@@ -19,7 +20,6 @@ from loadwise.spark_source.cluster.brokers import Brokers
 from loadwise.spark_source.errors import OffsetsUnavailableError, ReadError, ReadTimeoutError
 from loadwise.spark_source.options import parse as parsing
 from loadwise.spark_source.options.parse import parse
-from loadwise.spark_source.planning.ranges import resolve
 from loadwise.spark_source.reading.arrow_batches import BatchBuilder, full_schema
 from loadwise.spark_source.reading.tasks import read_task
 from loadwise.spark_source.task import OffsetRange, Task
@@ -125,7 +125,7 @@ def test_rights_that_are_missing_are_named(cluster, monkeypatch):
         next(reading(cluster))
     cluster.faults.answer("ListOffsets", error=denied, times=None)
     with pytest.raises(OffsetsUnavailableError, match=r"^Kafka does not tell the offsets of t-0: .* READ on the topic"):
-        resolve(parse(options(cluster, kafka__default__api__timeout__ms=2000)))
+        resolved(parse(options(cluster, kafka__default__api__timeout__ms=2000)))
 
 
 def test_leaders_of_all_topics_of_a_task_are_asked_for_at_once(monkeypatch, which):

@@ -14,6 +14,7 @@ from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka.record.util import calc_crc32c
+from resolved_ranges import resolved
 from topics import WAIT_S, make_topic
 
 from loadwise.coordinator import Coordinator
@@ -22,7 +23,6 @@ from loadwise.spark_source.errors import DataLossError, ReadError, ReadTimeoutEr
 from loadwise.spark_source.options import client_config
 from loadwise.spark_source.options import parse as parsing
 from loadwise.spark_source.options.parse import parse
-from loadwise.spark_source.planning.ranges import resolve
 from loadwise.spark_source.reading import message_reader, position, tasks
 from loadwise.spark_source.reading.arrow_batches import BatchBuilder, full_schema
 from loadwise.spark_source.task import OffsetRange, Task
@@ -243,8 +243,8 @@ def test_a_query_ends_before_an_open_transaction(apache_kafka):
     producer.begin_transaction()
     producer.produce(name, b"v", partition=0)
     assert producer.flush(WAIT_S) == 0
-    assert [(item.start, item.end) for item in resolve(parse(committed))] == [(0, 2)]
-    assert [(item.start, item.end) for item in resolve(parse(given))] == [(0, 3)]
+    assert [(item.start, item.end) for item in resolved(parse(committed))] == [(0, 2)]
+    assert [(item.start, item.end) for item in resolved(parse(given))] == [(0, 3)]
     assert places(committed, (name, 0, 0, 2)) == [(name, 0, 0)]
     producer.abort_transaction()
 
