@@ -49,6 +49,7 @@ from loadwise.coordinator.faults.rules import Fault, Faults
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.share_limits import ShareGroupLimits
+from loadwise.coordinator.groups.streams_limits import StreamsGroupLimits
 from loadwise.coordinator.kafka_container import KafkaContainer
 from loadwise.coordinator.keeper import Snapshot
 from loadwise.coordinator.security.certificates import Certificates
@@ -89,6 +90,7 @@ __all__ = [
     "Security",
     "ShareGroupLimits",
     "Snapshot",
+    "StreamsGroupLimits",
     "ThreadedCoordinator",
     "Tls",
     "Token",

@@ -21,6 +21,7 @@
     ├── BadAssignorError          an assignor that groups are to be offered is not there
     ├── BadSettingError           a broker setting of Kafka's that is not there, or a value that it cannot have
     ├── CannotConvertError        a group cannot go on under the other protocol
+    ├── InvalidTopologyError      a Streams application's topology is one that no topics can do for
     └── BadRegexError             a subscription's regular expression is none, or none that can be read here
 """
 
@@ -103,6 +104,10 @@ class NotRunningError(CoordinatorError, RuntimeError):
 
 class BadRegexError(CoordinatorError, ValueError):
     """A regular expression cannot be used; the message gives the reason. Clients get INVALID_REGULAR_EXPRESSION."""
+
+
+class InvalidTopologyError(CoordinatorError, ValueError):
+    """No topics can do for a Streams application's topology; clients get the message, which is Kafka's."""
 
 
 class CannotConvertError(CoordinatorError, ValueError):

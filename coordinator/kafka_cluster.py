@@ -41,11 +41,13 @@ from loadwise.coordinator.configs.resources import OF_ALL_BROKERS, ConfigsRecord
 from loadwise.coordinator.configs.topic_configs import LogConfig
 from loadwise.coordinator.delayed_fetches import DelayedFetches
 from loadwise.coordinator.delayed_share_fetches import DelayedShareFetches
+from loadwise.coordinator.failed_topics import FailedTopics
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.records import Record
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.groups.share_limits import ShareGroupLimits
+from loadwise.coordinator.groups.streams_limits import StreamsGroupLimits
 from loadwise.coordinator.keeper import NOTHING, Keeper, LogName, Place, Snapshot
 from loadwise.coordinator.offsets_topic import OffsetsTopic
 from loadwise.coordinator.refusals import refusal
@@ -124,11 +126,14 @@ class Cluster:
             self.topics,
             logs=self.topics,
             share_limits=self.share_limits,
+            streams_limits=self.streams_limits,
             keeper=keeper,
         )
         self.shares = Shares(self.groups, self.topics)
         self.fetches = DelayedFetches()
         self.share_fetches = DelayedShareFetches()
+        self.failed_topics = FailedTopics()
+        """Topics of groups that could not be made."""
         self.offsets_topic = OffsetsTopic(
             self.topics,
             self.brokers,
@@ -277,6 +282,10 @@ class Cluster:
     def share_limits(self, group_id: str) -> ShareGroupLimits:
         """What holds for the share group of an id: its own configs before the brokers'."""
         return self.settings.share_groups.of_group(self.resource_configs.of(ResourceType.GROUP, group_id))
+
+    def streams_limits(self, group_id: str) -> StreamsGroupLimits:
+        """What holds for the streams group of an id: its own configs before the brokers'."""
+        return self.settings.streams_groups.of_group(self.resource_configs.of(ResourceType.GROUP, group_id))
 
     def delete_group(self, call: Call, group_id: str) -> ErrorCode:
         """Delete a group that has no members, and its offsets."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from loadwise.coordinator.calls import Call, Message, NoAnswer
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.structs import default_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,7 @@ _ROWS: Mapping[str, tuple[tuple[range, _Rows], ...]] = {
     "OffsetForLeaderEpoch": ((range(99), _Rows("topics", "topics", inner=_PARTITIONS)),),
     "Produce": ((range(99), _Rows("responses", "topic_data", inner=_Rows("partition_responses", "partition_data"))),),
     "ShareGroupDescribe": ((range(99), _Rows("groups", "group_ids", "group_id")),),
+    "StreamsGroupDescribe": ((range(99), _Rows("groups", "group_ids", "group_id")),),
     "TxnOffsetCommit": ((range(99), _Rows("topics", "topics", inner=_PARTITIONS)),),
     "WriteTxnMarkers": ((range(99), _Rows("markers", "markers", inner=_Rows("topics", "topics", inner=_BY_INDEX))),),
 }
@@ -215,7 +217,7 @@ def _unknown(struct: Any, version: int, why: _Why) -> dict[str, Any]:
         elif field.name == "error_message":
             values[field.name] = why.message
         elif field.is_array():
-            values[field.name] = []
+            values[field.name] = None if default_of(field) is None else []
         else:
-            values[field.name] = _UNKNOWN.get(field.name, field.default)
+            values[field.name] = _UNKNOWN.get(field.name, default_of(field))
     return values

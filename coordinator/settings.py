@@ -15,6 +15,7 @@ from loadwise.coordinator.errors import BadAssignorError, BadSettingError
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.share_limits import ShareGroupLimits
+from loadwise.coordinator.groups.streams_limits import StreamsGroupLimits
 from loadwise.coordinator.security.broker_configs import NAMES as SECURITY_CONFIGS
 from loadwise.coordinator.transactions.coordinator import TransactionLimits
 
@@ -45,11 +46,13 @@ class BrokerSettings:
     """What holds for all groups of the consumer protocol (KIP-848)."""
     share_groups: ShareGroupLimits = field(default_factory=ShareGroupLimits)
     """What holds for all share groups (KIP-932)."""
+    streams_groups: StreamsGroupLimits = field(default_factory=StreamsGroupLimits)
+    """What holds for all streams groups (KIP-1071)."""
     transactions: TransactionLimits = field(default_factory=TransactionLimits)
     """What holds for all transactions."""
 
 
-Part: TypeAlias = Literal["groups", "consumer_groups", "share_groups", "transactions"]
+Part: TypeAlias = Literal["groups", "consumer_groups", "share_groups", "streams_groups", "transactions"]
 """A part of `BrokerSettings`."""
 
 
@@ -129,6 +132,12 @@ SETTINGS: Mapping[str, Setting] = {
     "group.share.partition.max.record.locks": _whole("share_groups", "partition_max_record_locks", 100),
     "group.share.record.lock.duration.ms": _whole("share_groups", "record_lock_duration_ms", 1),
     "group.share.session.timeout.ms": _whole("share_groups", "session_timeout_ms", 1),
+    "group.streams.assignment.interval.ms": _whole("streams_groups", "assignment_interval_ms", 0),
+    "group.streams.heartbeat.interval.ms": _whole("streams_groups", "heartbeat_interval_ms", 1),
+    "group.streams.initial.rebalance.delay.ms": _whole("streams_groups", "initial_rebalance_delay_ms", 0),
+    "group.streams.max.size": _whole("streams_groups", "max_size", 1),
+    "group.streams.num.standby.replicas": _whole("streams_groups", "num_standby_replicas", 0),
+    "group.streams.session.timeout.ms": _whole("streams_groups", "session_timeout_ms", 1),
     "message.max.bytes": replace(_whole(None, "max_batch_bytes", 0), group_field="max_record_bytes"),
     "offsets.retention.check.interval.ms": _whole("groups", "offsets_retention_check_interval_ms", 1),
     "offsets.retention.minutes": _whole("groups", "offsets_retention_minutes", 1),

@@ -23,11 +23,12 @@ FEATURES = {
     "group.version": (0, 1),
     "metadata.version": (7, 30),
     "share.version": (0, 1),
+    "streams.version": (0, 1),
     "transaction.version": (0, 2),
 }
 """The oldest and the newest version of each feature.
 
-Consumer groups (KIP-848), Kafka 4.3, share groups (KIP-932), KIP-890's transactions.
+Consumer groups (KIP-848), Kafka 4.3, share groups (KIP-932), streams groups (KIP-1071), KIP-890's transactions.
 """
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 

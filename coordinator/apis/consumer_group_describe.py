@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
-from loadwise.coordinator.apis.group_descriptions import NOT_ASKED, described_with_rights, guarding, not_found
+from loadwise.coordinator.apis.group_descriptions import (
+    NOT_ASKED,
+    assigned_topics,
+    described_with_rights,
+    guarding,
+    not_found,
+)
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.consumer.member import ConsumerMember
@@ -75,5 +81,5 @@ def _assignment(cluster: Cluster, partitions: Mapping[UUID, Iterable[int]]) -> M
 SERVICE = Service(
     Api.of(ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse),
     handle,
-    guarding(_Group, lambda member: (member.assignment, member.target_assignment)),
+    guarding(_Group, assigned_topics(lambda member: (member.assignment, member.target_assignment))),
 )

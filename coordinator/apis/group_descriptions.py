@@ -1,6 +1,6 @@
-"""No API of its own: how DescribeGroups, ConsumerGroupDescribe and ShareGroupDescribe answer for many groups.
+"""No API of its own: how DescribeGroups, and the same of consumer, share and streams groups, answer for many groups.
 
-They stay bounded where groups are named repeatedly. The two last have rows of one form, and check the same rights.
+They stay bounded where groups are named repeatedly. All but the first have rows of one form, and check the same rights.
 """
 
 from __future__ import annotations
@@ -73,7 +73,6 @@ def refused(group_row: Any, group_id: str, error: ErrorCode, message: str | None
         group_state="",
         group_epoch=0,
         assignment_epoch=0,
-        assignor_name="",
         members=[],
         authorized_operations=NOT_ASKED,
     )
@@ -90,12 +89,24 @@ def not_found(call: Call, cluster: Cluster, group_row: Any, group_id: str, kind:
     return refused(group_row, group_id, ErrorCode.GROUP_ID_NOT_FOUND, message)
 
 
+def assigned_topics(assignments: Callable[[Message], Iterable[Message]]) -> Callable[[Message], Iterable[str]]:
+    """The topics in a group's row, of whose members' rows ``assignments`` answers the assignments."""
+
+    def topics(group: Message) -> Iterable[str]:
+        rows = (assignment for member in group.members for assignment in assignments(member))
+        return (each.topic_name for row in rows for each in row.topic_partitions)
+
+    return topics
+
+
 def guarding(
-    group_row: Any, assignments: Callable[[Message], Iterable[Message]]
+    group_row: Any,
+    topics: Callable[[Message], Iterable[str]],
+    message: str = "The group has described topic(s) that the client is not authorized to describe.",
 ) -> Callable[[Call, Cluster, Handler], Outcome]:
     """Describe no group either that reads a topic which the client may not describe.
 
-    ``assignments`` answers those of a member's row.
+    ``topics`` answers those of a group's row, and ``message`` is what such a client is told.
     """
     is_described = names(Operation.DESCRIBE, ResourceType.GROUP)
 
@@ -104,14 +115,7 @@ def guarding(
 
         def checked(response: Message) -> Message:
             for index, group in enumerate(response.groups):
-                topics = {
-                    each.topic_name
-                    for member in group.members
-                    for assignment in assignments(member)
-                    for each in assignment.topic_partitions
-                }
-                if any(allowed(access, Operation.DESCRIBE, ResourceType.TOPIC, name) for name in topics):
-                    message = "The group has described topic(s) that the client is not authorized to describe."
+                if any(allowed(access, Operation.DESCRIBE, ResourceType.TOPIC, name) for name in set(topics(group))):
                     error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
                     response.groups[index] = refused(group_row, group.group_id, error, message)
             return response

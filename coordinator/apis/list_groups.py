@@ -14,6 +14,9 @@ from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
+_FILTERED_AS = {"NotReady": "not_ready"}
+"""States that filters have to name otherwise than answers do, as in Kafka."""
+
 
 def handle(call: Call, cluster: Cluster) -> Message:
     """List what the filters let through; they do not mind upper and lower case. An empty filter lets all through."""
@@ -28,7 +31,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
         )
         for group_id, group in cluster.groups.all().items()
         if cluster.coordinates(call, group_id)
-        and (not states or group.state.value.lower() in states)
+        and (not states or _FILTERED_AS.get(group.state.value, group.state.value.lower()) in states)
         and (not types or group.type in types)
     ]
     return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, groups=groups)

@@ -1,15 +1,17 @@
-"""No API of its own: what ConsumerGroupHeartbeat and ShareGroupHeartbeat want of a client, and how both answer it."""
+"""No API of its own: what heartbeats of members with epochs want of a client, and how some of them answer it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from loadwise.coordinator.apis.access import Access, Need, refused, refused_without
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
-from loadwise.coordinator.calls import Call, Handler, Message, Outcome
+from loadwise.coordinator.calls import Call, Guard, Handler, Message, Outcome
 from loadwise.coordinator.groups.effects import ConsumerHeartbeatReply, ShareHeartbeatReply
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.structs import Struct
 
 _MEMBER = Need(Operation.READ, ResourceType.GROUP, "group_id")
 
@@ -32,13 +34,26 @@ def answered(call: Call, reply: ConsumerHeartbeatReply | ShareHeartbeatReply, as
     )
 
 
-def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
-    """A member must be allowed to read the group, and to describe every topic that it names."""
-    refusal = refused_without(call, cluster, _MEMBER)
-    if refusal is not None:
-        return refusal
-    access = Access(call, cluster)
-    names = call.body.subscribed_topic_names or ()
-    if not all(access.may(Operation.DESCRIBE, ResourceType.TOPIC, name) for name in names):
-        return refused(call, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    return handle(call, cluster)
+def guarding(topics: Callable[[Call], Iterable[str] | Message]) -> Guard:
+    """A member must be allowed to read the group, and to describe every topic that it names.
+
+    ``topics`` answers those of a request, or the response to one that is refused for them.
+    """
+
+    def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+        refusal = refused_without(call, cluster, _MEMBER)
+        if refusal is not None:
+            return refusal
+        access = Access(call, cluster)
+        names = topics(call)
+        if isinstance(names, Struct):
+            return names
+        if not all(access.may(Operation.DESCRIBE, ResourceType.TOPIC, name) for name in names):
+            return refused(call, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        return handle(call, cluster)
+
+    return guard
+
+
+guard = guarding(lambda call: call.body.subscribed_topic_names or ())
+"""Guard of the heartbeats whose members name the topics that they subscribe to."""

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.group_descriptions import NOT_ASKED, described_with_rights, guarding, not_found
+from loadwise.coordinator.apis.group_descriptions import (
+    NOT_ASKED,
+    assigned_topics,
+    described_with_rights,
+    guarding,
+    not_found,
+)
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.groups.share.group import ShareGroup
 from loadwise.coordinator.groups.share.state import ShareMember
@@ -58,5 +64,5 @@ def _member(group: ShareGroup, cluster: Cluster, member: ShareMember) -> Message
 SERVICE = Service(
     Api.of(ShareGroupDescribeRequest, ShareGroupDescribeResponse),
     handle,
-    guarding(_Group, lambda member: (member.assignment,)),
+    guarding(_Group, assigned_topics(lambda member: (member.assignment,))),
 )

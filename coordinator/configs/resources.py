@@ -38,6 +38,9 @@ def _int(name: str, default: int, least: int, most: int = 2**31 - 1) -> Definiti
     return Definition(name=name, type=ConfigType.INT, default=str(default), broker_config=f"group.{name}", check=check)
 
 
+_MAX_STANDBY_REPLICAS = 2
+"""Kafka's group.streams.max.standby.replicas, which is not to be set here."""
+
 GROUP_CONFIGS = Definitions(
     "group",
     [
@@ -73,7 +76,7 @@ GROUP_CONFIGS = Definitions(
         _int("streams.assignment.interval.ms", 1000, 0),
         _int("streams.heartbeat.interval.ms", 5000, 1),
         _int("streams.initial.rebalance.delay.ms", 3000, 0),
-        _int("streams.num.standby.replicas", 0, 0),
+        _int("streams.num.standby.replicas", 0, 0, _MAX_STANDBY_REPLICAS),
         _int("streams.session.timeout.ms", 45_000, 1),
     ],
 )

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 from loadwise.coordinator.groups.consumer_records import Epochs, Partitions
 from loadwise.coordinator.groups.events import NO_GENERATION, Token
 from loadwise.coordinator.groups.records import Record
+from loadwise.coordinator.groups.streams_topology import Endpoint, InternalTopic, Status, Tasks
 from loadwise.protocol.error_codes import ErrorCode
 
 
@@ -113,6 +114,39 @@ class ShareHeartbeatReply:
     """What it reads, by topic id; None: as it was."""
 
 
+class EndpointPartitions(NamedTuple):
+    """What can be asked for at a member's endpoint."""
+
+    endpoint: Endpoint
+    active: Sequence[tuple[str, Sequence[int]]]
+    """Partitions by topic whose state is there, kept by active tasks."""
+    standby: Sequence[tuple[str, Sequence[int]]]
+    """The same of standbys."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsHeartbeatReply:
+    """The answer to a StreamsHeartbeat."""
+
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    """What is wrong, for the client to log."""
+    member_id: str = ""
+    epoch: int = 0
+    """The member's epoch from now on."""
+    heartbeat_interval_ms: int = 0
+    """How long the member may wait with its next heartbeat."""
+    statuses: Sequence[Status] = ()
+    assigned: Tasks | None = None
+    """What it is to run; None: as it was."""
+    endpoint_epoch: int = 0
+    """The newest endpoint information."""
+    endpoints: Sequence[EndpointPartitions] | None = None
+    """That information; None: the member has it."""
+    missing_topics: Sequence[InternalTopic] = ()
+    """The topics that are to be made for the group. Its client is not told of them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitReply:
     """The answer to a CommitOffsets."""
@@ -130,6 +164,7 @@ ReplyBody: TypeAlias = (
     | CommitReply
     | ConsumerHeartbeatReply
     | ShareHeartbeatReply
+    | StreamsHeartbeatReply
 )
 
 

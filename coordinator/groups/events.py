@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
+from loadwise.coordinator.groups.streams_topology import Endpoint, Tasks, Topology
 
 Token: TypeAlias = int
 """The caller's name for one wait for an answer."""
@@ -191,7 +192,38 @@ class ShareHeartbeat:
     client_host: str = ""
 
 
-Request: TypeAlias = Join | Sync | Heartbeat | Leave | Delete | CommitOffsets | ConsumerHeartbeat | ShareHeartbeat
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsHeartbeat:
+    """StreamsGroupHeartbeat (KIP-1071): a member joins, is alive, has changed or leaves.
+
+    A field that is None is as it was before.
+    """
+
+    token: Token
+    member_id: str
+    epoch: int
+    """The member's epoch; 0 to join, negative to leave."""
+    endpoint_epoch: int = -1
+    """The newest endpoint information that it has."""
+    rack: str | None = None
+    rebalance_timeout_ms: int | None = None
+    """How long it may take to give tasks up."""
+    topology: Topology | None = None
+    """What it runs; only told when it joins."""
+    owned: Tasks | None = None
+    """What it has."""
+    process_id: str | None = None
+    endpoint: Endpoint | None = None
+    tags: Mapping[str, str] | None = None
+    shuts_down: bool = False
+    """Whether all members are to stop, because this one has failed."""
+    client_id: str = ""
+    client_host: str = ""
+
+
+Request: TypeAlias = (
+    Join | Sync | Heartbeat | Leave | Delete | CommitOffsets | ConsumerHeartbeat | ShareHeartbeat | StreamsHeartbeat
+)
 """What a client asks for, and waits for."""
 
 Event: TypeAlias = Request | Tick | ExpireSession | ForceRebalance

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from loadwise.coordinator.groups.consumer_records import ConsumerRecord
 from loadwise.coordinator.groups.partitions import CommittedOffset
 from loadwise.coordinator.groups.share_records import ShareRecord
+from loadwise.coordinator.groups.streams_records import StreamsRecord
 
 Key: TypeAlias = tuple[str | int, ...]
 """What a record replaces an older one under, within its group."""
@@ -182,4 +183,5 @@ Record: TypeAlias = (
     | ClassicTombstone
     | ConsumerRecord
     | ShareRecord
+    | StreamsRecord
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
@@ -73,3 +74,14 @@ class _NoTopics:
 
 NO_TOPICS: TopicView = _NoTopics()
 """A cluster without topics."""
+
+
+def fingerprint(names: Iterable[str], topics: TopicView) -> int:
+    """A number that changes with those of some topics that there are, their ids and their numbers of partitions."""
+    known = sorted(((topic.name, topic) for topic in map(topics.get, names) if topic), key=lambda each: each[0])
+    if not known:
+        return 0
+    digest = hashlib.blake2b(digest_size=8)
+    for name, topic in known:
+        digest.update(f"{name}\0{topic.id}\0{len(topic.partitions)}\n".encode())
+    return int.from_bytes(digest.digest())

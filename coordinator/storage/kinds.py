@@ -32,6 +32,13 @@ from loadwise.coordinator.groups.share_records import (
     ShareState,
     ShareTarget,
 )
+from loadwise.coordinator.groups.streams_records import (
+    StreamsGroupEpoch,
+    StreamsMemberAssignment,
+    StreamsMemberMetadata,
+    StreamsTarget,
+    StreamsTopology,
+)
 from loadwise.coordinator.keeper import Place
 from loadwise.coordinator.security.users import ScramRecord
 from loadwise.coordinator.transactions.transaction import Transaction
@@ -64,6 +71,11 @@ KINDS: Mapping[str, type] = {
     "share target": ShareTarget,
     "share current": ShareMemberAssignment,
     "share state": ShareState,
+    "streams group": StreamsGroupEpoch,
+    "streams topology": StreamsTopology,
+    "streams member": StreamsMemberMetadata,
+    "streams target": StreamsTarget,
+    "streams current": StreamsMemberAssignment,
 }
 """Each kind of value by its name in the directory."""
 

@@ -14,6 +14,7 @@ import config_exchanges
 import pytest
 import security_exchanges
 import share_exchanges
+import streams_exchanges
 import transaction_exchanges
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -376,6 +377,7 @@ EXCHANGES: dict[str, Callable[[Wire, int], None]] = {
     **config_exchanges.EXCHANGES,
     **security_exchanges.EXCHANGES,
     **share_exchanges.EXCHANGES,
+    **streams_exchanges.EXCHANGES,
     **transaction_exchanges.EXCHANGES,
 }
 
@@ -453,6 +455,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "string": STRINGS,
     "bytes": BLOBS,
     "records": BLOBS,
+    "uint16": st.sampled_from([0, 1, 65_535]),
     "uuid": st.sampled_from([None, UUID(int=1)]),
 }
 

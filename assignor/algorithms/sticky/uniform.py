@@ -91,13 +91,12 @@ def _rounds(wanted: Ints) -> Ints:
     return member[stable_order(round_, most)]
 
 
-def hash_map_order(keys: Sequence[str], size: int) -> Ints:
+def hash_map_order(keys: Sequence[str], size: int, buckets: int = _LEAST_BUCKETS) -> Ints:
     """In which order a ``java.util.HashMap`` of ``size`` entries has some of its keys: int64[k], their indices.
 
-    Keys of one bucket are in the order in which they are given. A map that is three quarters full gets twice as many
-    buckets.
+    ``buckets``: how many it has at first, a power of two. Keys of one bucket are in the order in which they are given.
+    A map that is three quarters full gets twice as many buckets.
     """
-    buckets = _LEAST_BUCKETS
     while size > buckets * 3 // 4:
         buckets *= 2
     hashes = np.array([_java_hash(key) for key in keys], np.uint32)

@@ -49,6 +49,7 @@ from loadwise.coordinator.groups.events import (
     Leave,
     Leaver,
     ShareHeartbeat,
+    StreamsHeartbeat,
     Sync,
     Tick,
     Token,
@@ -80,8 +81,8 @@ class ClassicGroup(RebalancedGroup):
             case ConsumerHeartbeat():
                 message = f"there is a classic group {self.group_id!r}"
                 self._reply(event.token, ConsumerHeartbeatReply(error=ErrorCode.GROUP_ID_NOT_FOUND, message=message))
-            case ShareHeartbeat():
-                raise AssertionError("a share group's heartbeat is refused before it gets to a classic group")
+            case ShareHeartbeat() | StreamsHeartbeat():
+                raise AssertionError(f"{type(event).__name__} is refused before it gets to a classic group")
             case Delete():
                 self._on_delete(event)
             case ExpireSession():

@@ -57,6 +57,7 @@ from loadwise.coordinator.groups.events import (
     Leave,
     Leaver,
     ShareHeartbeat,
+    StreamsHeartbeat,
     Sync,
     Tick,
     Token,
@@ -256,8 +257,8 @@ class ConsumerGroup:
                     rebalancer.refresh("it was asked for")
             case CommitOffsets() | Tick():
                 pass
-            case ShareHeartbeat():
-                raise AssertionError("a share group's heartbeat is refused before it gets to a consumer group")
+            case ShareHeartbeat() | StreamsHeartbeat():
+                raise AssertionError(f"{type(event).__name__} is refused before it gets to a consumer group")
             case _:
                 assert_never(event)
         rebalancer.expire()

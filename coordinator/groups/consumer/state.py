@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from enum import Enum
@@ -22,7 +21,7 @@ from loadwise.coordinator.groups.consumer_records import (
     ResolvedRegex,
     TargetEpoch,
 )
-from loadwise.coordinator.groups.topic_view import TopicView
+from loadwise.coordinator.groups.topic_view import TopicView, fingerprint
 
 K = TypeVar("K")
 
@@ -124,13 +123,7 @@ class ConsumerState:
 
     def fingerprint(self, topics: TopicView) -> int:
         """A number that changes with the topics subscribed to, their ids and their numbers of partitions."""
-        known = sorted(((topic.name, topic) for topic in map(topics.get, self.topics()) if topic), key=_name)
-        if not known:
-            return 0
-        digest = hashlib.blake2b(digest_size=8)
-        for name, topic in known:
-            digest.update(f"{name}\0{topic.id}\0{len(topic.partitions)}\n".encode())
-        return int.from_bytes(digest.digest())
+        return fingerprint(self.topics(), topics)
 
     def records(self) -> Iterator[ConsumerRecord]:
         """The records that rebuild this state."""

@@ -15,6 +15,7 @@ from loadwise.coordinator.groups.effects import (
     Left,
     ReplyBody,
     ShareHeartbeatReply,
+    StreamsHeartbeatReply,
     SyncReply,
 )
 from loadwise.coordinator.groups.events import (
@@ -28,14 +29,15 @@ from loadwise.coordinator.groups.events import (
     Leave,
     Request,
     ShareHeartbeat,
+    StreamsHeartbeat,
     Sync,
 )
 from loadwise.coordinator.groups.group import Group
 from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.protocol.error_codes import ErrorCode
 
-SHARE = "share"
-"""The type of share groups, as ListGroups has it."""
+CLASSIC, SHARE, STREAMS = "classic", "share", "streams"
+"""Types of groups, as ListGroups has them."""
 
 
 def refusal(group_id: str, event: Event, limits: GroupLimits, *, exists: bool, is_here: bool) -> ErrorCode:
@@ -55,7 +57,7 @@ def refusal(group_id: str, event: Event, limits: GroupLimits, *, exists: bool, i
             return ErrorCode.UNKNOWN_MEMBER_ID
     if not is_here:
         return ErrorCode.NOT_COORDINATOR
-    if not exists and not isinstance(event, Join | ConsumerHeartbeat | ShareHeartbeat):
+    if not exists and not isinstance(event, Join | ConsumerHeartbeat | ShareHeartbeat | StreamsHeartbeat):
         return ErrorCode.GROUP_ID_NOT_FOUND if isinstance(event, Delete) else ErrorCode.UNKNOWN_MEMBER_ID
     return ErrorCode.NONE
 
@@ -64,8 +66,13 @@ def misplaced(group: Group, event: Event) -> tuple[ErrorCode, str | None]:
     """What Kafka answers to a request that is for another kind of group; NONE if it is for this kind."""
     if isinstance(event, ShareHeartbeat):
         return (ErrorCode.NONE, None) if group.type == SHARE else _not_a(SHARE, group)
-    if group.type == SHARE:
+    if isinstance(event, StreamsHeartbeat):
+        may_replace = group.type == CLASSIC and not group.members and event.epoch == 0
+        return (ErrorCode.NONE, None) if group.type == STREAMS or may_replace else _not_a(STREAMS, group)
+    if group.type in {SHARE, STREAMS}:
         match event:
+            case Join() if group.type == STREAMS and not group.members:
+                pass
             case Join():
                 return ErrorCode.INCONSISTENT_GROUP_PROTOCOL, None
             case Sync() | Heartbeat():
@@ -88,6 +95,8 @@ def refused(event: Request, error: ErrorCode, message: str | None = None) -> Rep
             return ConsumerHeartbeatReply(error=error, message=message)
         case ShareHeartbeat():
             return ShareHeartbeatReply(error=error, message=message)
+        case StreamsHeartbeat():
+            return StreamsHeartbeatReply(error=error, message=message)
         case CommitOffsets():
             return CommitReply(error=error)
         case Join():

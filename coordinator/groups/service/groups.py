@@ -25,6 +25,7 @@ from loadwise.coordinator.groups.events import (
     Join,
     Request,
     ShareHeartbeat,
+    StreamsHeartbeat,
     Tick,
 )
 from loadwise.coordinator.groups.group import Group
@@ -42,6 +43,8 @@ from loadwise.coordinator.groups.service.store import GroupStore
 from loadwise.coordinator.groups.share.group import ShareGroup
 from loadwise.coordinator.groups.share_limits import ShareGroupLimits
 from loadwise.coordinator.groups.share_records import ShareState, ShareTombstone, share_state_key
+from loadwise.coordinator.groups.streams.group import StreamsGroup
+from loadwise.coordinator.groups.streams_limits import StreamsGroupLimits
 from loadwise.coordinator.groups.topic_view import NO_TOPICS, TopicView
 from loadwise.coordinator.keeper import NOTHING, Keeper
 from loadwise.protocol.error_codes import ErrorCode
@@ -61,6 +64,7 @@ class Groups:
         logs: LogView | None = None,
         *,
         share_limits: Callable[[str], ShareGroupLimits] = lambda _: ShareGroupLimits(),
+        streams_limits: Callable[[str], StreamsGroupLimits] = lambda _: StreamsGroupLimits(),
         keeper: Keeper = NOTHING,
     ) -> None:
         self._store = GroupStore(
@@ -69,6 +73,7 @@ class Groups:
             topics,
             logs,
             share_limits=share_limits,
+            streams_limits=streams_limits,
             keeper=keeper,
         )
         self._quota = Quota(self._store.limits)
@@ -85,10 +90,19 @@ class Groups:
         *,
         logs: LogView | None = None,
         share_limits: Callable[[str], ShareGroupLimits] = lambda _: ShareGroupLimits(),
+        streams_limits: Callable[[str], StreamsGroupLimits] = lambda _: StreamsGroupLimits(),
         keeper: Keeper = NOTHING,
     ) -> Groups:
         """Rebuild groups and offsets from the records that another one kept; ``keeper`` has them already."""
-        groups = cls(limits, consumer_limits, topics, logs, share_limits=share_limits, keeper=keeper)
+        groups = cls(
+            limits,
+            consumer_limits,
+            topics,
+            logs,
+            share_limits=share_limits,
+            streams_limits=streams_limits,
+            keeper=keeper,
+        )
         records = list(journal)
         groups.journal.load(records)
         for record in records:
@@ -153,6 +167,10 @@ class Groups:
         """The share group of this id; None if there is none, or one of another kind."""
         return self._store.share_group(group_id)
 
+    def streams(self, group_id: str) -> StreamsGroup | None:
+        """The streams group of this id; None if there is none, or one of another kind."""
+        return self._store.streams_group(group_id)
+
     def share_limits(self, group_id: str) -> ShareGroupLimits:
         """What holds for the share group of this id."""
         return self._store.share_limits(group_id)
@@ -206,6 +224,8 @@ class Groups:
             return self._consumer_heartbeat(group_id, event, now_ms)
         if isinstance(event, ShareHeartbeat):
             return self._share_heartbeat(group_id, event, now_ms)
+        if isinstance(event, StreamsHeartbeat):
+            return self._streams_heartbeat(group_id, event, now_ms)
         if isinstance(event, CommitOffsets):
             return self._commit(group_id, event, now_ms)
         return [] if group is None else self._tell(group, event, now_ms)
@@ -283,12 +303,12 @@ class Groups:
     def _join(self, group_id: str, event: Join, now_ms: int) -> list[Reply]:
         store = self._store
         group = store.groups.get(group_id)
-        consumer_group = store.consumer_group(group_id)
-        if consumer_group is not None and not consumer_group.members:
+        other = store.consumer_group(group_id) or store.streams_group(group_id)
+        if other is not None and not other.members:
             # Nobody is in it, so that it may go on under the other protocol, if a new member wants that.
             if event.member_id != NO_MEMBER_ID:
                 return [Reply(event.token, admission.refused(event, ErrorCode.UNKNOWN_MEMBER_ID))]
-            store.remove(consumer_group)
+            store.remove(other)
             group = None
         if group is None:
             group = store.new_classic_group(group_id)
@@ -332,6 +352,27 @@ class Groups:
             group = self.make_share_group(group_id, now_ms)
         group.limits = store.share_limits(group_id)
         return self._tell(group, event, now_ms)
+
+    def _streams_heartbeat(self, group_id: str, event: StreamsHeartbeat, now_ms: int) -> list[Reply]:
+        store = self._store
+        group = store.streams_group(group_id)
+        if group is not None:
+            group.limits = store.streams_limits(group_id)
+            return self._tell(group, event, now_ms)
+        if event.epoch != 0:
+            what = "Group" if event.epoch < 0 else "Streams group"
+            refusal = admission.refused(event, ErrorCode.GROUP_ID_NOT_FOUND, f"{what} {group_id} not found.")
+            return [Reply(event.token, refusal)]
+        # It takes the place of an empty classic group, unless its first member is refused.
+        fresh = store.new_streams_group(group_id, (), now_ms)
+        effects = fresh.handle(event, now_ms)
+        if not fresh.members:
+            return [effect for effect in effects if isinstance(effect, Reply)]
+        before = store.groups.get(group_id)
+        if before is not None:
+            store.remove(before)
+        store.add(fresh)
+        return self._carry_out(fresh, effects, now_ms)
 
     def _commit(self, group_id: str, event: CommitOffsets, now_ms: int) -> list[Reply]:
         error = commits.commit(self._store, group_id, event.who, event.offsets)

@@ -14,9 +14,12 @@ from loadwise.coordinator.groups.records import (
     Record,
 )
 from loadwise.coordinator.groups.share_records import ShareTombstone
+from loadwise.coordinator.groups.streams_records import StreamsTombstone
 from loadwise.coordinator.keeper import NOTHING, Keeper, Place
 
-_TOMBSTONES = OffsetTombstone | ClassicTombstone | ConsumerTombstone | PendingOffsetTombstone | ShareTombstone
+_TOMBSTONES = (
+    OffsetTombstone | ClassicTombstone | ConsumerTombstone | PendingOffsetTombstone | ShareTombstone | StreamsTombstone
+)
 
 
 class Journal:

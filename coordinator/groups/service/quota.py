@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from loadwise.coordinator.groups.events import ConsumerHeartbeat, Event, Join, ShareHeartbeat, Sync
+from loadwise.coordinator.groups.events import (
+    ConsumerHeartbeat,
+    Event,
+    Join,
+    ShareHeartbeat,
+    StreamsHeartbeat,
+    Sync,
+)
 from loadwise.coordinator.groups.group import Group
 from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.protocol.error_codes import ErrorCode
@@ -34,6 +41,10 @@ class Quota:
             case ShareHeartbeat() if event.topics or event.epoch == 0:
                 is_new = group is None or event.member_id not in group.members
                 more_bytes = sum(map(len, event.topics or ()))
+            case StreamsHeartbeat() if event.topology is not None or event.tags or event.epoch == 0:
+                is_new = group is None or event.member_id not in group.members
+                names = set() if event.topology is None else event.topology.required_topics()
+                more_bytes = sum(map(len, names)) + sum(len(text) for tag in (event.tags or {}).items() for text in tag)
             case Sync() if event.assignments:
                 is_new = False
                 more_bytes = sum(len(assignment) for _, assignment in event.assignments)

@@ -29,6 +29,9 @@ from loadwise.coordinator.groups.service.loads import LogLoads, LogView
 from loadwise.coordinator.groups.share.group import ShareGroup
 from loadwise.coordinator.groups.share_limits import ShareGroupLimits
 from loadwise.coordinator.groups.share_records import ShareGroupRecord, ShareRecord, ShareState, ShareTombstone
+from loadwise.coordinator.groups.streams.group import StreamsGroup
+from loadwise.coordinator.groups.streams_limits import StreamsGroupLimits
+from loadwise.coordinator.groups.streams_records import StreamsGroupRecord, StreamsTombstone
 from loadwise.coordinator.groups.topic_view import TopicView
 from loadwise.coordinator.keeper import NOTHING, Keeper
 
@@ -44,12 +47,15 @@ class GroupStore:
         logs: LogView | None,
         *,
         share_limits: Callable[[str], ShareGroupLimits],
+        streams_limits: Callable[[str], StreamsGroupLimits],
         keeper: Keeper = NOTHING,
     ) -> None:
         self.limits = limits
         self.consumer_limits = consumer_limits
         self.share_limits = share_limits
         """What holds for the share group of an id."""
+        self.streams_limits = streams_limits
+        """What holds for the streams group of an id."""
         self.topics = topics
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
@@ -79,6 +85,11 @@ class GroupStore:
         group = self.groups.get(group_id)
         return group if isinstance(group, ShareGroup) else None
 
+    def streams_group(self, group_id: str) -> StreamsGroup | None:
+        """The streams group of this id; None if there is none, or one of another kind."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, StreamsGroup) else None
+
     def new_classic_group(self, group_id: str) -> ClassicGroup:
         """A classic group without members; it is not among the groups yet."""
         return ClassicGroup(group_id, self.limits)
@@ -99,6 +110,10 @@ class GroupStore:
         """A share group as its records describe it; it is not among the groups yet."""
         return ShareGroup.replay(group_id, records, self.topics, now_ms, self.share_limits(group_id))
 
+    def new_streams_group(self, group_id: str, records: Iterable[StreamsGroupRecord], now_ms: int) -> StreamsGroup:
+        """A streams group as its records describe it; it is not among the groups yet."""
+        return StreamsGroup.replay(group_id, records, self.topics, now_ms, self.streams_limits(group_id))
+
     # ---- what changes it ----
 
     def add(self, group: Group) -> None:
@@ -113,6 +128,8 @@ class GroupStore:
                 self.append(ClassicTombstone(group_id=group.group_id))
             elif isinstance(record, ConsumerRecord):
                 self.append(ConsumerTombstone(group_id=group.group_id, key=record.key))
+            elif isinstance(record, StreamsGroupRecord):
+                self.append(StreamsTombstone(group_id=group.group_id, key=record.key))
         del self.groups[group.group_id]
         self.update_deadline(group.group_id)
 
@@ -150,6 +167,7 @@ class GroupStore:
         """
         of_consumer_groups: dict[str, list[ConsumerRecord]] = {}
         of_share_groups: dict[str, list[ShareRecord]] = {}
+        of_streams_groups: dict[str, list[StreamsGroupRecord]] = {}
         for record in records:
             if isinstance(record, GroupRecord):
                 self.groups[record.group_id] = ClassicGroup.replay(record, now_ms, self.limits)
@@ -157,11 +175,15 @@ class GroupStore:
                 of_consumer_groups.setdefault(record.group_id, []).append(record)
             elif isinstance(record, ShareGroupRecord | ShareState):
                 of_share_groups.setdefault(record.group_id, []).append(record)
+            elif isinstance(record, StreamsGroupRecord):
+                of_streams_groups.setdefault(record.group_id, []).append(record)
             elif isinstance(record, OffsetRecord | PendingOffsetRecord) and record.group_id not in self.groups:
                 self.groups[record.group_id] = self.new_classic_group(record.group_id)
         for group_id, of_group in of_consumer_groups.items():
             self.groups[group_id] = self.new_consumer_group(group_id, of_group, now_ms)
         for group_id, of_share_group in of_share_groups.items():
             self.groups[group_id] = self.new_share_group(group_id, of_share_group, now_ms)
+        for group_id, of_streams_group in of_streams_groups.items():
+            self.groups[group_id] = self.new_streams_group(group_id, of_streams_group, now_ms)
         for group_id in self.groups:
             self.update_deadline(group_id)

@@ -12,38 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, assert_never
+from typing import Final
 
-from loadwise.coordinator.groups.deadlines import Deadlines
-from loadwise.coordinator.groups.effects import (
-    Append,
-    DeleteReply,
-    Effect,
-    LeaveReply,
-    Left,
-    Reply,
-    ReplyBody,
-    ShareHeartbeatReply,
-    Transition,
-)
-from loadwise.coordinator.groups.events import (
-    CommitOffsets,
-    Committer,
-    ConsumerHeartbeat,
-    Delete,
-    Event,
-    ExpireSession,
-    ForceRebalance,
-    Heartbeat,
-    Join,
-    Leave,
-    ShareHeartbeat,
-    Sync,
-    Tick,
-    Token,
-)
+from loadwise.coordinator.groups.effects import ShareHeartbeatReply
+from loadwise.coordinator.groups.events import Committer, ShareHeartbeat, StreamsHeartbeat
+from loadwise.coordinator.groups.heartbeat_group import HeartbeatGroup, Timer
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
-from loadwise.coordinator.groups.records import GroupTombstone
 from loadwise.coordinator.groups.share.simple_assignor import assign
 from loadwise.coordinator.groups.share.state import ShareGroupState, ShareMember, SharesState
 from loadwise.coordinator.groups.share_limits import ShareGroupLimits
@@ -56,30 +30,22 @@ from loadwise.coordinator.groups.share_records import (
     ShareTarget,
     ShareTombstone,
 )
-from loadwise.coordinator.groups.topic_view import TopicView
+from loadwise.coordinator.groups.topic_view import TopicView, fingerprint
 from loadwise.protocol.error_codes import ErrorCode
 
 
-class ShareGroup:
+class ShareGroup(HeartbeatGroup):
     """One share group. `handle` is the only way to change it."""
 
-    type: Final = "share"
-    """What ListGroups calls it."""
+    type = "share"
     protocol_type: Final = "share"
     protocol_name: Final = "simple"
-    leader: Final = None
 
     def __init__(self, group_id: str, topics: TopicView, limits: ShareGroupLimits | None = None) -> None:
-        self.group_id = group_id
+        super().__init__(group_id, topics)
         self.limits = limits or ShareGroupLimits()
-        self.is_dead = False
         self.hard_state = SharesState(group_id)
-        self._topics = topics
-        self._topics_version: int | None = None
-        self._sessions: Deadlines[str] = Deadlines()
         self._assigned_at_ms: int | None = None
-        self._reason = ""
-        self._effects: list[Effect] = []
 
     @classmethod
     def replay(
@@ -101,11 +67,6 @@ class ShareGroup:
     # ---- what others may ask ----
 
     @property
-    def next_deadline_ms(self) -> int | None:
-        """When a `Tick` is due at the latest; None while nothing can happen by time alone."""
-        return self._sessions.next_ms
-
-    @property
     def members(self) -> Mapping[str, ShareMember]:
         """The members by id."""
         return self.hard_state.members
@@ -121,11 +82,6 @@ class ShareGroup:
         if self.is_dead:
             return ShareGroupState.DEAD
         return ShareGroupState.STABLE if self.members else ShareGroupState.EMPTY
-
-    @property
-    def num_members(self) -> int:
-        """How many members there are."""
-        return len(self.members)
 
     @property
     def size_bytes(self) -> int:
@@ -167,40 +123,9 @@ class ShareGroup:
 
     # ---- what changes it ----
 
-    def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        """Let an event take effect, then whatever is due at ``now_ms``; time never runs backwards."""
-        before, epoch = self.state, self.generation
-        match event:
-            case ShareHeartbeat():
-                leaves = event.epoch < 0
-                self._reply(event.token, self._on_leaving(event) if leaves else self._on_heartbeat(event, now_ms))
-            case Delete():
-                self._on_delete(event)
-            case ExpireSession():
-                if event.member_id in self.members:
-                    self._remove(event.member_id, f"the session of {event.member_id} ended")
-            case ForceRebalance():
-                if self.members:
-                    self._refresh("it was asked for")
-            case Leave():
-                left = [Left(*leaver, ErrorCode.UNKNOWN_MEMBER_ID) for leaver in event.leavers]
-                self._reply(event.token, LeaveReply(leavers=left))
-            case Join() | Sync() | Heartbeat() | ConsumerHeartbeat():
-                raise AssertionError(f"{type(event).__name__} is refused before it gets to a share group")
-            case CommitOffsets() | Tick():
-                pass
-            case _:
-                assert_never(event)
-        for member_id in self._sessions.due(now_ms):
-            self._remove(member_id, f"{member_id} sent no heartbeat within its session timeout")
-        if self.state is not before or self.generation != epoch:
-            self._append_transition(before)
-        effects, self._effects = self._effects, []
-        return effects
-
-    def unload(self, error: ErrorCode, now_ms: int) -> list[Effect]:  # noqa: ARG002
-        """No client waits in a share group, so there is nobody to answer."""
-        return []
+    def _answer(self, event: ShareHeartbeat | StreamsHeartbeat, now_ms: int) -> ShareHeartbeatReply:
+        assert isinstance(event, ShareHeartbeat), "another kind's heartbeat is refused before it gets to a share group"
+        return self._on_leaving(event) if event.epoch < 0 else self._on_heartbeat(event, now_ms)
 
     def _on_heartbeat(self, event: ShareHeartbeat, now_ms: int) -> ShareHeartbeatReply:
         member = self.members.get(event.member_id)
@@ -255,29 +180,17 @@ class ShareGroup:
         self._remove(event.member_id, f"{event.member_id} left")
         return ShareHeartbeatReply(member_id=event.member_id, epoch=event.epoch)
 
-    def _on_delete(self, event: Delete) -> None:
-        if self.is_dead:
-            error = ErrorCode.GROUP_ID_NOT_FOUND
-        elif self.members:
-            error = ErrorCode.NON_EMPTY_GROUP
-        else:
-            error = ErrorCode.NONE
-            self.is_dead = True
-            self._effects.append(Append(GroupTombstone(group_id=self.group_id)))
-        self._reply(event.token, DeleteReply(error=error))
-
     # ---- epochs and assignments ----
 
     def _refresh(self, reason: str | None) -> None:
-        """Bump the group epoch if there is a reason, or if the topics subscribed to are other ones now."""
         if reason is None and self._topics_version == self._topics.version:
             return
         self._topics_version = self._topics.version
-        fingerprint = self.hard_state.fingerprint(self._topics)
-        if reason is not None or fingerprint != self.hard_state.metadata_hash:
+        found = fingerprint(self.hard_state.topics(), self._topics)
+        if reason is not None or found != self.hard_state.metadata_hash:
             self._reason = reason or "topics changed"
             epoch = self.hard_state.epoch + 1
-            self._write(ShareGroupEpoch(group_id=self.group_id, epoch=epoch, metadata_hash=fingerprint))
+            self._write(ShareGroupEpoch(group_id=self.group_id, epoch=epoch, metadata_hash=found))
 
     def _update_target(self, now_ms: int) -> None:
         """Make a new assignment if the group epoch is ahead of it, and the last one is old enough."""
@@ -318,34 +231,16 @@ class ShareGroup:
             )
         )
 
-    def _remove(self, member_id: str, reason: str) -> None:
+    def _forget(self, member_id: str) -> None:
         for kind in ("share-member", "share-current"):
             self._write(ShareTombstone(group_id=self.group_id, key=(kind, member_id)))
-        self._sessions.set(member_id, None)
-        self._refresh(reason)
 
     def _restart_session(self, member_id: str, now_ms: int) -> None:
-        self._sessions.set(member_id, now_ms + self.limits.session_timeout_ms)
-
-    # ---- effects ----
+        self._timers.set((Timer.SESSION, member_id), now_ms + self.limits.session_timeout_ms)
 
     def _write(self, record: ShareRecord) -> None:
         self.hard_state.apply(record)
-        self._effects.append(Append(record))
-
-    def _reply(self, token: Token, body: ReplyBody) -> None:
-        self._effects.append(Reply(token, body))
-
-    def _append_transition(self, before: ShareGroupState) -> None:
-        self._effects.append(
-            Transition(
-                before=before.value,
-                after=self.state.value,
-                generation=self.generation,
-                members=len(self.members),
-                reason="it was deleted" if self.is_dead else self._reason,
-            )
-        )
+        self._append(record)
 
     def _unknown(self, member_id: str) -> ShareHeartbeatReply:
         return _refused(ErrorCode.UNKNOWN_MEMBER_ID, f"{member_id!r} is not a member of group {self.group_id!r}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -18,7 +17,6 @@ from loadwise.coordinator.groups.share_records import (
     ShareTarget,
     ShareTombstone,
 )
-from loadwise.coordinator.groups.topic_view import TopicView
 
 
 class ShareGroupState(Enum):
@@ -74,15 +72,6 @@ class SharesState:
         """Names of all topics that members subscribe to."""
         names: set[str] = set()
         return names.union(*(member.subscription.topics for member in self.members.values()))
-
-    def fingerprint(self, topics: TopicView) -> int:
-        """A number that changes with the topics subscribed to, their ids and their numbers of partitions."""
-        digest = hashlib.blake2b(digest_size=8)
-        for name in sorted(self.topics()):
-            topic = topics.get(name)
-            if topic is not None:
-                digest.update(f"{name}\0{topic.id}\0{len(topic.partitions)}\n".encode())
-        return int.from_bytes(digest.digest())
 
     def records(self) -> Iterator[ShareRecord]:
         """The records that rebuild this state, but for what the group knows of its partitions."""

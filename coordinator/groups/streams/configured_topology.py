@@ -1,0 +1,208 @@
+"""A topology beside the topics that there are: how many tasks each subtopology has, and which topics are to be made.
+
+Mirrors Kafka's ``InternalTopicManager``, ``RepartitionTopics``, ``CopartitionedTopicsEnforcer`` and
+``ChangelogTopics``. All topics that the application reads have to be there. A topic to repartition through gets as many
+partitions as the largest topic that its writer reads, unless the application or its copartition group wants another
+number; a changelog gets one for each task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from loadwise.coordinator.errors import InvalidTopologyError
+from loadwise.coordinator.groups.streams_topology import (
+    CopartitionGroup,
+    InternalTopic,
+    Status,
+    StatusCode,
+    Subtopology,
+    Topology,
+)
+from loadwise.coordinator.groups.topic_view import TopicView
+
+_MOST_NAMED = 3
+"""So many topics are named in a status; of the others there is their number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfiguredTopology:
+    """What is known of a topology with the topics that there are."""
+
+    subtopologies: tuple[Subtopology, ...] = ()
+    """With the number of partitions of each internal topic; empty while those numbers cannot be told."""
+    num_tasks: Mapping[str, int]
+    """How many tasks each subtopology has, by its id; empty as above."""
+    missing: tuple[InternalTopic, ...] = ()
+    """The internal topics that have to be made."""
+    problem: Status | None = None
+    """Why no tasks can be assigned; None if they can."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all topics are there, and as they have to be."""
+        return self.problem is None
+
+
+class _ProblemError(Exception):
+    """The topics that there are do not do for the topology."""
+
+    def __init__(self, code: StatusCode, detail: str) -> None:
+        super().__init__(detail)
+        self.status = Status(code, detail)
+
+
+def configure(topology: Topology, topics: TopicView) -> ConfiguredTopology:
+    """Look at the topics of a topology. Raises `InvalidTopologyError` for one that no topics can do for."""
+    try:
+        return _Configuration(topology, topics).result()
+    except _ProblemError as problem:
+        return ConfiguredTopology(num_tasks={}, problem=problem.status)
+
+
+class _Configuration:
+    """One look at the topics."""
+
+    def __init__(self, topology: Topology, topics: TopicView) -> None:
+        self._subtopologies = topology.subtopologies
+        self._topology = topology
+        found = ((name, topics.get(name)) for name in topology.required_topics())
+        self._existing = {name: len(topic.partitions) for name, topic in found if topic is not None}
+        self._decided: dict[str, int] = {}
+        """Partitions of internal topics, by name."""
+
+    def result(self) -> ConfiguredTopology:
+        sources = {name for each in self._subtopologies for name in each.source_topics}
+        absent = sorted(sources - self._existing.keys())
+        if absent:
+            detail = f"Source topics {_summary(absent)} are missing."
+            raise _ProblemError(StatusCode.MISSING_SOURCE_TOPICS, detail)
+        self._decided.update(self._repartition_counts())
+        self._enforce_copartitioning()
+        num_tasks = {each.id: self._num_tasks(each) for each in self._subtopologies}
+        for each in self._subtopologies:
+            self._decided.update((topic.name, num_tasks[each.id]) for topic in each.state_changelog_topics)
+        configured = tuple(map(self._configured, self._subtopologies))
+        missing = self._missing(configured)
+        problem = None
+        if missing:
+            detail = f"Internal topics are missing: {_summary([topic.name for topic in missing])}"
+            problem = Status(StatusCode.MISSING_INTERNAL_TOPICS, detail)
+        return ConfiguredTopology(subtopologies=configured, num_tasks=num_tasks, missing=missing, problem=problem)
+
+    def _count(self, name: str) -> int:
+        """Partitions of a topic: those that it has, or those that it is to get."""
+        return self._existing[name] if name in self._existing else self._decided[name]
+
+    def _num_tasks(self, subtopology: Subtopology) -> int:
+        counts = list(map(self._count, subtopology.inputs()))
+        if not counts:
+            raise InvalidTopologyError(f"No source topics found for subtopology {subtopology.id}")
+        return max(counts)
+
+    # ---- topics to repartition through ----
+
+    def _repartition_counts(self) -> dict[str, int]:
+        sources = [topic for each in self._subtopologies for topic in each.repartition_source_topics]
+        counts = {topic.name: topic.partitions for topic in sources if topic.partitions}
+        open_sinks = [(each, name) for each in self._subtopologies for name in each.repartition_sink_topics]
+        while open_sinks := [(each, name) for each, name in open_sinks if name not in counts]:
+            before = len(counts)
+            for each, name in open_sinks:
+                known = [counts[topic.name] for topic in each.repartition_source_topics if topic.name in counts]
+                known += [self._existing[source] for source in each.source_topics]
+                if known:
+                    counts[name] = max(known)
+            if len(counts) == before:
+                raise InvalidTopologyError(
+                    "Failed to compute number of partitions for all repartition topics. "
+                    "There may be loops in the topology that cannot be resolved."
+                )
+        if any(topic.name not in counts for topic in sources):
+            raise InvalidTopologyError(
+                "Failed to compute number of partitions for all repartition topics, because "
+                "a repartition source topic is never used as a sink topic."
+            )
+        return counts
+
+    def _enforce_copartitioning(self) -> None:
+        sources = [topic for each in self._subtopologies for topic in each.repartition_source_topics]
+        fixed = {topic.name for topic in sources if topic.partitions}
+        flexible = {topic.name for topic in sources if not topic.partitions}
+        for each in self._subtopologies:
+            for group in each.copartition_groups:
+                self._decided.update(self._copartitioned(_names(each, group), fixed, flexible))
+
+    def _copartitioned(self, names: Collection[str], fixed: set[str], flexible: set[str]) -> dict[str, int]:
+        """The partitions of those topics of a group that are internal."""
+        counts = {name: self._count(name) for name in names}
+        internal = {name: count for name, count in counts.items() if name in fixed or name in flexible}
+        external = {name: count for name, count in counts.items() if name not in internal}
+        if not counts:
+            return {}
+        if external:
+            number = _same(external.values(), external)
+        elif fixed:
+            # As Kafka does, all topics with a fixed number count here, those of other groups too.
+            number = _same([self._count(name) for name in sorted(fixed)], internal)
+        else:
+            number = max(internal.values())
+        for name, count in internal.items():
+            if name in fixed and count != number:
+                detail = (
+                    f"Number of partitions [{count}] of repartition topic [{name}] "
+                    f"doesn't match number of partitions [{number}] of the source topic."
+                )
+                raise _ProblemError(StatusCode.INCORRECTLY_PARTITIONED_TOPICS, detail)
+        return dict.fromkeys(internal, number)
+
+    # ---- what comes out of it ----
+
+    def _configured(self, subtopology: Subtopology) -> Subtopology:
+        return replace(
+            subtopology,
+            repartition_source_topics=tuple(map(self._with_partitions, subtopology.repartition_source_topics)),
+            state_changelog_topics=tuple(map(self._with_partitions, subtopology.state_changelog_topics)),
+        )
+
+    def _with_partitions(self, topic: InternalTopic) -> InternalTopic:
+        return topic if topic.partitions else replace(topic, partitions=self._decided[topic.name])
+
+    def _missing(self, configured: Iterable[Subtopology]) -> tuple[InternalTopic, ...]:
+        internal = {
+            topic.name: topic
+            for each in configured
+            for topic in (*each.repartition_source_topics, *each.state_changelog_topics)
+        }
+        for name, topic in sorted(internal.items()):
+            found = self._existing.get(name, topic.partitions)
+            if found != topic.partitions:
+                detail = (
+                    f"Existing topic {name} has different number of partitions: "
+                    f"expected {topic.partitions}, found {found}"
+                )
+                raise _ProblemError(StatusCode.INCORRECTLY_PARTITIONED_TOPICS, detail)
+        return tuple(topic for name, topic in sorted(internal.items()) if name not in self._existing)
+
+
+def _names(subtopology: Subtopology, group: CopartitionGroup) -> set[str]:
+    return {
+        *(subtopology.source_topics[index] for index in group.source_topics),
+        *(subtopology.repartition_source_topics[index].name for index in group.repartition_source_topics),
+    }
+
+
+def _same(counts: Iterable[int], told: Mapping[str, int]) -> int:
+    numbers = set(counts)
+    if len(numbers) > 1:
+        topics = ", ".join(f"{name}={count}" for name, count in sorted(told.items()))
+        detail = f"Following topics do not have the same number of partitions: [{{{topics}}}]"
+        raise _ProblemError(StatusCode.INCORRECTLY_PARTITIONED_TOPICS, detail)
+    return numbers.pop()
+
+
+def _summary(names: Collection[str]) -> str:
+    shown = ", ".join(list(names)[:_MOST_NAMED])
+    more = len(names) - _MOST_NAMED
+    return f"{shown} and {more} additional topics" if more > 0 else shown

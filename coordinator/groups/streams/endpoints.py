@@ -1,0 +1,42 @@
+"""Where the state of which partitions can be asked for, for interactive queries.
+
+Mirrors ``EndpointToPartitionsManager``. Members are told of all those that have an endpoint (``application.server``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from loadwise.coordinator.groups.effects import EndpointPartitions
+from loadwise.coordinator.groups.streams.configured_topology import ConfiguredTopology
+from loadwise.coordinator.groups.streams.state import StreamsMember
+from loadwise.coordinator.groups.streams_topology import Task, by_subtopology
+from loadwise.coordinator.groups.topic_view import TopicView
+
+
+def endpoint_partitions(
+    members: Iterable[StreamsMember], configured: ConfiguredTopology, topics: TopicView
+) -> list[EndpointPartitions]:
+    """The endpoints of members that have one, with the partitions that their tasks read."""
+    inputs = {each.id: each.inputs() for each in configured.subtopologies}
+    return [
+        EndpointPartitions(
+            member.metadata.endpoint,
+            _partitions(member.current.assigned.active, inputs, topics),
+            _partitions(member.current.assigned.standby, inputs, topics),
+        )
+        for member in members
+        if member.metadata.endpoint is not None
+    ]
+
+
+def _partitions(
+    tasks: Iterable[Task], inputs: Mapping[str, Sequence[str]], topics: TopicView
+) -> list[tuple[str, Sequence[int]]]:
+    rows: list[tuple[str, Sequence[int]]] = []
+    for subtopology, numbers in by_subtopology(tasks).items():
+        for name in sorted(inputs.get(subtopology, ())):
+            topic = topics.get(name)
+            # As in Kafka: a topic with fewer partitions than the member has tasks is cut by their number.
+            rows.append((name, numbers[: 0 if topic is None else len(topic.partitions)]))
+    return rows

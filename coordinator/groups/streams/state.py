@@ -1,0 +1,174 @@
+"""What a streams group is: its topology, members, tasks and epochs, changed by records alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import assert_never
+
+from loadwise.coordinator.groups.streams_records import (
+    StreamsGroupEpoch,
+    StreamsGroupRecord,
+    StreamsMemberAssignment,
+    StreamsMemberMetadata,
+    StreamsMemberState,
+    StreamsRecord,
+    StreamsTarget,
+    StreamsTombstone,
+    StreamsTopology,
+)
+from loadwise.coordinator.groups.streams_topology import Task, Tasks, Topology
+
+
+class StreamsGroupState(Enum):
+    """The state of a streams group, by the names that StreamsGroupDescribe and ListGroups give."""
+
+    EMPTY = "Empty"
+    NOT_READY = "NotReady"
+    """Topics are missing, or have numbers of partitions that they must not have."""
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+@dataclass(slots=True)
+class StreamsMember:
+    """One member; both halves are records, and each is replaced as a whole."""
+
+    metadata: StreamsMemberMetadata
+    current: StreamsMemberAssignment
+
+    @property
+    def member_id(self) -> str:
+        """Its id."""
+        return self.current.member_id
+
+    @property
+    def instance_id(self) -> str | None:
+        """Apache Kafka 4.3 has no static members in streams groups."""
+        return None
+
+    @property
+    def client_id(self) -> str:
+        """The name that its client gives itself."""
+        return self.metadata.client_id
+
+    @property
+    def client_host(self) -> str:
+        """The address that it connects from."""
+        return self.metadata.client_host
+
+    def held(self) -> Tasks:
+        """What it has, and what it has not given up yet."""
+        return self.current.assigned | self.current.pending_revocation
+
+
+class Holders:
+    """Which members hold each task, by role; a member holds what it has not given up yet, too."""
+
+    def __init__(self) -> None:
+        self._members: tuple[dict[Task, set[str]], ...] = ({}, {}, {})
+
+    def of(self, task: Task) -> tuple[set[str], ...]:
+        """Ids of the members that have it as an active, a standby and a warm-up task."""
+        return tuple(of_role.get(task, set()) for of_role in self._members)
+
+    def replace(self, member_id: str, before: Tasks, after: Tasks) -> None:
+        """A member holds other tasks from now on."""
+        if before is after:
+            return
+        for of_role, gone, come in zip(self._members, before - after, after - before, strict=True):
+            for task in gone:
+                of_role[task].discard(member_id)
+                if not of_role[task]:
+                    del of_role[task]
+            for task in come:
+                of_role.setdefault(task, set()).add(member_id)
+
+
+class StreamsState:
+    """The hard state of a streams group; `apply` is the only way to change it."""
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.group = StreamsGroupEpoch(group_id=group_id)
+        self.topology: Topology | None = None
+        """None: nobody was ever in the group."""
+        self.target = StreamsTarget(group_id=group_id)
+        self.members: dict[str, StreamsMember] = {}
+        self.holders = Holders()
+        self._behind: set[str] = set()
+        """Ids of the members that have not got to their targets."""
+
+    @property
+    def epoch(self) -> int:
+        """The group epoch: it grows when members, topics or configs change."""
+        return self.group.epoch
+
+    @property
+    def name(self) -> StreamsGroupState:
+        """The group's state. Mirrors ``StreamsGroup.maybeUpdateGroupState``."""
+        if not self.members:
+            return StreamsGroupState.EMPTY
+        if self.topology is None or self.topology.epoch != self.group.validated_topology_epoch:
+            return StreamsGroupState.NOT_READY
+        if self.epoch > self.target.epoch:
+            return StreamsGroupState.ASSIGNING
+        return StreamsGroupState.RECONCILING if self._behind else StreamsGroupState.STABLE
+
+    def records(self) -> Iterator[StreamsGroupRecord]:
+        """The records that rebuild this state."""
+        if self.topology is not None:
+            yield StreamsTopology(group_id=self.group_id, topology=self.topology)
+        yield from (member.metadata for member in self.members.values())
+        yield self.group
+        yield self.target
+        yield from (member.current for member in self.members.values())
+
+    def apply(self, record: StreamsRecord) -> None:
+        """Take a record in, when it is written or when it is replayed; the order of keys does not matter."""
+        match record:
+            case StreamsGroupEpoch():
+                self.group = record
+            case StreamsTopology():
+                self.topology = record.topology
+            case StreamsMemberMetadata():
+                self._member(record.member_id).metadata = record
+            case StreamsMemberAssignment():
+                member = self._member(record.member_id)
+                before = member.held()
+                member.current = record
+                self.holders.replace(record.member_id, before, member.held())
+                self._look_at(member)
+            case StreamsTarget():
+                self.target = record
+                for member in self.members.values():
+                    self._look_at(member)
+            case StreamsTombstone(key=("streams-member" | "streams-current", str(member_id))):
+                gone = self.members.pop(member_id, None)
+                if gone is not None:
+                    self.holders.replace(member_id, gone.held(), Tasks())
+                    self._behind.discard(member_id)
+            case StreamsTombstone():
+                raise AssertionError(f"no record of a streams group that is there is deleted under {record.key}")
+            case _:
+                assert_never(record)
+
+    def _look_at(self, member: StreamsMember) -> None:
+        current = member.current
+        if current.state is StreamsMemberState.STABLE and current.epoch == self.target.epoch:
+            self._behind.discard(member.member_id)
+        else:
+            self._behind.add(member.member_id)
+
+    def _member(self, member_id: str) -> StreamsMember:
+        member = self.members.get(member_id)
+        if member is None:
+            member = self.members[member_id] = StreamsMember(
+                StreamsMemberMetadata(group_id=self.group_id, member_id=member_id),
+                StreamsMemberAssignment(group_id=self.group_id, member_id=member_id),
+            )
+            self._look_at(member)
+        return member

@@ -1,0 +1,39 @@
+"""What holds for streams groups (KIP-1071), under Kafka's names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+_OF_A_GROUP = {
+    "streams.assignment.interval.ms": "assignment_interval_ms",
+    "streams.heartbeat.interval.ms": "heartbeat_interval_ms",
+    "streams.initial.rebalance.delay.ms": "initial_rebalance_delay_ms",
+    "streams.num.standby.replicas": "num_standby_replicas",
+    "streams.session.timeout.ms": "session_timeout_ms",
+}
+"""A group's own configs, and where they are kept here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsGroupLimits:
+    """What holds for a streams group; the names in brackets are Kafka's, and so are the values but for three."""
+
+    assignment_interval_ms: int = 0
+    """Shortest time between two assignments of a group (group.streams.assignment.interval.ms; Kafka: 1000)."""
+    heartbeat_interval_ms: int = 500
+    """How often members send heartbeats (group.streams.heartbeat.interval.ms; Kafka: 5000)."""
+    initial_rebalance_delay_ms: int = 0
+    """How long an empty group waits for more members before it assigns tasks
+    (group.streams.initial.rebalance.delay.ms; Kafka: 3000)."""
+    max_size: int = 2**31 - 1
+    """Most members of a group (group.streams.max.size)."""
+    num_standby_replicas: int = 0
+    """How many standbys a task with state has (group.streams.num.standby.replicas)."""
+    session_timeout_ms: int = 45_000
+    """How long a member may be silent (group.streams.session.timeout.ms)."""
+
+    def of_group(self, configs: Mapping[str, str]) -> StreamsGroupLimits:
+        """The limits of a group that has these configs of its own."""
+        numbers = {field: int(configs[name]) for name, field in _OF_A_GROUP.items() if name in configs}
+        return replace(self, **numbers) if numbers else self
