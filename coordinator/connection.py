@@ -13,6 +13,7 @@ from ipaddress import IPv6Address
 from typing import Protocol, cast
 
 from loadwise.coordinator.groups.events import Token
+from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
 from loadwise.coordinator.security.login import Login
 from loadwise.coordinator.security.tls import subject_name
 from loadwise.protocol.errors import MalformedBytesError
@@ -74,6 +75,8 @@ class Connection(asyncio.Protocol):
         """The peer's address in Java's form, as ``/127.0.0.1``."""
         self.certificate_name: str | None = None
         """The subject of the certificate that the peer has shown; None if it has shown none."""
+        self.heartbeat: RepeatedHeartbeat | None = None
+        """The peer's last heartbeat, for the server; None if it has sent none."""
         self.active_at_s = 0.0
         """When bytes came last, by the loop's clock."""
         self._peer = "?"

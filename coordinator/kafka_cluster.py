@@ -51,6 +51,7 @@ from loadwise.coordinator.groups.streams_limits import StreamsGroupLimits
 from loadwise.coordinator.keeper import NOTHING, Keeper, LogName, Place, Snapshot
 from loadwise.coordinator.offsets_topic import OffsetsTopic
 from loadwise.coordinator.refusals import refusal
+from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
 from loadwise.coordinator.restored import check_brokers, restored
 from loadwise.coordinator.security.login import Login, Stage
 from loadwise.coordinator.security.options import Security
@@ -192,6 +193,19 @@ class Cluster:
         else:
             self._answers.append(Answer(call, outcome))
         return self._take_answers()
+
+    def take_repeated(self, heartbeat: RepeatedHeartbeat, node_id: int, now_ms: int) -> bool:
+        """Keep a classic group's member alive whose heartbeat is its last one again.
+
+        False, and nothing is changed, if it is to be handled as any request: wherever its answer is more than that all
+        is well, or somebody is asked what clients may do.
+        """
+        if self.authorizer is not None or self.brokers.coordinator_of(heartbeat.group_id).id != node_id:
+            return False
+        group = self.groups.classic(heartbeat.group_id)
+        return group is not None and group.keep_alive(
+            heartbeat.member_id, heartbeat.instance_id, heartbeat.generation, now_ms
+        )
 
     # ---- over a restart ----
 

@@ -33,6 +33,7 @@ from loadwise.coordinator.groups.service.history import printable
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import Snapshot
 from loadwise.coordinator.refusals import refusal
+from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
 from loadwise.coordinator.security.login import MAX_TOKEN_BYTES, Login, Stage
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import UnsupportedVersionError
@@ -221,7 +222,10 @@ class Server:
 
     def received(self, connection: Connection, frame: bytes) -> None:
         """Handle one request of a connection that is free."""
-        login = connection.login
+        heartbeat, login = connection.heartbeat, connection.login
+        if heartbeat is not None and heartbeat.is_repeated_by(frame) and self._is_all_well(heartbeat, connection):
+            connection.answer(heartbeat.answer_to(frame))
+            return
         if login is not None and login.stage is not Stage.DONE:
             if len(frame) > MAX_TOKEN_BYTES:
                 connection.close(f"a request of {len(frame):,} bytes came before the login was over")
@@ -236,11 +240,18 @@ class Server:
                 raise
             connection.answer(encode_response(api_versions.unsupported(self.cluster), problem.correlation_id))
             return
+        connection.heartbeat = RepeatedHeartbeat.of(frame, request) or heartbeat
         token = connection.waits_for = next(self.cluster.tokens)
         self._waiting[token] = connection
         call = Call(token, request, connection.client_host, connection.node_id, login, connection.id)
         self._deliver(self._cluster.receive(call, self._clock.now_ms()))
         self._settle_soon()
+
+    def _is_all_well(self, heartbeat: RepeatedHeartbeat, connection: Connection) -> bool:
+        """Whether a repeated heartbeat is taken with this, and may be answered at once; else it is any request."""
+        if connection.login is not None or (self._directory is not None and self._directory.has_changes):
+            return False
+        return self._cluster.take_repeated(heartbeat, connection.node_id, self._clock.now_ms())
 
     def _take_raw_token(self, connection: Connection, login: Login, token: bytes) -> None:
         """A step of a login without a request around it, as clients of SaslHandshake v0 take it."""

@@ -22,20 +22,28 @@ class FrameSplitter:
 
     def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
         self._max_frame_bytes = max_frame_bytes
-        self._buffer = bytearray()
+        self._buffer: bytes | bytearray = b""
+        """What was read as it was read, since most often that is one request; a bytearray once more has to be added."""
+        self._start = 0
+        """Where in ``bytes`` the next frame begins; what is taken out of a bytearray is deleted."""
 
     @property
     def buffered_bytes(self) -> int:
         """How many bytes have come that no frame has been made of yet."""
-        return len(self._buffer)
+        return len(self._buffer) - self._start
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         """Take bytes as they come from the peer, however they are cut."""
-        self._buffer += data
+        if self._buffer:
+            self._keep_rest()
+            self._buffer += data
+        else:
+            self._buffer = bytes(data)
 
     def clear(self) -> None:
         """Drop what has come: nobody wants it any more."""
-        self._buffer.clear()
+        self._buffer = b""
+        self._start = 0
 
     def next_frame(self) -> bytes | None:
         """The next whole frame without its size; None until more bytes come.
@@ -43,18 +51,26 @@ class FrameSplitter:
         Raises `FrameError` as soon as the size is known to be bad; the stream cannot be read any further then.
         """
         buffer = self._buffer
-        if len(buffer) < _SIZE.size:
+        start = self._start + _SIZE.size
+        if len(buffer) < start:
+            self._keep_rest()
             return None
-        (size,) = _SIZE.unpack_from(buffer)
+        (size,) = _SIZE.unpack_from(buffer, self._start)
         if size < 0:
             raise FrameError(f"a frame announces a size of {size} bytes; sizes are not negative")
         if size > self._max_frame_bytes:
             raise FrameError(f"a frame announces {size:,} bytes; the limit is {self._max_frame_bytes:,}")
-        end = _SIZE.size + size
+        end = start + size
         if len(buffer) < end:
+            self._keep_rest()
             return None
+        if isinstance(buffer, bytes):
+            self._start = end
+            if end == len(buffer):
+                self.clear()
+            return buffer[start:end]
         with memoryview(buffer) as view:
-            frame = bytes(view[_SIZE.size : end])
+            frame = bytes(view[start:end])
         del buffer[:end]
         return frame
 
@@ -62,3 +78,10 @@ class FrameSplitter:
         """All whole frames that there are now, in order. Raises `FrameError` as `next_frame` does."""
         while (frame := self.next_frame()) is not None:
             yield frame
+
+    def _keep_rest(self) -> None:
+        """Hold no more than what is still to be read, and let more be added to it."""
+        if self._buffer and isinstance(self._buffer, bytes):
+            with memoryview(self._buffer) as view:
+                self._buffer = bytearray(view[self._start :])
+            self._start = 0

@@ -21,6 +21,7 @@ from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import Snapshot
 from loadwise.coordinator.refusals import refusal
+from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,10 @@ class FaultInjector:
             self._spoiled[call.token] = fault.action
             return self._passed(self.cluster.receive(call, now_ms), now_ms)
         return self._spoil(call, None, fault.action, now_ms)
+
+    def take_repeated(self, heartbeat: RepeatedHeartbeat, node_id: int, now_ms: int) -> bool:
+        """What `Cluster.take_repeated` does; False while there are faults, which may be for this one."""
+        return not self.faults.has_pending and self.cluster.take_repeated(heartbeat, node_id, now_ms)
 
     def expire(self, now_ms: int) -> list[Answer]:
         """Let everything that is due take effect."""

@@ -35,6 +35,14 @@ class Deadlines(Generic[K]):
         if placed_ms is None or at_ms < placed_ms:
             self._place(key, at_ms)
 
+    def postpone(self, key: K, at_ms: int) -> bool:
+        """Move a deadline back, which changes no `next_ms`. False if there is none, or a later one. O(1)."""
+        before_ms = self._at_ms.get(key)
+        if before_ms is None or before_ms > at_ms:
+            return False
+        self._at_ms[key] = at_ms
+        return True
+
     def at(self, key: K) -> int | None:
         """The deadline of a key; None if it has none."""
         return self._at_ms.get(key)

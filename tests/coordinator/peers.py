@@ -24,7 +24,11 @@ class Peer:
 
     @classmethod
     async def connect(cls, coordinator: Coordinator) -> Peer:
-        host, port = coordinator.bootstrap_servers.split(":")
+        return await cls.connect_to(coordinator.bootstrap_servers)
+
+    @classmethod
+    async def connect_to(cls, address: str) -> Peer:
+        host, port = address.split(":")
         return cls(*await asyncio.open_connection(host, int(port)))
 
     def send(self, request: Any, correlation_id: int = 7) -> None:

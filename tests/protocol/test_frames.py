@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -52,3 +53,16 @@ def test_a_claimed_size_takes_no_memory() -> None:
     splitter.feed(struct.pack(">i", 10_000_000) + b"x")
     assert splitter.next_frame() is None
     assert splitter.buffered_bytes == 5
+
+
+def test_of_a_large_read_only_the_rest_is_kept() -> None:
+    tracemalloc.start()
+    try:
+        splitter = FrameSplitter()
+        splitter.feed(framed(b"whole") * 100_000 + b"\0")
+        for frame in splitter.frames():
+            assert frame == b"whole"
+        assert tracemalloc.get_traced_memory()[0] < 10_000
+    finally:
+        tracemalloc.stop()
+    assert splitter.buffered_bytes == 1

@@ -95,9 +95,12 @@ class DescribedGroup:
     @property
     def next_deadline_ms(self) -> int | None:
         """When a `Tick` is due at the latest; None while nothing can happen by time alone."""
-        of_phase = None if isinstance(self._phase, Empty | Dead) else self._phase.deadline_ms
-        deadlines = (self.sessions.next_ms, of_phase, self._pending_joins.next_ms)
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        phase = self._phase
+        earliest_ms = None if isinstance(phase, Empty | Dead) else phase.deadline_ms
+        for deadline_ms in (self.sessions.next_ms, self._pending_joins.next_ms):
+            if deadline_ms is not None and (earliest_ms is None or deadline_ms < earliest_ms):
+                earliest_ms = deadline_ms
+        return earliest_ms
 
     @property
     def num_members(self) -> int:

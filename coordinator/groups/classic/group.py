@@ -103,6 +103,21 @@ class ClassicGroup(RebalancedGroup):
         effects, self._effects = self._effects, []
         return effects
 
+    def keep_alive(self, member_id: str, instance_id: str | None, generation: int, now_ms: int) -> bool:
+        """Do what `handle` does with a heartbeat that gets no error where nothing else is due, in less time.
+
+        False, and nothing is changed, for any other heartbeat: `handle` has to see it. O(1).
+        """
+        due_ms = self.next_deadline_ms
+        if (
+            generation != self.generation
+            or not isinstance(self._phase, Stable)
+            or (due_ms is not None and due_ms <= now_ms)
+            or self._membership_error(member_id, instance_id) is not ErrorCode.NONE
+        ):
+            return False
+        return self.sessions.postpone(member_id, now_ms + self.members[member_id].session_timeout_ms)
+
     def unload(self, error: ErrorCode, now_ms: int) -> list[Effect]:
         """Answer every client that waits with an error; the members stay, and have their session timeout again."""
         self._now_ms = now_ms

@@ -8,6 +8,7 @@ from loadwise.coordinator.groups.deadlines import Deadlines
 CHANGES = st.lists(
     st.one_of(
         st.tuples(st.just("set"), st.integers(0, 5), st.none() | st.integers(0, 50)),
+        st.tuples(st.just("postpone"), st.integers(0, 5), st.integers(0, 50)),
         st.tuples(st.just("due"), st.just(0), st.integers(0, 60)),
     ),
     max_size=200,
@@ -23,6 +24,14 @@ def test_they_agree_with_a_plain_dict(changes: list[tuple[str, int, int | None]]
             deadlines.set(key, at_ms)
             plain.pop(key, None)
             if at_ms is not None:
+                plain[key] = at_ms
+        elif change == "postpone":
+            assert at_ms is not None
+            before_ms = deadlines.next_ms
+            may_be = key in plain and plain[key] <= at_ms
+            assert deadlines.postpone(key, at_ms) == may_be
+            assert deadlines.next_ms == before_ms
+            if may_be:
                 plain[key] = at_ms
         else:
             assert at_ms is not None

@@ -388,6 +388,30 @@ def test_a_heartbeat_of_another_generation_is_refused() -> None:
     assert driver.beat(member, generation=0) is ErrorCode.ILLEGAL_GENERATION
 
 
+def test_a_heartbeat_takes_the_short_way_only_where_it_changes_nothing_else() -> None:
+    driver = Driver()
+    static, dynamic = driver.stable("i1", None)
+    group = driver.group
+    generation = group.generation
+
+    def keep_alive(member_id: str, instance_id: str | None = None, lag: int = 0) -> bool:
+        return group.keep_alive(member_id, instance_id, generation - lag, driver.now_ms)
+
+    assert keep_alive(static, "i1")
+    assert keep_alive(dynamic)
+    assert not keep_alive(static, "i2")
+    assert not keep_alive(dynamic, "i1")
+    assert not keep_alive("nobody")
+    assert not keep_alive(dynamic, lag=1)
+    driver.now_ms += SESSION_MS - 1
+    assert keep_alive(dynamic)
+    driver.now_ms += 1
+    assert not keep_alive(dynamic), "the other's session is over, and nobody has told the group"
+    driver.beat(dynamic)
+    assert group.state is GroupState.PREPARING_REBALANCE
+    assert not keep_alive(dynamic)
+
+
 def test_the_last_session_to_end_empties_the_group_for_a_new_generation() -> None:
     driver = Driver()
     driver.stable(None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from itertools import count
 
 from hypothesis import settings
@@ -10,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from loadwise.coordinator.groups.classic.group import ClassicGroup
 from loadwise.coordinator.groups.classic.states import GroupState
-from loadwise.coordinator.groups.effects import Append, JoinReply, Reply, Transition
+from loadwise.coordinator.groups.effects import Append, Effect, HeartbeatReply, JoinReply, Reply, Transition
 from loadwise.coordinator.groups.events import (
     NO_MEMBER_ID,
     Delete,
@@ -119,12 +120,21 @@ class Walk(RuleBasedStateMachine):
             if member.member_id not in self.group.waiting:
                 self._join(member.member_id, member.instance_id, list(member.protocols), 1000, 3000, new=True)
 
-    @rule(data=st.data(), lag=st.sampled_from([0, 0, 1]))
-    def heartbeat(self, data: st.DataObject, lag: int) -> None:
+    @rule(data=st.data(), lag=st.sampled_from([0, 0, 1]), late=st.sampled_from([0, 0, 1000, 20_000]))
+    def heartbeat(self, data: st.DataObject, lag: int, late: int) -> None:
+        self.now_ms += late  # nobody has told the group yet that time went on
         member_id = data.draw(st.sampled_from(self.ids))
         generation = self.group.generation - lag
         instance = self._instance(data, member_id)
-        self._handle(Heartbeat(token=self._token(), member_id=member_id, instance_id=instance, generation=generation))
+        event = Heartbeat(token=self._token(), member_id=member_id, instance_id=instance, generation=generation)
+        before, short = seen(self.group), copy.deepcopy(self.group)
+        is_taken = short.keep_alive(member_id, instance, generation, self.now_ms)
+        effects = self._handle(event)
+        if is_taken:
+            assert effects == [Reply(event.token, HeartbeatReply())]
+        assert seen(short) == (seen(self.group) if is_taken else before)
+        well = self.group.state is GroupState.STABLE and effects == [Reply(event.token, HeartbeatReply())]
+        assert is_taken or late or not well, "the short way is the usual one"
 
     @rule(data=st.data(), others=st.integers(0, 1))
     def leave(self, data: st.DataObject, others: int) -> None:
@@ -257,8 +267,9 @@ class Walk(RuleBasedStateMachine):
         self.waiting.add(token)
         return token
 
-    def _handle(self, event: Event) -> None:
-        for effect in self.group.handle(event, self.now_ms):
+    def _handle(self, event: Event) -> list[Effect]:
+        effects = self.group.handle(event, self.now_ms)
+        for effect in effects:
             match effect:
                 case Append(record):
                     self.kept = record
@@ -276,6 +287,13 @@ class Walk(RuleBasedStateMachine):
         assert self.told_state == self.group.state.value, "a transition was not told"
         assert self.group.generation >= self.generation, "the generation fell"
         self.generation = self.group.generation
+        return effects
+
+
+def seen(group: ClassicGroup) -> object:
+    """All that a heartbeat may change, and what it must not."""
+    sessions = {member_id: group.sessions.at(member_id) for member_id in group.members}
+    return dict(group.members), group.generation, group.state, group.next_deadline_ms, sessions, dict(group.waiting)
 
 
 TestWalk = Walk.TestCase
