@@ -35,6 +35,8 @@ PARTITIONS = 1000
 _WAIT_S = 120
 _CALM_S = 0.2
 """Where nobody is answered for so long, members that are through look after their group."""
+_LOOK_AFTER_S = 1.0
+"""They do so this often in any case: others may ask on and on, and be answered that they have to wait."""
 _REBALANCE_IN_PROGRESS = 27
 _MEMBER_ID_REQUIRED = 79
 _ERROR = struct.Struct(">h")
@@ -53,6 +55,8 @@ class Member:
         self.group_id = group_id
         self.member_id = ""
         self.generation = -1
+        self.assigned: list[Any] | None = None
+        """What a member of KIP-848 was given last; None before it has joined."""
         self.socket = socket.create_connection(address)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls is not None:
@@ -126,11 +130,15 @@ class Member:
         yield from self.join()
 
     def join_consumer_group(self, members: int) -> Script:
-        """Join by KIP-848 and do what each answer tells, until this member has its share of the topic's partitions."""
+        """Join by KIP-848 and do what each answer tells, until this member has its share of the topic's partitions.
+
+        A member that is in already goes on: it may have been given its share before the last members came, and others
+        wait for what it is to give up then.
+        """
         self.member_id = self.member_id or str(uuid4())
         topic = ConsumerGroupHeartbeatRequest.TopicPartitions
-        assigned: list[Any] | None = None
         while True:
+            assigned = self.assigned
             owned = [topic(topic_id=each.topic_id, partitions=each.partitions) for each in assigned or ()]
             answer = yield _frame(
                 ConsumerGroupHeartbeatRequest(
@@ -144,7 +152,7 @@ class Member:
             _check(told.error_code, "ConsumerGroupHeartbeat")
             self.generation = told.member_epoch
             if told.assignment is not None:
-                assigned = told.assignment.topic_partitions
+                self.assigned = told.assignment.topic_partitions
             elif assigned is not None:
                 count = sum(len(each.partitions) for each in assigned)
                 if PARTITIONS // members <= count <= -(-PARTITIONS // members):
@@ -212,15 +220,17 @@ class Driver:
     ) -> float:
         """Let members do what a script tells, and answer with how many seconds that took. Raises `DriverError`.
 
-        While nobody is answered, each member whose script has ended runs ``meanwhile``.
+        While nobody is answered, and once a second, each member whose script has ended runs ``meanwhile``.
         """
         start = time.perf_counter()
         running = {member for member in members if _start(member, script)}
         give_up = start + _WAIT_S
+        looked_after = start
         while running:
             answered = self._selector.select(_CALM_S)
             running.difference_update([key.data for key, _ in answered if not _take(key.data)])
-            if not answered and meanwhile is not None:
+            if meanwhile is not None and (not answered or time.perf_counter() > looked_after + _LOOK_AFTER_S):
+                looked_after = time.perf_counter()
                 running.update([member for member in members if member not in running and _start(member, meanwhile)])
             if time.perf_counter() > give_up:
                 raise DriverError(f"{len(running)} of {len(members)} members are not through after {_WAIT_S} s")

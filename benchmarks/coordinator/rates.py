@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from uuid import uuid4
 
 from benchmarks.coordinator.brokers import Served, apache_kafka, kfake, ours, ours_safe
-from benchmarks.coordinator.driver import Driver, Member
+from benchmarks.coordinator.driver import Driver, Member, Script
 
 
 def row(served: Served, what: str, figure: str, cpu_s: float = 0.0) -> None:
@@ -76,7 +76,10 @@ def _measure(driver: Driver, served: Served, members: int, beat_s: float, sizes:
     consumers = driver.members(members, f"consumer-{uuid4()}")
 
     def join_consumers() -> float:
-        return driver.run(consumers, lambda member: member.join_consumer_group(members))
+        def join(member: Member) -> Script:
+            return member.join_consumer_group(members)
+
+        return driver.run(consumers, join, meanwhile=join)
 
     timed("KIP-848, first join to all balanced", consumers, join_consumers)
     driver.close(consumers)

@@ -6,7 +6,8 @@ import pytest
 
 from benchmarks.coordinator import rates, records
 from benchmarks.coordinator.__main__ import main
-from benchmarks.coordinator.driver import Driver, DriverError, Member, Script
+from benchmarks.coordinator.driver import PARTITIONS, TOPIC, Driver, DriverError, Member, Script
+from loadwise.coordinator import Coordinator
 
 
 def test_it_says_how_fast_each_phase_was(capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,3 +50,18 @@ def test_who_joins_after_a_generation_is_complete_is_not_waited_for_in_vain(brok
 
         driver.run([*first, *later], join_later, meanwhile=Member.follow)
         assert first[0].generation == later[0].generation
+
+
+def test_a_member_that_has_its_share_gives_up_what_others_wait_for() -> None:
+    """As the first member of a KIP-848 group has, which is given all partitions before anybody else comes."""
+    with Coordinator({TOPIC: PARTITIONS}).in_thread() as coordinator, Driver(coordinator.bootstrap_servers) as driver:
+        first, later = driver.members(1, "g"), driver.members(1, "g")
+        driver.run(first, lambda member: member.join_consumer_group(1))
+
+        def join_later(member: Member) -> Script:
+            if member in later:
+                yield from member.join_consumer_group(2)
+
+        driver.run([*first, *later], join_later, meanwhile=lambda member: member.join_consumer_group(2))
+        given = [sum(len(each.partitions) for each in member.assigned or ()) for member in (*first, *later)]
+    assert given == [PARTITIONS // 2] * 2
