@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from kafka.protocol import admin, consumer, producer
 from record_batches import batch
+from streams_exchanges import streams_heartbeat, topology
 
 from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp
@@ -462,6 +463,25 @@ class ClusterWalk(RuleBasedStateMachine):
             ],
         )  # fmt: skip
         self.ask(request, 2)
+
+    @rule(
+        group_id=st.sampled_from(["w", "k"]), member=st.sampled_from(["a", "b"]), reports=st.booleans(),
+        source=st.sampled_from(TOPICS), leaves=st.booleans(),
+    )  # fmt: skip
+    def beat_in_streams_group(self, group_id: str, member: str, reports: bool, source: str, leaves: bool) -> None:
+        """A member of a Streams application joins, goes on, or leaves."""
+        group = self.cluster.groups.streams(group_id)
+        known = None if group is None else group.members.get(member)
+        epoch = -1 if leaves else 0 if known is None else known.current.epoch
+        request = streams_heartbeat(
+            group_id=group_id,
+            member_id=member,
+            member_epoch=epoch,
+            topology=topology(source) if epoch == 0 else None,
+            process_id=member,
+            **dict.fromkeys(("active_tasks", "standby_tasks", "warmup_tasks"), [] if epoch == 0 or reports else None),
+        )
+        self.ask(request, 0)
 
     @rule(group_id=st.sampled_from(["c", "k"]))
     def join_classic(self, group_id: str) -> None:

@@ -30,8 +30,8 @@ def topology(source: str = "t", epoch: int = 0) -> Any:
     return row(epoch=epoch, subtopologies=[subtopology])
 
 
-def beat(wire: Wire, version: int = 0, **changes: Any) -> Any:
-    """A heartbeat: the first one, but for what is changed."""
+def streams_heartbeat(version: int = 0, **changes: Any) -> Any:
+    """The request: a first heartbeat, but for what is changed."""
     fields = {
         "version": version,
         "group_id": "app",
@@ -45,7 +45,12 @@ def beat(wire: Wire, version: int = 0, **changes: Any) -> Any:
         "warmup_tasks": [],
         "process_id": "p",
     }
-    return wire.ask(streams_group.StreamsGroupHeartbeatRequest(**fields | changes), version)
+    return streams_group.StreamsGroupHeartbeatRequest(**fields | changes)
+
+
+def beat(wire: Wire, version: int = 0, **changes: Any) -> Any:
+    """A heartbeat, and its answer."""
+    return wire.ask(streams_heartbeat(version, **changes), version)
 
 
 def streams_group_heartbeat(wire: Wire, version: int) -> None:

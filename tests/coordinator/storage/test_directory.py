@@ -14,13 +14,15 @@ from typing import get_args
 import pytest
 from cluster_walk import new_cluster
 from record_batches import batch
+from streams_groups import Client, Driver
 
 from loadwise.coordinator import BadClusterError, Coordinator, DataDirError, NotRunningError
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.groups.records import Record
+from loadwise.coordinator.groups.streams_topology import Endpoint
 from loadwise.coordinator.keeper import Snapshot
 from loadwise.coordinator.storage.directory import FILE_NAME, Directory
-from loadwise.coordinator.storage.kinds import FORMAT, KINDS
+from loadwise.coordinator.storage.kinds import FORMAT, KINDS, Codec
 from loadwise.protocol.error_codes import ErrorCode
 
 
@@ -151,6 +153,21 @@ def test_every_kind_of_record_has_a_name() -> None:
     assert kept <= set(KINDS.values())
     assert all(map(is_dataclass, KINDS.values()))
     assert len(set(KINDS.values())) == len(KINDS)
+
+
+def test_the_records_of_a_streams_group_are_read_as_they_were_written() -> None:
+    driver = Driver(num_standby_replicas=1)
+    first, second = Client("a", "p", endpoint=Endpoint("h", 1), tags={"zone": "z"}), Client("b", "q")
+    driver.join(first)
+    driver.join(second)
+    driver.beat_as(first)
+    codec = Codec()
+    kinds = set()
+    for record in driver.group.records():
+        kind, text = codec.encoded(record)
+        assert codec.decoded(kind, text) == record
+        kinds.add(kind)
+    assert kinds == {name for name in KINDS if name.startswith("streams")}
 
 
 async def test_it_is_read_when_the_coordinator_starts(tmp_path: Path) -> None:
