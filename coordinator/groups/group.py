@@ -49,7 +49,7 @@ class Group(Protocol):
 
     @property
     def type(self) -> str:
-        """The protocol as ListGroups calls it: ``classic`` or ``consumer``."""
+        """The protocol as ListGroups calls it: ``classic``, ``consumer``, ``share`` or ``streams``."""
 
     @property
     def state(self) -> Enum:

@@ -368,6 +368,13 @@ class ClusterWalk(RuleBasedStateMachine):
                 for number in numbers
             ]
             assert len(held) == len(set(held)), (group_id, held)
+            application = self.cluster.groups.streams(group_id)
+            tasks = [
+                task
+                for member in ([] if application is None else application.members.values())
+                for task in member.held().active
+            ]
+            assert len(tasks) == len(set(tasks)), (group_id, tasks)
 
     @invariant()
     def generations_rise(self) -> None:

@@ -61,7 +61,7 @@ class GroupView:
 
     group_id: str
     type: str
-    """``classic`` or ``consumer`` (KIP-848), as ListGroups has it."""
+    """``classic``, ``consumer`` (KIP-848), ``share`` or ``streams``, as ListGroups has it."""
     state: str
     """As ListGroups has it."""
     generation: int

@@ -9,6 +9,9 @@ topology are there (`…streams.configured_topology`). A member moves towards it
 Some of what a group knows is not kept in records and is forgotten when another broker takes it over, as in Kafka: its
 configured topology, the request to shut down, and the endpoints' epoch. All that a group's first heartbeat gives it of
 that is forgotten, too.
+
+It differs from Kafka in one thing. While source topics are missing, a member with an endpoint is told which, where
+Apache Kafka 4.3.1 fails with UNKNOWN_SERVER_ERROR: it looks for partitions of a topology that it could not configure.
 """
 
 from __future__ import annotations
