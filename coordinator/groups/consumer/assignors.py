@@ -8,6 +8,7 @@ client-side one, to the partition.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +24,14 @@ class ServerAssignor:
     @property
     def uses_load(self) -> bool:
         """Whether it is told the load of partitions, and asked for a new assignment when that gets uneven."""
-        from loadwise.assignor.algorithms import algorithm  # noqa: PLC0415  (numpy, for those who need it)
+        return _uses_load(self.algorithm)
 
-        return algorithm(self.algorithm).traits.load
+
+@cache
+def _uses_load(name: str) -> bool:
+    from loadwise.assignor.algorithms import algorithm  # noqa: PLC0415  (numpy, for those who need it)
+
+    return algorithm(name).traits.load
 
 
 SERVER_ASSIGNORS: dict[str, ServerAssignor] = {

@@ -37,6 +37,8 @@ class MigrationPolicy(Enum):
 
 _SMALL_GROUP = 100
 _KAFKAS_ASSIGNMENT_INTERVAL_MS = 1000
+_MEMBERS_A_MS = 4
+_PARTITIONS_A_MS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +59,9 @@ class ConsumerGroupLimits:
     assignment_interval_ms: int = 0
     """Shortest time between two targets of a group (group.consumer.assignment.interval.ms; Kafka: 1000).
 
-    With 0, a group of up to 100 members has new targets at once. What targets cost grows with the members, so a larger
-    group waits a millisecond for each of them, and at most Kafka's 1000 ms: many who join together share targets.
+    With 0, a group of up to 100 members has new targets at once. What targets cost grows with members and partitions,
+    so a larger group waits a millisecond for every four members and every hundred partitions, and at most Kafka's
+    1000 ms: many who join together share targets.
     """
     assignors: Sequence[str] = tuple(SERVER_ASSIGNORS)
     """Names of the assignors that members may ask for; the first is for groups that ask for none
@@ -74,11 +77,11 @@ class ConsumerGroupLimits:
     migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     """Whether groups with members change their protocol (group.consumer.migration.policy)."""
 
-    def assignment_interval_of(self, members: int) -> int:
-        """The shortest time between two targets of a group with so many members, in ms."""
+    def assignment_interval_of(self, members: int, partitions: int) -> int:
+        """The shortest time between two targets of a group with so many members and partitions, in ms."""
         if self.assignment_interval_ms or members <= _SMALL_GROUP:
             return self.assignment_interval_ms
-        return min(members, _KAFKAS_ASSIGNMENT_INTERVAL_MS)
+        return min(members // _MEMBERS_A_MS + partitions // _PARTITIONS_A_MS, _KAFKAS_ASSIGNMENT_INTERVAL_MS)
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.assignors if name not in SERVER_ASSIGNORS]

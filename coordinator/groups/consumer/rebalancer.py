@@ -75,6 +75,7 @@ class Rebalancer:
         self._loads = loads
         self._load: LoadWatch | None = None
         self._assigned_at_ms: int | None = None
+        self._assigned_partitions = 0
 
     @property
     def assignor(self) -> ServerAssignor:
@@ -137,8 +138,8 @@ class Rebalancer:
         state = self.hard_state
         if state.target_epoch >= state.epoch:
             return
-        interval_ms, last_ms = self.limits.assignment_interval_of(len(state.members)), self._assigned_at_ms
-        if interval_ms and last_ms is not None and self.now_ms < last_ms + interval_ms:
+        interval_ms = self.limits.assignment_interval_of(len(state.members), self._assigned_partitions)
+        if self._assigned_at_ms is not None and self.now_ms < self._assigned_at_ms + interval_ms:
             return
         from loadwise.coordinator.groups.consumer.target import snapshot, targets  # noqa: PLC0415  (numpy, for those who need it)
 
@@ -148,7 +149,7 @@ class Rebalancer:
             if partitions != state.target(member_id):
                 self.write(MemberTarget(group_id=self._group_id, member_id=member_id, partitions=partitions))
         self.write(TargetEpoch(group_id=self._group_id, epoch=state.epoch))
-        self._assigned_at_ms = self.now_ms
+        self._assigned_at_ms, self._assigned_partitions = self.now_ms, group.size
         if load is not None:
             load.targets_made(self.now_ms)
 

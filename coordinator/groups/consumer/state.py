@@ -62,6 +62,8 @@ class ConsumerState:
         self._classic = 0
         self._classic_protocols: Counter[str] = Counter()
         self._behind: set[str] = set()  # members that have not their whole target yet
+        self._fingerprint = 0
+        self._fingerprint_of: object = None  # all that it depends on, as it was when it was made
 
     # ---- what can be asked ----
 
@@ -122,8 +124,14 @@ class ConsumerState:
         return ConsumerGroupState.RECONCILING if self._behind else ConsumerGroupState.STABLE
 
     def fingerprint(self, topics: TopicView) -> int:
-        """A number that changes with the topics subscribed to, their ids and their numbers of partitions."""
-        return fingerprint(self.topics(), topics)
+        """A number that changes with the topics subscribed to, their ids and their numbers of partitions.
+
+        O(topics), but O(1) again while no topic changes and all members subscribe to what others did before them.
+        """
+        of = (topics.version, frozenset(self._topics), frozenset(self._regexes), tuple(self.regexes.items()))
+        if of != self._fingerprint_of:
+            self._fingerprint, self._fingerprint_of = fingerprint(self.topics(), topics), of
+        return self._fingerprint
 
     def records(self) -> Iterator[ConsumerRecord]:
         """The records that rebuild this state."""

@@ -188,7 +188,10 @@ def test_many_who_join_a_large_group_together_share_targets() -> None:
     for client in clients:
         client.beat()
     assert (driver.group.hard_state.epoch, driver.group.hard_state.target_epoch) == (151, 101)
-    driver.now_ms += 150
+    driver.now_ms += 39
+    clients[0].beat()
+    assert driver.group.hard_state.target_epoch == 101, "40 ms for 150 members and 300 partitions"
+    driver.now_ms += 1
     driver.settle(*clients)
     assert driver.group.hard_state.target_epoch == 151
     assert {client.count for client in clients} == {2}
