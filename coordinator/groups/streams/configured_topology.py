@@ -18,6 +18,7 @@ from loadwise.coordinator.groups.streams_topology import (
     Status,
     StatusCode,
     Subtopology,
+    Tasks,
     Topology,
 )
 from loadwise.coordinator.groups.topic_view import TopicView
@@ -43,6 +44,19 @@ class ConfiguredTopology:
     def is_ready(self) -> bool:
         """Whether all topics are there, and as they have to be."""
         return self.problem is None
+
+    def problem_of(self, owned: Tasks) -> str | None:
+        """What is wrong with the tasks that a member reports."""
+        for subtopology, partition in (task for of_role in owned for task in sorted(of_role)):
+            count = self.num_tasks.get(subtopology)
+            if count is None:
+                return f"Subtopology {subtopology} does not exist in the topology."
+            if not 0 <= partition < count:
+                return (
+                    f"Task {partition} for subtopology {subtopology} is invalid. "
+                    f"Number of tasks for this subtopology: {count}"
+                )
+        return None
 
 
 class _ProblemError(Exception):

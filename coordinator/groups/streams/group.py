@@ -27,16 +27,14 @@ from loadwise.coordinator.groups.heartbeat_group import HeartbeatGroup, Timer
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.streams.configured_topology import ConfiguredTopology, configure
 from loadwise.coordinator.groups.streams.endpoints import endpoint_partitions
-from loadwise.coordinator.groups.streams.reconciliation import Reconciliation
+from loadwise.coordinator.groups.streams.next_steps import new_target, next_assignment
 from loadwise.coordinator.groups.streams.state import StreamsGroupState, StreamsMember, StreamsState
-from loadwise.coordinator.groups.streams.sticky_assignor import TaskClient, assign
 from loadwise.coordinator.groups.streams_limits import StreamsGroupLimits
 from loadwise.coordinator.groups.streams_records import (
     NOT_VALIDATED,
     StreamsMemberMetadata,
     StreamsMemberState,
     StreamsRecord,
-    StreamsTarget,
     StreamsTombstone,
     StreamsTopology,
 )
@@ -191,7 +189,7 @@ class StreamsGroup(HeartbeatGroup):
         if isinstance(look, StreamsHeartbeatReply):
             return look
         configured, metadata_hash = look
-        problem = _task_problem(configured, event.owned) if configured.is_ready else None
+        problem = configured.problem_of(event.owned or NO_TASKS) if configured.is_ready else None
         if problem is not None:
             return _refused(ErrorCode.INVALID_REQUEST, problem)
         return self._on_heartbeat(event, topology, configured, metadata_hash, now_ms)
@@ -357,7 +355,7 @@ class StreamsGroup(HeartbeatGroup):
         delay = None
         if self.hard_state.target.epoch < self.hard_state.epoch:
             if self._may_assign(now_ms):
-                self._assign(configured, now_ms)
+                self._write(new_target(self.hard_state, configured, now_ms))
             else:
                 delay = "Assignment delayed due to the configured assignment interval."
         return self.hard_state.target.tasks.get(member_id, NO_TASKS), delay
@@ -366,46 +364,13 @@ class StreamsGroup(HeartbeatGroup):
         last_ms = self.hard_state.target.at_ms
         return last_ms is None or now_ms >= last_ms + self.limits.assignment_interval_ms
 
-    def _assign(self, configured: ConfiguredTopology, now_ms: int) -> None:
-        state = self.hard_state
-        tasks = dict.fromkeys(state.members, NO_TASKS)
-        if configured.is_ready:
-            clients = {
-                member.member_id: TaskClient(
-                    member.metadata.process_id, state.target.tasks.get(member.member_id, NO_TASKS)
-                )
-                for member in state.members.values()
-            }
-            stateful = [each.id for each in configured.subtopologies if each.is_stateful]
-            tasks = assign(clients, configured.num_tasks, stateful, state.group.num_standby_replicas or 0)
-        self._write(StreamsTarget(group_id=self.group_id, epoch=state.epoch, tasks=tasks, at_ms=now_ms))
-
     def _reconcile(self, event: StreamsHeartbeat, target: Tasks, now_ms: int) -> None:
         """Move a member one step towards its target."""
-        state = self.hard_state
-        member = state.members[event.member_id]
-        process_id = member.metadata.process_id
-
-        def is_elsewhere(task: Task) -> bool:
-            return all(self._is_of_others(process_id, holders) for holders in state.holders.of(task))
-
-        def is_unowned(task: Task) -> bool:
-            active, *others = state.holders.of(task)
-            return not active and all(self._is_of_others(process_id, holders) for holders in others)
-
-        after = Reconciliation(
-            target=target,
-            target_epoch=state.target.epoch,
-            owned=event.owned,
-            is_unowned=is_unowned,
-            is_elsewhere=is_elsewhere,
-        ).next(member.current)
+        member = self.members[event.member_id]
+        after = next_assignment(self.hard_state, member, target, event.owned)
         if after != member.current:
             self._write(after)
             self._restart_rebalance(member, now_ms)
-
-    def _is_of_others(self, process_id: str, member_ids: Iterable[str]) -> bool:
-        return all(self.members[each].metadata.process_id != process_id for each in member_ids)
 
     def _restart_session(self, member_id: str, now_ms: int) -> None:
         self._timers.set((Timer.SESSION, member_id), now_ms + self.limits.session_timeout_ms)
@@ -424,7 +389,7 @@ class StreamsGroup(HeartbeatGroup):
             case Timer.INITIAL_DELAY:
                 behind = self.hard_state.target.epoch < self.hard_state.epoch
                 if self.members and self.configured is not None and behind and self._may_assign(now_ms):
-                    self._assign(self.configured, now_ms)
+                    self._write(new_target(self.hard_state, self.configured, now_ms))
 
     def _forget(self, member_id: str) -> None:
         for kind in ("streams-member", "streams-current"):
@@ -442,20 +407,6 @@ class StreamsGroup(HeartbeatGroup):
     def _unknown(self, member_id: str) -> StreamsHeartbeatReply:
         message = f"Member {member_id} is not a member of group {self.group_id}."
         return _refused(ErrorCode.UNKNOWN_MEMBER_ID, message)
-
-
-def _task_problem(configured: ConfiguredTopology, owned: Tasks | None) -> str | None:
-    """What is wrong with the tasks that a member reports."""
-    for subtopology, partition in (task for tasks in owned or () for task in sorted(tasks)):
-        count = configured.num_tasks.get(subtopology)
-        if count is None:
-            return f"Subtopology {subtopology} does not exist in the topology."
-        if not 0 <= partition < count:
-            return (
-                f"Task {partition} for subtopology {subtopology} is invalid. "
-                f"Number of tasks for this subtopology: {count}"
-            )
-    return None
 
 
 def _refused(error: ErrorCode, message: str | None) -> StreamsHeartbeatReply:
