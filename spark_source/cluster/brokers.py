@@ -96,7 +96,7 @@ class Brokers:
         Raises `UnreachableError` and `AnsweredError`; the next question then looks for the leader anew.
         """
         try:
-            return await self._fetch(place, offset, min(max_bytes, self.config.max_partition_bytes))
+            return await self._fetch(place, offset, max_bytes)
         except (UnreachableError, AnsweredError):
             self._leaders.pop(place, None)
             raise
