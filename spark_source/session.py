@@ -1,6 +1,6 @@
-"""For the user's own program: a Spark of this machine, how many task slots there are, how far a stream is behind.
+"""For the user's own program: a Spark of this machine, how many task slots there are, a stream's lag and imbalance.
 
-The last two need the session or the query, which the processes that Spark starts for a data source do not have.
+All but the first need the session or the query, which the processes that Spark starts for a data source do not have.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from loadwise.spark_source.planning.progress import Lag, lag, positions_of
+from loadwise.spark_source.planning.progress import MEMBER, MODE, Lag, from_json, imbalance, lag, positions_of
 
 _MANY = 1_000_000
 
@@ -66,3 +66,18 @@ def lag_of(source: Any) -> Lag | None:
     if not source.latestOffset or not source.endOffset:
         return None
     return lag(positions_of(json.loads(source.endOffset)), positions_of(json.loads(source.latestOffset)))
+
+
+def imbalance_of(source: Any) -> float | None:
+    """How uneven the partitions were in what a micro-batch read: the most of any by the mean, 1.0 at best.
+
+    It is how much longer the longest task would have taken than the mean with a task for each partition. ``source`` is
+    one of a ``StreamingQueryProgress``. None where nothing was read. Of a member of a group: among those that it read.
+    """
+    if not source.startOffset or not source.endOffset:
+        return None
+    end = json.loads(source.endOffset)
+    ended = positions_of(end)
+    if end.get(MODE) == MEMBER:
+        return imbalance(from_json(end["begins"]), ended) if source.startOffset != source.endOffset else None
+    return imbalance(positions_of(json.loads(source.startOffset)), ended)

@@ -70,6 +70,16 @@ def positions_of(offset: Mapping[str, Any]) -> dict[TopicPartition, int]:
     return from_json(offset["positions"] if offset.get(MODE) == MEMBER else offset)
 
 
+def imbalance(begun: Positions, ended: Positions) -> float | None:
+    """The most that was read between two positions of any partition, by the mean; None where nothing was read.
+
+    A partition that ``begun`` does not know is left out: where it began is not told.
+    """
+    sizes = [max(0, ended[place] - at) for place, at in begun.items() if place in ended]
+    total = sum(sizes)
+    return max(sizes) * len(sizes) / total if total else None
+
+
 def moved_back(start: Positions, latest: Positions) -> bool:
     """Whether a partition ends before it was read to, or is gone: the topic was made anew, or a broker is behind."""
     return any(latest.get(place, -1) < offset for place, offset in start.items())

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from loadwise.assignor.model import TopicPartition
+from loadwise.spark_source.planning.member_progress import MemberOffset, as_json
 from loadwise.spark_source.planning.progress import Lag, available, from_json, lag, limited, moved_back, step, to_json
+from loadwise.spark_source.session import imbalance_of
 
 places = st.builds(TopicPartition, st.sampled_from(["a", "b.c", "ß"]), st.integers(0, 12))
 positions = st.dictionaries(places, st.integers(0, 1 << 40), max_size=10)
@@ -66,3 +69,27 @@ def test_lag():
     assert lag(at(5, 5), at(15, 5, 8)) == Lag(0, 10 / 3, 10)
     assert str(lag(at(5, 5), at(15, 5, 8))) == "lag min 0, avg 3.3, max 10"
     assert lag({}, {}) == Lag(0, 0.0, 0)
+
+
+def progress(start, end):
+    return SimpleNamespace(startOffset=start and json.dumps(start), endOffset=json.dumps(end))
+
+
+@given(positions)
+def test_what_is_as_much_in_each_partition_is_even(start):
+    ended = {place: offset + 7 for place, offset in start.items()}
+    found = imbalance_of(progress(to_json(start), to_json(ended)))
+    assert found == (pytest.approx(1.0) if start else None)
+
+
+def test_the_fullest_partition_is_told_by_the_mean():
+    assert imbalance_of(progress(to_json(at(10, 20, 5)), to_json(at(40, 20, 5)))) == 3.0
+    assert imbalance_of(progress(to_json(at(0, 0)), to_json(at(3, 1, 900)))) == 1.5  # a new one has no known beginning
+    assert imbalance_of(progress(to_json(at(4)), to_json(at(4)))) is None
+    assert imbalance_of(progress(None, to_json(at(4)))) is None
+
+
+def test_of_a_member_those_partitions_count_that_it_read():
+    end = as_json(MemberOffset("g", at(50, 60, 70), begins=at(20, 50)))
+    assert imbalance_of(progress(as_json(MemberOffset("g", at(20, 50, 0))), end)) == 1.5
+    assert imbalance_of(progress(end, end)) is None
