@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -18,7 +19,7 @@ from benchmarks.live.scenes import SCENES
 from benchmarks.live.sweep import pictures, sweep, table
 from benchmarks.live.world import Scene
 
-_NEEDED = ("all-knowing", "greedy at every reading")
+_BEST, _GREEDY = "all-knowing", "greedy at every reading"
 """The figures of the others are in relation to theirs."""
 _SHOWN = ("round robin", "loadwise", "all-knowing")
 _Work = tuple[Callable[[int], Scene], int, int, frozenset[str]]
@@ -32,7 +33,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1, help="how many seeds, one after the other")
     parser.add_argument("--hours", type=float, default=24.0, help="the length of each scene")
     parser.add_argument("--scenes", nargs="*", default=[make.__name__ for make in SCENES])
-    others = [policy.name for policy in _all() if policy.name not in _NEEDED]
+    others = [policy.name for policy in _all() if policy.name != _BEST]
     parser.add_argument(
         "--without", nargs="*", default=[], choices=others, help="assignors to leave out: it takes less"
     )
@@ -68,16 +69,17 @@ def main() -> None:
 
 def _of_seeds(played: Sequence[_Played]) -> dict[str, Summary]:
     return {
-        name: summary([it[name] for _, it, _ in played], [it["greedy at every reading"] for _, it, _ in played])
+        name: summary([it[name] for _, it, _ in played], [it[_GREEDY] for _, it, _ in played if _GREEDY in it])
         for name in played[0][1]
     }
 
 
 def _lines(scene: str, results: Mapping[str, Summary]) -> Iterator[str]:
     for name, it in results.items():
+        moved = "" if math.isnan(it.moved_of_greedy) else f"{it.moved_of_greedy:.2%}"
         yield (
             f"{scene:14} {name:24} {it.ratio:11.3f} {it.worst_ratio:8.3f} {it.avoidable:9.2%} {it.worst_avoidable:8.2%}"
-            f" {it.for_load:8.1f} {it.moved_of_greedy:9.2%} {it.recovered_s:7.0f}"
+            f" {it.for_load:8.1f} {moved:>9} {it.recovered_s:7.0f}"
         )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 
@@ -32,7 +34,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """One assignor in one scene, drawn from several seeds: means, and what the worst seed had."""
+    """One assignor in one scene, drawn from several seeds: medians, and what the worst seed had."""
 
     ratio: float
     worst_ratio: float
@@ -40,7 +42,7 @@ class Summary:
     worst_avoidable: float
     for_load: float
     moved_of_greedy: float
-    """The load moved by all seeds, over that of the assignor that starts from scratch at every reading."""
+    """The load moved by all seeds, over that of the greedy assignor; NaN where that was not played."""
     recovered_s: float
     """The longest of all seeds."""
 
@@ -49,12 +51,12 @@ def summary(seeds: Sequence[Figures], greedy: Sequence[Figures]) -> Summary:
     """The figures of several seeds, and those of the greedy assignor in the same."""
     moved, most = sum(it.moved_per_s for it in seeds), sum(it.moved_per_s for it in greedy)
     return Summary(
-        ratio=sum(it.ratio for it in seeds) / len(seeds),
+        ratio=median(it.ratio for it in seeds),
         worst_ratio=max(it.ratio for it in seeds),
-        avoidable=sum(it.avoidable for it in seeds) / len(seeds),
+        avoidable=median(it.avoidable for it in seeds),
         worst_avoidable=max(it.avoidable for it in seeds),
-        for_load=sum(it.for_load for it in seeds) / len(seeds),
-        moved_of_greedy=moved / most if most else float(moved > 0),
+        for_load=median(it.for_load for it in seeds),
+        moved_of_greedy=moved / most if most else float(moved > 0) if greedy else math.nan,
         recovered_s=max(it.recovered_s for it in seeds),
     )
 
