@@ -49,6 +49,7 @@ from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.groups.share_limits import ShareGroupLimits
 from loadwise.coordinator.groups.streams_limits import StreamsGroupLimits
 from loadwise.coordinator.keeper import NOTHING, Keeper, LogName, Place, Snapshot
+from loadwise.coordinator.log_upkeep import LogUpkeep
 from loadwise.coordinator.offsets_topic import OffsetsTopic
 from loadwise.coordinator.refusals import refusal
 from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
@@ -62,9 +63,6 @@ from loadwise.coordinator.transactions.coordinator import Transactions
 from loadwise.coordinator.transactions.outcomes import Markers
 from loadwise.coordinator.transactions.transaction import Transaction
 from loadwise.protocol.error_codes import ErrorCode
-
-RETENTION_CHECK_INTERVAL_MS = 300_000
-"""How often old records are looked for (log.retention.check.interval.ms)."""
 
 COORDINATOR_EPOCH = 0
 """The epoch of every transaction coordinator, which stands in the markers that it writes."""
@@ -151,9 +149,12 @@ class Cluster:
         self.transactions.load(state.of(Transaction))
         self.encoded: dict[Any, EncodedBody] = {}
         """Metadata responses, kept while the topics do not change; see ``apis/metadata.py``."""
-        has_records = self.topics.kept_bytes > 0
-        self._retention_due_ms = self.now_ms + RETENTION_CHECK_INTERVAL_MS if has_records else None
-        """When old records are to be deleted; None while there are no records."""
+        self._upkeep = LogUpkeep(
+            self.topics,
+            self.settings.producer_id_expiration_ms,
+            delete_records=self.delete_records,
+            now_ms=self.now_ms,
+        )
         self._waiting: dict[Token, tuple[Call, Callable[[Call, Any], Response]]] = {}
         self._answers: list[Answer] = []
         for markers in self.transactions.unfinished:
@@ -168,7 +169,7 @@ class Cluster:
             self.shares.next_deadline_ms,
             self.share_fetches.next_deadline_ms,
             self.transactions.next_deadline_ms,
-            self._retention_due_ms,
+            self._upkeep.next_deadline_ms,
         )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
@@ -272,8 +273,7 @@ class Cluster:
         self.shares.expire(now_ms)
         for markers in self.transactions.expire(now_ms):
             self.write_markers(markers)
-        if self._retention_due_ms is not None and self._retention_due_ms <= now_ms:
-            self._retain()
+        self._upkeep.run(now_ms)
         return self._take_answers()
 
     def operate(self, operation: Callable[[Groups, int], Iterable[Reply]], now_ms: int) -> list[Answer]:
@@ -322,8 +322,8 @@ class Cluster:
         self.topics.kept_bytes += appended.size_bytes
         if appended.size_bytes and self._keeper is not NOTHING:
             self._keeper.append(log.name, log.last_batch)
-        if appended.size_bytes and self._retention_due_ms is None:
-            self._retention_due_ms = self.now_ms + RETENTION_CHECK_INTERVAL_MS
+        if appended.size_bytes:
+            self._upkeep.grown(log, self.now_ms)
         self.fetches.grown(log, appended.size_bytes, appended.stable_bytes)
         self.share_fetches.changed([log])
 
@@ -438,13 +438,6 @@ class Cluster:
         if call.login.stage is Stage.TOKENS:
             return LastAnswer(refusal(call, ErrorCode.ILLEGAL_SASL_STATE), reason)
         return HangUp(reason)
-
-    def _retain(self) -> None:
-        for topic in self.topics:
-            for partition in topic.partitions:
-                self.delete_records(partition.log, partition.log.retained_from(self.now_ms))
-        has_records = self.topics.kept_bytes > 0
-        self._retention_due_ms = self.now_ms + RETENTION_CHECK_INTERVAL_MS if has_records else None
 
     def _pass_on(self, replies: Iterable[Reply]) -> None:
         for reply in replies:

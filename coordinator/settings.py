@@ -40,6 +40,8 @@ class BrokerSettings:
     """Most partitions of all topics together; Kafka has no such limit."""
     max_kept_bytes: int = 1024 * 1024 * 1024
     """Most bytes of records of all partitions together; Kafka deletes the oldest instead (log.retention.bytes)."""
+    producer_id_expiration_ms: int = 86_400_000
+    """How long a partition remembers a producer that writes nothing more (producer.id.expiration.ms)."""
     groups: GroupLimits = field(default_factory=GroupLimits)
     """What holds for all groups of the classic protocol."""
     consumer_groups: ConsumerGroupLimits = field(default_factory=ConsumerGroupLimits)
@@ -142,6 +144,7 @@ SETTINGS: Mapping[str, Setting] = {
     "offsets.retention.check.interval.ms": _whole("groups", "offsets_retention_check_interval_ms", 1),
     "offsets.retention.minutes": _whole("groups", "offsets_retention_minutes", 1),
     "num.partitions": _whole(None, "default_partitions", 1),
+    "producer.id.expiration.ms": _whole(None, "producer_id_expiration_ms", 1),
     "socket.request.max.bytes": _whole(None, "max_request_bytes", 1),
     "transaction.max.timeout.ms": _whole("transactions", "max_timeout_ms", 1),
     "transactional.id.expiration.ms": _whole("transactions", "id_expiration_ms", 1),

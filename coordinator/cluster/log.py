@@ -313,6 +313,10 @@ class PartitionLog:
             assert header is not None
             self._note(header, batch, header.base_offset)
 
+    def expire_producers(self, before_ms: int) -> bool:
+        """Forget the producers that have written nothing since a time. Answers if there was any. O(producers)."""
+        return self.producers.expire(before_ms, self.transactions.open)
+
     def _note(self, header: BatchHeader, batch: bytes, base_offset: int) -> None:
         """What follows for producers and transactions from a batch at ``base_offset``, new or read back."""
         if header.is_control:

@@ -9,7 +9,7 @@ with the offset that it got, a gap with OUT_OF_ORDER_SEQUENCE_NUMBER.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -121,6 +121,20 @@ class ProducerStates:
         producer = self._in_epoch(header.producer_id, header.producer_epoch)
         producer.batches.append(ProducedBatch(*_sequences(header), base_offset))
         producer.last_timestamp_ms = header.max_timestamp
+
+    def expire(self, before_ms: int, in_transaction: Container[int]) -> bool:
+        """Forget who has written nothing since a time, by the timestamps of records. Answers if there was anybody.
+
+        A producer whose transaction is open stays (``ProducerStateManager.isProducerExpired``).
+        """
+        silent = [
+            producer_id
+            for producer_id, each in self._producers.items()
+            if each.last_timestamp_ms <= before_ms and producer_id not in in_transaction
+        ]
+        for producer_id in silent:
+            del self._producers[producer_id]
+        return bool(silent)
 
     def check_marker(
         self, producer_id: int, epoch: int, coordinator_epoch: int, *, bumps_epoch: bool = False

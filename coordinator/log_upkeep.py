@@ -1,0 +1,73 @@
+"""What time does to the logs: old records are deleted, and producers that have written nothing for long are forgotten.
+
+Mirrors the two tasks that Kafka's ``LogManager`` and ``ProducerStateManager`` run again and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from loadwise.coordinator.cluster.log import PartitionLog
+from loadwise.coordinator.cluster.topics import Topics
+
+RETENTION_CHECK_INTERVAL_MS = 300_000
+"""How often old records are looked for (log.retention.check.interval.ms)."""
+
+PRODUCERS_CHECK_INTERVAL_MS = 600_000
+"""How often silent producers are looked for (producer.id.expiration.check.interval.ms)."""
+
+
+class LogUpkeep:
+    """Looks through all logs in intervals, as long as there is something to look for."""
+
+    def __init__(
+        self,
+        topics: Topics,
+        producer_id_expiration_ms: int,
+        *,
+        delete_records: Callable[[PartitionLog, int], None],
+        now_ms: int,
+    ) -> None:
+        self._topics = topics
+        self._producer_id_expiration_ms = producer_id_expiration_ms
+        self._delete_records = delete_records
+        self._retention_due_ms: int | None = None
+        self._producers_due_ms: int | None = None
+        self._arm_retention(now_ms)
+        self._arm_producers(now_ms)
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When `run` is due at the latest; None while there is nothing to look for."""
+        deadlines = (self._retention_due_ms, self._producers_due_ms)
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def grown(self, log: PartitionLog, now_ms: int) -> None:
+        """A batch was appended to a log."""
+        if self._retention_due_ms is None:
+            self._retention_due_ms = now_ms + RETENTION_CHECK_INTERVAL_MS
+        if self._producers_due_ms is None and log.producers.known:
+            self._producers_due_ms = now_ms + PRODUCERS_CHECK_INTERVAL_MS
+
+    def run(self, now_ms: int) -> None:
+        """Do what is due."""
+        if self._retention_due_ms is not None and self._retention_due_ms <= now_ms:
+            for topic in self._topics:
+                for partition in topic.partitions:
+                    self._delete_records(partition.log, partition.log.retained_from(now_ms))
+            self._arm_retention(now_ms)
+        if self._producers_due_ms is not None and self._producers_due_ms <= now_ms:
+            for topic in self._topics:
+                for partition in topic.partitions:
+                    if partition.log.expire_producers(now_ms - self._producer_id_expiration_ms):
+                        self._topics.keep(partition)
+            self._arm_producers(now_ms)
+
+    def _arm_retention(self, now_ms: int) -> None:
+        has_records = self._topics.kept_bytes > 0
+        self._retention_due_ms = now_ms + RETENTION_CHECK_INTERVAL_MS if has_records else None
+
+    def _arm_producers(self, now_ms: int) -> None:
+        logs = (partition.log for topic in self._topics for partition in topic.partitions)
+        has_producers = any(log.producers.known for log in logs)
+        self._producers_due_ms = now_ms + PRODUCERS_CHECK_INTERVAL_MS if has_producers else None
