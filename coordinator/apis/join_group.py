@@ -31,7 +31,7 @@ def handle(call: Call, cluster: Cluster) -> GroupRequest:
         token=call.token,
         member_id=body.member_id,
         instance_id=body.group_instance_id,
-        fresh_member_id=f"{prefix}-{cluster.new_uuid()}",
+        fresh_member_id="" if body.member_id else f"{prefix}-{cluster.new_uuid()}",
         client_id=call.request.client_id or "",
         client_host=call.client_host,
         protocol_type=body.protocol_type,

@@ -43,7 +43,8 @@ class Join:
     instance_id: str | None
     """Group instance id of a static member (KIP-345)."""
     fresh_member_id: str
-    """The id to give out if one is needed; the caller makes it, because the state machine draws no random numbers."""
+    """The id to give out to a client that has none; the caller makes it, because the state machine draws no random
+    numbers."""
     client_id: str
     client_host: str
     protocol_type: str

@@ -17,9 +17,11 @@ from kafka import KafkaAdminClient, KafkaProducer
 from kafka.errors import PolicyViolationError
 
 from loadwise.coordinator import BrokerSettings, Coordinator, GroupLimits
+from loadwise.coordinator.groups.classic.group import ClassicGroup
 from loadwise.coordinator.groups.events import Committer, ConsumerHeartbeat, Join, Leave, Leaver, Protocol, Sync
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.service.groups import Groups
+from loadwise.coordinator.groups.service.quota import Quota
 from loadwise.coordinator.http.server import HttpLimits
 from loadwise.coordinator.server import ServerLimits
 from loadwise.coordinator.transactions.coordinator import TransactionLimits
@@ -113,6 +115,29 @@ def test_there_are_no_more_members_than_allowed_in_all_groups_together() -> None
     assert asked.join("one", first)[0] is ErrorCode.NONE
     asked.groups.handle("one", Leave(token=99, leavers=[Leaver(first, None)]), 0)
     assert asked.join("one")[0] is ErrorCode.NONE
+
+
+class CountedGroup(ClassicGroup):
+    """A group that counts how often its members are counted."""
+
+    asked = 0
+
+    @property
+    def num_members(self) -> int:
+        self.asked += 1
+        return super().num_members
+
+
+def test_members_are_not_counted_again_while_there_is_room_for_those_who_came_since() -> None:
+    limits = GroupLimits(max_members=10)
+    groups = {"one": CountedGroup("one", limits)}
+    quota = Quota(limits)
+    event = ConsumerHeartbeat(token=1, member_id="m", epoch=0, topics=["t"])
+    for _ in range(10):
+        assert quota.error(groups, "two", event) is ErrorCode.NONE
+    assert groups["one"].asked == 1
+    assert quota.error(groups, "two", event) is ErrorCode.NONE, "the ten did not come after all"
+    assert groups["one"].asked == 2
 
 
 def test_ids_that_were_given_out_count_as_members() -> None:

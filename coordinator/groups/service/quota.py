@@ -27,9 +27,11 @@ class Quota:
         self._limits = limits
         self._at_most_bytes: int | None = None
         """Bytes that were accepted since all were counted, and those counted then; None: nothing was counted yet."""
+        self._at_most_members: int | None = None
+        """The same of members."""
 
     def error(self, groups: Mapping[str, Group], group_id: str, event: Event) -> ErrorCode:
-        """Why an event asks for more than is left; NONE for what does not. O(groups) for a new member."""
+        """Why an event asks for more than is left; NONE for what does not. O(groups) where it is counted, else O(1)."""
         group = groups.get(group_id)
         match event:
             case Join():
@@ -52,12 +54,21 @@ class Quota:
                 return ErrorCode.NONE
         if group is None and len(groups) >= self._limits.max_groups:
             return ErrorCode.GROUP_MAX_SIZE_REACHED
-        if is_new and sum(each.num_members for each in groups.values()) >= self._limits.max_members:
+        if is_new and not self._has_place(groups):
             return ErrorCode.GROUP_MAX_SIZE_REACHED
         if not self._has_room(groups, more_bytes):
             # What Kafka answers to a SyncGroup where a group's record is larger than its log takes.
             return ErrorCode.UNKNOWN_SERVER_ERROR if isinstance(event, Sync) else ErrorCode.GROUP_MAX_SIZE_REACHED
         return ErrorCode.NONE
+
+    def _has_place(self, groups: Mapping[str, Group]) -> bool:
+        limit = self._limits.max_members
+        if self._at_most_members is None or self._at_most_members >= limit:
+            self._at_most_members = sum(each.num_members for each in groups.values())
+        if self._at_most_members >= limit:
+            return False
+        self._at_most_members += 1
+        return True
 
     def _has_room(self, groups: Mapping[str, Group], more_bytes: int) -> bool:
         limit = self._limits.max_member_bytes
