@@ -10,9 +10,9 @@ BIN    := $(VENV)/bin
 demo: $(VENV)/.all
 	$(BIN)/loadwise demo $(DEMO)
 
-# Two processes, a test file to each: the Spark tests and the rest share two cores well.
+# Three processes for two cores, a test file to each: many tests wait for clients and their timeouts. One has all of Spark.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(TESTS)
+	$(BIN)/python -m pytest -n 3 --dist loadfile $(TESTS)
 
 # The real tier: against Apache Kafka, beside Java and librdkafka members; needs a JDK 17 and Maven.
 KAFKA ?= kafka and not live

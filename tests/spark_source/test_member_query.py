@@ -199,7 +199,7 @@ def test_the_example(spark, coordinator, tmp_path, capsys):
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
     page = tmp_path / "page.html"
-    readings = example.draw(spark, coordinator.bootstrap_servers, str(tmp_path / "checkpoint"), page, phase_s=3)
+    readings = example.draw(spark, coordinator.bootstrap_servers, str(tmp_path / "checkpoint"), page, phase_s=1)
     read, written = re.match(r"(\d+) of (\d+) records were read", capsys.readouterr().out).groups()
     assert read == written == str(len(readings.came))
     assert "consumer 2 leaves" in page.read_text()
