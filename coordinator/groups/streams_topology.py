@@ -133,6 +133,19 @@ class Topology:
         changelogs = {topic.name for each in self.subtopologies for topic in each.state_changelog_topics}
         return changelogs.union(*(each.inputs() for each in self.subtopologies))
 
+    def size_bytes(self) -> int:
+        """Bytes of all the texts in it, or nearly so."""
+        internal = (
+            topic
+            for each in self.subtopologies
+            for topic in (*each.repartition_source_topics, *each.state_changelog_topics)
+        )
+        texts = (
+            text for each in self.subtopologies for text in (each.id, *each.inputs(), *each.repartition_sink_topics)
+        )
+        configs = (text for topic in internal for pair in topic.configs.items() for text in (topic.name, *pair))
+        return sum(map(len, texts)) + sum(map(len, configs))
+
     def is_sound(self) -> bool:
         """Whether its parts have ids and names of their own, and refer to each other as they can."""
         ids = [each.id for each in self.subtopologies]

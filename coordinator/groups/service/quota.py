@@ -45,8 +45,8 @@ class Quota:
                 more_bytes = sum(map(len, event.topics or ()))
             case StreamsHeartbeat() if event.topology is not None or event.tags or event.epoch == 0:
                 is_new = group is None or event.member_id not in group.members
-                names = set() if event.topology is None else event.topology.required_topics()
-                more_bytes = sum(map(len, names)) + sum(len(text) for tag in (event.tags or {}).items() for text in tag)
+                more_bytes = 0 if event.topology is None else event.topology.size_bytes()
+                more_bytes += sum(len(text) for tag in (event.tags or {}).items() for text in tag)
             case Sync() if event.assignments:
                 is_new = False
                 more_bytes = sum(len(assignment) for _, assignment in event.assignments)

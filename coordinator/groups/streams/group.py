@@ -102,9 +102,8 @@ class StreamsGroup(HeartbeatGroup):
     def size_bytes(self) -> int:
         """Bytes of what its members brought, or nearly so."""
         topology = self.hard_state.topology
-        names = () if topology is None else topology.required_topics()
         tags = (text for member in self.members.values() for tag in member.metadata.tags.items() for text in tag)
-        return sum(map(len, names)) + sum(map(len, tags))
+        return (0 if topology is None else topology.size_bytes()) + sum(map(len, tags))
 
     def records(self) -> Sequence[StreamsRecord]:
         """The records that rebuild it."""
@@ -114,13 +113,13 @@ class StreamsGroup(HeartbeatGroup):
         """What a member reads in its active tasks, by topic name."""
         topology = self.hard_state.topology
         inputs = {} if topology is None else {each.id: each.inputs() for each in topology.subtopologies}
-        named: dict[str, list[int]] = {}
-        for task in sorted(self.members[member_id].current.assigned.active):
+        named: dict[str, set[int]] = {}
+        for task in self.members[member_id].current.assigned.active:
             for name in inputs.get(task.subtopology, ()):
                 topic = self._topics.get(name)
                 if topic is not None and task.partition < len(topic.partitions):
-                    named.setdefault(name, []).append(task.partition)
-        return named
+                    named.setdefault(name, set()).add(task.partition)
+        return {name: sorted(numbers) for name, numbers in named.items()}
 
     def subscribed_topics(self) -> Container[str]:
         """The topics that the application reads; none while it has no members."""
