@@ -25,9 +25,9 @@ def handle(call: Call, cluster: Cluster) -> Message:
     access = Access(call, cluster)
     topics = []
     for asked in call.body.topics:
-        topic = cluster.topics.get(asked.topic_name)
         may = access.may(Operation.READ, ResourceType.TOPIC, asked.topic_name)
-        forgotten = [where for where in known if may and topic is not None and where[0] == topic.id]
+        topic = cluster.topics.get(asked.topic_name) if may else None
+        forgotten = [where for where in known if topic is not None and where[0] == topic.id]
         outcome, problem = ErrorCode.NONE, None
         if not may:
             outcome, problem = ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."

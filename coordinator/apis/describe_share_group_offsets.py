@@ -70,18 +70,13 @@ def _describe(call: Call, cluster: Cluster, asked: Message) -> Message:
 
 
 def _topic(cluster: Cluster, group_id: str, name: str, numbers: list[int], error: ErrorCode) -> Message:
-    topic = cluster.topics.get(name)
+    topic = cluster.topics.get(name) if error is ErrorCode.NONE else None  # nothing is told of one that is refused
     rows = []
     for number in numbers:
         start, lag, epoch = _UNKNOWN, _UNKNOWN, 0
         partition = cluster.topics.partition(name, number)
         state = None if topic is None else cluster.groups.share_state(group_id, topic.id, number)
-        if (
-            partition is not None
-            and state is not None
-            and error is ErrorCode.NONE
-            and state.start_offset != NO_START_OFFSET
-        ):
+        if partition is not None and state is not None and state.start_offset != NO_START_OFFSET:
             start, epoch = state.start_offset, partition.leader_epoch
             lag = min(max(partition.log.end_offset - start - state.delivered, 0), _MAX_LAG)
         rows.append(

@@ -1,6 +1,7 @@
 """Requests of one client, each about something that ACLs may grant and something beside it, for comparing two brokers.
 
-`REQUESTS` has a request for every API that an authorizer guards. `reduced` leaves of an answer what an authorizer
+`REQUESTS` has a request for every API that an authorizer guards, but for those of share groups and streams groups,
+which `group_access_requests` has. `reduced` leaves of an answer what an authorizer
 decides: which rows there are, their errors, and what the client may do.
 """
 
@@ -71,7 +72,9 @@ _KEPT = {
     "principal", "host", "operation", "permission_type", "pattern_type", "resource_pattern_type",
 }  # fmt: skip
 _COUNTED = {"configs", "members"}
-_LEFT_OUT = {"brokers", "nodes", "node_endpoints", "log_dir", "entries", "config_resources", "transaction_states_all"}
+_LEFT_OUT = {
+    "brokers", "nodes", "node_endpoints", "log_dir", "entries", "config_resources", "transaction_states_all",
+}  # fmt: skip
 
 
 def reduced(struct: Any, version: int, scene: Scene) -> Any:
@@ -103,20 +106,24 @@ def _is_ours(row: Any, scene: Scene) -> bool:
     return not named or any(name.startswith(scene.prefix) for name in named)
 
 
-def _add(name: str, request: Any, response: Any, *versions: int) -> Callable[[Any], Any]:
+def add(name: str, request: Any, response: Any, *versions: int, to: list[Asked] = REQUESTS) -> Callable[[Any], Any]:
+    """Decorator of what makes a request's body from the scene: it is asked in all of these versions."""
+
     def adding(body: Callable[[Scene], dict[str, Any]]) -> Any:
-        REQUESTS.extend(Asked(f"{name}-v{version}", request, response, version, body) for version in versions)
+        to.extend(Asked(f"{name}-v{version}", request, response, version, body) for version in versions)
         return body
 
     return adding
 
 
-def _both(scene: Scene, *fields: Any, names: str = "tom") -> list[dict[str, Any]]:
+def both(scene: Scene, *fields: Any, names: str = "tom") -> list[dict[str, Any]]:
+    """A row for each of these topics, by name: one that ACLs are about, another, and one that is missing."""
     key, rest = fields[0], fields[1] if len(fields) > 1 else {}
     return [{key: scene.name(each), **rest} for each in names]
 
 
-def _by_id(scene: Scene, rest: dict[str, Any]) -> list[dict[str, Any]]:
+def by_id(scene: Scene, rest: dict[str, Any]) -> list[dict[str, Any]]:
+    """A row for each of the topics that are there and for one that is not, by id."""
     unknown = UUID(int=7)
     return [{"topic_id": each, **rest} for each in (*scene.topic_ids.values(), unknown)]
 
@@ -126,58 +133,58 @@ A = admin
 C = consumer
 
 
-@_add("Metadata of all", metadata.MetadataRequest, metadata.MetadataResponse, 1, 10, 13)
+@add("Metadata of all", metadata.MetadataRequest, metadata.MetadataResponse, 1, 10, 13)
 def _(scene: Scene) -> dict[str, Any]:
     return {"topics": None, "include_cluster_authorized_operations": True, "include_topic_authorized_operations": True}
 
 
-@_add("Metadata", metadata.MetadataRequest, metadata.MetadataResponse, 1, 9, 13)
+@add("Metadata", metadata.MetadataRequest, metadata.MetadataResponse, 1, 9, 13)
 def _(scene: Scene) -> dict[str, Any]:
     return {
-        "topics": _both(scene, "name", {"topic_id": None}, names="to"), "allow_auto_topic_creation": True,
+        "topics": both(scene, "name", {"topic_id": None}, names="to"), "allow_auto_topic_creation": True,
         "include_topic_authorized_operations": True,
     }  # fmt: skip
 
 
-@_add("Metadata by id", metadata.MetadataRequest, metadata.MetadataResponse, 12, 13)
+@add("Metadata by id", metadata.MetadataRequest, metadata.MetadataResponse, 12, 13)
 def _(scene: Scene) -> dict[str, Any]:
-    return {"topics": _by_id(scene, {"name": None})}
+    return {"topics": by_id(scene, {"name": None})}
 
 
-@_add("Metadata of a missing topic", metadata.MetadataRequest, metadata.MetadataResponse, 13)
+@add("Metadata of a missing topic", metadata.MetadataRequest, metadata.MetadataResponse, 13)
 def _(scene: Scene) -> dict[str, Any]:
-    return {"topics": _both(scene, "name", {"topic_id": None}, names="m"), "allow_auto_topic_creation": False}
+    return {"topics": both(scene, "name", {"topic_id": None}, names="m"), "allow_auto_topic_creation": False}
 
 
-@_add("Produce", P.ProduceRequest, P.ProduceResponse, 3, 9, 12)
-def _(scene: Scene) -> dict[str, Any]:
-    data = [{"index": 0, "records": batch([b"x"])}]
-    return {
-        "acks": -1, "timeout_ms": 9000, "transactional_id": None,
-        "topic_data": _both(scene, "name", {"partition_data": data}),
-    }  # fmt: skip
-
-
-@_add("Produce by id", P.ProduceRequest, P.ProduceResponse, 13)
+@add("Produce", P.ProduceRequest, P.ProduceResponse, 3, 9, 12)
 def _(scene: Scene) -> dict[str, Any]:
     data = [{"index": 0, "records": batch([b"x"])}]
     return {
         "acks": -1, "timeout_ms": 9000, "transactional_id": None,
-        "topic_data": _by_id(scene, {"partition_data": data}),
+        "topic_data": both(scene, "name", {"partition_data": data}),
     }  # fmt: skip
 
 
-@_add("Produce without acks", P.ProduceRequest, P.ProduceResponse, 9)
+@add("Produce by id", P.ProduceRequest, P.ProduceResponse, 13)
 def _(scene: Scene) -> dict[str, Any]:
     data = [{"index": 0, "records": batch([b"x"])}]
-    topics = _both(scene, "name", {"partition_data": data}, names="o")
+    return {
+        "acks": -1, "timeout_ms": 9000, "transactional_id": None,
+        "topic_data": by_id(scene, {"partition_data": data}),
+    }  # fmt: skip
+
+
+@add("Produce without acks", P.ProduceRequest, P.ProduceResponse, 9)
+def _(scene: Scene) -> dict[str, Any]:
+    data = [{"index": 0, "records": batch([b"x"])}]
+    topics = both(scene, "name", {"partition_data": data}, names="o")
     return {"acks": 0, "timeout_ms": 9000, "transactional_id": None, "topic_data": topics}
 
 
-@_add("Produce in a transaction", P.ProduceRequest, P.ProduceResponse, 9)
+@add("Produce in a transaction", P.ProduceRequest, P.ProduceResponse, 9)
 def _(scene: Scene) -> dict[str, Any]:
     data = [{"index": 0, "records": batch([b"x"], producer=(1, 0, 0), transactional=True)}]
-    topics = _both(scene, "name", {"partition_data": data}, names="o")
+    topics = both(scene, "name", {"partition_data": data}, names="o")
     return {"acks": -1, "timeout_ms": 9000, "transactional_id": scene.name("x"), "topic_data": topics}
 
 
@@ -187,14 +194,14 @@ _FETCHED = {
 }  # fmt: skip
 
 
-@_add("Fetch", C.FetchRequest, C.FetchResponse, 4, 12)
+@add("Fetch", C.FetchRequest, C.FetchResponse, 4, 12)
 def _(scene: Scene) -> dict[str, Any]:
-    return _fetch(_both(scene, "topic", _FETCHED))
+    return _fetch(both(scene, "topic", _FETCHED))
 
 
-@_add("Fetch by id", C.FetchRequest, C.FetchResponse, 13, 17)
+@add("Fetch by id", C.FetchRequest, C.FetchResponse, 13, 17)
 def _(scene: Scene) -> dict[str, Any]:
-    return _fetch(_by_id(scene, _FETCHED))
+    return _fetch(by_id(scene, _FETCHED))
 
 
 def _fetch(topics: list[dict[str, Any]]) -> dict[str, Any]:
@@ -204,16 +211,16 @@ def _fetch(topics: list[dict[str, Any]]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@_add("ListOffsets", C.ListOffsetsRequest, C.ListOffsetsResponse, 1, 10)
+@add("ListOffsets", C.ListOffsetsRequest, C.ListOffsetsResponse, 1, 10)
 def _(scene: Scene) -> dict[str, Any]:
     row = {"partitions": [{"partition_index": 0, "current_leader_epoch": -1, "timestamp": -1}]}
-    return {"replica_id": -1, "isolation_level": 0, "timeout_ms": 9000, "topics": _both(scene, "name", row)}
+    return {"replica_id": -1, "isolation_level": 0, "timeout_ms": 9000, "topics": both(scene, "name", row)}
 
 
-@_add("OffsetForLeaderEpoch", C.OffsetForLeaderEpochRequest, C.OffsetForLeaderEpochResponse, 2, 4)
+@add("OffsetForLeaderEpoch", C.OffsetForLeaderEpochRequest, C.OffsetForLeaderEpochResponse, 2, 4)
 def _(scene: Scene) -> dict[str, Any]:
     row = {"partitions": [{"partition": 0, "current_leader_epoch": -1, "leader_epoch": 0}]}
-    return {"replica_id": -1, "topics": _both(scene, "topic", row)}
+    return {"replica_id": -1, "topics": both(scene, "topic", row)}
 
 
 _COMMITTED = {
@@ -222,62 +229,62 @@ _COMMITTED = {
 }  # fmt: skip
 
 
-@_add("OffsetCommit", C.OffsetCommitRequest, C.OffsetCommitResponse, 2, 9)
+@add("OffsetCommit", C.OffsetCommitRequest, C.OffsetCommitResponse, 2, 9)
 def _(scene: Scene) -> dict[str, Any]:
     return {
         "group_id": scene.name("g"), "generation_id_or_member_epoch": -1, "member_id": "", "group_instance_id": None,
-        "topics": _both(scene, "name", _COMMITTED),
+        "topics": both(scene, "name", _COMMITTED),
     }  # fmt: skip
 
 
-@_add("OffsetCommit by id", C.OffsetCommitRequest, C.OffsetCommitResponse, 10)
+@add("OffsetCommit by id", C.OffsetCommitRequest, C.OffsetCommitResponse, 10)
 def _(scene: Scene) -> dict[str, Any]:
     return {
         "group_id": scene.name("g"), "generation_id_or_member_epoch": -1, "member_id": "", "group_instance_id": None,
-        "topics": _by_id(scene, _COMMITTED),
+        "topics": by_id(scene, _COMMITTED),
     }  # fmt: skip
 
 
-@_add("OffsetFetch", C.OffsetFetchRequest, C.OffsetFetchResponse, 1, 2, 7)
+@add("OffsetFetch", C.OffsetFetchRequest, C.OffsetFetchResponse, 1, 2, 7)
 def _(scene: Scene) -> dict[str, Any]:
-    return {"group_id": scene.name("g"), "topics": _both(scene, "name", {"partition_indexes": [0]})}
+    return {"group_id": scene.name("g"), "topics": both(scene, "name", {"partition_indexes": [0]})}
 
 
-@_add("OffsetFetch of all", C.OffsetFetchRequest, C.OffsetFetchResponse, 7)
+@add("OffsetFetch of all", C.OffsetFetchRequest, C.OffsetFetchResponse, 7)
 def _(scene: Scene) -> dict[str, Any]:
     return {"group_id": scene.name("g"), "topics": None}
 
 
-@_add("OffsetFetch of groups", C.OffsetFetchRequest, C.OffsetFetchResponse, 8, 9)
+@add("OffsetFetch of groups", C.OffsetFetchRequest, C.OffsetFetchResponse, 8, 9)
 def _(scene: Scene) -> dict[str, Any]:
-    topics = _both(scene, "name", {"partition_indexes": [0]})
+    topics = both(scene, "name", {"partition_indexes": [0]})
     return {"groups": [
         {"group_id": scene.name(each), "member_id": None, "member_epoch": -1, "topics": wanted}
         for each, wanted in (("g", topics), ("h", topics))
     ]}  # fmt: skip
 
 
-@_add("OffsetFetch of groups and all", C.OffsetFetchRequest, C.OffsetFetchResponse, 8, 10)
+@add("OffsetFetch of groups and all", C.OffsetFetchRequest, C.OffsetFetchResponse, 8, 10)
 def _(scene: Scene) -> dict[str, Any]:
     return {"groups": [{"group_id": scene.name(each), "member_id": None, "member_epoch": -1, "topics": None}
                        for each in "gh"]}  # fmt: skip
 
 
-@_add("OffsetFetch by id", C.OffsetFetchRequest, C.OffsetFetchResponse, 10)
+@add("OffsetFetch by id", C.OffsetFetchRequest, C.OffsetFetchResponse, 10)
 def _(scene: Scene) -> dict[str, Any]:
-    topics = _by_id(scene, {"partition_indexes": [0]})
+    topics = by_id(scene, {"partition_indexes": [0]})
     return {"groups": [{"group_id": scene.name("g"), "member_id": None, "member_epoch": -1, "topics": topics}]}
 
 
-@_add("OffsetDelete", C.OffsetDeleteRequest, C.OffsetDeleteResponse, 0)
+@add("OffsetDelete", C.OffsetDeleteRequest, C.OffsetDeleteResponse, 0)
 def _(scene: Scene) -> dict[str, Any]:
-    return {"group_id": scene.name("g"), "topics": _both(scene, "name", {"partitions": [{"partition_index": 0}]})}
+    return {"group_id": scene.name("g"), "topics": both(scene, "name", {"partitions": [{"partition_index": 0}]})}
 
 
 for _name, _key in (("FindCoordinator", 0), ("FindCoordinator of a transaction", 1)):
     _short = "gx"[_key]
     _request, _response = metadata.FindCoordinatorRequest, metadata.FindCoordinatorResponse
-    _add(_name, _request, _response, 2, 6)(
+    add(_name, _request, _response, 2, 6)(
         lambda scene, key=_key, short=_short: {
             "key": scene.name(short),
             "key_type": key,
@@ -286,7 +293,7 @@ for _name, _key in (("FindCoordinator", 0), ("FindCoordinator of a transaction",
     )
 
 
-@_add("JoinGroup", C.JoinGroupRequest, C.JoinGroupResponse, 2, 9)
+@add("JoinGroup", C.JoinGroupRequest, C.JoinGroupResponse, 2, 9)
 def _(scene: Scene) -> dict[str, Any]:
     return {
         "group_id": scene.name("g"), "session_timeout_ms": 9000, "rebalance_timeout_ms": 9000, "member_id": "nobody",
@@ -295,7 +302,7 @@ def _(scene: Scene) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@_add("SyncGroup", C.SyncGroupRequest, C.SyncGroupResponse, 5)
+@add("SyncGroup", C.SyncGroupRequest, C.SyncGroupResponse, 5)
 def _(scene: Scene) -> dict[str, Any]:
     return {
         "group_id": scene.name("g"), "generation_id": 1, "member_id": "m", "group_instance_id": None,
@@ -303,24 +310,24 @@ def _(scene: Scene) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@_add("Heartbeat", C.HeartbeatRequest, C.HeartbeatResponse, 0, 4)
+@add("Heartbeat", C.HeartbeatRequest, C.HeartbeatResponse, 0, 4)
 def _(scene: Scene) -> dict[str, Any]:
     return {"group_id": scene.name("g"), "generation_id": 1, "member_id": "m", "group_instance_id": None}
 
 
-@_add("LeaveGroup", C.LeaveGroupRequest, C.LeaveGroupResponse, 2, 5)
+@add("LeaveGroup", C.LeaveGroupRequest, C.LeaveGroupResponse, 2, 5)
 def _(scene: Scene) -> dict[str, Any]:
     members = [{"member_id": "m", "group_instance_id": None, "reason": None}]
     return {"group_id": scene.name("g"), "member_id": "m", "members": members}
 
 
-@_add("ConsumerGroupHeartbeat", consumer_group.ConsumerGroupHeartbeatRequest,
+@add("ConsumerGroupHeartbeat", consumer_group.ConsumerGroupHeartbeatRequest,
       consumer_group.ConsumerGroupHeartbeatResponse, 0, 1)  # fmt: skip
 def _(scene: Scene) -> dict[str, Any]:
     return _beat(scene, ["t"])
 
 
-@_add("ConsumerGroupHeartbeat of two topics", consumer_group.ConsumerGroupHeartbeatRequest,
+@add("ConsumerGroupHeartbeat of two topics", consumer_group.ConsumerGroupHeartbeatRequest,
       consumer_group.ConsumerGroupHeartbeatResponse, 1)  # fmt: skip
 def _(scene: Scene) -> dict[str, Any]:
     return _beat(scene, ["t", "o"])
@@ -334,119 +341,119 @@ def _beat(scene: Scene, names: list[str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@_add("ConsumerGroupDescribe", consumer_group.ConsumerGroupDescribeRequest,
+@add("ConsumerGroupDescribe", consumer_group.ConsumerGroupDescribeRequest,
       consumer_group.ConsumerGroupDescribeResponse, 1)  # fmt: skip
 def _(scene: Scene) -> dict[str, Any]:
     return {"group_ids": [scene.name("c"), scene.name("z")], "include_authorized_operations": True}
 
 
-@_add("DescribeGroups", A.DescribeGroupsRequest, A.DescribeGroupsResponse, 3, 6)
+@add("DescribeGroups", A.DescribeGroupsRequest, A.DescribeGroupsResponse, 3, 6)
 def _(scene: Scene) -> dict[str, Any]:
     return {"groups": [scene.name("g"), scene.name("h")], "include_authorized_operations": True}
 
 
-@_add("ListGroups", A.ListGroupsRequest, A.ListGroupsResponse, 5)
+@add("ListGroups", A.ListGroupsRequest, A.ListGroupsResponse, 5)
 def _(scene: Scene) -> dict[str, Any]:
     return {"states_filter": [], "types_filter": []}
 
 
-@_add("InitProducerId", P.InitProducerIdRequest, P.InitProducerIdResponse, 4)
+@add("InitProducerId", P.InitProducerIdRequest, P.InitProducerIdResponse, 4)
 def _(scene: Scene) -> dict[str, Any]:
     return {"transactional_id": None, "transaction_timeout_ms": 9000, "producer_id": -1, "producer_epoch": -1}
 
 
-@_add("InitProducerId of a transaction", P.InitProducerIdRequest, P.InitProducerIdResponse, 4)
+@add("InitProducerId of a transaction", P.InitProducerIdRequest, P.InitProducerIdResponse, 4)
 def _(scene: Scene) -> dict[str, Any]:
     return {
         "transactional_id": scene.name("x"), "transaction_timeout_ms": 9000, "producer_id": -1, "producer_epoch": -1,
     }  # fmt: skip
 
 
-@_add("AddPartitionsToTxn", P.AddPartitionsToTxnRequest, P.AddPartitionsToTxnResponse, 3)
+@add("AddPartitionsToTxn", P.AddPartitionsToTxnRequest, P.AddPartitionsToTxnResponse, 3)
 def _(scene: Scene) -> dict[str, Any]:
     return {
         "v3_and_below_transactional_id": scene.name("x"), "v3_and_below_producer_id": 1,
-        "v3_and_below_producer_epoch": 0, "v3_and_below_topics": _both(scene, "name", {"partitions": [0]}),
+        "v3_and_below_producer_epoch": 0, "v3_and_below_topics": both(scene, "name", {"partitions": [0]}),
     }  # fmt: skip
 
 
-@_add("AddPartitionsToTxn of one topic", P.AddPartitionsToTxnRequest, P.AddPartitionsToTxnResponse, 3)
+@add("AddPartitionsToTxn of one topic", P.AddPartitionsToTxnRequest, P.AddPartitionsToTxnResponse, 3)
 def _(scene: Scene) -> dict[str, Any]:
     return {
         "v3_and_below_transactional_id": scene.name("x"), "v3_and_below_producer_id": 1,
-        "v3_and_below_producer_epoch": 0, "v3_and_below_topics": _both(scene, "name", {"partitions": [0]}, names="t"),
+        "v3_and_below_producer_epoch": 0, "v3_and_below_topics": both(scene, "name", {"partitions": [0]}, names="t"),
     }  # fmt: skip
 
 
-@_add("AddPartitionsToTxn of brokers", P.AddPartitionsToTxnRequest, P.AddPartitionsToTxnResponse, 5)
+@add("AddPartitionsToTxn of brokers", P.AddPartitionsToTxnRequest, P.AddPartitionsToTxnResponse, 5)
 def _(scene: Scene) -> dict[str, Any]:
     return {"transactions": [{
         "transactional_id": scene.name("x"), "producer_id": 1, "producer_epoch": 0, "verify_only": False,
-        "topics": _both(scene, "name", {"partitions": [0]}, names="t"),
+        "topics": both(scene, "name", {"partitions": [0]}, names="t"),
     }]}  # fmt: skip
 
 
-@_add("AddOffsetsToTxn", P.AddOffsetsToTxnRequest, P.AddOffsetsToTxnResponse, 3)
+@add("AddOffsetsToTxn", P.AddOffsetsToTxnRequest, P.AddOffsetsToTxnResponse, 3)
 def _(scene: Scene) -> dict[str, Any]:
     return {"transactional_id": scene.name("x"), "producer_id": 1, "producer_epoch": 0, "group_id": scene.name("g")}
 
 
-@_add("EndTxn", P.EndTxnRequest, P.EndTxnResponse, 3)
+@add("EndTxn", P.EndTxnRequest, P.EndTxnResponse, 3)
 def _(scene: Scene) -> dict[str, Any]:
     return {"transactional_id": scene.name("x"), "producer_id": 1, "producer_epoch": 0, "committed": True}
 
 
-@_add("TxnOffsetCommit", P.TxnOffsetCommitRequest, P.TxnOffsetCommitResponse, 3)
+@add("TxnOffsetCommit", P.TxnOffsetCommitRequest, P.TxnOffsetCommitResponse, 3)
 def _(scene: Scene) -> dict[str, Any]:
     return {
         "transactional_id": scene.name("x"), "group_id": scene.name("g"), "producer_id": 1, "producer_epoch": 0,
-        "generation_id": -1, "member_id": "", "group_instance_id": None, "topics": _both(scene, "name", _COMMITTED),
+        "generation_id": -1, "member_id": "", "group_instance_id": None, "topics": both(scene, "name", _COMMITTED),
     }  # fmt: skip
 
 
-@_add("WriteTxnMarkers", P.WriteTxnMarkersRequest, P.WriteTxnMarkersResponse, 1)
+@add("WriteTxnMarkers", P.WriteTxnMarkersRequest, P.WriteTxnMarkersResponse, 1)
 def _(scene: Scene) -> dict[str, Any]:
     return {"markers": []}
 
 
-@_add("DescribeProducers", A.DescribeProducersRequest, A.DescribeProducersResponse, 0)
+@add("DescribeProducers", A.DescribeProducersRequest, A.DescribeProducersResponse, 0)
 def _(scene: Scene) -> dict[str, Any]:
-    return {"topics": _both(scene, "name", {"partition_indexes": [0]})}
+    return {"topics": both(scene, "name", {"partition_indexes": [0]})}
 
 
-@_add("DescribeTransactions", A.DescribeTransactionsRequest, A.DescribeTransactionsResponse, 0)
+@add("DescribeTransactions", A.DescribeTransactionsRequest, A.DescribeTransactionsResponse, 0)
 def _(scene: Scene) -> dict[str, Any]:
     return {"transactional_ids": [scene.name("x"), scene.name("y")]}
 
 
-@_add("ListTransactions", A.ListTransactionsRequest, A.ListTransactionsResponse, 0)
+@add("ListTransactions", A.ListTransactionsRequest, A.ListTransactionsResponse, 0)
 def _(scene: Scene) -> dict[str, Any]:
     return {"state_filters": [], "producer_id_filters": []}
 
 
-@_add("DescribeTopicPartitions", A.DescribeTopicPartitionsRequest, A.DescribeTopicPartitionsResponse, 0)
+@add("DescribeTopicPartitions", A.DescribeTopicPartitionsRequest, A.DescribeTopicPartitionsResponse, 0)
 def _(scene: Scene) -> dict[str, Any]:
-    return {"topics": _both(scene, "name"), "response_partition_limit": 100, "cursor": None}
+    return {"topics": both(scene, "name"), "response_partition_limit": 100, "cursor": None}
 
 
-@_add("DescribeTopicPartitions of all", A.DescribeTopicPartitionsRequest, A.DescribeTopicPartitionsResponse, 0)
+@add("DescribeTopicPartitions of all", A.DescribeTopicPartitionsRequest, A.DescribeTopicPartitionsResponse, 0)
 def _(scene: Scene) -> dict[str, Any]:
     return {"topics": [], "response_partition_limit": 2000, "cursor": None}
 
 
-@_add("CreateTopics", A.CreateTopicsRequest, A.CreateTopicsResponse, 2, 5, 7)
+@add("CreateTopics", A.CreateTopicsRequest, A.CreateTopicsResponse, 2, 5, 7)
 def _(scene: Scene) -> dict[str, Any]:
     row = {"num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []}
-    return {"topics": _both(scene, "name", row, names="tnq"), "timeout_ms": 9000, "validate_only": True}
+    return {"topics": both(scene, "name", row, names="tnq"), "timeout_ms": 9000, "validate_only": True}
 
 
-@_add("CreatePartitions", A.CreatePartitionsRequest, A.CreatePartitionsResponse, 3)
+@add("CreatePartitions", A.CreatePartitionsRequest, A.CreatePartitionsResponse, 3)
 def _(scene: Scene) -> dict[str, Any]:
     row = {"count": 2, "assignments": None}
-    return {"topics": _both(scene, "name", row), "timeout_ms": 9000, "validate_only": True}
+    return {"topics": both(scene, "name", row), "timeout_ms": 9000, "validate_only": True}
 
 
-@_add("DescribeConfigs", A.DescribeConfigsRequest, A.DescribeConfigsResponse, 4)
+@add("DescribeConfigs", A.DescribeConfigsRequest, A.DescribeConfigsResponse, 4)
 def _(scene: Scene) -> dict[str, Any]:
     return {"resources": [
         {"resource_type": kind, "resource_name": name, "configuration_keys": None}
@@ -457,7 +464,7 @@ def _(scene: Scene) -> dict[str, Any]:
 _CHANGED = [{"name": "retention.ms", "value": "5000", "config_operation": 0}]
 
 
-@_add("IncrementalAlterConfigs", A.IncrementalAlterConfigsRequest, A.IncrementalAlterConfigsResponse, 1)
+@add("IncrementalAlterConfigs", A.IncrementalAlterConfigsRequest, A.IncrementalAlterConfigsResponse, 1)
 def _(scene: Scene) -> dict[str, Any]:
     return {"validate_only": True, "resources": [
         {"resource_type": kind, "resource_name": name, "configs": [{"name": config, "value": value,
@@ -470,7 +477,7 @@ def _(scene: Scene) -> dict[str, Any]:
     ]}  # fmt: skip
 
 
-@_add("AlterConfigs", A.AlterConfigsRequest, A.AlterConfigsResponse, 2)
+@add("AlterConfigs", A.AlterConfigsRequest, A.AlterConfigsResponse, 2)
 def _(scene: Scene) -> dict[str, Any]:
     return {"validate_only": True, "resources": [
         {"resource_type": 2, "resource_name": scene.name(each), "configs": [{"name": "retention.ms", "value": "5000"}]}
@@ -478,83 +485,83 @@ def _(scene: Scene) -> dict[str, Any]:
     ]}  # fmt: skip
 
 
-@_add("ListConfigResources", A.ListConfigResourcesRequest, A.ListConfigResourcesResponse, 1)
+@add("ListConfigResources", A.ListConfigResourcesRequest, A.ListConfigResourcesResponse, 1)
 def _(scene: Scene) -> dict[str, Any]:
     return {"resource_types": []}
 
 
-@_add("DescribeCluster", A.DescribeClusterRequest, A.DescribeClusterResponse, 1)
+@add("DescribeCluster", A.DescribeClusterRequest, A.DescribeClusterResponse, 1)
 def _(scene: Scene) -> dict[str, Any]:
     return {"include_cluster_authorized_operations": True, "endpoint_type": 1}
 
 
-@_add("DescribeLogDirs", A.DescribeLogDirsRequest, A.DescribeLogDirsResponse, 1, 4)
+@add("DescribeLogDirs", A.DescribeLogDirsRequest, A.DescribeLogDirsResponse, 1, 4)
 def _(scene: Scene) -> dict[str, Any]:
-    return {"topics": _both(scene, "topic", {"partitions": [0]}, names="to")}
+    return {"topics": both(scene, "topic", {"partitions": [0]}, names="to")}
 
 
-@_add("DescribeQuorum", A.DescribeQuorumRequest, A.DescribeQuorumResponse, 1)
+@add("DescribeQuorum", A.DescribeQuorumRequest, A.DescribeQuorumResponse, 1)
 def _(scene: Scene) -> dict[str, Any]:
     return {"topics": []}
 
 
-@_add("DescribeClientQuotas", A.DescribeClientQuotasRequest, A.DescribeClientQuotasResponse, 1)
+@add("DescribeClientQuotas", A.DescribeClientQuotasRequest, A.DescribeClientQuotasResponse, 1)
 def _(scene: Scene) -> dict[str, Any]:
     return {"components": [], "strict": False}
 
 
-@_add("AlterClientQuotas", A.AlterClientQuotasRequest, A.AlterClientQuotasResponse, 1)
+@add("AlterClientQuotas", A.AlterClientQuotasRequest, A.AlterClientQuotasResponse, 1)
 def _(scene: Scene) -> dict[str, Any]:
     entity = [{"entity_type": "user", "entity_name": scene.name("u")}]
     ops = [{"key": "producer_byte_rate", "value": 5000.0, "remove": False}]
     return {"entries": [{"entity": entity, "ops": ops}], "validate_only": True}
 
 
-@_add("DescribeUserScramCredentials", A.DescribeUserScramCredentialsRequest, A.DescribeUserScramCredentialsResponse, 0)
+@add("DescribeUserScramCredentials", A.DescribeUserScramCredentialsRequest, A.DescribeUserScramCredentialsResponse, 0)
 def _(scene: Scene) -> dict[str, Any]:
     return {"users": [{"name": scene.name("u")}]}
 
 
-@_add("AlterUserScramCredentials", A.AlterUserScramCredentialsRequest, A.AlterUserScramCredentialsResponse, 0)
+@add("AlterUserScramCredentials", A.AlterUserScramCredentialsRequest, A.AlterUserScramCredentialsResponse, 0)
 def _(scene: Scene) -> dict[str, Any]:
     return {"deletions": [{"name": scene.name("u"), "mechanism": 1}], "upsertions": []}
 
 
-@_add("ElectLeaders", A.ElectLeadersRequest, A.ElectLeadersResponse, 1, 2)
+@add("ElectLeaders", A.ElectLeadersRequest, A.ElectLeadersResponse, 1, 2)
 def _(scene: Scene) -> dict[str, Any]:
-    topics = _both(scene, "topic", {"partitions": [0]}, names="t")
+    topics = both(scene, "topic", {"partitions": [0]}, names="t")
     return {"election_type": 0, "topic_partitions": topics, "timeout_ms": 9000}
 
 
-@_add("AlterPartitionReassignments", A.AlterPartitionReassignmentsRequest, A.AlterPartitionReassignmentsResponse, 0)
+@add("AlterPartitionReassignments", A.AlterPartitionReassignmentsRequest, A.AlterPartitionReassignmentsResponse, 0)
 def _(scene: Scene) -> dict[str, Any]:
     row = {"partitions": [{"partition_index": 0, "replicas": None}]}
-    return {"timeout_ms": 9000, "topics": _both(scene, "name", row, names="t")}
+    return {"timeout_ms": 9000, "topics": both(scene, "name", row, names="t")}
 
 
-@_add("ListPartitionReassignments", A.ListPartitionReassignmentsRequest, A.ListPartitionReassignmentsResponse, 0)
+@add("ListPartitionReassignments", A.ListPartitionReassignmentsRequest, A.ListPartitionReassignmentsResponse, 0)
 def _(scene: Scene) -> dict[str, Any]:
     return {"timeout_ms": 9000, "topics": None}
 
 
-@_add("UpdateFeatures", A.UpdateFeaturesRequest, A.UpdateFeaturesResponse, 1)
+@add("UpdateFeatures", A.UpdateFeaturesRequest, A.UpdateFeaturesResponse, 1)
 def _(scene: Scene) -> dict[str, Any]:
     return {"timeout_ms": 9000, "feature_updates": [
         {"feature": "group.version", "max_version_level": 1, "upgrade_type": 1}
     ], "validate_only": True}  # fmt: skip
 
 
-@_add("DescribeAcls", A.DescribeAclsRequest, A.DescribeAclsResponse, 3)
+@add("DescribeAcls", A.DescribeAclsRequest, A.DescribeAclsResponse, 3)
 def _(scene: Scene) -> dict[str, Any]:
     return acl_filter(scene.name("t"))
 
 
-@_add("CreateAcls", A.CreateAclsRequest, A.CreateAclsResponse, 3)
+@add("CreateAcls", A.CreateAclsRequest, A.CreateAclsResponse, 3)
 def _(scene: Scene) -> dict[str, Any]:
     return {"creations": []}
 
 
-@_add("DeleteAcls", A.DeleteAclsRequest, A.DeleteAclsResponse, 3)
+@add("DeleteAcls", A.DeleteAclsRequest, A.DeleteAclsResponse, 3)
 def _(scene: Scene) -> dict[str, Any]:
     return {"filters": [acl_filter(scene.name("nothing"))]}
 
@@ -569,22 +576,22 @@ def acl_filter(name: str | None = None, principal: str | None = None) -> dict[st
 # What changes something comes last.
 
 
-@_add("DeleteRecords", A.DeleteRecordsRequest, A.DeleteRecordsResponse, 2)
+@add("DeleteRecords", A.DeleteRecordsRequest, A.DeleteRecordsResponse, 2)
 def _(scene: Scene) -> dict[str, Any]:
     row = {"partitions": [{"partition_index": 0, "offset": 0}]}
-    return {"topics": _both(scene, "name", row), "timeout_ms": 9000}
+    return {"topics": both(scene, "name", row), "timeout_ms": 9000}
 
 
-@_add("DeleteGroups", A.DeleteGroupsRequest, A.DeleteGroupsResponse, 2)
+@add("DeleteGroups", A.DeleteGroupsRequest, A.DeleteGroupsResponse, 2)
 def _(scene: Scene) -> dict[str, Any]:
     return {"groups_names": [scene.name("g"), scene.name("h"), scene.name("z")]}
 
 
-@_add("DeleteTopics", A.DeleteTopicsRequest, A.DeleteTopicsResponse, 5)
+@add("DeleteTopics", A.DeleteTopicsRequest, A.DeleteTopicsResponse, 5)
 def _(scene: Scene) -> dict[str, Any]:
     return {"topic_names": [scene.name("o"), scene.name("m")], "timeout_ms": 9000}
 
 
-@_add("DeleteTopics by id", A.DeleteTopicsRequest, A.DeleteTopicsResponse, 6)
+@add("DeleteTopics by id", A.DeleteTopicsRequest, A.DeleteTopicsResponse, 6)
 def _(scene: Scene) -> dict[str, Any]:
-    return {"topics": _by_id(scene, {"name": None}), "timeout_ms": 9000}
+    return {"topics": by_id(scene, {"name": None}), "timeout_ms": 9000}

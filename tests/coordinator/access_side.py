@@ -1,0 +1,178 @@
+"""A broker with an authorizer, and its owner, who makes what a client with few rights asks about."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from access_requests import Asked, Scene, acl_filter, built, reduced
+from group_access_requests import streams_beat
+from kafka.protocol import admin, consumer, metadata, producer
+from secured_kafka import PASSWORDS
+from topics import WAIT_S
+from visitors import Door, Visitor
+
+from loadwise.protocol import consumer_group, share_group, streams_group
+
+ASKER = "asker"
+RESOURCES = {"TOPIC": (2, "t"), "GROUP": (3, "g"), "CLUSTER": (4, ""), "TRANSACTIONAL_ID": (5, "x")}
+OPERATIONS = {
+    "ALL": 2, "READ": 3, "WRITE": 4, "CREATE": 5, "DELETE": 6, "ALTER": 7, "DESCRIBE": 8, "CLUSTER_ACTION": 9,
+    "DESCRIBE_CONFIGS": 10, "ALTER_CONFIGS": 11, "IDEMPOTENT_WRITE": 12,
+}  # fmt: skip
+
+
+def bindings(grant: str, prefix: str) -> list[dict[str, Any]]:
+    made = []
+    for each in filter(None, grant.split(", ")):
+        resource, operation, *more = each.split()
+        kind, short = RESOURCES[resource]
+        shorts = ["g", "c", "s", "e", "k"] if resource == "GROUP" else [short]
+        made += [
+            {
+                "resource_type": kind,
+                "resource_name": "kafka-cluster" if kind == 4 else prefix + ("" if "prefixed" in more else name),
+                "resource_pattern_type": 4 if "prefixed" in more else 3,
+                "principal": "User:*" if "everybody" in more else f"User:{ASKER}",
+                "host": "10.1.2.3" if "elsewhere" in more else "*",
+                "operation": OPERATIONS[operation],
+                "permission_type": 2 if "denied" in more else 3,
+            }
+            for name in (shorts[:1] if "prefixed" in more else shorts)
+        ]
+    return made
+
+
+class Side:
+    """One broker, with its owner, who makes what the client asks about."""
+
+    def __init__(self, address: str, prefix: str) -> None:
+        self.door = Door(address)
+        self.prefix = prefix
+
+    def ask(self, user: str, request: Any, response: Any) -> Any:
+        with self.door.visitor() as visitor:
+            log_in(visitor, user)
+            return visitor.ask(request, response)
+
+    def prepared(self, grant: str) -> Scene:
+        names = [f"{self.prefix}{each}" for each in "to"]
+        row = {"num_partitions": 1, "replication_factor": 1}
+        fields = {"topics": [{"name": each, **row} for each in names], "timeout_ms": 9000}
+        made = self.ask("owner", built(admin.CreateTopicsRequest, 7, fields), admin.CreateTopicsResponse)
+        assert {each.error_code for each in made.topics} == {0}
+        ids = {each.name[-1]: each.topic_id for each in made.topics}
+        deadline = time.monotonic() + WAIT_S
+        asked = {"topics": [{"name": each, "topic_id": None} for each in names], "allow_auto_topic_creation": False}
+        while any(
+            each.error_code
+            for each in self.ask("owner", built(metadata.MetadataRequest, 12, asked), metadata.MetadataResponse).topics
+        ):
+            assert time.monotonic() < deadline
+        for group in "gh":
+            self._commit(f"{self.prefix}{group}", names, deadline)
+        self._begin(f"{self.prefix}x", deadline)
+        self._join(f"{self.prefix}c", names, deadline)
+        for group in "se":
+            self._share(f"{self.prefix}{group}", names, deadline)
+        self._share_beat(f"{self.prefix}e", -1)
+        body = streams_beat(f"{self.prefix}k", "m", 0, *names)
+        request = built(streams_group.StreamsGroupHeartbeatRequest, 0, body)
+        while not self.ask("owner", request, streams_group.StreamsGroupHeartbeatResponse).active_tasks:
+            assert time.monotonic() < deadline
+        wanted = bindings(grant, self.prefix)
+        made = self.ask("owner", built(admin.CreateAclsRequest, 3, {"creations": wanted}), admin.CreateAclsResponse)
+        assert [each.error_code for each in made.results] == [0] * len(wanted)
+        while self._count() < len(wanted):
+            assert time.monotonic() < deadline
+        return Scene(self.prefix, ids)
+
+    def _count(self) -> int:
+        request = built(admin.DescribeAclsRequest, 3, acl_filter())
+        found = self.ask("owner", request, admin.DescribeAclsResponse).resources
+        mine = [
+            acl for each in found for acl in each.acls
+            if each.resource_name.startswith(self.prefix) or acl.principal == f"User:{ASKER}"
+        ]  # fmt: skip
+        return len(mine)
+
+    def clean(self, grant: str) -> None:
+        filters = [
+            {
+                "resource_type_filter": each["resource_type"], "resource_name_filter": each["resource_name"],
+                "pattern_type_filter": each["resource_pattern_type"], "principal_filter": each["principal"],
+                "host_filter": None, "operation": 1, "permission_type": 1,
+            }
+            for each in bindings(grant, self.prefix)
+        ]  # fmt: skip
+        self.ask("owner", built(admin.DeleteAclsRequest, 3, {"filters": filters}), admin.DeleteAclsResponse)
+        deadline = time.monotonic() + WAIT_S
+        while self._count():
+            assert time.monotonic() < deadline
+
+    def _commit(self, group: str, names: Sequence[str], deadline: float) -> None:
+        row = {"partition_index": 0, "committed_offset": 1, "committed_leader_epoch": -1, "committed_metadata": None}
+        fields = {
+            "group_id": group, "generation_id_or_member_epoch": -1, "member_id": "", "group_instance_id": None,
+            "topics": [{"name": each, "partitions": [row]} for each in names],
+        }  # fmt: skip
+        request = built(consumer.OffsetCommitRequest, 9, fields)
+        while self.ask("owner", request, consumer.OffsetCommitResponse).topics[0].partitions[0].error_code:
+            assert time.monotonic() < deadline  # the coordinator is still loading
+
+    def _begin(self, transactional_id: str, deadline: float) -> None:
+        fields = {"transactional_id": transactional_id, "transaction_timeout_ms": 9000}
+        find = built(metadata.FindCoordinatorRequest, 4, {"key_type": 1, "coordinator_keys": [transactional_id]})
+        while self.ask("owner", find, metadata.FindCoordinatorResponse).coordinators[0].error_code:
+            assert time.monotonic() < deadline
+        request = built(producer.InitProducerIdRequest, 4, {**fields, "producer_id": -1, "producer_epoch": -1})
+        while self.ask("owner", request, producer.InitProducerIdResponse).error_code:
+            assert time.monotonic() < deadline
+
+    def _join(self, group: str, names: Sequence[str], deadline: float) -> None:
+        fields = {
+            "group_id": group, "member_id": "m", "member_epoch": 0, "instance_id": None, "rack_id": None,
+            "rebalance_timeout_ms": 300_000, "subscribed_topic_names": list(names), "subscribed_topic_regex": None,
+            "server_assignor": None, "topic_partitions": [],
+        }  # fmt: skip
+        request = built(consumer_group.ConsumerGroupHeartbeatRequest, 1, fields)
+        while True:
+            answer = self.ask("owner", request, consumer_group.ConsumerGroupHeartbeatResponse)
+            if not answer.error_code and answer.assignment is not None and answer.assignment.topic_partitions:
+                return
+            assert time.monotonic() < deadline
+
+    def _share_beat(self, group: str, epoch: int, names: Sequence[str] | None = None) -> Any:
+        fields = {"group_id": group, "member_id": "m", "member_epoch": epoch, "subscribed_topic_names": names}
+        request = built(share_group.ShareGroupHeartbeatRequest, 1, {**fields, "rack_id": None})
+        return self.ask("owner", request, share_group.ShareGroupHeartbeatResponse)
+
+    def _share(self, group: str, names: Sequence[str], deadline: float) -> None:
+        answer = self._share_beat(group, 0, names)
+        while answer.assignment is None or len(answer.assignment.topic_partitions) < len(names):
+            assert time.monotonic() < deadline
+            answer = self._share_beat(group, 0, names)
+
+    def answer(self, asked: Asked, scene: Scene) -> Any:
+        with self.door.visitor() as visitor:
+            log_in(visitor, ASKER)
+            request = asked.made(scene)
+            if getattr(request, "acks", None) == 0:
+                request.with_header(7, "client")
+                visitor.socket.sendall(bytes(request.encode(header=True, framed=True)))
+                # Whoever is not hung up on gets an answer to the next request.
+                try:
+                    return visitor.works()
+                except (AssertionError, ConnectionResetError, BrokenPipeError):
+                    return "hung up"
+            try:
+                answer = visitor.ask(request, asked.response)
+            except (AssertionError, ConnectionResetError):
+                return "hung up"
+            return reduced(answer, asked.version, scene)
+
+
+def log_in(visitor: Visitor, user: str) -> None:
+    visitor.handshake("PLAIN")
+    assert visitor.authenticate(f"\0{user}\0{PASSWORDS[user]}".encode())[0] == 0
