@@ -78,14 +78,15 @@ def broker(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 class Share:
-    """A topic of one partition, a share group that reads it from the start, and its members."""
+    """A topic, a share group that reads it from the start, and its members."""
 
-    def __init__(self, broker: str, java: list[str], stack: ExitStack) -> None:
+    def __init__(self, broker: str, java: list[str], stack: ExitStack, partitions: int = 1) -> None:
         self.broker = broker
+        self.partitions = partitions
         self.topic, self.group = f"topic-{uuid.uuid4()}", f"group-{uuid.uuid4()}"
         self._java = java
         self._stack = stack
-        make_topic(broker, self.topic, 1)
+        make_topic(broker, self.topic, partitions)
         self.configure("share.auto.offset.reset", "earliest")
 
     def configure(self, name: str, value: str) -> None:
@@ -97,8 +98,8 @@ class Share:
 
     def produce(self, *values: str) -> None:
         producer = Producer({"bootstrap.servers": self.broker, "linger.ms": 20})
-        for value in values:
-            producer.produce(self.topic, value)
+        for number, value in enumerate(values):
+            producer.produce(self.topic, value, partition=number % self.partitions)
         assert producer.flush(WAIT_S) == 0
 
     def member(self, mode: str = "explicit", *more: str) -> ShareMember:
@@ -187,3 +188,38 @@ def test_a_lock_that_ends_gives_its_records_to_another_member(share: Share) -> N
     until(lambda: len(quick.got) == 2, lambda: quick.got)
     quick.leave()
     assert sorted(quick.got) == [("keep a", 2), ("keep b", 2)]
+
+
+def test_partitions_of_several_brokers_are_shared(java: list[str]) -> None:
+    """Each broker leads two of the partitions, and keeps the states of what is delivered from them."""
+    with Coordinator(brokers=3).in_thread() as cluster, ExitStack() as stack:
+        share = Share(cluster.bootstrap_servers, java, stack, partitions=6)
+        values: list[str] = []
+        members = [share.member("explicit", "10") for _ in range(2)]
+        got: list[str] = []
+        config = {"bootstrap.servers": share.broker, "group.id": share.group, "log_level": 0}
+        with ShareConsumer(config) as consumer:
+            consumer.subscribe([share.topic])
+
+            def read() -> bool:
+                got.extend(message.value().decode() for message in consumer.poll(0.1))
+                return {*got, *(value for member in members for value, _ in member.got)} == set(values)
+
+            def all_have_some() -> bool:
+                more = [f"accept {len(values) + number}" for number in range(30)]
+                values.extend(more)
+                share.produce(*more)
+                read()
+                return all([got, *(member.got for member in members)])
+
+            until(all_have_some, lambda: (len(got), [len(member.got) for member in members]))
+            until(read, lambda: (len(got), [len(member.got) for member in members]))
+        for member in members:
+            member.leave()
+            assert member.answers == {"none"}
+        assert sorted([*got, *(value for member in members for value, _ in member.got)]) == sorted(values)
+        heir = share.member("implicit")
+        share.produce(*[f"accept last {number}" for number in range(share.partitions)])
+        until(lambda: len(heir.got) >= share.partitions, lambda: heir.got)
+        heir.leave()
+        assert sorted(heir.got) == [(f"accept last {number}", 1) for number in range(share.partitions)]
