@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from kafka.errors import CommitFailedError, KafkaTimeoutError
+from kafka.errors import CommitFailedError, KafkaTimeoutError, RebalanceInProgressError
 
 from loadwise.assignor.clients.kafka_python import kafka_consumer
 
@@ -30,7 +30,7 @@ def main(brokers: str, topic: str, group: str, file: str) -> None:
             came.flush()
             try:
                 consumer.commit(timeout_ms=5000)
-            except (CommitFailedError, KafkaTimeoutError) as error:
+            except (CommitFailedError, KafkaTimeoutError, RebalanceInProgressError) as error:
                 print(repr(error), flush=True)
 
 
