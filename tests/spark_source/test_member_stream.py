@@ -21,6 +21,7 @@ from topics import WAIT_S, fill, make_topic
 from loadwise.assignor.clients.aiokafka import aiokafka_consumer
 from loadwise.assignor.clients.confluent_kafka import confluent_consumer
 from loadwise.assignor.clients.kafka_python import kafka_consumer
+from loadwise.spark_source.cluster import group_members
 from loadwise.spark_source.cluster.group_members import GroupMembers
 from loadwise.spark_source.errors import DataLossError, GroupUnavailableError, OptionError
 from loadwise.spark_source.member_stream import LoadwiseMemberReader
@@ -322,6 +323,24 @@ def test_weighted_gives_a_stream_its_share(group):
     stream = group.stream(assignment__capacity="3", assignment__members="2")
     group.kafka_python(capacity=1.0)
     stream.until(lambda: len(stream.owned()) == PARTITIONS - 1 and group.members() == 3)
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_a_stream_learns_what_it_can_process_from_its_micro_batches(group, monkeypatch, members):
+    """Each takes a millisecond a record, whatever Kafka takes between them; its members share what it can do."""
+    now_ns = [0]
+    monkeypatch.setattr(group_members, "monotonic_ns", lambda: now_ns[0])
+    group.write(*[400] * PARTITIONS)
+    stream = group.stream(maxOffsetsPerTrigger=100, assignment__members=members)
+    while len(stream.read()) < 1200:
+        stream.ask()
+        size = -stream.read().total()
+        if stream.done < len(stream.log):
+            stream.process()
+            size += stream.read().total()
+            now_ns[0] += size * 1_000_000
+    learned = [member.membership.busy.per_s for member in stream.reader._members._members]
+    assert sum(learned) == pytest.approx(1000, rel=0.05)
 
 
 def test_a_replay_needs_no_group_and_a_restart_goes_on_where_it_was(group):
