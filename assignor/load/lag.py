@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from loadwise.assignor.load.rate import RateLoad
+from loadwise.assignor.load.rate import FORGOTTEN_S, RateLoad
 from loadwise.assignor.load.source import LoadSnapshot, LoadSource
 from loadwise.assignor.model import Floats
 
@@ -81,7 +81,8 @@ def ends_before(
 class LagLoad:
     """The lag of one group, newest reading; a `LoadSource`. One thread may update it while others take snapshots.
 
-    A partition that the newest reading lacks keeps the lag that it had: an unknown load is worse than an old one.
+    A partition that the newest reading lacks keeps the lag that it had: an unknown load is worse than an old one. A
+    topic that was not read for an hour is forgotten.
     """
 
     def __init__(
@@ -110,6 +111,7 @@ class LagLoad:
         """Called before a first reading with where partitions ended a minute ago, as far as the log tells."""
         self._clock = clock
         self._read: tuple[Mapping[str, Floats], float] | None = None
+        self._seen_at: dict[str, float] = {}
 
     def watch(self, topics: Iterable[str] = (), *, pattern: str | re.Pattern[str] | None = None) -> None:
         """Read these topics from now on as well: those that the consumer subscribes to."""
@@ -131,7 +133,11 @@ class LagLoad:
             self._read = {}, self._clock()
             self.listener(offsets)
             return
-        known: Mapping[str, Floats] = {} if self._read is None else self._read[0]
+        now = self._clock()
+        self._seen_at |= dict.fromkeys({topic for topic, _ in offsets}, now)
+        self._seen_at = {topic: at for topic, at in self._seen_at.items() if now - at <= FORGOTTEN_S}
+        last: Mapping[str, Floats] = {} if self._read is None else self._read[0]
+        known = {topic: loads for topic, loads in last.items() if topic in self._seen_at}
         sizes: dict[str, int] = {topic: len(loads) for topic, loads in known.items()}
         for topic, partition in offsets:
             sizes[topic] = max(sizes.get(topic, 0), partition + 1)
@@ -142,7 +148,7 @@ class LagLoad:
                 merged[topic][: len(known[topic])] = known[topic]
         for (topic, partition), where in offsets.items():
             merged[topic][partition] = lag_of(where, from_beginning=self.from_beginning)
-        self._read = merged, self._clock()
+        self._read = merged, now
         self.arrivals.update({partition: where.end for partition, where in offsets.items()})
 
     def set_interval(self, interval_s: float) -> None:

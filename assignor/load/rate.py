@@ -11,11 +11,14 @@ import numpy as np
 from loadwise.assignor.load.source import LoadSnapshot
 from loadwise.assignor.model import Floats
 
+FORGOTTEN_S = 3600.0
+"""What was not read for so long is forgotten: the group has given it up, or it was deleted."""
+
 
 class RateLoad:
     """The arrival rate of partitions, smoothed; a `LoadSource`. One thread may update it while others take snapshots.
 
-    A partition that the newest reading lacks keeps the rate that it had.
+    A partition that the newest reading lacks keeps the rate that it had, for an hour.
     """
 
     def __init__(
@@ -42,6 +45,9 @@ class RateLoad:
                 seen = (end - last_end) / (now - at)
                 before = self._rates.get(partition, seen)
                 self._rates[partition] = seen + (before - seen) * 0.5 ** ((now - at) / self.half_life_s)
+        for partition in [each for each, (_, at) in self._ends.items() if now - at > FORGOTTEN_S]:
+            del self._ends[partition]
+            self._rates.pop(partition, None)
         if not self._rates:
             return
         sizes: dict[str, int] = {}

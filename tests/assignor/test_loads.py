@@ -181,3 +181,17 @@ def test_the_lag_of_many_partitions_is_that_of_each(many: list[PartitionOffsets]
     columns = (np.array(column, float) for column in ([e.beginning for e in many], [e.end for e in many], committed))
     each = [lag_of(one, from_beginning=from_beginning) for one in many]
     assert lags(*columns, from_beginning=from_beginning).tolist() == each
+
+
+def test_what_was_not_read_for_an_hour_is_forgotten() -> None:
+    now = 0.0
+    lag = LagLoad(["t", "gone"], auto_offset_reset="earliest", clock=lambda: now)
+    for now in (0.0, 10.0):
+        ends = {("t", 0): 100 + int(now), ("t", 1): 100, ("gone", 0): 500 + int(now)}
+        lag.update({partition: PartitionOffsets(0, end, 0) for partition, end in ends.items()})
+    for now in (3600.0, 3620.0):
+        lag.update({("t", 0): PartitionOffsets(0, 4000, 0)})
+        kept = ["t", "gone"] if now == 3600.0 else ["t"]
+        assert sorted(lag.snapshot(["t"]).load) == sorted(kept)
+        assert sorted(lag.arrivals.snapshot(["t"]).load) == sorted(kept)
+    assert plain(dict(lag.snapshot(["t"]).load)) == {"t": [4000.0, 100.0]}, "a topic is kept as a whole"
