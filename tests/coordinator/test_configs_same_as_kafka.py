@@ -121,7 +121,7 @@ def throttles_and_threads(broker: Configurator) -> Iterator[Any]:
     yield [broker.alter(BROKER, "1", (SET, name, value), check=True) for name in names for value in ("x", "0", "-1")]
     try:
         yield [broker.alter(BROKER, "1", (SET, name, "2")) for name in names]
-        yield broker.settled(BROKER, "1", names[0], "2"), broker.describe(BROKER, "1", *names)
+        yield broker.settled(BROKER, "1", names[-1], "2"), broker.describe(BROKER, "1", *names)
     finally:
         restored = [broker.alter(BROKER, "1", (DELETE, name, None)) for name in names]
     yield restored
