@@ -41,6 +41,7 @@ from loadwise.coordinator.configs.resources import OF_ALL_BROKERS, ConfigsRecord
 from loadwise.coordinator.configs.topic_configs import LogConfig
 from loadwise.coordinator.delayed_fetches import DelayedFetches
 from loadwise.coordinator.delayed_share_fetches import DelayedShareFetches
+from loadwise.coordinator.errors import LoginRefusedError
 from loadwise.coordinator.failed_topics import FailedTopics
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import Token
@@ -56,6 +57,7 @@ from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
 from loadwise.coordinator.restored import check_brokers, restored
 from loadwise.coordinator.security.login import Login, Stage
 from loadwise.coordinator.security.options import Security
+from loadwise.coordinator.security.principal_rules import principal_name, principal_rules
 from loadwise.coordinator.security.users import ScramRecord, Users
 from loadwise.coordinator.settings import BrokerSettings
 from loadwise.coordinator.shares.service import Shares
@@ -84,6 +86,7 @@ class Cluster:
         self.services = services
         self.security = security or Security(protocol="PLAINTEXT")
         """What clients need to be let in."""
+        self._principal_rules = principal_rules(self.security.principal_mapping_rules)
         self.new_uuid = new_uuid
         self.cluster_id = "loadwise"
         self.brokers = brokers or Brokers()
@@ -260,11 +263,21 @@ class Cluster:
     # ---- who is asked ----
 
     def new_login(self, certificate_name: str | None) -> Login | None:
-        """The login of a new connection, whose client may have shown a certificate; None if nobody asks who it is."""
+        """The login of a new connection, whose client may have shown a certificate; None if nobody asks who it is.
+
+        Raises `LoginRefusedError` for a certificate that no rule gives a name.
+        """
         if self.security.asks_for_login:
             options = self.security
             return Login(self.users, options.mechanisms, options.validate_token, options.max_session_ms)
-        return None if certificate_name is None else Login.by_certificate(certificate_name)
+        if certificate_name is None:
+            return None
+        name = principal_name(self._principal_rules, certificate_name)
+        if name is None:
+            raise LoginRefusedError(
+                f"no rule of ssl.principal.mapping.rules is for the certificate of {certificate_name}"
+            )
+        return Login.by_certificate(name)
 
     def expire(self, now_ms: int) -> list[Answer]:
         """Let everything that is due take effect."""

@@ -185,7 +185,11 @@ class Server:
         if self.failure.done() or (node is not None and node.is_stopped):
             connection.abort()
             return
-        connection.login = self.cluster.new_login(connection.certificate_name)
+        try:
+            connection.login = self.cluster.new_login(connection.certificate_name)
+        except LoginRefusedError as problem:
+            connection.abort(str(problem))  # at once: nothing that has come on it already may be served
+            return
         if len(self._connections) > self.limits.max_connections:
             connection.close(f"there are {self.limits.max_connections:,} connections already, which is the limit")
 
@@ -258,7 +262,7 @@ class Server:
         try:
             answer = login.evaluate(token, self._clock.now_ms())
         except LoginRefusedError as problem:
-            connection.close(str(problem))
+            connection.abort(str(problem))  # at once: nothing that has come on it already may be served
         else:
             connection.answer(struct.pack(">i", len(answer)) + answer)
 

@@ -28,10 +28,11 @@ _TLS = {
     "ssl.client.auth": "client_auth",
 }
 _STORE_TYPES = ("ssl.keystore.type", "ssl.truststore.type")
+_RULES = "ssl.principal.mapping.rules"
 _AUTHORIZATION = ("super.users", "allow.everyone.if.no.acl.found")
 NAMES = (
     "security.protocol", "sasl.enabled.mechanisms", _JAAS, *(f"{each.lower()}.{_JAAS}" for each in MECHANISMS),
-    "connections.max.reauth.ms", *_TLS, *_STORE_TYPES, "authorizer.class.name", *_AUTHORIZATION,
+    "connections.max.reauth.ms", *_TLS, *_STORE_TYPES, _RULES, "authorizer.class.name", *_AUTHORIZATION,
 )  # fmt: skip
 """The settings of security that there are."""
 
@@ -58,6 +59,8 @@ def security_of(configs: Mapping[str, str]) -> tuple[Security | None, dict[str, 
     if not (reauth.isascii() and reauth.isdecimal()):
         raise BadSecurityError(f"connections.max.reauth.ms is {reauth!r}; it takes a whole number of milliseconds")
     options["max_session_ms"] = int(reauth)
+    if _RULES in given:
+        options["principal_mapping_rules"] = given[_RULES]
     users = {user: password for name in given if name.endswith(_JAAS) for user, password in _users(name, given[name])}
     login_needed = [name for name in given if name.startswith("sasl.") or name.endswith(_JAAS)]
     if login_needed and not options["protocol"].startswith("SASL_"):

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias, get_args
 from loadwise.coordinator.authorization.options import Authorization
 from loadwise.coordinator.errors import BadSecurityError
 from loadwise.coordinator.security.mechanisms import MECHANISMS, PASSWORD_MECHANISMS
+from loadwise.coordinator.security.principal_rules import DEFAULT, principal_rules
 from loadwise.coordinator.security.tls import Tls
 from loadwise.coordinator.security.tokens import TokenValidator
 
@@ -38,6 +39,8 @@ class Security:
     """How long a login holds, until the client has to log in again; 0: for ever (connections.max.reauth.ms)."""
     tls: Tls | None = None
     """The certificates, for SSL and SASL_SSL."""
+    principal_mapping_rules: str = DEFAULT
+    """How clients are called that show a certificate over SSL (ssl.principal.mapping.rules)."""
     authorization: Authorization | None = None
     """What each client may do; None: everything."""
 
@@ -53,6 +56,7 @@ class Security:
             raise BadSecurityError(
                 f"clients can log in with {', '.join(MECHANISMS)}, and not with {', '.join(unknown) or 'nothing'}"
             )
+        principal_rules(self.principal_mapping_rules)
         if self.max_session_ms < 0:
             raise BadSecurityError(f"max_session_ms is {self.max_session_ms}; it takes 0 or more milliseconds")
         nameless = [name for name, password in self.users.items() if not name or not password]
