@@ -196,6 +196,7 @@ class Group:
                 bootstrap_servers=self.broker,
                 auto_offset_reset="earliest",
                 session_timeout_ms=6000,
+                capacity=1.0,
             )
             await consumer.start()
             return consumer
@@ -242,10 +243,11 @@ def group(broker, topic_name, group_id):
 
 
 def test_a_stream_and_a_consumer_share_a_topic_and_the_stream_takes_over(group):
+    """Both are told what they can process: on a busy machine one would learn to be slower than the other."""
     group.write(*[40] * PARTITIONS)
-    stream = group.stream()
+    stream = group.stream(assignment__capacity="1")
     stream.until(lambda: set(stream.read()) == group.all_of_it())
-    consumer = group.kafka_python()
+    consumer = group.kafka_python(capacity=1.0)
     stream.until(lambda: len(stream.owned()) == PARTITIONS / 2)
     group.write(*[10] * PARTITIONS)
     stream.until(lambda: set(stream.read()) | set(consumer.came) == group.all_of_it())
@@ -289,7 +291,7 @@ def test_a_stream_and_an_aiokafka_consumer_share_a_topic_and_each_takes_over_whe
     group.write(*[40] * PARTITIONS)
     consumer = group.aiokafka()
     wait_for(lambda: len(consumer.came) == 40 * PARTITIONS)
-    stream = group.stream()
+    stream = group.stream(assignment__capacity="1")
     stream.until(lambda: len(stream.owned()) == PARTITIONS / 2)
     group.write(*[10] * PARTITIONS)
     stream.until(lambda: set(stream.read()) | set(consumer.came) == group.all_of_it())
@@ -304,10 +306,10 @@ def test_a_stream_and_an_aiokafka_consumer_share_a_topic_and_each_takes_over_whe
 
 def test_several_members_of_one_stream_read_all_of_it_and_leave(group):
     group.write(*[20] * PARTITIONS)
-    stream = group.stream(assignment__members="3")
+    stream = group.stream(assignment__members="3", assignment__capacity="3")
     stream.until(lambda: set(stream.read()) == group.all_of_it())
     assert group.members() == 3
-    consumer = group.kafka_python()
+    consumer = group.kafka_python(capacity=1.0)
     stream.until(lambda: len(stream.owned()) == PARTITIONS - 1)
     assert group.members() == 4
     stream.end()
@@ -362,11 +364,12 @@ def test_a_replay_needs_no_group_and_a_restart_goes_on_where_it_was(group):
 def test_who_is_put_out_in_a_micro_batch_commits_none_of_it(group):
     """Its batch outlasts ``max.poll.interval.ms``; another member reads from the group's commit, and that wins."""
     group.write(*[20] * PARTITIONS)
-    stream = group.stream(kafka__max__poll__interval__ms=1000, kafka__heartbeat__interval__ms=200)
+    short = {"kafka__max__poll__interval__ms": 1000, "kafka__heartbeat__interval__ms": 200}
+    stream = group.stream(assignment__capacity="1", **short)
     stream.until(lambda: group.committed() == [20] * PARTITIONS)
     group.write(*[10] * PARTITIONS)
     stream.ask()
-    consumer = group.kafka_python()
+    consumer = group.kafka_python(capacity=1.0)
     wait_for(lambda: len(consumer.came) == 10 * PARTITIONS)  # all of the batch in flight comes here, too
     stream.process()
     wait_for(lambda: group.committed() == [30] * PARTITIONS)
