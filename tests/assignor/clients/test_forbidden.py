@@ -16,6 +16,9 @@ from confluent_kafka.admin import ResourceType as Kind
 from secured_kafka import PASSWORDS
 from topics import WAIT_S, fill, make_topic
 
+from loadwise.assignor.clients.aiokafka_lag import AiokafkaLag
+from loadwise.assignor.clients.kafka_python_lag import KafkaPythonLag
+
 pytestmark = pytest.mark.kafka
 
 ASKER = {
@@ -66,3 +69,35 @@ async def test_a_leader_that_may_not_read_offsets_any_more_goes_on(secured, grou
     assert "GroupAuthorizationFailed" in told[0]
     assert leader.leads
     assert len(member.owned()) == 2
+
+
+@pytest.mark.parametrize("make", [KafkaPythonLag, AiokafkaLag])
+async def test_of_topics_that_may_not_be_described_nothing_is_read_and_the_others_are(secured, make, until):
+    """Members may read different topics, and the one that leads need not have the rights of all."""
+    allowed, forbidden = (f"{kind}-{uuid.uuid4().hex[:12]}" for kind in ("allowed", "forbidden"))
+    admin = AdminClient({"bootstrap.servers": secured.open_address, "log_level": 0})
+    for name in (allowed, forbidden):
+        make_topic(secured.open_address, name, 2)
+        fill(secured.open_address, name, [3, 4])
+    add(admin, rule(Kind.TOPIC, allowed, AclOperation.READ), rule(Kind.GROUP, allowed, AclOperation.READ))
+    servers = secured.addresses["SASL_PLAINTEXT"]
+    lag = make(
+        allowed,
+        forbidden,
+        group_id=allowed,
+        auto_offset_reset="earliest",
+        interval_s=0.2,
+        bootstrap_servers=servers,
+        **ASKER,
+    )
+    lag.start()
+    try:
+        await until(lambda: lag.snapshot([allowed]) is not None and allowed in lag.snapshot([allowed]).load)
+        read = lag.snapshot([allowed, forbidden]).load
+        assert read[allowed].tolist() == [3, 4]
+        assert forbidden not in read
+        assert lag.failures == 0
+    finally:
+        closing = lag.close()
+        if closing is not None:
+            await closing
