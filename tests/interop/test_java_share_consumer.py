@@ -217,7 +217,6 @@ def test_partitions_of_several_brokers_are_shared(java: list[str]) -> None:
         for member in members:
             member.leave()
             assert member.answers == {"none"}
-        assert sorted([*got, *(value for member in members for value, _ in member.got)]) == sorted(values)
         heir = share.member("implicit")
         share.produce(*[f"accept last {number}" for number in range(share.partitions)])
         until(lambda: len(heir.got) >= share.partitions, lambda: heir.got)
