@@ -34,6 +34,15 @@ def _(scene: Scene) -> dict[str, Any]:
     return {"group_ids": [scene.name(each) for each in "sz"], "include_authorized_operations": True}
 
 
+@add("ShareFetch", S.ShareFetchRequest, S.ShareFetchResponse, 1, to=GROUP_REQUESTS)
+def _(scene: Scene) -> dict[str, Any]:
+    # No topics: where Kafka has nothing to give yet, it may answer with a row or without one.
+    return {
+        "group_id": scene.name("s"), "member_id": "AAAAAAAAAAAAAAAAAAAAAQ", "share_session_epoch": 0, "max_wait_ms": 0,
+        "min_bytes": 0, "max_bytes": 1000, "max_records": 1, "batch_size": 1, "topics": [], "forgotten_topics_data": [],
+    }  # fmt: skip
+
+
 @add("ShareAcknowledge", S.ShareAcknowledgeRequest, S.ShareAcknowledgeResponse, 1, to=GROUP_REQUESTS)
 def _(scene: Scene) -> dict[str, Any]:
     return {"group_id": scene.name("s"), "member_id": "x", "share_session_epoch": 1, "topics": []}
