@@ -1,14 +1,18 @@
-"""The name that a client goes by, made of the subject of its certificate by ``ssl.principal.mapping.rules``.
+r"""The name that a client goes by, made of the subject of its certificate by ``ssl.principal.mapping.rules``.
 
 Mirrors Kafka's ``SslPrincipalMapper``: the first rule that fits the whole subject counts. A rule is ``DEFAULT``, which
 leaves the subject as it is, or ``RULE:pattern/replacement/`` with L or U behind it for small or capital letters. In the
 replacement ``$1`` is the first group of the pattern; a slash or a backslash that is meant has a backslash before it.
+
+As Java's ``replaceAll`` does, the replacement is put wherever the pattern is found, which may be less than the whole
+subject, or more than once: ``.*`` is found again, empty, at the end. Java's ``\w`` and ``\d`` stand for ASCII only.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from loadwise.coordinator.errors import BadSecurityError
@@ -31,14 +35,13 @@ class Rule(NamedTuple):
         """The name; None if the rule does not fit."""
         if self.pattern is None:
             return subject
-        match = self.pattern.fullmatch(subject)
-        if match is None:
+        if self.pattern.fullmatch(subject) is None:
             return None
-        name = _REFERENCE.sub(lambda each: _referred(each, match), self.replacement)
+        name = self.pattern.sub(lambda match: _REFERENCE.sub(partial(_referred, match), self.replacement), subject)
         return name.lower() if self.case == "L" else name.upper() if self.case == "U" else name
 
 
-def _referred(reference: re.Match[str], match: re.Match[str]) -> str:
+def _referred(match: re.Match[str], reference: re.Match[str]) -> str:
     escaped, number = reference.groups()
     if escaped is not None:
         return escaped
@@ -61,8 +64,8 @@ def principal_rules(text: str) -> Sequence[Rule]:
         at = found.end()
         default, pattern, replacement, case = found.groups()
         try:
-            rules.append(Rule(None) if default else Rule(re.compile(pattern), replacement, case))
-        except re.error as problem:
+            rules.append(Rule(None) if default else Rule(re.compile(pattern, re.ASCII), replacement, case))
+        except (re.error, ValueError) as problem:  # ValueError: (?u), which Java has and ASCII excludes
             raise BadSecurityError(f"ssl.principal.mapping.rules has the pattern {pattern!r}: {problem}") from None
     return rules or [Rule(None)]
 

@@ -43,7 +43,10 @@ ORDERED = (
         (r"RULE:^CN=([^,]*),.*$/$1/", "O=b", None),
         (r"RULE:^CN=(.*?),OU=(.*)$/$1\/$2/", "CN=a,OU=b", "a/b"),
         (r"RULE:^CN=(.*?)\/.*$/$1/U", "CN=a/b", "A"),
-        (r"RULE:.*/Test/", "CN=a", "Test"),
+        (r"RULE:^.*/Test/", "CN=a", "Test"),
+        (r"RULE:.*/Test/", "CN=a", "TestTest"),  # as "CN=a".replaceAll(".*", "Test") in Java
+        (r"RULE:CN=(.*?)(,.*)?/$1/", "CN=a,OU=b", "a,OU=b"),
+        (r"RULE:CN=(\w+)/$1/", "CN=J\u00fcrgen", None),
         (r"RULE:CN=(.*)/$1-$2/", "CN=a", "a-$2"),
     ],
 )
@@ -56,7 +59,7 @@ def test_the_first_rule_that_fits_makes_the_name(rules: str, subject: str, name:
     [
         "default", "DEFAUL", "DEFAULT/L", "DEFAULT/U", "DEFAULT DEFAULT", "RULE:CN=(.*?),OU=ServiceUsers.*/$1",
         "rule:^CN=(.*?),OU=ServiceUsers.*$/$1/L/U", "RULE:^CN=(.*?),OU=ServiceUsers.*$/LU",
-        "RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/LU", "RULE:^CN=((.*?),OU=ServiceUsers.*$/$1/",
+        "RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/LU", "RULE:^CN=((.*?),OU=ServiceUsers.*$/$1/", "RULE:(?u)CN=(.*)/$1/",
     ],
 )  # fmt: skip
 def test_what_is_no_rule_is_refused(rules: str) -> None:
