@@ -48,11 +48,11 @@ def with_kafka_python(address: str, values: list[bytes]) -> list[bytes]:
 
 def with_aiokafka(address: str, values: list[bytes]) -> list[bytes]:
     async def run() -> list[bytes]:
-        async with aiokafka.AIOKafkaProducer(bootstrap_servers=address, acks="all") as producer:
-            for value in values:
-                await producer.send_and_wait(TOPIC, value)
         consumer = aiokafka.AIOKafkaConsumer(TOPIC, bootstrap_servers=address, auto_offset_reset="earliest")
-        async with consumer:
+        async with consumer:  # first: aiokafka starts only where a broker answers at once
+            async with aiokafka.AIOKafkaProducer(bootstrap_servers=address, acks="all") as producer:
+                for value in values:
+                    await producer.send_and_wait(TOPIC, value)
             return [(await consumer.getone()).value for _ in values]
 
     return asyncio.run(run())

@@ -29,7 +29,7 @@ def test_the_benchmark_measures_a_batch(spark, coordinator) -> None:
     topic = publish(coordinator.bootstrap_servers, "skewed", 24)
     options = {"kafka.bootstrap.servers": coordinator.bootstrap_servers, "subscribe": topic}
     [ours] = (reader for reader in batch_readers(2, connector=False) if reader.name == OURS)
-    row = measure_batch(spark, options, ours, work=True)
+    row = measure_batch(spark, options, ours, work="work for each record")
     assert row.wall_s > 0
     assert row.cpu_s > 0
     assert row.longest_over_mean is not None

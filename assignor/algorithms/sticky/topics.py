@@ -21,19 +21,23 @@ def spread_topics(owner: Owners, topic_of: Owners | Ints, class_of: Owners, kept
         rows = np.flatnonzero(class_of == class_)
         topics, topic = np.unique(topic_of[rows], return_inverse=True)
         if len(topics) > 1:
-            _spread(owner, rows, topic.reshape(-1), kept[rows], (len(topics), members))
+            # A topic may have partitions of other classes too, on other racks: its members have those as well.
+            there = rows if len(rows) == len(owner) else np.flatnonzero(np.isin(topic_of, topics))
+            cell = np.searchsorted(topics, topic_of[there]) * members + owner[there]
+            count = np.bincount(cell, minlength=len(topics) * members).reshape(len(topics), members)
+            _spread(owner, rows, topic.reshape(-1), kept[rows], count)
 
 
-def _spread(owner: Owners, rows: Ints, topic: Ints, kept: Bools, shape: tuple[int, int]) -> None:
-    topics, members = shape
+def _spread(owner: Owners, rows: Ints, topic: Ints, kept: Bools, count: Ints) -> None:
+    """Swap among ``rows``; ``count`` is int64[topics, members], how many partitions of each topic a member has."""
+    topics, members = count.shape
     cell = topic * members + owner[rows]
-    count = np.bincount(cell, minlength=topics * members).reshape(shape)
     loose: dict[int, list[int]] = {}  # the partitions of each cell that may be swapped
     for place in np.flatnonzero(~kept).tolist():
         loose.setdefault(int(cell[place]), []).append(int(rows[place]))
     free = np.zeros(topics * members, np.int64)
     free[list(loose)] = [len(partitions) for partitions in loose.values()]
-    free = free.reshape(shape)
+    free = free.reshape(count.shape)
     swaps = free.any(axis=0)  # members that have something to swap
     settled = np.zeros(topics, bool)
     for _ in range(max(1, _CELLS // count.size)):

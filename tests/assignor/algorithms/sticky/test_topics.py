@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 from group_strategies import Group, groups, value
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from loadwise.assignor.algorithms.sticky import Sticky, assignor
 from loadwise.assignor.model import Assignment, Member
@@ -42,8 +42,17 @@ def test_what_moves_is_spread_by_topic_where_subscriptions_differ() -> None:
         assert {topic: len(partitions) for topic, partitions in answer[member.id].items()} == {"a": 2, "b": 2, "c": 2}
 
 
+# Two partitions of a topic are on another rack: of the others alone, the topic would be uneven as a whole.
+ON_TWO_RACKS = Group(
+    tuple(Member(id=f"m{number}", topics=["a", "b"], rack=f"r{number}") for number in range(2)),
+    {"a": 5, "b": 6},
+    racks={"a": [[]] * 5, "b": [[], [], [], [], ["r0"], ["r0"]]},
+)
+
+
 @settings(max_examples=150, deadline=None)
 @given(group=groups())
+@example(group=ON_TWO_RACKS)
 def test_no_topic_is_less_even_for_it_and_nothing_else_is_worse(group: Group) -> None:
     snapshot = group.snapshot()
     spread = Sticky().assign(snapshot)
