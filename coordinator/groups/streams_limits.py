@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from loadwise.coordinator.groups.assignment_interval import assignment_interval_ms
+
 _OF_A_GROUP = {
     "streams.assignment.interval.ms": "assignment_interval_ms",
     "streams.heartbeat.interval.ms": "heartbeat_interval_ms",
@@ -20,7 +22,11 @@ class StreamsGroupLimits:
     """What holds for a streams group; the names in brackets are Kafka's, and so are the values but for three."""
 
     assignment_interval_ms: int = 0
-    """Shortest time between two assignments of a group (group.streams.assignment.interval.ms; Kafka: 1000)."""
+    """Shortest time between two assignments of a group (group.streams.assignment.interval.ms; Kafka: 1000).
+
+    With 0, a group of up to 100 members is assigned at once, and a larger one waits for as long as that costs: a
+    millisecond for every four members and every hundred tasks, and at most Kafka's 1000 ms.
+    """
     heartbeat_interval_ms: int = 500
     """How often members send heartbeats (group.streams.heartbeat.interval.ms; Kafka: 5000)."""
     initial_rebalance_delay_ms: int = 0
@@ -37,3 +43,7 @@ class StreamsGroupLimits:
         """The limits of a group that has these configs of its own."""
         numbers = {field: int(configs[name]) for name, field in _OF_A_GROUP.items() if name in configs}
         return replace(self, **numbers) if numbers else self
+
+    def assignment_interval_of(self, members: int, tasks: int) -> int:
+        """The shortest time between two assignments of a group with so many members and tasks, in ms."""
+        return assignment_interval_ms(self.assignment_interval_ms, members, tasks)

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from loadwise.coordinator.errors import BadAssignorError
+from loadwise.coordinator.groups.assignment_interval import assignment_interval_ms
 from loadwise.coordinator.groups.consumer.assignors import SERVER_ASSIGNORS
 
 if TYPE_CHECKING:  # numpy, for those who need it
@@ -33,12 +34,6 @@ class MigrationPolicy(Enum):
     def downgrades(self) -> bool:
         """Whether a group turns classic when its last consumer of KIP-848 leaves."""
         return self in {MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE}
-
-
-_SMALL_GROUP = 100
-_KAFKAS_ASSIGNMENT_INTERVAL_MS = 1000
-_MEMBERS_A_MS = 4
-_PARTITIONS_A_MS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +74,7 @@ class ConsumerGroupLimits:
 
     def assignment_interval_of(self, members: int, partitions: int) -> int:
         """The shortest time between two targets of a group with so many members and partitions, in ms."""
-        if self.assignment_interval_ms or members <= _SMALL_GROUP:
-            return self.assignment_interval_ms
-        return min(members // _MEMBERS_A_MS + partitions // _PARTITIONS_A_MS, _KAFKAS_ASSIGNMENT_INTERVAL_MS)
+        return assignment_interval_ms(self.assignment_interval_ms, members, partitions)
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.assignors if name not in SERVER_ASSIGNORS]

@@ -353,15 +353,18 @@ class StreamsGroup(HeartbeatGroup):
             return NO_TASKS, "Assignment delayed due to the configured initial rebalance delay."
         delay = None
         if self.hard_state.target.epoch < self.hard_state.epoch:
-            if self._may_assign(now_ms):
+            if self._may_assign(configured, now_ms):
                 self._write(new_target(self.hard_state, configured, now_ms))
             else:
                 delay = "Assignment delayed due to the configured assignment interval."
         return self.hard_state.target.tasks.get(member_id, NO_TASKS), delay
 
-    def _may_assign(self, now_ms: int) -> bool:
+    def _may_assign(self, configured: ConfiguredTopology, now_ms: int) -> bool:
         last_ms = self.hard_state.target.at_ms
-        return last_ms is None or now_ms >= last_ms + self.limits.assignment_interval_ms
+        if last_ms is None or last_ms > now_ms:  # made by a clock that was ahead, before a restart
+            return True
+        num_tasks = sum(configured.num_tasks.values())
+        return now_ms >= last_ms + self.limits.assignment_interval_of(len(self.members), num_tasks)
 
     def _reconcile(self, event: StreamsHeartbeat, target: Tasks, now_ms: int) -> None:
         """Move a member one step towards its target."""
@@ -386,9 +389,10 @@ class StreamsGroup(HeartbeatGroup):
             case Timer.REBALANCE:
                 self._remove(member_id, f"{member_id} gave its tasks not up within its rebalance timeout")
             case Timer.INITIAL_DELAY:
+                configured = self.configured
                 behind = self.hard_state.target.epoch < self.hard_state.epoch
-                if self.members and self.configured is not None and behind and self._may_assign(now_ms):
-                    self._write(new_target(self.hard_state, self.configured, now_ms))
+                if self.members and configured is not None and behind and self._may_assign(configured, now_ms):
+                    self._write(new_target(self.hard_state, configured, now_ms))
 
     def _forget(self, member_id: str) -> None:
         for kind in ("streams-member", "streams-current"):

@@ -135,6 +135,32 @@ def test_a_new_group_waits_for_more_members() -> None:
     assert (first.owned.active, second.owned.active) == (tasks("0", 0, 2), tasks("0", 1, 3))
 
 
+def test_a_clock_that_was_ahead_before_a_restart_holds_up_no_assignment() -> None:
+    driver = Driver()
+    driver.now_ms = 86_400_000
+    first, second = Client("a", "p"), Client("b", "q")
+    driver.join(first, JUST_READING)
+    driver.now_ms = 0
+    driver.group = StreamsGroup.replay("g", list(driver.group.records()), driver.topics, 0, driver.limits)
+    reply = driver.join(second, JUST_READING)
+    assert [each.code for each in reply.statuses] == []
+    driver.settle(first, second)
+    assert second.owned.active == tasks("0", 2, 3)
+
+
+def test_members_of_a_large_group_that_join_together_share_an_assignment() -> None:
+    driver = Driver()
+    clients = [Client(str(number), str(number)) for number in range(102)]
+    for client in clients[:101]:
+        driver.join(client, JUST_READING)
+    reply = driver.join(clients[101], JUST_READING)
+    assert [each.code for each in reply.statuses] == [StatusCode.ASSIGNMENT_DELAYED]
+    driver.now_ms += 102 // 4
+    driver.settle(*clients)
+    assert driver.group.state is StreamsGroupState.STABLE
+    assert driver.group.hard_state.target.tasks.keys() == {client.member_id for client in clients}
+
+
 def test_who_may_commit() -> None:
     driver = Driver()
     group, partition = driver.group, [Partition("t", 0)]
