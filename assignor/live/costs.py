@@ -27,6 +27,8 @@ _APART, _ALIKE = 0.7, 0.5
 """Octaves from which on a topic is told from the busiest one, and below which it is not any more."""
 _STAYS = 0.75
 """A cost stays as it is up to so many steps from what is found now: it must not go to and fro."""
+_MUCH_BUSIER = 2.0
+"""Topics are compared with the busiest one until another has so many times its arrivals: it must not change often."""
 
 
 class MeanCosts:
@@ -67,6 +69,7 @@ class LearnedCosts:
         self.news = False
         """Whether members have told something since the last `settle`."""
         self._steps: dict[str, int] = {}
+        self._busiest = ""
 
     def told(self, member: str, each_s: Mapping[str, float]) -> None:
         """A member works for so many seconds on a record of each topic; empty where it has told none."""
@@ -89,6 +92,9 @@ class LearnedCosts:
         if not found:
             return False
         busiest = max(sorted(found), key=lambda topic: rates.get(topic, 0.0))
+        if self._busiest in found and rates.get(busiest, 0.0) < _MUCH_BUSIER * rates.get(self._busiest, 0.0):
+            busiest = self._busiest
+        self._busiest = busiest
         shift = self._steps.get(busiest, 0)
         before = {topic: step - shift for topic, step in self._steps.items()}
         steps = before | {

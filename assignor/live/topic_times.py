@@ -12,7 +12,7 @@ and nothing is claimed of them. Where all polls give as many records, what a pol
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -21,6 +21,10 @@ from loadwise.assignor.model import Floats
 _HALF_LIFE_S = 600.0
 _MOST_TOPICS = 32
 """Of so many topics the times are measured; a poll that gives records of others as well is left out."""
+_FORGOTTEN_POLLS = 0.01
+"""A topic that is less than so much of a poll by now makes room for another one."""
+_AGAIN_NS = 1_000_000_000
+"""The times are found again after so long: for many topics that takes milliseconds, and each commit asks for them."""
 _FEWEST = 20.0
 """So many polls must have given records."""
 _PRECISE = 0.2
@@ -48,15 +52,17 @@ class TopicTimes:
         self._since_ns: int | None = None
         self._newest = 1.0
         """What the newest poll has weighed."""
+        self._last_ns = 0
+        self._found: tuple[int, dict[str, float]] | None = None
+        """When `each_s` was found out last, and what it was."""
 
     def took(self, counts: Mapping[str, int], busy_s: float, now_ns: int) -> None:
         """The member has worked for so long on so many records of each topic. O(topics^2)."""
-        for topic in counts:
-            if topic not in self._places and len(self._places) < _MOST_TOPICS:
-                self._places[topic] = len(self._places) + 1
-        if any(topic not in self._places for topic in counts):
+        self._last_ns = now_ns
+        weight = self._weight(now_ns)
+        if not self._have_places(counts, weight):
             return
-        weight = self._newest = self._weight(now_ns)
+        self._newest = weight
         self._polls += weight
         weight /= sum(counts.values())
         self._time_squares += weight * busy_s * busy_s
@@ -69,15 +75,22 @@ class TopicTimes:
 
     @property
     def each_s(self) -> dict[str, float]:
-        """Topic to the seconds that one of its records takes, as far as they are known. O(topics^3).
+        """Topic to the seconds that one of its records takes, as far as they are known. O(topics^3) once a second.
 
         The topic that has taken most of all the time comes first. Another thread may measure meanwhile.
         """
+        found, last_ns = self._found, self._last_ns
+        if found is None or last_ns - found[0] >= _AGAIN_NS:
+            found = self._found = last_ns, self._find()
+        return found[1]
+
+    def _find(self) -> dict[str, float]:
         polls = self._polls / self._newest
         if len(self._places) < 2 or polls < _FEWEST:  # a single topic is compared with nothing
             return {}
-        sums, sums_with_time, places = self._products.copy(), self._with_time.copy(), self._places.copy()
-        size = len(places) + 1
+        # The places first: one that another thread gives to a new topic meanwhile has too few polls to be claimed.
+        places, sums, sums_with_time = self._places.copy(), self._products.copy(), self._with_time.copy()
+        size = _MOST_TOPICS + 1
         products = np.zeros((size, size))
         for (place, other), value in sums.items():
             products[place, other] = products[other, place] = value / self._newest
@@ -90,6 +103,21 @@ class TopicTimes:
         claimed = (error <= _PRECISE * times) & (times > 0) & told_apart & (products[_POLL] >= _LEAST_POLLS)
         order = sorted(places.items(), key=lambda each: -times[each[1]] * products[_POLL, each[1]])
         return {topic: float(times[place]) for topic, place in order if claimed[place]}
+
+    def _have_places(self, topics: Iterable[str], weight: float) -> bool:
+        """Whether there is a place for each of these topics, if need be that of one that has not come for long."""
+        new = [topic for topic in topics if topic not in self._places]
+        if len(self._places) + len(new) > _MOST_TOPICS:
+            least = _FORGOTTEN_POLLS * weight
+            for topic in [each for each, at in self._places.items() if self._products[_POLL, at] < least]:
+                self._forget(self._places.pop(topic))
+        free = sorted({*range(1, _MOST_TOPICS + 1)} - {*self._places.values()}) if new else []
+        self._places.update(zip(new, free, strict=False))
+        return len(new) <= len(free)
+
+    def _forget(self, place: int) -> None:
+        self._products = {key: value for key, value in self._products.items() if place not in key}
+        self._with_time.pop(place, None)
 
     def _weight(self, now_ns: int) -> float:
         if self._since_ns is None:

@@ -122,3 +122,19 @@ def test_what_the_gone_have_told_is_forgotten():
     costs.told("m0", {"cheap": 0.001, "costly": 0.0101})
     assert costs.settle(RATES)
     assert costs.of_topic["costly"] / costs.of_topic["cheap"] == pytest.approx(10, rel=0.2)
+
+
+def test_costs_stay_where_two_topics_take_turns_as_the_busiest():
+    """Each change would make the group forget what its members were seen to do."""
+    costs = LearnedCosts()
+    told = {"a": 1.0, "b": 2.0, "c": 2.0**0.6}
+    costs.told("m0", told)
+    costs.settle({"a": 100.0, "b": 99.0, "c": 50.0})
+    changes = 0
+    for turn in range(10):
+        costs.told("m0", told | {"c": told["c"] * (1 + turn / 1000)})
+        changes += costs.settle({"a": 100.0, "b": 101.0 - 2 * (turn % 2), "c": 50.0})
+    assert changes == 0
+    costs.told("m0", told)
+    assert costs.settle({"a": 100.0, "b": 300.0, "c": 50.0})
+    assert costs.of_topic["b"] == costs.of_topic["c"]

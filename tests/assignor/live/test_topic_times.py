@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loadwise.assignor.live import topic_times
 from loadwise.assignor.live.busy import BusyTime
 from loadwise.assignor.live.topic_times import TopicTimes
 
@@ -111,3 +112,37 @@ def test_work_that_is_done_elsewhere_says_nothing(elsewhere):
         now_ns += work_ns // 1000 if elsewhere else work_ns
     busy.polls(now_ns)
     assert busy.each_s == ({} if elsewhere else pytest.approx({"cheap": 0.001, "costly": 0.01}, rel=0.01))
+
+
+def test_topics_that_came_long_ago_make_room_for_new_ones():
+    """As those of a pattern with a date in their names do."""
+    times, now_ns = TopicTimes(), 0
+    for day in range(40):
+        now_ns += 80_000 * SECOND_NS
+        for poll in range(200):
+            now_ns += SECOND_NS
+            count = 5 + poll % 7
+            counts = {f"clicks-{day}": count} if poll % 2 else {f"invoices-{day}": count}
+            times.took(counts, count * (0.001 if poll % 2 else 0.01), now_ns)
+    assert times.each_s == pytest.approx({"clicks-39": 0.001, "invoices-39": 0.01})
+
+
+def test_more_topics_than_there_are_places_for_take_no_place_from_each_other():
+    times, draw = TopicTimes(), random.Random(1)
+    for poll in range(2000):
+        first, second = draw.randrange(32), draw.randrange(40)
+        counts = {f"t{each}": draw.randint(1, 50) for each in {first, second}}
+        times.took(counts, sum(count * 0.001 for count in counts.values()), poll * SECOND_NS)
+    assert len(times.each_s) == 32
+
+
+def test_the_times_are_found_once_a_second(monkeypatch):
+    """Each commit asks for them."""
+    solved = []
+    solve = topic_times._least_squares
+    monkeypatch.setattr(topic_times, "_least_squares", lambda *sums: solved.append(1) or solve(*sums))
+    times = TopicTimes()
+    for poll in range(100):
+        times.took({"a" if poll % 2 else "b": 1 + poll % 5}, 0.01, poll * SECOND_NS // 10)
+        _ = times.each_s
+    assert 5 <= len(solved) <= 10
