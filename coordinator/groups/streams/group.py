@@ -276,7 +276,7 @@ class StreamsGroup(HeartbeatGroup):
             )
             statuses.append(Status(StatusCode.SHUTDOWN_APPLICATION, detail))
         current = self.members[event.member_id].current
-        is_new = event.epoch == 0 or current.given() != before.given()
+        is_new = event.epoch == 0 or (current is not before and current.given() != before.given())
         endpoint_epoch = self._endpoint_epoch + (is_new and metadata.endpoint is not None)
         reply = StreamsHeartbeatReply(
             member_id=event.member_id,
