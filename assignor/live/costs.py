@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from loadwise.assignor.model import Floats
+from loadwise.assignor.model import Floats, Ints
 
 _HALF_LIFE_MS = 60_000
 """As long as members remember what they measure of themselves."""
@@ -96,7 +96,8 @@ class LearnedCosts:
             busiest = self._busiest
         self._busiest = busiest
         shift = self._steps.get(busiest, 0)
-        before = {topic: step - shift for topic, step in self._steps.items()}
+        there = rates.keys() | found.keys()  # topics of a pattern come and go
+        before = {topic: step - shift for topic, step in self._steps.items() if topic in there}
         steps = before | {
             topic: _step(octaves - found[busiest], before.get(topic, 0)) for topic, octaves in found.items()
         }
@@ -119,14 +120,31 @@ def merged(told: Sequence[Mapping[str, float]]) -> dict[str, float]:
     polish of a table with gaps.
     """
     topics = sorted({topic for each in told for topic in each})
-    table = np.array([[math.log2(each[topic]) if topic in each else math.nan for topic in topics] for each in told])
+    if not topics:
+        return {}
+    place = {topic: number for number, topic in enumerate(topics)}
+    members = np.repeat(np.arange(len(told)), [len(each) for each in told])
+    places = np.array([place[topic] for each in told for topic in each])
+    octaves = np.log2([seconds for each in told for seconds in each.values()])
     of_topic = np.zeros(len(topics))
     for _ in range(_SWEEPS):
-        of_member = np.nanmedian(table - of_topic, axis=1) if len(table) else np.empty(0)
-        before, of_topic = of_topic, np.nanmedian(table - of_member[:, np.newaxis], axis=0) if len(table) else of_topic
+        of_member = _medians(members, octaves - of_topic[places], len(told))
+        before, of_topic = of_topic, _medians(places, octaves - of_member[members], len(topics))
         if np.array_equal(before, of_topic):
             break
     return dict(zip(topics, of_topic.tolist(), strict=True))
+
+
+def _medians(groups: Ints, values: Floats, size: int) -> Floats:
+    """float64[size]: the median of the values of each group, 0 of none. ``groups`` is int64[n], ``values`` float64[n].
+
+    O(n log n): few members tell of few topics each, and a table of all would be mostly gaps.
+    """
+    count = np.bincount(groups, minlength=size)
+    ordered = np.append(values[np.lexsort((values, groups))], 0.0)
+    start = np.cumsum(count) - count
+    middle = (ordered[start + np.maximum(count - 1, 0) // 2] + ordered[start + count // 2]) / 2
+    return np.where(count > 0, middle, 0.0)
 
 
 def _step(octaves: float, before: int) -> int:

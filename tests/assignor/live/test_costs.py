@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadwise.assignor.errors import BadGroupError
-from loadwise.assignor.live.costs import LearnedCosts, MeanCosts
+from loadwise.assignor.live.costs import LearnedCosts, MeanCosts, _medians
 from loadwise.assignor.live.settings import LiveSettings
 
 
@@ -138,3 +138,20 @@ def test_costs_stay_where_two_topics_take_turns_as_the_busiest():
     costs.told("m0", told)
     assert costs.settle({"a": 100.0, "b": 300.0, "c": 50.0})
     assert costs.of_topic["b"] == costs.of_topic["c"]
+
+
+def test_topics_that_are_gone_have_no_cost_any_more():
+    costs = LearnedCosts()
+    for day in range(3):
+        costs.told("m0", {f"cheap-{day}": 0.001, f"costly-{day}": 0.01})
+        assert costs.settle({f"cheap-{day}": 100.0, f"costly-{day}": 10.0})
+    assert costs.of_topic.keys() == {"cheap-2", "costly-2"}
+
+
+@given(st.lists(st.lists(st.floats(-100, 100), max_size=6), min_size=1, max_size=6))
+def test_medians_of_groups_are_those_of_numpy(groups):
+    members = np.array([number for number, group in enumerate(groups) for _ in group], np.int64)
+    values = np.array([each for group in groups for each in group], np.float64)
+    order = np.random.default_rng(1).permutation(len(values))
+    found = _medians(members[order], values[order], len(groups))
+    assert found.tolist() == pytest.approx([np.median(group) if group else 0.0 for group in groups])
