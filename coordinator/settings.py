@@ -121,6 +121,7 @@ SETTINGS: Mapping[str, Setting] = {
     "group.consumer.heartbeat.interval.ms": _whole("consumer_groups", "heartbeat_interval_ms", 1),
     "group.consumer.max.size": _whole("consumer_groups", "max_size", 1),
     "group.consumer.migration.policy": Setting("consumer_groups", "migration_policy", ConfigType.STRING, _policy),
+    "group.consumer.regex.refresh.interval.ms": _whole("consumer_groups", "regex_refresh_interval_ms", 10_000),
     "group.consumer.session.timeout.ms": _whole("consumer_groups", "session_timeout_ms", 1),
     "group.initial.rebalance.delay.ms": _whole("groups", "initial_rebalance_delay_ms", 0),
     "group.max.session.timeout.ms": _whole("groups", "max_session_timeout_ms", 1),

@@ -61,6 +61,9 @@ class ConsumerGroupLimits:
     assignors: Sequence[str] = tuple(SERVER_ASSIGNORS)
     """Names of the assignors that members may ask for; the first is for groups that ask for none
     (group.consumer.assignors; Kafka: uniform, range)."""
+    regex_refresh_interval_ms: int = 600_000
+    """How long it takes at most until a regular expression stands for the topics that its members' clients may know of
+    by then, where no topic has changed (group.consumer.regex.refresh.interval.ms)."""
     load_interval_ms: int = 2000
     """How often the load of its partitions is looked at, if its assignor goes by load. Ours, like the next one.
 

@@ -72,6 +72,7 @@ class Rebalancer:
         """Whether the group has gone on as a classic one; this one is of no use after that."""
         self._group_id = group_id
         self._topics_version: int | None = None  # the version of the topics that the group epoch accounts for
+        self._resolved_at_ms = 0  # when all regular expressions were looked at
         self._loads = loads
         self._load: LoadWatch | None = None
         self._assigned_at_ms: int | None = None
@@ -95,21 +96,24 @@ class Rebalancer:
         """Take in a member's subscription; answers whether it is for other topics than before.
 
         Where topics have changed, regular expressions are looked at again, with the rights of this member's client,
-        as in Kafka: ``may_describe`` tells which topics it may know of (None: all of them).
+        as in Kafka: ``may_describe`` tells which topics it may know of (None: all of them). So they are once in a while
+        where none has: what a client may do may have changed.
         """
         before = member.subscription
         is_new = member.member_id not in self.hard_state.members
         if subscription != before or is_new:
             self.write(subscription)
         changed = subscription.topics != before.topics or subscription.regex != before.regex
-        if not changed and self._topics_version == self.topics.version:
+        has_new_topics = self._topics_version != self.topics.version
+        is_due = has_new_topics or self.now_ms >= self._resolved_at_ms + self.limits.regex_refresh_interval_ms
+        if not changed and not is_due:
             return changed
-        resolved = self._resolve_regexes(may_describe)
+        resolved = self._resolve_regexes(may_describe, again=is_due)
         self._topics_version = self.topics.version
         if changed:
             self.refresh(f"{member.member_id} {'joined' if is_new else 'changed its subscription'}")
         elif resolved or self.hard_state.fingerprint(self.topics) != self.hard_state.metadata_hash:
-            self.refresh("topics changed")
+            self.refresh("topics changed" if has_new_topics else "its client may know of other topics now")
         return changed
 
     def refresh(self, reason: str) -> None:
@@ -120,11 +124,12 @@ class Rebalancer:
         fingerprint = self.hard_state.fingerprint(self.topics)
         self.write(GroupEpoch(group_id=self._group_id, epoch=self.hard_state.epoch + 1, metadata_hash=fingerprint))
 
-    def _resolve_regexes(self, may_describe: Callable[[str], bool] | None) -> bool:
+    def _resolve_regexes(self, may_describe: Callable[[str], bool] | None, *, again: bool) -> bool:
         changed = False
-        is_old = self._topics_version != self.topics.version
+        if again:
+            self._resolved_at_ms = self.now_ms
         for regex in self.hard_state.subscribed_regexes():
-            if is_old or regex not in self.hard_state.regexes:
+            if again or regex not in self.hard_state.regexes:
                 topics = matching(regex, (topic.name for topic in self.topics))
                 if may_describe is not None:
                     topics = frozenset(filter(may_describe, topics))

@@ -306,6 +306,21 @@ class TestRegularExpressions:
         driver.beat("a", -1)
         assert driver.group.hard_state.regexes == {".*": {"mine", "more"}}, "nobody has asked for what is new"
 
+    def test_topics_that_the_client_may_describe_by_now_come_after_a_while(self) -> None:
+        driver = Driver(FakeTopics(mine=2, others=2), regex_refresh_interval_ms=20_000)
+        client = driver.client("a", topics=[], regex=".*")
+        client.beat(may_describe=lambda name: name == "mine")
+        driver.wait(19_999)
+        client.beat()
+        assert client.partitions == {"mine": [0, 1]}
+        epoch = driver.group.hard_state.epoch
+        driver.wait(1)
+        client.beat()
+        assert client.partitions == {"mine": [0, 1], "others": [0, 1]}
+        driver.wait(20_000)
+        client.beat()
+        assert driver.group.hard_state.epoch == epoch + 1, "nothing is new the next time"
+
 
 class TestAssignors:
     def test_most_members_decide(self) -> None:
