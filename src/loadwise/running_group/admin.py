@@ -59,7 +59,11 @@ def connected(
     failures = _Failures()
     log = logging.getLogger("kafka.net")
     log.addHandler(failures)
-    timeouts = {"request_timeout_ms": _TIMEOUT_MS, "bootstrap_timeout_ms": _TIMEOUT_MS}
+    # A broker that refuses a login closes the connection with its answer. kafka-python reads that answer about every
+    # second time only, so the reason takes some attempts, and its pauses would double up to half a minute.
+    timeouts = {
+        "request_timeout_ms": _TIMEOUT_MS, "bootstrap_timeout_ms": _TIMEOUT_MS, "reconnect_backoff_max_ms": 500,
+    }  # fmt: skip
     try:
         admin = GroupAdmin(
             bootstrap_servers=bootstrap_servers, **{"client_id": client_id, **timeouts, **(settings or {})}
