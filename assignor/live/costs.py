@@ -88,13 +88,14 @@ class LearnedCosts:
         if not self.news:
             return False
         self.news = False
-        found = merged(list(self._told.values()))
-        if not found:
+        topics = {topic for each in self._told.values() for topic in each}
+        if not topics:
             return False
-        busiest = max(sorted(found), key=lambda topic: rates.get(topic, 0.0))
-        if self._busiest in found and rates.get(busiest, 0.0) < _MUCH_BUSIER * rates.get(self._busiest, 0.0):
+        busiest = max(sorted(topics), key=lambda topic: rates.get(topic, 0.0))
+        if self._busiest in topics and rates.get(busiest, 0.0) < _MUCH_BUSIER * rates.get(self._busiest, 0.0):
             busiest = self._busiest
         self._busiest = busiest
+        found = merged(_comparable(self._told.values(), busiest))
         shift = self._steps.get(busiest, 0)
         there = rates.keys() | found.keys()  # topics of a pattern come and go
         before = {topic: step - shift for topic, step in self._steps.items() if topic in there}
@@ -111,6 +112,19 @@ class LearnedCosts:
             mean = sum(rates.get(topic, 0.0) * each for topic, each in cost.items()) / arriving if arriving else 1.0
             self.of_topic = {topic: each / mean for topic, each in cost.items()}
         return True
+
+
+def _comparable(told: Iterable[Mapping[str, float]], topic: str) -> list[Mapping[str, float]]:
+    """What is told by members who read this topic, or one that such a member reads too, and so on.
+
+    Nothing compares the others' topics with it: that they take longer may as well be the speed of who reads them.
+    """
+    reached, chosen, others = {topic}, [], list(told)
+    while joined := [each for each in others if not reached.isdisjoint(each)]:
+        others = [each for each in others if reached.isdisjoint(each)]
+        chosen += joined
+        reached = reached.union(*joined)
+    return chosen
 
 
 def merged(told: Sequence[Mapping[str, float]]) -> dict[str, float]:

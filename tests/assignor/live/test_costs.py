@@ -84,6 +84,15 @@ def test_who_tells_of_a_single_topic_tells_nothing():
     assert learned({"cheap": 0.001}, {"costly": 0.01}).of_topic == {}
 
 
+def test_topics_that_no_member_reads_with_others_are_not_compared_with_them():
+    costs = learned({"cheap": 0.001, "costly": 0.01}, {"c": 0.001, "d": 0.001}).of_topic
+    assert costs.keys() == {"cheap", "costly"}
+    # Somebody who reads a topic of both compares them all: this one is as fast as the first.
+    costs = learned({"cheap": 0.001, "costly": 0.01}, {"c": 0.004, "d": 0.004}, {"cheap": 0.001, "c": 0.001}).of_topic
+    assert costs.keys() == {"cheap", "costly", "c", "d"}
+    assert costs["d"] == costs["c"] == costs["cheap"]
+
+
 def test_a_cost_does_not_go_to_and_fro():
     """What is found lies between two steps, now on this side and now on that."""
     costs = learned({"cheap": 0.001, "costly": 0.001 * 2**2.26})
