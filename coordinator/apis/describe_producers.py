@@ -8,6 +8,7 @@ from loadwise.coordinator.apis.access import per_item, topics
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.cluster.log import PartitionLog
+from loadwise.coordinator.cluster.replication import NO_EPOCH
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
@@ -18,7 +19,7 @@ _NONE_OPEN = -1
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Describe each partition that this broker leads.
+    """Describe each partition that this broker is a replica of, its leader or not. Mirrors ``activeProducerState``.
 
     One that is named twice is described once, so that a small request costs little.
     """
@@ -37,8 +38,8 @@ def _described(call: Call, cluster: Cluster, topic: str, number: int) -> Message
     error = ErrorCode.NONE
     if partition is None:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    elif partition.leader != call.node_id:
-        error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    else:
+        error = partition.refusal(call.node_id, NO_EPOCH, leader_only=False)
     producers = [] if partition is None or error is not ErrorCode.NONE else _active(partition.log)
     return _Partition(partition_index=number, error_code=error, error_message=None, active_producers=producers)
 

@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import aiokafka
@@ -14,6 +15,8 @@ import kafka
 import pytest
 from aiokafka.errors import KafkaError as AiokafkaError
 from confluent_kafka.admin import AdminClient, NewTopic
+from kafka.protocol import admin
+from sessions import Session
 from topics import WAIT_S
 
 from loadwise.coordinator import BadClusterError, Coordinator, ThreadedCoordinator
@@ -287,3 +290,15 @@ def test_a_fetch_without_records_does_not_use_a_corruption_up() -> None:
             with pytest.raises(kafka.errors.KafkaError, match=r"(?i)crc|corrupt"):
                 consumer.poll(timeout_ms=int(WAIT_S * 1000))
         assert fault.hits == 1
+
+
+def test_every_replica_describes_producers(three: ThreadedCoordinator) -> None:
+    """``kafka-transactions.sh find-hanging --broker-id`` asks a broker about all partitions that it is a replica of."""
+    client = AdminClient({"bootstrap.servers": three.bootstrap_servers, "log_level": 0})
+    brokers = client.list_topics(timeout=WAIT_S).brokers.values()
+    row = admin.DescribeProducersRequest.TopicRequest(name=TOPIC, partition_indexes=[0])
+    for broker in brokers:
+        with closing(Session(f"{broker.host}:{broker.port}")) as session:
+            request = admin.DescribeProducersRequest(version=0, topics=[row])
+            (topic,) = session.ask(request, admin.DescribeProducersResponse).topics
+            assert topic.partitions[0].error_code == 0, broker.id
