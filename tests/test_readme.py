@@ -29,10 +29,3 @@ def test_ci_calls_the_readmes_test_command() -> None:
     assert test in [line.removeprefix("once_more ") for line in lines], (
         "alone, or by the function that repeats what failed"
     )
-
-
-def test_every_file_and_folder_that_the_documents_link_to_exists() -> None:
-    documents = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
-    for document in documents:
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text()):
-            assert (document.parent / target).exists(), f"{document.name} links to {target}, which is not there"

@@ -1,4 +1,4 @@
-"""What cannot be, or is not there yet: each has one answer, the same from every algorithm (`docs/assignors.md`)."""
+"""Input that is refused, ignored or guessed: one answer each, the same from every algorithm (`docs/assignors.md`)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,102 @@
+"""What the documents let a reader type or follow: links and their anchors, commands and their options, imports."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import shlex
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from loadwise.cli import coordinator
+from loadwise.cli.app import app
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
+VARIABLE = re.compile(r"^([A-Z]+) +\?= ", re.MULTILINE)
+
+
+def anchors(document: Path) -> set[str]:
+    """GitHub's anchors of its headings."""
+    headings = re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def commands(program: str) -> Iterator[tuple[str, list[str]]]:
+    """Every command of a program, in a block of shell or in backticks: its document, and the words behind it."""
+    for document in DOCUMENTS:
+        if document.name == "CHANGELOG.md":
+            continue  # it tells of earlier versions
+        text = document.read_text()
+        blocks = re.findall(r"^```(?:sh|bash|shell)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+        lines = [line for block in blocks for line in block.splitlines()]
+        prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+        for command in [*lines, *re.findall(r"`([^`]+)`", prose)]:
+            if found := re.match(rf"(?:[A-Z_]+=\S+ )*{re.escape(program)} (.*)", command, re.DOTALL):
+                yield document.name, shlex.split(found[1], comments=True)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_link_within_the_documents_leads_somewhere(document: Path) -> None:
+    for path, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", document.read_text()):
+        target = document.parent / path if path else document
+        assert target.exists(), f"{document.name} links to {path}, which is not there"
+        if anchor:
+            assert anchor in anchors(target), f"{document.name} links to {path}#{anchor}: no such heading"
+
+
+def test_every_target_of_make_is_there_and_takes_what_it_is_given() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    targets = set(TARGET.findall(makefile))
+    taken = {*VARIABLE.findall(makefile), *re.findall(r"\$\(([A-Z]+)\)", makefile)}
+    found = list(commands("make"))
+    assert found
+    for document, words in found:
+        given = {word.partition("=")[0] for word in words if "=" in word}
+        wanted = {word for word in words if "=" not in word and word != "&&"}
+        assert wanted <= targets, f"{document}: make {wanted - targets}"
+        assert given <= taken, f"{document}: {given - taken} mean nothing to the Makefile"
+
+
+def test_every_module_that_is_to_be_run_is_there() -> None:
+    found = list(commands("python -m"))
+    assert found
+    for document, (module, *_) in found:
+        assert find_spec(module), f"{document}: python -m {module}"
+
+
+def test_every_command_of_loadwise_has_the_options_that_it_is_shown_with() -> None:
+    group = typer.main.get_command(app)
+    options = {
+        name: {option for parameter in command.params for option in parameter.opts}
+        for name, command in group.commands.items()
+    }
+    options["coordinator"] = set(coordinator._parser()._option_string_actions)
+    shown = [
+        (document, words)
+        for document, words in commands("loadwise")
+        if words[0] in options or any(word.startswith("--") for word in words)
+    ]
+    assert {words[0] for _, words in shown} == set(options), "each command is in the documents"
+    for document, (command, *words) in shown:
+        for word in words:
+            if word.startswith("--"):
+                assert word.partition("=")[0] in options[command], f"{document}: loadwise {command} {word}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_what_examples_import_of_loadwise_is_there(document: Path) -> None:
+    for block in re.findall(r"^```python\n(.*?)^```", document.read_text(), re.MULTILINE | re.DOTALL):
+        # ``async with`` stands outside of a function in some.
+        tree = compile(block, document.name, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("loadwise"):
+                module = importlib.import_module(str(node.module))
+                for each in node.names:
+                    assert hasattr(module, each.name), f"{document.name} imports {each.name} from {node.module}"
