@@ -56,7 +56,8 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         """Held while the group is left: a query that is stopped closes the connection to this process, and ends it."""
         self._holdings = Holdings()
         self._gone: set[TopicPartition] = set()
-        """The owned partitions that are known not to be there any more (``failOnDataLoss=false``)."""
+        """The partitions that were there, are known to be gone, and were not seen since (``failOnDataLoss=false``)."""
+        self._began_without_topics = False
         self._asked_at: float | None = None
         """When Spark last asked for a micro-batch."""
         self._warned = False
@@ -79,12 +80,15 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         if isinstance(limit, ReadAllAvailable):
             self._refuse_to_end("once")
         self._note_the_time()
-        if not begun.positions:
+        if not begun.positions and not self._began_without_topics:
             # Where partitions start that the group has no commit of. Spark keeps it before anything is read, so that
             # "latest" is one moment, whoever owns a partition first.
             options = self._options
             found = self._kafka.resolved(options.starting, self._kafka.partitions(options))
-            return as_json(MemberOffset(begun.group, found)) if found else start
+            if found:
+                self._asked_at = monotonic()
+                return as_json(MemberOffset(begun.group, found))
+            self._began_without_topics = True  # a pattern may find none; those that come later are new
         end = self._end_behind(begun)
         self._asked_at = monotonic()
         return start if end is begun else as_json(end)
@@ -181,11 +185,12 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
                 sleep(options.offset_retry_interval_ms / 1000)
             there = self._kafka.there(held) if held else []
             ends: dict[TopicPartition, int] = self._kafka.offsets(LATEST, there)
+            new = self._gone & ends.keys()
             # A broker may be behind for a moment; believing it would read records twice, or lose them.
             gone = [place for place in held if place not in ends and place not in self._gone]
-            behind = {place: end for place, end in ends.items() if end < held[place]}
+            behind = {place: end for place, end in ends.items() if end < held[place] and place not in new}
             if not gone and not behind:
-                return ends
+                break
         self._lose(
             tuple(
                 f"{place.topic}-{place.partition} is gone, with what it held from offset {held[place]} on"
@@ -197,8 +202,12 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
                 for place, end in behind.items()
             )
         )
-        self._gone = {place for place in held if place not in ends}
-        self._holdings.moved(behind)
+        self._gone = (self._gone | set(gone)) - new
+        # Nothing of these was read, wherever they end by now.
+        firsts: dict[TopicPartition, int] = self._kafka.offsets(EARLIEST, new)
+        for place, first in firsts.items():
+            logger.warning("%s-%d was made anew, and is read from its first offset %d on", *place, first)
+        self._holdings.moved(behind | firsts)
         self._tell()
         return ends
 

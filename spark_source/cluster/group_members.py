@@ -41,27 +41,33 @@ class Changes:
 
     lost: frozenset[TopicPartition]
     gained: frozenset[TopicPartition]
-    """Assigned since; of these the group's commit is not known. May hold what is in ``lost``, too."""
+    """Owned again or anew; of these the group's commit is not known. May hold what is in ``lost``, too."""
 
 
 class _Member:
     """One member, and what it was told. A `loadwise.assignor.clients.membership.RebalanceListener`."""
 
-    def __init__(self, told: list[tuple[bool, frozenset[TopicPartition]]], **settings: Any) -> None:
-        self._told = told
+    def __init__(self, **settings: Any) -> None:
+        self.given_up: set[TopicPartition] = set()
+        self.taken: set[TopicPartition] = set()
         self.membership = Membership(self, **settings)
+
+    @property
+    def owned(self) -> set[TopicPartition]:
+        """The partitions that are this member's now."""
+        return {TopicPartition(*each) for each in self.membership.owned}
 
     def assigned(self, partitions: Collection[Partition]) -> None:
         """Read these as well."""
-        self._told.append((True, _places(partitions)))
+        self.taken.update(TopicPartition(*each) for each in partitions)
 
     def revoked(self, partitions: Collection[Partition]) -> None:
         """Read these no more: what was processed of them is committed before anybody joins."""
-        self._told.append((False, _places(partitions)))
+        self.given_up.update(TopicPartition(*each) for each in partitions)
 
     def lost(self, partitions: Collection[Partition]) -> None:
         """These belong to others already."""
-        self._told.append((False, _places(partitions)))
+        self.given_up.update(TopicPartition(*each) for each in partitions)
 
 
 class GroupMembers:
@@ -69,7 +75,6 @@ class GroupMembers:
 
     def __init__(self, config: ClientConfig, group: GroupMember, topics: Topics) -> None:
         self._group = group
-        self._told: list[tuple[bool, frozenset[TopicPartition]]] = []
         self._members: list[_Member] = []
         try:
             settings = member_settings({"client.id": "loadwise-spark", **config.settings, **group.settings})
@@ -78,7 +83,7 @@ class GroupMembers:
                 if "group_instance_id" in settings and group.members > 1:
                     more["group_instance_id"] = f"{settings['group_instance_id']}-{number}"
                 capacity = None if group.capacity is None else group.capacity / group.members
-                member = _Member(self._told, **settings | more, assignor=list(group.strategies), capacity=capacity)
+                member = _Member(**settings | more, assignor=list(group.strategies), capacity=capacity)
                 self._members.append(member)
                 match topics:
                     case Subscribe(names):
@@ -107,12 +112,8 @@ class GroupMembers:
         """Commit what is owned, each by the member that owns it; what the coordinator has taken."""
         taken: dict[TopicPartition, int] = {}
         for member in self._members:
-            owned = member.membership.owned
-            mine = {
-                Partition(*place): OffsetAndMetadata(at, "", -1)
-                for place, at in offsets.items()
-                if Partition(*place) in owned
-            }
+            owned = member.owned
+            mine = {Partition(*place): OffsetAndMetadata(at, "", -1) for place, at in offsets.items() if place in owned}
             if not mine:
                 continue
             try:
@@ -133,8 +134,9 @@ class GroupMembers:
         """Spark is given so many records of each partition, and more are waiting: so the time until it asks is work."""
         for member in self._members:
             mine: dict[str, int] = {}
+            owned = member.owned
             for place, size in sizes.items():
-                if Partition(*place) in member.membership.owned:
+                if place in owned:
                     mine[place.topic] = mine.get(place.topic, 0) + size
             if member.membership.busy is not None:
                 member.membership.busy.given(mine, monotonic_ns())
@@ -181,13 +183,14 @@ class GroupMembers:
             ) from error
 
     def _changes(self) -> Changes:
-        lost: frozenset[TopicPartition] = frozenset()
-        gained: frozenset[TopicPartition] = frozenset()
-        for is_gain, places in self._told:
-            lost, gained = (lost, gained | places) if is_gain else (lost | places, gained - places)
-        self._told.clear()
+        """What has changed since the last call, whichever member heard of it first.
+
+        A member that was put out may learn that only after another one of the stream was given its partitions.
+        """
+        lost = frozenset[TopicPartition]().union(*(member.given_up for member in self._members))
+        changed = lost.union(*(member.taken for member in self._members))
+        gained = changed.intersection(place for member in self._members for place in member.owned)
+        for member in self._members:
+            member.given_up.clear()
+            member.taken.clear()
         return Changes(lost, gained)
-
-
-def _places(partitions: Collection[Partition]) -> frozenset[TopicPartition]:
-    return frozenset(TopicPartition(*each) for each in partitions)

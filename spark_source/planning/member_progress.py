@@ -185,9 +185,11 @@ class Holdings:
                 jumps.append(Jump(place, stood, commit))
         return tuple(jumps)
 
-    def moved(self, ends: Positions) -> None:
-        """These end before where they were read to, since their topic was made anew: go on at their ends."""
-        self._held |= ends
+    def moved(self, positions: Positions) -> None:
+        """Go on here in partitions of a topic that was made anew; Kafka has forgotten the group's commits of them."""
+        self._held |= positions
+        for place in positions:
+            self._told.pop(place, None)
 
     def next_offset(
         self, start: MemberOffset, ends: Positions, *, most: int | None = None, generation: int = -1

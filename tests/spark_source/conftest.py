@@ -124,3 +124,15 @@ def topic(coordinator, topic_name: str) -> Callable[..., Topic]:
         return made
 
     return make
+
+
+@pytest.fixture
+def group(broker: str, topic_name: str, group_id: str) -> Iterator[Any]:
+    """Streams and consumers of one topic in one group, on our coordinator and on Apache Kafka."""
+    from member_group import PARTITIONS, Group
+
+    make_topic(broker, topic_name, PARTITIONS)
+    everybody = Group(broker, topic_name, group_id)
+    yield everybody
+    for each in everybody.ended:
+        each.end()

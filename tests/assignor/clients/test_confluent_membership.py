@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 from confluent_group import ConfluentGroup
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from kafka.errors import CoordinatorLoadInProgressError, UnknownMemberIdError
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as Partition
@@ -104,6 +105,14 @@ def test_a_member_that_is_busy_stays_while_a_join_goes_on_by_itself(topic, membe
     members.settle(3, 3)
     assert "on_lost" not in [name for name, _ in members.calls[busy]]
     assert other in members.members
+
+
+def test_who_asks_for_a_topic_that_is_not_there_does_not_make_it(broker, topic_name, members):
+    """As librdkafka's own consumers: brokers make a topic for whoever does not tell them otherwise."""
+    member = members.join(topic_name)
+    asked = member._member._cluster._last_successful_refresh_ms
+    members.until(lambda: not member._member.joining and member._member._cluster._last_successful_refresh_ms > asked)
+    assert topic_name not in AdminClient({"bootstrap.servers": broker, "log_level": 0}).list_topics().topics
 
 
 def test_who_closes_waits_for_commits_as_long_as_for_leaving(coordinator, topic_name, group_id, monkeypatch, caplog):

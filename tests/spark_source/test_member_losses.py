@@ -1,0 +1,154 @@
+"""A member of a group whose topic goes, or is made anew, and what such a stream refuses or warns of. No JVM in it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
+
+from confluent_kafka.admin import AdminClient
+from kafka import KafkaConsumer
+from member_group import PARTITIONS, Group, Stream, wait_for
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+from topics import WAIT_S, fill
+
+from loadwise.spark_source import member_stream
+from loadwise.spark_source.cluster.group_members import GroupMembers
+from loadwise.spark_source.errors import DataLossError, GroupUnavailableError, OptionError
+from loadwise.spark_source.options.client_config import translate
+from loadwise.spark_source.options.query import GroupMember, Subscribe
+from loadwise.spark_source.reading.arrow_batches import full_schema
+from loadwise.spark_source.stream import OURS_TO_LIMIT, LoadwiseStreamReader
+
+
+def delete(group):
+    admin = AdminClient({"bootstrap.servers": group.broker})
+    admin.delete_topics([group.topic])[group.topic].result(WAIT_S)
+
+
+def test_a_topic_made_anew_is_a_loss(coordinator, topic_name, group_id):
+    coordinator.create_topic(topic_name, PARTITIONS)
+    group = Group(coordinator.bootstrap_servers, topic_name, group_id)
+    group.write(*[20] * PARTITIONS)
+    stream = group.stream()
+    try:
+        stream.until(lambda: group.committed() == [20] * PARTITIONS)
+        delete(group)
+        coordinator.create_topic(topic_name, PARTITIONS)
+        fill(group.broker, topic_name, [5] * PARTITIONS)
+        with pytest.raises(DataLossError, match="deleted and made anew; set failOnDataLoss=false"):
+            stream.until(lambda: False)
+    finally:
+        stream.end()
+
+
+def test_a_deleted_topic_is_a_loss_that_names_it(coordinator, topic_name, group_id):
+    coordinator.create_topic(topic_name, PARTITIONS)
+    group = Group(coordinator.bootstrap_servers, topic_name, group_id)
+    group.write(*[20] * PARTITIONS)
+    stream = group.stream()
+    try:
+        stream.until(lambda: group.committed() == [20] * PARTITIONS)
+        delete(group)
+        with pytest.raises(
+            DataLossError, match=r"-0 is gone, with what it held from offset 20 on; .*failOnDataLoss=false"
+        ):
+            stream.until(lambda: False)
+    finally:
+        stream.end()
+
+
+def test_a_stream_that_may_lose_data_reads_all_of_a_topic_of_the_same_name_and_tells_each_time_that_one_is_gone(
+    coordinator, topic_name, group_id, caplog
+):
+    """As long as the group has not noticed, the partitions are still the stream's; the second topic has more."""
+    coordinator.create_topic(topic_name, PARTITIONS)
+    group = Group(coordinator.bootstrap_servers, topic_name, group_id)
+    group.write(*[20] * PARTITIONS)
+    stream = group.stream(failOnDataLoss="false")
+    try:
+        stream.until(lambda: group.committed() == [20] * PARTITIONS)
+        for size, last in (25, 20), (3, 25):
+            caplog.clear()
+            delete(group)
+            for _ in range(3):
+                stream.step()
+            assert caplog.text.count(f"is gone, with what it held from offset {last} on; going on") == PARTITIONS
+            coordinator.create_topic(topic_name, PARTITIONS)
+            group.write(*[size] * PARTITIONS)
+            before = stream.read()
+            stream.until(lambda before=before, size=size: (stream.read() - before).total() >= size * PARTITIONS)
+            stream.until(lambda size=size: group.committed() == [size] * PARTITIONS)
+            assert stream.read() - before == Counter((each, at) for each in range(PARTITIONS) for at in range(size))
+            assert caplog.text.count("was made anew, and is read from its first offset 0 on") == PARTITIONS
+    finally:
+        stream.end()
+
+
+def test_topics_that_a_pattern_finds_later_are_read_from_their_beginning(coordinator, topic_name, group_id):
+    group = Group(coordinator.bootstrap_servers, topic_name, group_id)
+    options = group.options(subscribePattern=f"^{topic_name}$", startingOffsets="latest")
+    del options["subscribe"]
+    group.ended.append(stream := Stream(options | {"kafka.metadata.max.age.ms": "100"}))
+    try:
+        stream.until(lambda: group.members() == 1)
+        coordinator.create_topic(topic_name, PARTITIONS)
+        group.write(*[5] * PARTITIONS)
+        stream.until(lambda: set(stream.read()) == group.all_of_it())
+    finally:
+        stream.end()
+
+
+def test_a_trigger_interval_that_comes_near_the_limit_is_warned_of_before_the_stream_joins(group, monkeypatch, caplog):
+    now_s = [0.0]
+    monkeypatch.setattr(member_stream, "monotonic", lambda: now_s[0])
+    group.write(1)
+    stream = group.stream()
+    stream.step()
+    now_s[0] = 160.0
+    stream.step()
+    warned, joined = (caplog.text.index(text) for text in ("160000 ms have passed", "joining group"))
+    assert warned < joined
+
+
+def test_a_group_without_a_strategy_in_common_is_named(group):
+    consumer = group.kafka_python(KafkaConsumer)
+    wait_for(lambda: group.members() == 1)
+    stream = group.stream(assignment__strategy="weighted")
+    with pytest.raises(GroupUnavailableError, match=r"option assignment\.strategy: .* none of weighted"):
+        stream.until(lambda: False)
+    consumer.end()
+
+
+def test_triggers_that_end_are_refused(group):
+    stream = group.stream()
+    with pytest.raises(OptionError, match=r"assignment\.mode: member goes against the trigger availableNow"):
+        stream.reader.prepareForTriggerAvailableNow()
+    with pytest.raises(OptionError, match=r"assignment\.mode: member goes against the trigger once"):
+        stream.reader.latestOffset(stream.initial, ReadAllAvailable())
+
+
+def test_checkpoints_are_not_mixed_with_those_of_other_streams(group):
+    group.write(1)
+    stream = group.stream()
+    with pytest.raises(OptionError, match="use a new checkpointLocation"):
+        stream.reader.latestOffset({group.topic: {"0": 0}}, OURS_TO_LIMIT)
+    plain = group.options() | {"assignment.mode": "plan"}
+    other = LoadwiseStreamReader(plain, full_schema(include_headers=False))
+    for ask in (
+        lambda: other.latestOffset(stream.initial, OURS_TO_LIMIT),
+        lambda: other.partitions(stream.initial, stream.initial | {"generation": 3}),
+    ):
+        with pytest.raises(OptionError, match="use another checkpointLocation"):
+            ask()
+    other.stop()
+
+
+def test_certificates_that_a_member_cannot_read_are_an_error_that_names_the_file():
+    java = {"bootstrap.servers": "a:1", "security.protocol": "SSL", "ssl.keystore.type": "PEM"}
+    config = translate(java | {"ssl.keystore.location": "/no/such.pem"})
+    group = GroupMember(group="g", members=1, strategies=("weighted",), capacity=None, settings={})
+    with pytest.raises(OptionError, match=r"^option assignment\.mode: member cannot join: .*No such file"):
+        GroupMembers(config, group, Subscribe(("t",)))
