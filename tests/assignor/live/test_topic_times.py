@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadwise.assignor.live import topic_times
 from loadwise.assignor.live.busy import BusyTime
 from loadwise.assignor.live.topic_times import TopicTimes
 
@@ -138,11 +137,62 @@ def test_more_topics_than_there_are_places_for_take_no_place_from_each_other():
 
 def test_the_times_are_found_once_a_second(monkeypatch):
     """Each commit asks for them."""
-    solved = []
-    solve = topic_times._least_squares
-    monkeypatch.setattr(topic_times, "_least_squares", lambda *sums: solved.append(1) or solve(*sums))
+    found = []
+    find = TopicTimes._find
+    monkeypatch.setattr(TopicTimes, "_find", lambda times: found.append(1) or find(times))
     times = TopicTimes()
     for poll in range(100):
         times.took({"a" if poll % 2 else "b": 1 + poll % 5}, 0.01, poll * SECOND_NS // 10)
         _ = times.each_s
-    assert 5 <= len(solved) <= 10
+    assert 5 <= len(found) <= 10
+
+
+STALLS = st.lists(st.tuples(st.integers(0, 299), st.floats(0.1, 3600)), min_size=1, max_size=4)
+
+
+@given(STALLS, st.integers(0, 9), st.integers(1, 20))
+def test_calls_that_stall_are_no_cost_of_records(stalls, seed, mean):
+    """A broken connection, a lock or a pause of the machine; four of 300 polls, the first one among them or not."""
+    each_s = {"cheap": 0.001, "costly": 0.01}
+    stalled, draw, times, now_ns = dict(stalls), random.Random(seed), TopicTimes(), 0
+    for number, counts in enumerate(drawn(300, {"cheap": 5 * mean, "costly": mean}, seed=seed)):
+        work_s = sum(count * each_s[topic] for topic, count in counts.items()) * draw.uniform(0.9, 1.1)
+        now_ns += SECOND_NS
+        times.took(counts, work_s + stalled.get(number, 0.0), now_ns)
+    assert times.each_s == pytest.approx(each_s, rel=0.2)
+
+
+def test_a_stall_of_an_hour_does_not_even_end_the_measuring_for_the_time_being():
+    times, draw = TopicTimes(), random.Random(1)
+    for number, counts in enumerate(drawn(400, {"cheap": 100, "costly": 10})):
+        work_s = (counts["cheap"] * 0.001 + counts["costly"] * 0.01) * draw.uniform(0.9, 1.1)
+        times.took(counts, work_s + 3600 * (number == 300), number * SECOND_NS)
+        if number > 100:
+            assert times.each_s == pytest.approx({"cheap": 0.001, "costly": 0.01}, rel=0.2)
+
+
+@pytest.mark.parametrize("every", [2, 10, 40])
+def test_records_that_have_come_to_cost_ten_times_as_much_are_no_stall(every):
+    """However rarely the topic comes; after some of its polls the new cost is known, and never does it go astray."""
+    times, draw, cost, now_ns = TopicTimes(), random.Random(1), 0.001, 0
+    for number in range(600 * every):
+        if number == 200 * every:
+            cost = 0.01
+        now_ns += SECOND_NS // every
+        counts = {"usual": draw.randint(1, 40), **({"changing": draw.randint(1, 20)} if number % every == 0 else {})}
+        work_s = counts["usual"] * 0.001 + counts.get("changing", 0) * cost
+        times.took(counts, work_s * draw.uniform(0.9, 1.1), now_ns)
+    # What was ten minutes ago counts half: 400 s with the new cost, 200 s with the old one before.
+    assert times.each_s["changing"] == pytest.approx(0.0075, abs=0.001)
+    assert times.each_s["usual"] == pytest.approx(0.001, rel=0.1)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.2, 0.5])
+def test_records_of_which_some_cost_much_more_count_by_their_mean(share):
+    """Five at a time; one of them may take fifty times as long as another."""
+    times, draw = TopicTimes(), random.Random(2)
+    for number in range(1500):
+        counts = {"a" if number % 2 else "b": 5}
+        slow = sum(draw.random() < share for _ in range(5)) if number % 2 == 0 else 0
+        times.took(counts, 0.005 + slow * 0.05, number * SECOND_NS)
+    assert times.each_s["b"] == pytest.approx(0.001 + share * 0.05, rel=0.35)
