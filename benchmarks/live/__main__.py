@@ -11,14 +11,16 @@ from itertools import groupby
 from pathlib import Path
 
 from benchmarks.live.figures import Figures, Summary, figures, summary
+from benchmarks.live.further_scenes import FURTHER
 from benchmarks.live.page import page
-from benchmarks.live.planned import Planned
+from benchmarks.live.planned import Planned, can_plan
 from benchmarks.live.play import play
 from benchmarks.live.policies import AllKnowing, Policy, policies
 from benchmarks.live.scenes import SCENES
 from benchmarks.live.sweep import pictures, sweep, table
 from benchmarks.live.world import Scene
 
+_SCENES = (*SCENES, *FURTHER)
 _BEST, _GREEDY = "all-knowing", "greedy at every reading"
 """The figures of the others are in relation to theirs."""
 _SHOWN = ("round robin", "loadwise", "all-knowing")
@@ -32,7 +34,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="the first seed")
     parser.add_argument("--seeds", type=int, default=1, help="how many seeds, one after the other")
     parser.add_argument("--hours", type=float, default=24.0, help="the length of each scene")
-    parser.add_argument("--scenes", nargs="*", default=[make.__name__ for make in SCENES])
+    parser.add_argument("--scenes", nargs="*", default=[make.__name__ for make in _SCENES])
     others = [policy.name for policy in _all() if policy.name != _BEST]
     parser.add_argument(
         "--without", nargs="*", default=[], choices=others, help="assignors to leave out: it takes less"
@@ -41,7 +43,7 @@ def main() -> None:
     parser.add_argument("--sweep", action="store_true", help="try other settings, and write live-*.svg beside the page")
     parser.add_argument("--html", type=Path, default=Path("benchmark-live.html"))
     args = parser.parse_args()
-    makes = [make for make in SCENES if make.__name__ in args.scenes]
+    makes = [make for make in _SCENES if make.__name__ in args.scenes]
     seeds = range(args.seed, args.seed + args.seeds)
     if args.sweep:
         tried = list(sweep(makes, seeds, args.hours, args.processes))
@@ -94,7 +96,7 @@ def _play_all(work: _Work) -> _Played:
     results: dict[str, Figures] = {}
     lines: dict[str, list[float]] = {}
     for policy in _all():
-        if policy.name in without:
+        if policy.name in without or (isinstance(policy, Planned) and not can_plan(scene)):
             continue
         outcome = best if type(policy) is AllKnowing else play(scene, policy, seed)
         results[policy.name] = figures(scene, outcome, best)

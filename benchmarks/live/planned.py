@@ -20,6 +20,7 @@ from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.model import Floats, GroupSnapshot, Member, Owners
 
 _HOUR_S = 3600
+_MOST_PIECES_PER_HOUR = 20
 
 
 class Planned(AllKnowing):
@@ -41,6 +42,11 @@ class Planned(AllKnowing):
     def changed(self, now_s: int) -> None:
         """Rebalance at the next reading, where that was planned."""
         self._changed = self._changed or now_s in self._acts
+
+
+def can_plan(scene: Scene) -> bool:
+    """Whether conditions change so rarely that all plans can be looked at."""
+    return len(scene.pieces) <= _MOST_PIECES_PER_HOUR * max(scene.end_s / _HOUR_S, 1)
 
 
 def plan(scene: Scene, most_per_hour: int) -> frozenset[int]:
@@ -72,12 +78,14 @@ def plan(scene: Scene, most_per_hour: int) -> frozenset[int]:
 
 def _joins(before: Piece, piece: Piece) -> bool:
     """Whether the group is assigned anew whatever anybody wants."""
-    return before.capacity.keys() != piece.capacity.keys() or bool(piece.rates.keys() - before.rates.keys())
+    there, now = ({topic: len(rates) for topic, rates in each.rates.items()} for each in (before, piece))
+    return before.capacity.keys() != piece.capacity.keys() or there != now
 
 
 def _target(scene: Scene, piece: Piece) -> tuple[Sequence[str], Owners]:
     members = [
-        Member(id=name, topics=sorted(scene.sizes), capacity=capacity) for name, capacity in piece.capacity.items()
+        Member(id=name, topics=sorted(piece.subscriptions.get(name, scene.sizes)), capacity=capacity)
+        for name, capacity in piece.capacity.items()
     ]
     group = GroupSnapshot.of(members, scene.sizes, load=_work(scene, piece))
     return group.members, Weighted(epsilon=0.0, trigger=0.0).assign(group).owner
@@ -93,6 +101,7 @@ def _cost_a_second(scene: Scene, piece: Piece, target: tuple[Sequence[str], Owne
 
 def _work(scene: Scene, piece: Piece) -> dict[str, Floats]:
     return {
-        topic: piece.rates.get(topic, np.zeros(size)) * piece.cost.get(topic, 1.0)
+        topic: np.pad(rates, (0, size - len(rates))) * piece.cost.get(topic, 1.0)
         for topic, size in scene.sizes.items()
+        for rates in [piece.rates.get(topic, np.zeros(0))]
     }

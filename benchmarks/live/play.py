@@ -77,7 +77,9 @@ class _Group:
         self._members: dict[str, float] = {}
         self._dead: dict[str, int] = {}
         self._rates, self._cost = np.zeros(count), np.ones(count)
-        self._known_topics: frozenset[str] = frozenset()
+        self._counts: dict[str, int] = {}
+        """Topic to its partitions, of those that there are."""
+        self._subscriptions: dict[str, frozenset[str]] = {}
         self._known = np.zeros(count, bool)
         self._stopped_until = 0
         self._phase: dict[str, int] = {}
@@ -116,16 +118,22 @@ class _Group:
             self._rebalance(now_s)
 
     def _begin(self, piece: Piece, now_s: int) -> bool:
-        self._rates = np.concatenate([piece.rates.get(topic, np.zeros(size)) for topic, size in self._sizes.items()])
-        self._cost = np.repeat([piece.cost.get(topic, 1.0) for topic in self._sizes], list(self._sizes.values()))
+        rates = [piece.rates.get(topic, np.zeros(0)) for topic in self._sizes]
+        sizes = self._sizes.values()
+        self._rates = np.concatenate(
+            [np.pad(each, (0, size - len(each))) for each, size in zip(rates, sizes, strict=True)]
+        )
+        self._cost = np.repeat([piece.cost.get(topic, 1.0) for topic in self._sizes], list(sizes))
         self._arrivals, self._arrived = self._arrivals[:0], 0
         self._dead |= dict.fromkeys(piece.died, now_s + _SESSION_S)
         gone = self._members.keys() - piece.capacity.keys() - piece.died
         came = piece.capacity.keys() - self._members.keys()
-        topics = frozenset(piece.rates)
-        changed = bool(gone or came or topics - self._known_topics)
-        self._known_topics |= topics
-        self._known = np.array([topic in self._known_topics for topic, _ in self._partitions])
+        counts = {topic: len(each) for topic, each in piece.rates.items()}
+        changed = bool(gone or came or counts != self._counts)
+        self._counts = counts
+        self._subscriptions |= piece.subscriptions
+        self._known = np.array([number < counts.get(topic, 0) for topic, number in self._partitions])
+        self._done, self._committed = (np.where(self._known, at, self._end) for at in (self._done, self._committed))
         if came or gone or piece.died:
             self._phase |= {member: int(self._of_members.integers(0, _COMMIT_S)) for member in sorted(came)}
             self._busy |= {member: BusyTime() for member in came}
@@ -227,15 +235,15 @@ class _Group:
         self.outcome.rebalances += 1
         there = [*self._members, *self._dead]
         owned: dict[str, dict[str, list[int]]] = {member: {} for member in there}
-        for (topic, number), owner in zip(self._partitions, self._owner, strict=True):
-            if owner in owned and topic in self._known_topics:
+        for (topic, number), owner, known in zip(self._partitions, self._owner, self._known.tolist(), strict=True):
+            if owner in owned and known:
                 owned[owner].setdefault(topic, []).append(number)
-        members = [
-            Member(id=member, topics=sorted(self._known_topics), owned=owned[member], generation=1) for member in there
-        ]
-        counts = {topic: size for topic, size in self._sizes.items() if topic in self._known_topics}
-        target = self._policy.assign(members, counts, now_s, REBALANCE_S)
-        before = list(self._owner)
+        topics = frozenset(self._counts)
+        read = {member: sorted(topics & self._subscriptions.get(member, topics)) for member in there}
+        members = [Member(id=member, topics=read[member], owned=owned[member], generation=1) for member in there]
+        target = self._policy.assign(members, self._counts, now_s, REBALANCE_S)
+        before = [owner if known else None for owner, known in zip(self._owner, self._known.tolist(), strict=True)]
+        self._owner = [None] * len(before)
         for member, topics in target.by_member().items():
             for topic, numbers in topics.items():
                 for number in numbers:

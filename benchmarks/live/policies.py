@@ -72,7 +72,7 @@ class Policy:
         lag: dict[str, list[float]] = {}
         for (topic, _), value in zip(self._partitions, self._lag.tolist(), strict=True):
             lag.setdefault(topic, []).append(value)
-        load = {topic: np.array(lag[topic]) for topic in counts}
+        load = {topic: np.array(lag[topic][:count]) for topic, count in counts.items()}
         return self._assignor.assign(GroupSnapshot.of(members, counts, load=load))
 
 
@@ -86,9 +86,11 @@ class Live(Policy):
         self.settings = settings or LiveSettings()
         self.watch = GroupWatch(self.settings, self._assignor)
         self.decisions: list[Decision] = []
+        self._stated: Mapping[str, float] = {}
 
     def begin(self, scene: Scene, minute_ago: Reading) -> None:
         """Take what the log tells for an early reading."""
+        self._stated = scene.stated
         self.watch.prior({partition: where.end for partition, where in minute_ago.positions().items()}, -60_000)
 
     def measured(self, member: str, per_s: float, each_s: Mapping[str, float], now_s: int) -> None:
@@ -109,7 +111,7 @@ class Live(Policy):
 
     def assign(self, members: Sequence[Member], counts: Mapping[str, int], now_s: int, took_s: int) -> Assignment:
         """Assign by demand and learned capacities."""
-        stated = {member.id: 0.0 for member in members}
+        stated = {member.id: self._stated.get(member.id, 0.0) for member in members}
         learned = self.watch.capacities(members, stated, now_s * 1000)
         target = self._assignor.assign(GroupSnapshot.of(learned, counts, load=self.watch.loads()))
         end_ms = (now_s + took_s) * 1000

@@ -13,14 +13,15 @@ DAY_S = 86_400
 _SPEED = 1000.0
 
 
-def _members(count: int, speed: float = _SPEED) -> dict[str, float]:
+def equal_members(count: int, speed: float = _SPEED) -> dict[str, float]:
+    """So many members of one speed, in records/s."""
     return {f"m{number}": speed for number in range(count)}
 
 
 def steady(seed: int) -> Scene:
     """Constant rates by Zipf's law, Poisson arrivals, four members at 80 % when shared evenly."""
     rng = np.random.default_rng(seed)
-    piece = Piece(start_s=0, rates={"t": zipf(48, 3200, 0.7, rng)}, capacity=_members(4))
+    piece = Piece(start_s=0, rates={"t": zipf(48, 3200, 0.7, rng)}, capacity=equal_members(4))
     return Scene(name="steady", about=steady.__doc__ or "", pieces=(piece,), end_s=DAY_S)
 
 
@@ -31,7 +32,7 @@ def hot_keys(seed: int) -> Scene:
     at = 0
     while at < DAY_S:
         pieces.append(
-            Piece(start_s=at, rates={"t": zipf(60, 4000, 0.8, rng)}, capacity=_members(6), is_shift=bool(pieces))
+            Piece(start_s=at, rates={"t": zipf(60, 4000, 0.8, rng)}, capacity=equal_members(6), is_shift=bool(pieces))
         )
         at += int(rng.integers(1800, 7200))
     return Scene(name="hot keys", about=hot_keys.__doc__ or "", pieces=tuple(pieces), end_s=DAY_S)
@@ -45,7 +46,7 @@ def day(seed: int) -> Scene:
     for at in range(0, DAY_S, 600):
         wave = np.cos(2 * np.pi * at / DAY_S)
         rates = {"noon": noon * (1800 - 1400 * wave), "midnight": midnight * (1500 + 1100 * wave)}
-        pieces.append(Piece(start_s=at, rates=rates, capacity=_members(5)))
+        pieces.append(Piece(start_s=at, rates=rates, capacity=equal_members(5)))
     return Scene(name="day curve", about=day.__doc__ or "", pieces=tuple(pieces), end_s=DAY_S, noise=4.0)
 
 
@@ -53,7 +54,7 @@ def bursts(seed: int) -> Scene:
     """Six members; every ten minutes or so three partitions get ten times their records for half a minute to five."""
     rng = np.random.default_rng(seed)
     rates = zipf(60, 3600, 0.5, rng)
-    pieces, at = [Piece(start_s=0, rates={"t": rates}, capacity=_members(6))], 0
+    pieces, at = [Piece(start_s=0, rates={"t": rates}, capacity=equal_members(6))], 0
     while True:
         at += int(rng.integers(300, 900))
         until = at + int(rng.integers(30, 300))
@@ -61,8 +62,8 @@ def bursts(seed: int) -> Scene:
             break
         burst = rates.copy()
         burst[rng.choice(60, 3, replace=False)] *= 10
-        pieces.append(Piece(start_s=at, rates={"t": burst}, capacity=_members(6), is_shift=True))
-        pieces.append(Piece(start_s=until, rates={"t": rates}, capacity=_members(6)))
+        pieces.append(Piece(start_s=at, rates={"t": burst}, capacity=equal_members(6), is_shift=True))
+        pieces.append(Piece(start_s=until, rates={"t": rates}, capacity=equal_members(6)))
         at = until
     return Scene(name="bursts", about=bursts.__doc__ or "", pieces=tuple(pieces), end_s=DAY_S)
 
@@ -70,7 +71,7 @@ def bursts(seed: int) -> Scene:
 def slow_members(seed: int) -> Scene:
     """Six members, two of them always slower; every few hours another is slowed to a sixth for an hour."""
     rng = np.random.default_rng(seed)
-    speeds = _members(6) | {"m4": 500.0, "m5": 700.0}
+    speeds = equal_members(6) | {"m4": 500.0, "m5": 700.0}
     rates = zipf(60, 2900, 0.6, rng)
     pieces, at = [Piece(start_s=0, rates={"t": rates}, capacity=speeds)], 0
     while True:
@@ -87,7 +88,7 @@ def slow_members(seed: int) -> Scene:
 def churn(seed: int) -> Scene:
     """Members join, leave, die; twice a day all of them are deployed anew, one by one. Keys move now and then."""
     rng = np.random.default_rng(seed)
-    rates, members = zipf(60, 3600, 0.7, rng), _members(6)
+    rates, members = zipf(60, 3600, 0.7, rng), equal_members(6)
     pieces = [Piece(start_s=0, rates={"t": rates}, capacity=members)]
     events: list[tuple[int, str]] = [(int(at), "keys") for at in rng.uniform(0, DAY_S, 8)]
     events += [(int(at), "die") for at in rng.uniform(0, DAY_S, 6)]
@@ -116,7 +117,7 @@ def churn(seed: int) -> Scene:
 def deploys(seed: int) -> Scene:
     """Six members; every three hours all of them are deployed anew, one after the other, each away for 20 seconds."""
     rng = np.random.default_rng(seed)
-    rates, members, number = {"t": zipf(60, 3600, 0.7, rng)}, _members(6), 6
+    rates, members, number = {"t": zipf(60, 3600, 0.7, rng)}, equal_members(6), 6
     pieces = [Piece(start_s=0, rates=rates, capacity=members)]
     for start in range(10_800, DAY_S, 10_800):
         for at in range(start, start + 6 * 45, 45):
@@ -135,7 +136,7 @@ def costly_topic(seed: int) -> Scene:
         Piece(
             start_s=at,
             rates={"cheap": zipf(30, 2000, 0.7, rng), "costly": zipf(30, 200, 0.7, rng)},
-            capacity=_members(6),
+            capacity=equal_members(6),
             cost={"costly": 10.0},
             is_shift=at > 0,
         )
@@ -149,7 +150,9 @@ def new_topics(seed: int) -> Scene:
     rng = np.random.default_rng(seed)
     pieces, topics = [], {"t0": zipf(24, 2000, 0.6, rng)}
     for number in range(8):
-        pieces.append(Piece(start_s=number * 10_800, rates=dict(topics), capacity=_members(5), is_shift=number > 0))
+        pieces.append(
+            Piece(start_s=number * 10_800, rates=dict(topics), capacity=equal_members(5), is_shift=number > 0)
+        )
         topics = {topic: rates * 0.6 for topic, rates in topics.items()}
         topics[f"t{number + 1}"] = zipf(24, 1200, 0.9, rng)
     return Scene(name="new topics", about=new_topics.__doc__ or "", pieces=tuple(pieces), end_s=DAY_S)

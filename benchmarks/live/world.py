@@ -33,10 +33,13 @@ class Piece:
 
     start_s: int
     rates: Rates
+    """Also tells which topics and partitions there are."""
     capacity: Mapping[str, float]
     """Members that are there, and what each can process in records/s, where a record costs 1."""
     cost: Mapping[str, float] = field(default_factory=dict)
     """Topic to what one of its records costs; 1 where it is not named."""
+    subscriptions: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Member to the topics that it reads; all where it is not named."""
     died: frozenset[str] = frozenset()
     """Members that went without leaving: the group learns of it when their sessions end."""
     is_shift: bool = False
@@ -54,6 +57,8 @@ class Scene:
     readings: Readings = field(default_factory=Readings)
     noise: float = 1.0
     """Variance of arrivals over their mean: 1 is Poisson."""
+    stated: Mapping[str, float] = field(default_factory=dict)
+    """Member to the capacity that its user gave it, in relation to those of others; measured where it is not named."""
 
     def shortened(self, end_s: int) -> Scene:
         """The same, ended earlier."""
@@ -61,8 +66,12 @@ class Scene:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Topic to its number of partitions, of all topics that there ever are."""
-        return {topic: len(rates) for piece in self.pieces for topic, rates in piece.rates.items()}
+        """Topic to the most partitions that it ever has, of all topics that there ever are."""
+        sizes: dict[str, int] = {}
+        for piece in self.pieces:
+            for topic, rates in piece.rates.items():
+                sizes[topic] = max(sizes.get(topic, 0), len(rates))
+        return sizes
 
 
 def zipf(partitions: int, total: float, exponent: float, rng: np.random.Generator) -> Floats:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.live.figures import Figures, figures, summary
+from benchmarks.live.further_scenes import FURTHER, deleted_topics, growing_topic, unequal_subscriptions
 from benchmarks.live.page import page, svg
 from benchmarks.live.planned import Planned, plan
 from benchmarks.live.play import play
@@ -20,7 +21,7 @@ from loadwise.assignor.live.settings import LiveSettings
 
 
 def test_every_scene_lasts_a_day_and_is_drawn_from_its_seed():
-    for make in SCENES:
+    for make in (*SCENES, *FURTHER):
         scene = make(3)
         assert scene.end_s == 86_400
         assert [piece.start_s for piece in scene.pieces] == sorted({piece.start_s for piece in scene.pieces})
@@ -137,3 +138,37 @@ def test_the_sweep_has_a_line_and_a_place_in_a_picture_for_each_value(tmp_path):
     for path, values in zip(pictures(tried, tmp_path), VALUES.values(), strict=True):
         lines = ET.fromstring(path.read_text()).findall("{http://www.w3.org/2000/svg}polyline")
         assert [len(line.get("points").split()) for line in lines] == [len(values)] * 6
+
+
+class Watching(Policy):
+    """Round robin that keeps what it has answered."""
+
+    def __init__(self):
+        super().__init__("round robin", RoundRobin())
+        self.answers = []
+
+    def assign(self, members, counts, now_s, took_s):
+        answer = super().assign(members, counts, now_s, took_s)
+        self.answers.append((now_s, dict(counts), answer.by_member()))
+        return answer
+
+
+def test_topics_grow_and_go_as_their_scenes_tell():
+    grown, gone = Watching(), Watching()
+    play(growing_topic(1).shortened(11_000), grown)
+    assert [(at, counts["t"]) for at, counts, _ in grown.answers] == [(0, 12), (10_800, 24)]
+    outcome = play(deleted_topics(1).shortened(14_500), gone)
+    assert [(at, sorted(counts)) for at, counts, _ in gone.answers] == [
+        (0, ["t0", "t1", "t2", "t3"]),
+        (14_400, ["t1", "t2", "t3"]),
+    ]
+    assert outcome.moved_per_s < 2700  # what is deleted is not moved
+
+
+def test_members_get_only_what_they_read():
+    watching = Watching()
+    play(unequal_subscriptions(1).shortened(60), watching)
+    _, _, answer = watching.answers[0]
+    topics = {member: sorted(topic for topic, numbers in owned.items() if numbers) for member, owned in answer.items()}
+    assert topics["m0"] == topics["m1"] == ["orders"]
+    assert topics["m2"] == topics["m3"] == ["clicks"]
