@@ -5,9 +5,10 @@ readings for a while shows it: what it commits in that time, give or take a comm
 as far as it agrees with that. What a member without a backlog processes is a lower bound: it raises an estimate and
 never lowers it, so that a member that is given little is not taken for a slow one.
 
-Estimates are drawn towards the median of the group the more, the shorter they were watched. They are rounded to steps
-of a quarter of an octave around it, and to none near it, so that identical machines come out as identical. An estimate
-below the median that nothing confirms goes back to it with time: a machine that was slow once is tried again.
+Commits come in steps, so what one shows is known in bounds, which become narrower the longer it is watched. Who may be
+as fast as the median of the group is taken to be. The other estimates are rounded to steps of a quarter of an octave
+around it, and to none near it, so that identical machines come out as identical. An estimate below the median that
+nothing confirms goes back to it with time: a machine that was slow once is tried again.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ _USED = 0.7
 """A member that keeps up with more than what others can do is taken to be used to this part of its capacity."""
 _HALF_LIFE_MS = 1_800_000
 """A low estimate that nothing confirms has come half of its way back to the median after this time."""
+_SMALLEST, _ROUNDING = 1e-9, 1e-9
 _FORGOTTEN_MS = 3_600_000
 """What is known of a member is kept for so long after it was learned, while the member is not there."""
 
@@ -53,6 +55,14 @@ class _Known:
     at_ms: int
     proven: bool
     """Whether it is a capacity, and not only a lower bound."""
+    least_per_s: float
+    most_per_s: float
+    """What it may be, where it was seen in the commits: the same where the member has told it."""
+
+    @classmethod
+    def exactly(cls, per_s: float, trust: float, at_ms: int) -> _Known:
+        """What somebody has measured."""
+        return cls(per_s, trust, at_ms, proven=True, least_per_s=per_s, most_per_s=per_s)
 
 
 class _Shown(NamedTuple):
@@ -110,7 +120,10 @@ class CapacityEstimates:
         """
         for member, factor in factors.items():
             if member in self._known:
-                self._known[member].per_s *= factor
+                known = self._known[member]
+                known.per_s *= factor
+                known.least_per_s *= factor
+                known.most_per_s *= factor
         self._told.clear()
         self._shown.clear()
         self.watch(self._members, now_ms)
@@ -122,12 +135,12 @@ class CapacityEstimates:
             shown = self._shown.get(member)
             if shown is not None and now_ms - shown.at_ms <= _RECENT_MS:
                 per_s = min(max(per_s, shown.least_per_s), shown.most_per_s)
-            self._known[member] = _Known(per_s, 1.0, now_ms, proven=True)
+            self._known[member] = _Known.exactly(per_s, 1.0, now_ms)
 
     def recalled(self, member: str, per_s: float, now_ms: int) -> None:
         """Take in what an earlier leader had learned of a member, unless more is known."""
         if per_s > 0 and member not in self._known:
-            self._known[member] = _Known(per_s, _RECALLED, now_ms, proven=True)
+            self._known[member] = _Known.exactly(per_s, _RECALLED, now_ms)
 
     def known_of(self, members: Sequence[str]) -> dict[str, float]:
         """What has been learned of each member, in records/s; 0 where nothing but a lower bound is known."""
@@ -161,23 +174,26 @@ class CapacityEstimates:
         earlier = next(processed for at, processed in self._seen if at == start)
         per_s = float(self._seen[-1][1][number] - earlier[number]) * 1000 / watched_ms
         known = self._known.get(member)
+        # Before and after the time there may be as much that was processed and is not committed, or was earlier.
+        least = max(per_s, 0.0) * watched_ms / (watched_ms + self._slack_ms)
+        most = max(per_s, 0.0) * watched_ms / max(watched_ms - self._slack_ms, 1.0)
         if saturated:
-            self._show(member, max(per_s, 0.0), watched_ms, now_ms)
-        elif known is None:
-            self._known[member] = _Known(per_s, 0.0, now_ms, proven=False)
-        elif per_s > known.per_s:
-            known.per_s, known.at_ms = per_s, now_ms
+            self._show(member, max(per_s, 0.0), _Shown(least, most, now_ms))
+        elif known is None or not known.proven:
+            if known is None or per_s > known.per_s:
+                self._known[member] = _Known(per_s, 0.0, now_ms, False, least, math.inf)
+        elif least > known.per_s:
+            self._known[member] = _Known(per_s, known.trust, now_ms, True, least, max(most, known.most_per_s))
 
-    def _show(self, member: str, per_s: float, watched_ms: int, now_ms: int) -> None:
+    def _show(self, member: str, per_s: float, shown: _Shown) -> None:
         """A member with a backlog has processed so much: no less and no more than that, but for a commit."""
-        off = 1 + self._slack_ms / watched_ms
-        shown = self._shown[member] = _Shown(per_s / off, per_s * off, now_ms)
+        self._shown[member] = shown
         told = self._told.get(member)
-        if told is not None and now_ms - told[1] <= _RECENT_MS:
-            per_s, trust = min(max(told[0], shown.least_per_s), shown.most_per_s), 1.0
+        if told is not None and shown.at_ms - told[1] <= _RECENT_MS:
+            per_s = min(max(told[0], shown.least_per_s), shown.most_per_s)
+            self._known[member] = _Known.exactly(per_s, 1.0, shown.at_ms)
         else:
-            trust = watched_ms / (watched_ms + self._slack_ms / 2)
-        self._known[member] = _Known(per_s, trust, now_ms, proven=True)
+            self._known[member] = _Known(per_s, 1.0, shown.at_ms, True, shown.least_per_s, shown.most_per_s)
 
     def of(self, stated: Mapping[str, float], now_ms: int) -> Capacities:
         """The capacities of these members; ``stated`` is what users gave in relation to the others, 0 where nothing.
@@ -194,16 +210,34 @@ class CapacityEstimates:
             most = float(per_unit.max(initial=0.0)) if np.isfinite(self._lagging_since).any() else 0.0
             # Whoever falls behind shows soon what it can do. Until then, members can do what the best of them has done.
             return Capacities(_bounded(np.where(given > 0, given, 1.0) * (most or 1.0)), known=most > 0, proven=proven)
-        median = max(float(np.median(per_unit[proven])), 1e-9)
+        unit = np.where(given > 0, given, 1.0)
+        lower = np.array([0.0 if each is None else each.least_per_s for each in known]) / unit
+        upper = np.array([0.0 if each is None else each.most_per_s for each in known]) / unit
+        median, covered = _median(per_unit[proven], lower[proven], upper[proven])
         bounds = per_unit[~proven]
-        if len(bounds) and (bound := float(np.median(bounds))) > median:
+        if len(bounds) and float(np.median(lower[~proven])) > covered:
             # Only slow members have shown their capacity. The others keep up with more, and so can do more than that.
-            median = bound / _USED
+            median = float(np.median(bounds)) / _USED
         ratio = np.ones(len(members))
         for number, each in enumerate(known):
             if each is not None and each.proven and given[number] == 0:
                 ratio[number] = _ratio(each, median, now_ms)
         return Capacities(_bounded(np.where(given > 0, given, ratio) * median), known=True, proven=proven)
+
+
+def _median(per_s: Floats, least: Floats, most: Floats) -> tuple[float, float]:
+    """The capacity that most members may have, near the median, and the largest one that as many may have.
+
+    ``least`` and ``most`` are the bounds of what is known of each, float64[n] like ``per_s``.
+    """
+    middle = max(float(np.median(per_s)), _SMALLEST)
+    candidates = np.clip(np.concatenate([[middle], least, most]), float(np.median(least)), float(np.median(most)))
+    # Rounding must not take a candidate out of the bounds that it was made of.
+    wide = 1 + _ROUNDING
+    starts, ends = np.sort(least / wide), np.sort(most * wide)
+    members = np.searchsorted(starts, candidates, side="right") - np.searchsorted(ends, candidates, side="left")
+    best = np.maximum(candidates[members == members.max()], _SMALLEST)
+    return float(best[np.argmin(np.abs(np.log(best / middle)))]), float(best.max())
 
 
 def _bounded(per_s: Floats) -> Floats:
@@ -212,6 +246,8 @@ def _bounded(per_s: Floats) -> Floats:
 
 
 def _ratio(known: _Known, median: float, now_ms: int) -> float:
+    if known.least_per_s <= median * (1 + _ROUNDING) and median <= known.most_per_s * (1 + _ROUNDING):
+        return 1.0
     ratio = min(max(known.per_s / median, 1 / _FURTHEST), _FURTHEST)
     trust = known.trust
     if ratio < 1:

@@ -244,8 +244,8 @@ class _Group:
         target = self._policy.assign(members, self._counts, now_s, REBALANCE_S)
         before = [owner if known else None for owner, known in zip(self._owner, self._known.tolist(), strict=True)]
         self._owner = [None] * len(before)
-        for member, topics in target.by_member().items():
-            for topic, numbers in topics.items():
+        for member, of_topics in target.by_member().items():
+            for topic, numbers in of_topics.items():
                 for number in numbers:
                     self._owner[self._row[topic, number]] = member
         for row, (old, new) in enumerate(zip(before, self._owner, strict=True)):

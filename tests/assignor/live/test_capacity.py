@@ -79,7 +79,7 @@ def test_a_member_knows_best_until_the_group_has_seen_it():
     assert estimates.of({"a": 0.0, "b": 0.0}, 0).known
     seen = learned({"a": (100, True), "b": (100, True)}, estimates=estimates)
     # They were watched for thirty seconds, and may have one of the commits of every six seconds more or less.
-    assert seen.per_s.tolist() == pytest.approx([120.0, 120.0])
+    assert seen.per_s.tolist() == pytest.approx([125.0, 125.0])
 
 
 def test_commits_that_bear_a_member_out_take_nothing_from_what_it_has_measured():
