@@ -11,7 +11,7 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -158,7 +158,8 @@ class Leader:
                 if notes is not None:
                     self._watch.estimates.recalled(name_of(member), _speed(notes.learned_per_s), now_ms)
                     self._watch.measured(name_of(member), _speed(notes.measured_per_s), now_ms)
-                    self._watch.took(name_of(member), _by_topic(notes.took_s, member.topics))
+                    topics = _with_checksums(member.topics) if notes.took_s else ()
+                    self._watch.took(name_of(member), _by_topic(notes.took_s, topics))
             self._learn_costs(now_ms)
             if not self._members:  # who has led until now knows more than anybody was told
                 newest = max((notes.memory for _, notes in members if notes is not None), key=_newer, default=Memory())
@@ -290,11 +291,12 @@ class Leader:
             note = CommitNote.decode(where.metadata, owner)
             if note is not None and (owner not in newest or note.at_ms > newest[owner].at_ms):
                 newest[owner] = note
+        topics = _with_checksums(self._watch.topics) if any(note.took_s for note in newest.values()) else ()
         for name, note in newest.items():
             if self._noted_ms.get(name) != note.at_ms:  # else it was taken in with an earlier reading
                 self._noted_ms[name] = note.at_ms
                 self._watch.measured(name, _speed(note.measured_per_s), now_ms)
-                self._watch.took(name, _by_topic(note.took_s, self._watch.topics))
+                self._watch.took(name, _by_topic(note.took_s, topics))
 
     def _learn_costs(self, now_ms: int) -> None:
         if self._watch.learn_costs(now_ms):
@@ -362,8 +364,12 @@ def _by_checksum(each_s: Mapping[str, float]) -> dict[int, float]:
     return {checksum(topic): each for topic, each in each_s.items()}
 
 
-def _by_topic(took_s: Mapping[int, float], topics: Collection[str]) -> dict[str, float]:
-    return {topic: took_s[key] for topic in topics if (key := checksum(topic)) in took_s} if took_s else {}
+def _with_checksums(topics: Iterable[str]) -> list[tuple[str, int]]:
+    return [(topic, checksum(topic)) for topic in topics]
+
+
+def _by_topic(took_s: Mapping[int, float], topics: Iterable[tuple[str, int]]) -> dict[str, float]:
+    return {topic: took_s[key] for topic, key in topics if key in took_s}
 
 
 def _newer(memory: Memory) -> tuple[int, int]:

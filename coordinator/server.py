@@ -227,7 +227,8 @@ class Server:
     def received(self, connection: Connection, frame: bytes) -> None:
         """Handle one request of a connection that is free."""
         heartbeat, login = connection.heartbeat, connection.login
-        if heartbeat is not None and heartbeat.is_repeated_by(frame) and self._is_all_well(heartbeat, connection):
+        is_repeated = heartbeat is not None and heartbeat.is_repeated_by(frame)
+        if heartbeat is not None and is_repeated and self._is_all_well(heartbeat, connection):
             connection.answer(heartbeat.answer_to(frame))
             return
         if login is not None and login.stage is not Stage.DONE:
@@ -244,7 +245,8 @@ class Server:
                 raise
             connection.answer(encode_response(api_versions.unsupported(self.cluster), problem.correlation_id))
             return
-        connection.heartbeat = RepeatedHeartbeat.of(frame, request) or heartbeat
+        if not is_repeated:
+            connection.heartbeat = RepeatedHeartbeat.of(frame, request) or heartbeat
         token = connection.waits_for = next(self.cluster.tokens)
         self._waiting[token] = connection
         call = Call(token, request, connection.client_host, connection.node_id, login, connection.id)
