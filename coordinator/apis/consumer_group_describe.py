@@ -13,7 +13,6 @@ from loadwise.coordinator.apis.group_descriptions import (
     assigned_topics,
     described_with_rights,
     guarding,
-    not_found,
 )
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.groups.consumer.group import ConsumerGroup
@@ -30,25 +29,24 @@ _CLASSIC, _CONSUMER = 0, 1
 
 def handle(call: Call, cluster: Cluster) -> Message:
     """Describe each group by itself; one of the classic protocol is not found."""
-    return described_with_rights(call, cluster, _Group, _describe)
+    return described_with_rights(
+        call, cluster, _Group, kind="consumer", find=cluster.groups.consumer, describe=_describe
+    )
 
 
-def _describe(call: Call, cluster: Cluster, group_id: str) -> Message:
-    group = cluster.groups.consumer(group_id)
-    if group is not None and cluster.coordinates(call, group_id):
-        state = group.hard_state
-        return _Group(
-            error_code=ErrorCode.NONE,
-            error_message=None,
-            group_id=group_id,
-            group_state=group.state.value,
-            group_epoch=state.epoch,
-            assignment_epoch=state.target_epoch,
-            assignor_name=group.assignor.name,
-            members=[_member(cluster, group, member) for member in state.members.values()],
-            authorized_operations=NOT_ASKED,
-        )
-    return not_found(call, cluster, _Group, group_id, "consumer")
+def _describe(cluster: Cluster, group: ConsumerGroup) -> Message:
+    state = group.hard_state
+    return _Group(
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        group_id=group.group_id,
+        group_state=group.state.value,
+        group_epoch=state.epoch,
+        assignment_epoch=state.target_epoch,
+        assignor_name=group.assignor.name,
+        members=[_member(cluster, group, member) for member in state.members.values()],
+        authorized_operations=NOT_ASKED,
+    )
 
 
 def _member(cluster: Cluster, group: ConsumerGroup, member: ConsumerMember) -> Message:

@@ -6,7 +6,7 @@ They stay bounded where groups are named repeatedly. All but the first have rows
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from loadwise.coordinator.apis.access import Access, after, allowed, bits, item_by_item, names
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
@@ -14,6 +14,7 @@ from loadwise.coordinator.calls import Call, Handler, Message, Outcome
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 
+_Group = TypeVar("_Group")
 NOT_ASKED = -(2**31)
 """The authorized operations of a group where they were not asked for."""
 
@@ -42,15 +43,30 @@ def described(
 
 
 def described_with_rights(
-    call: Call, cluster: Cluster, group_row: Any, describe: Callable[[Call, Cluster, str], Message]
+    call: Call,
+    cluster: Cluster,
+    group_row: Any,
+    *,
+    kind: str,
+    find: Callable[[str], _Group | None],
+    describe: Callable[[Cluster, _Group], Message],
 ) -> Message:
     """Describe each group by itself, with what the client may do to it if it asks for that.
 
-    What is named again and again is refused where it would be more than all members that there can be.
+    ``find`` answers the group of this ``kind`` (as ``share``) that an id has, and ``describe`` makes its row, which
+    ``group_row`` is the class of. What is named again and again is refused where it would be more than all members
+    that there can be.
     """
+
+    def row(group_id: str) -> Message:
+        group = find(group_id)
+        if group is None or not cluster.coordinates(call, group_id):
+            return _not_found(call, cluster, group_row, group_id, kind)
+        return describe(cluster, group)
+
     groups = described(
         call.body.group_ids,
-        lambda group_id: describe(call, cluster, group_id),
+        row,
         lambda group_id: refused(
             group_row, group_id, ErrorCode.INVALID_REQUEST, f"Group {group_id} is named too often in one request."
         ),
@@ -78,7 +94,7 @@ def refused(group_row: Any, group_id: str, error: ErrorCode, message: str | None
     )
 
 
-def not_found(call: Call, cluster: Cluster, group_row: Any, group_id: str, kind: str) -> Message:
+def _not_found(call: Call, cluster: Cluster, group_row: Any, group_id: str, kind: str) -> Message:
     """The row of a group that there is none of this kind of here, as ``share``."""
     if not group_id:
         return refused(group_row, group_id, ErrorCode.INVALID_GROUP_ID, None)

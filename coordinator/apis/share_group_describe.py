@@ -7,7 +7,6 @@ from loadwise.coordinator.apis.group_descriptions import (
     assigned_topics,
     described_with_rights,
     guarding,
-    not_found,
 )
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.groups.share.group import ShareGroup
@@ -23,17 +22,14 @@ _Member = _Group.Member
 
 def handle(call: Call, cluster: Cluster) -> Message:
     """Describe each group by itself; one of another kind is not found."""
-    return described_with_rights(call, cluster, _Group, _describe)
+    return described_with_rights(call, cluster, _Group, kind="share", find=cluster.groups.share, describe=_describe)
 
 
-def _describe(call: Call, cluster: Cluster, group_id: str) -> Message:
-    group = cluster.groups.share(group_id)
-    if group is None or not cluster.coordinates(call, group_id):
-        return not_found(call, cluster, _Group, group_id, "share")
+def _describe(cluster: Cluster, group: ShareGroup) -> Message:
     return _Group(
         error_code=ErrorCode.NONE,
         error_message=None,
-        group_id=group_id,
+        group_id=group.group_id,
         group_state=group.state.value,
         group_epoch=group.generation,
         assignment_epoch=group.hard_state.target.epoch,
@@ -44,7 +40,7 @@ def _describe(call: Call, cluster: Cluster, group_id: str) -> Message:
 
 
 def _member(group: ShareGroup, cluster: Cluster, member: ShareMember) -> Message:
-    subscription = member.subscription
+    subscription = member.metadata
     topics = []
     for name, numbers in sorted(group.assignment(member.member_id).items()):
         topic = cluster.topics.get(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from loadwise.coordinator.apis.group_descriptions import NOT_ASKED, described_with_rights, guarding, not_found
+from loadwise.coordinator.apis.group_descriptions import NOT_ASKED, described_with_rights, guarding
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.groups.streams.group import StreamsGroup
 from loadwise.coordinator.groups.streams.state import StreamsMember
@@ -29,18 +29,15 @@ _Member = _Group.Member
 
 def handle(call: Call, cluster: Cluster) -> Message:
     """Describe each group by itself; one of another kind is not found."""
-    return described_with_rights(call, cluster, _Group, _describe)
+    return described_with_rights(call, cluster, _Group, kind="streams", find=cluster.groups.streams, describe=_describe)
 
 
-def _describe(call: Call, cluster: Cluster, group_id: str) -> Message:
-    group = cluster.groups.streams(group_id)
-    if group is None or not cluster.coordinates(call, group_id):
-        return not_found(call, cluster, _Group, group_id, "streams")
+def _describe(_cluster: Cluster, group: StreamsGroup) -> Message:
     state = group.hard_state
     return _Group(
         error_code=ErrorCode.NONE,
         error_message=None,
-        group_id=group_id,
+        group_id=group.group_id,
         group_state=group.state.value,
         group_epoch=group.generation,
         assignment_epoch=state.target.epoch,

@@ -86,7 +86,7 @@ class ShareGroup(HeartbeatGroup):
     @property
     def size_bytes(self) -> int:
         """Bytes of its members' subscriptions, or nearly so."""
-        return sum(len(name) for member in self.members.values() for name in member.subscription.topics)
+        return sum(len(name) for member in self.members.values() for name in member.metadata.topics)
 
     def records(self) -> Sequence[ShareRecord]:
         """The records that rebuild it, apart from where it is in its partitions."""
@@ -135,7 +135,7 @@ class ShareGroup(HeartbeatGroup):
         before = (
             ShareMemberSubscription(group_id=self.group_id, member_id=event.member_id)
             if member is None
-            else member.subscription
+            else member.metadata
         )
         after = replace(
             before,
@@ -207,7 +207,7 @@ class ShareGroup(HeartbeatGroup):
                     self._write(ShareState(group_id=self.group_id, topic_id=topic.id, partition=number))
         partitions = assign(
             {
-                member.member_id: frozenset(topics[name].id for name in member.subscription.topics if name in topics)
+                member.member_id: frozenset(topics[name].id for name in member.metadata.topics if name in topics)
                 for member in self.members.values()
             },
             {topic.id: len(topic.partitions) for topic in topics.values()},

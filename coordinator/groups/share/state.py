@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from typing import assert_never
 from uuid import UUID
 
+from loadwise.coordinator.groups.heartbeat_member import HeartbeatMember
 from loadwise.coordinator.groups.share_records import (
     ShareGroupEpoch,
     ShareMemberAssignment,
@@ -27,32 +27,10 @@ class ShareGroupState(Enum):
     DEAD = "Dead"
 
 
-@dataclass(slots=True)
-class ShareMember:
-    """One member; both halves are records, and each is replaced as a whole."""
+class ShareMember(HeartbeatMember[ShareMemberSubscription, ShareMemberAssignment]):
+    """One member of a share group."""
 
-    subscription: ShareMemberSubscription
-    current: ShareMemberAssignment
-
-    @property
-    def member_id(self) -> str:
-        """Its id."""
-        return self.current.member_id
-
-    @property
-    def instance_id(self) -> str | None:
-        """There are no static members in share groups."""
-        return None
-
-    @property
-    def client_id(self) -> str:
-        """The name that its client gives itself."""
-        return self.subscription.client_id
-
-    @property
-    def client_host(self) -> str:
-        """The address that it connects from."""
-        return self.subscription.client_host
+    __slots__ = ()
 
 
 class SharesState:
@@ -71,11 +49,11 @@ class SharesState:
     def topics(self) -> set[str]:
         """Names of all topics that members subscribe to."""
         names: set[str] = set()
-        return names.union(*(member.subscription.topics for member in self.members.values()))
+        return names.union(*(member.metadata.topics for member in self.members.values()))
 
     def records(self) -> Iterator[ShareRecord]:
         """The records that rebuild this state, but for what the group knows of its partitions."""
-        yield from (member.subscription for member in self.members.values())
+        yield from (member.metadata for member in self.members.values())
         yield ShareGroupEpoch(group_id=self.group_id, epoch=self.epoch, metadata_hash=self.metadata_hash)
         yield self.target
         yield from (member.current for member in self.members.values())
@@ -84,7 +62,7 @@ class SharesState:
         """Take a record in, when it is written or when it is replayed; the order of keys does not matter."""
         match record:
             case ShareMemberSubscription():
-                self._member(record.member_id).subscription = record
+                self._member(record.member_id).metadata = record
             case ShareMemberAssignment():
                 self._member(record.member_id).current = record
             case ShareGroupEpoch():

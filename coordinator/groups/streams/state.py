@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from typing import assert_never
 
+from loadwise.coordinator.groups.heartbeat_member import HeartbeatMember
 from loadwise.coordinator.groups.streams_records import (
     StreamsGroupEpoch,
     StreamsGroupRecord,
@@ -33,32 +33,10 @@ class StreamsGroupState(Enum):
     DEAD = "Dead"
 
 
-@dataclass(slots=True)
-class StreamsMember:
-    """One member; both halves are records, and each is replaced as a whole."""
+class StreamsMember(HeartbeatMember[StreamsMemberMetadata, StreamsMemberAssignment]):
+    """One member of a streams group."""
 
-    metadata: StreamsMemberMetadata
-    current: StreamsMemberAssignment
-
-    @property
-    def member_id(self) -> str:
-        """Its id."""
-        return self.current.member_id
-
-    @property
-    def instance_id(self) -> str | None:
-        """Apache Kafka 4.3 has no static members in streams groups."""
-        return None
-
-    @property
-    def client_id(self) -> str:
-        """The name that its client gives itself."""
-        return self.metadata.client_id
-
-    @property
-    def client_host(self) -> str:
-        """The address that it connects from."""
-        return self.metadata.client_host
+    __slots__ = ()
 
     def held(self) -> Tasks:
         """What it has, and what it has not given up yet."""

@@ -193,7 +193,7 @@ class ShareGroupWalk(RuleBasedStateMachine):
         for member in self.driver.group.members.values():
             epoch = self.driver.group.hard_state.target.epoch
             if member.current.epoch == epoch:
-                assert set(self.driver.group.assignment(member.member_id)) <= member.subscription.topics
+                assert set(self.driver.group.assignment(member.member_id)) <= member.metadata.topics
 
 
 TestShareGroup = ShareGroupWalk.TestCase
