@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import count
 from typing import Any
 
 from consumer_groups import FakeTopics
+from heartbeat_groups import HeartbeatDriver
 
-from loadwise.coordinator.groups.effects import Append, Reply, StreamsHeartbeatReply, Transition
-from loadwise.coordinator.groups.events import Event, StreamsHeartbeat
-from loadwise.coordinator.groups.service.journal import Journal
+from loadwise.coordinator.groups.effects import StreamsHeartbeatReply
+from loadwise.coordinator.groups.events import StreamsHeartbeat
 from loadwise.coordinator.groups.streams.group import StreamsGroup
 from loadwise.coordinator.groups.streams_limits import StreamsGroupLimits
 from loadwise.coordinator.groups.streams_topology import (
@@ -79,30 +78,13 @@ class Client:
         """Active tasks that it is at work on: it gives them up just before it reports that."""
 
 
-class Driver:
-    """A group, its topics, a clock, and what came out. Topics that the group lacks are made at once."""
+class Driver(HeartbeatDriver[StreamsGroup]):
+    """A streams group and its topics. Topics that the group lacks are made at once."""
 
     def __init__(self, topics: FakeTopics | None = None, **limits: Any) -> None:
         self.topics = topics or FakeTopics(t=4)
         self.limits = StreamsGroupLimits(**{"session_timeout_ms": SESSION_MS} | limits)
-        self.group = StreamsGroup("g", self.topics, self.limits)
-        self.now_ms = 0
-        self.journal = Journal()
-        self.transitions: list[Transition] = []
-        self._tokens = count(1)
-
-    def handle(self, event: Event) -> Any:
-        answer = None
-        for effect in self.group.handle(event, self.now_ms):
-            match effect:
-                case Append(record):
-                    self.journal.append(record)
-                case Reply(_, body):
-                    assert answer is None, "one answer"
-                    answer = body
-                case Transition():
-                    self.transitions.append(effect)
-        return answer
+        super().__init__(StreamsGroup("g", self.topics, self.limits))
 
     def beat(self, member_id: str, epoch: int, **fields: Any) -> StreamsHeartbeatReply:
         """One heartbeat as it is written here."""

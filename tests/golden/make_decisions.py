@@ -8,11 +8,9 @@ allowed what no ACL is about, the ACLs, what is asked (without a name: for any r
 
 from __future__ import annotations
 
-import argparse
 import random
-import subprocess
-import sys
-from pathlib import Path
+
+import java_answers
 
 _CASES = 400
 _ASKED = 12
@@ -43,19 +41,5 @@ def _case(draw: random.Random) -> str:
     return ";".join((draw.choice(("true", "false", "false")), "|".join(dict.fromkeys(acls)), "|".join(asked)))
 
 
-def main() -> None:
-    """Write the cases with their answers to standard output."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--libs", required=True, help="folder with the jars of org.apache.kafka:kafka_2.13:4.3.1")
-    draw = random.Random(431)
-    cases = [_case(draw) for _ in range(_CASES)]
-    java = ["java", "-cp", f"{options.parse_args().libs}/*", str(Path(__file__).with_name("Decisions.java"))]
-    lines = "".join(f"{case}\n" for case in cases)
-    answered = subprocess.run(java, input=lines, capture_output=True, text=True, check=False)
-    sys.stderr.write(answered.stderr)
-    for case, answers in zip(cases, answered.stdout.splitlines(), strict=True):
-        sys.stdout.write(f"{case};{answers}\n")
-
-
 if __name__ == "__main__":
-    main()
+    java_answers.write(__doc__, "Decisions.java", _case, _CASES, seed=431)

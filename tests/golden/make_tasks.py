@@ -9,11 +9,9 @@ change, and what they then got: active tasks, a slash, standbys. Each assignment
 
 from __future__ import annotations
 
-import argparse
 import random
-import subprocess
-import sys
-from pathlib import Path
+
+import java_answers
 
 _CASES = 300
 _CHANGES = 4
@@ -32,19 +30,5 @@ def _case(draw: random.Random) -> str:
     return ";".join((str(draw.choice((0, 1, 1, 2))), ",".join(topology), "|".join(changes)))
 
 
-def main() -> None:
-    """Write the cases with their answers to standard output."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--libs", required=True, help="folder with the jars of org.apache.kafka:kafka_2.13:4.3.1")
-    draw = random.Random(1071)
-    cases = [_case(draw) for _ in range(_CASES)]
-    java = ["java", "-cp", f"{options.parse_args().libs}/*", str(Path(__file__).with_name("StickyTasks.java"))]
-    lines = "".join(f"{case}\n" for case in cases)
-    answered = subprocess.run(java, input=lines, capture_output=True, text=True, check=False)
-    sys.stderr.write(answered.stderr)
-    for case, answers in zip(cases, answered.stdout.splitlines(), strict=True):
-        sys.stdout.write(f"{case};{answers}\n")
-
-
 if __name__ == "__main__":
-    main()
+    java_answers.write(__doc__, "StickyTasks.java", _case, _CASES, seed=1071)

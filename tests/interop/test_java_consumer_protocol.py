@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -12,8 +10,8 @@ from pathlib import Path
 import pytest
 from kafka import KafkaConsumer
 from polled import polled
-from programs import compiled_java
-from topics import WAIT_S, fill, make_topic, until
+from programs import JavaMember, compiled_java
+from topics import fill, make_topic, until
 
 from loadwise.coordinator import BrokerSettings, ConsumerGroupLimits, Coordinator
 
@@ -22,37 +20,19 @@ pytestmark = pytest.mark.kafka
 SOURCE = Path(__file__).with_name("ConsumerProtocolMember.java")
 
 
-class JavaMember:
+class ConsumerMember(JavaMember):
     """A Java consumer in a process of its own."""
 
     def __init__(self, command: list[str]) -> None:
         self.owned: set[str] = set()
         self.read = 0
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self._reader = threading.Thread(target=self._listen)
-        self._reader.start()
+        super().__init__(command)
 
-    def _listen(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            what, *rest = line.split()
-            if what == "owns":
-                self.owned = set(rest)
-            elif what == "read":
-                self.read = int(rest[0])
-
-    def close(self) -> None:
-        """Leave the group, and wait for the process to end."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        try:
-            assert self._process.wait(WAIT_S) == 0
-        finally:
-            self._process.kill()
-            self._process.wait()
-            self._reader.join()
-            assert self._process.stdout is not None
-            self._process.stdout.close()
+    def take(self, what: str, rest: list[str]) -> None:
+        if what == "owns":
+            self.owned = set(rest)
+        elif what == "read":
+            self.read = int(rest[0])
 
 
 @pytest.fixture(scope="session")
@@ -86,10 +66,10 @@ def test_members_share_take_over_and_resume(java: list[str], broker: str, names:
     everything = {f"{topic}-{number}" for number in range(4)}
     with ExitStack() as stack:
         command = [*java, broker, group, "names", topic]
-        first, second = JavaMember(command), JavaMember(command)
-        stack.callback(first.close)
+        first, second = ConsumerMember(command), ConsumerMember(command)
+        stack.callback(first.leave)
         with ExitStack() as inner:
-            inner.callback(second.close)
+            inner.callback(second.leave)
             until(
                 lambda: len(first.owned) == len(second.owned) == 2 and first.owned | second.owned == everything,
                 lambda: (first.owned, second.owned),
@@ -105,9 +85,9 @@ def test_members_share_take_over_and_resume(java: list[str], broker: str, names:
 def test_a_regular_expression_finds_new_topics(java: list[str], broker: str, names: tuple[str, str]) -> None:
     topic, group = names
     make_topic(broker, f"{topic}.a", 2)
-    member = JavaMember([*java, broker, group, "regex", f"{topic}\\..*", "range"])
+    member = ConsumerMember([*java, broker, group, "regex", f"{topic}\\..*", "range"])
     with ExitStack() as stack:
-        stack.callback(member.close)
+        stack.callback(member.leave)
         until(lambda: len(member.owned) == 2, lambda: member.owned)
         make_topic(broker, f"{topic}.b", 1)
         until(lambda: f"{topic}.b-0" in member.owned, lambda: member.owned)
@@ -121,9 +101,9 @@ def test_a_classic_member_of_another_client_is_in_the_group(
     settings = {"bootstrap_servers": broker, "group_id": group, "heartbeat_interval_ms": 300}
     with polled(KafkaConsumer, topic, session_timeout_ms=30_000, **settings) as old:
         until(lambda: len(old.assignment()) == 4, old.assignment)
-        new = JavaMember([*java, broker, group, "names", topic])
+        new = ConsumerMember([*java, broker, group, "names", topic])
         with ExitStack() as stack:
-            stack.callback(new.close)
+            stack.callback(new.leave)
 
             def shared() -> bool:
                 theirs = {f"{each.topic}-{each.partition}" for each in old.assignment()}
@@ -140,10 +120,10 @@ def test_our_assignors_serve_java(java: list[str], names: tuple[str, str]) -> No
         address = coordinator.bootstrap_servers
         fill(address, topic, [300, 100, 100, 100])
         command = [*java, address, group, "names", topic, "weighted"]
-        members = [JavaMember(command) for _ in range(2)]
+        members = [ConsumerMember(command) for _ in range(2)]
         with ExitStack() as stack:
             for member in members:
-                stack.callback(member.close)
+                stack.callback(member.leave)
             until(
                 lambda: sum(len(member.owned) for member in members) == 4 and all(member.owned for member in members),
                 lambda: [member.owned for member in members],

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import threading
 import uuid
 from collections import Counter
 from collections.abc import Iterator
@@ -13,7 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer, ShareConsumer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
-from programs import compiled_java
+from programs import JavaMember, compiled_java
 from topics import WAIT_S, make_topic, until
 
 from loadwise.coordinator import Coordinator
@@ -23,7 +21,7 @@ pytestmark = pytest.mark.kafka
 SOURCE = Path(__file__).with_name("ShareMember.java")
 
 
-class ShareMember:
+class ShareMember(JavaMember):
     """A Java share consumer in a process of its own."""
 
     def __init__(self, command: list[str]) -> None:
@@ -31,50 +29,19 @@ class ShareMember:
         """Each record with how often it was delivered."""
         self.answers: set[str] = set()
         """What commits were answered."""
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self._reader = threading.Thread(target=self._listen)
-        self._reader.start()
+        super().__init__(command)
 
-    def _listen(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            what, *rest = line.split()
-            if what == "got":
-                self.got.append((" ".join(rest[:-1]), int(rest[-1])))
-            elif what == "ack":
-                self.answers.add(rest[0])
-
-    def leave(self) -> None:
-        """Close in order, and wait for the process to end."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        assert self.process.wait(WAIT_S) == 0
-        self.end()
-
-    def end(self) -> None:
-        """Kill the process if it runs: it says goodbye to nobody."""
-        self.process.kill()
-        self.process.wait()
-        self._reader.join()
-        for pipe in (self.process.stdin, self.process.stdout):
-            assert pipe is not None
-            pipe.close()
+    def take(self, what: str, rest: list[str]) -> None:
+        if what == "got":
+            self.got.append((" ".join(rest[:-1]), int(rest[-1])))
+        elif what == "ack":
+            self.answers.add(rest[0])
 
 
 @pytest.fixture(scope="session")
 def java(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The command that runs the Java member, compiled once."""
     return [*compiled_java(tmp_path_factory.mktemp("java-share"), SOURCE, log_level="error"), "ShareMember"]
-
-
-@pytest.fixture(params=["loadwise", "kafka"])
-def broker(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The address of our coordinator, then of Apache Kafka."""
-    if request.param == "kafka":
-        yield request.getfixturevalue("apache_kafka")
-        return
-    with Coordinator().in_thread() as coordinator:
-        yield coordinator.bootstrap_servers
 
 
 class Share:
@@ -187,7 +154,9 @@ def test_a_lock_that_ends_gives_its_records_to_another_member(share: Share) -> N
     quick = share.member("implicit")
     until(lambda: len(quick.got) == 2, lambda: quick.got)
     quick.leave()
-    assert sorted(quick.got) == [("keep a", 2), ("keep b", 2)]
+    assert sorted(value for value, _ in quick.got) == ["keep a", "keep b"]
+    # The slow one's client may still fetch behind its program's back, and so have them once more before the quick one.
+    assert all(deliveries >= 2 for _, deliveries in quick.got)
 
 
 def test_partitions_of_several_brokers_are_shared(java: list[str]) -> None:

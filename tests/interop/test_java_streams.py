@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import threading
 import uuid
 from collections import Counter
@@ -13,10 +12,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
-from programs import compiled_java
+from programs import JavaMember, compiled_java
 from topics import WAIT_S, make_topic, until
-
-from loadwise.coordinator import Coordinator
 
 pytestmark = pytest.mark.kafka
 
@@ -28,7 +25,7 @@ COUNTING = {f"1_{number}" for number in range(PARTITIONS)}
 TASKS = {f"0_{number}" for number in range(PARTITIONS)} | COUNTING
 
 
-class StreamsMember:
+class StreamsMember(JavaMember):
     """An instance of a Streams application in a process of its own."""
 
     def __init__(self, command: Sequence[str], log: Path) -> None:
@@ -36,40 +33,20 @@ class StreamsMember:
         self.standby: set[str] = set()
         self.states: list[str] = []
         self._log = log
-        with log.open("wb") as errors:
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
-            )
-        self._reader = threading.Thread(target=self._listen)
-        self._reader.start()
+        super().__init__(command, log)
 
     def __repr__(self) -> str:
         return f"{self.states} {sorted(self.active)} {sorted(self.standby)}: {self._log.read_text()[-2000:]}"
 
-    def _listen(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            what, *rest = line.split()
-            if what == "state":
-                self.states.append(rest[0])
-            elif what == "tasks":
-                self.active, self.standby = (set() if each == "-" else set(each.split(",")) for each in rest)
-
-    def leave(self) -> None:
-        """Close in order, and wait for the process to end."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        assert self.process.wait(WAIT_S) == 0, self
-        self.end()
+    def take(self, what: str, rest: list[str]) -> None:
+        if what == "state":
+            self.states.append(rest[0])
+        elif what == "tasks":
+            self.active, self.standby = (set() if each == "-" else set(each.split(",")) for each in rest)
 
     def end(self) -> None:
-        """Kill the process if it runs: it says goodbye to nobody."""
-        self.process.kill()
-        self.process.wait()
-        self._reader.join()
-        for pipe in (self.process.stdin, self.process.stdout):
-            assert pipe is not None
-            pipe.close()
+        """Kill the process if it runs: it has no tasks any more."""
+        super().end()
         self.active, self.standby = set(), set()
 
 
@@ -77,16 +54,6 @@ class StreamsMember:
 def java(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The command that runs the application, compiled once."""
     return [*compiled_java(tmp_path_factory.mktemp("java-streams"), SOURCE, pom=JARS), "StreamsMember"]
-
-
-@pytest.fixture(params=["loadwise", "kafka"])
-def broker(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The address of our coordinator, then of Apache Kafka."""
-    if request.param == "kafka":
-        yield request.getfixturevalue("apache_kafka")
-        return
-    with Coordinator().in_thread() as coordinator:
-        yield coordinator.bootstrap_servers
 
 
 class Application:

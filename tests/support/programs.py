@@ -8,6 +8,8 @@ import queue
 import shutil
 import subprocess
 import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,47 @@ def compiled_java(folder: Path, *sources: Path, log_level: str = "warn", pom: Pa
     assert java is not None
     quick = ["-Xmx128m", "-XX:TieredStopAtLevel=1", f"-Dorg.slf4j.simpleLogger.defaultLogLevel={log_level}"]
     return [java, *quick, "-cp", f"{folder}:{classpath}"]
+
+
+class JavaMember:
+    """A member of a group in a process of its own, which tells what happens: a line of words each time."""
+
+    def __init__(self, command: Sequence[str], log: Path | None = None) -> None:
+        with ExitStack() as stack:
+            errors = None if log is None else stack.enter_context(log.open("wb"))
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+            )
+        self._reader = threading.Thread(target=self._listen)
+        self._reader.start()
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            what, *rest = line.split()
+            self.take(what, rest)
+
+    def take(self, what: str, rest: list[str]) -> None:
+        """Take in one line, as it comes."""
+        raise NotImplementedError
+
+    def leave(self) -> None:
+        """Close in order, and wait for the process to end."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            assert self.process.wait(WAIT_S) == 0, self
+        finally:
+            self.end()
+
+    def end(self) -> None:
+        """Kill the process if it runs: it says goodbye to nobody."""
+        self.process.kill()
+        self.process.wait()
+        self._reader.join()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            pipe.close()
 
 
 class MemberProgram:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import count
 from typing import Any
 
 from consumer_groups import FakeTopics, by_name
+from heartbeat_groups import HeartbeatDriver
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from loadwise.coordinator.groups.effects import Append, Reply, ShareHeartbeatReply, Transition
-from loadwise.coordinator.groups.events import Delete, Event, ExpireSession, ShareHeartbeat, Tick
-from loadwise.coordinator.groups.service.journal import Journal
+from loadwise.coordinator.groups.effects import ShareHeartbeatReply
+from loadwise.coordinator.groups.events import Delete, ExpireSession, ShareHeartbeat, Tick
 from loadwise.coordinator.groups.share.group import ShareGroup
 from loadwise.coordinator.groups.share.state import ShareGroupState
 from loadwise.coordinator.groups.share_limits import ShareGroupLimits
@@ -22,30 +21,13 @@ from loadwise.protocol.error_codes import ErrorCode
 SESSION_MS = 1000
 
 
-class Driver:
-    """A group, its topics, a clock, and what came out."""
+class Driver(HeartbeatDriver[ShareGroup]):
+    """A share group and its topics."""
 
     def __init__(self, **limits: Any) -> None:
         self.topics = FakeTopics(t=4)
         self.limits = ShareGroupLimits(**{"session_timeout_ms": SESSION_MS} | limits)
-        self.group = ShareGroup("g", self.topics, self.limits)
-        self.now_ms = 0
-        self.journal = Journal()
-        self.transitions: list[Transition] = []
-        self._tokens = count(1)
-
-    def handle(self, event: Event) -> Any:
-        answer = None
-        for effect in self.group.handle(event, self.now_ms):
-            match effect:
-                case Append(record):
-                    self.journal.append(record)
-                case Reply(_, body):
-                    assert answer is None, "one answer"
-                    answer = body
-                case Transition():
-                    self.transitions.append(effect)
-        return answer
+        super().__init__(ShareGroup("g", self.topics, self.limits))
 
     def beat(self, member: str, epoch: int, *topics: str) -> ShareHeartbeatReply:
         reply = self.handle(
