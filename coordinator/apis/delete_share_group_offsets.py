@@ -7,7 +7,6 @@ from loadwise.coordinator.apis.share_group_administration import refusal
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.coordinator.shares.service import ShareKey
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 from loadwise.protocol.share_group import DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse
@@ -20,21 +19,16 @@ def handle(call: Call, cluster: Cluster) -> Message:
     error, message = refusal(call, cluster)
     if error is not ErrorCode.NONE:
         return call.response(throttle_time_ms=0, error_code=error, error_message=message, responses=[])
-    group = cluster.groups.share(call.body.group_id)
-    known = set() if group is None else set(group.hard_state.known)
     access = Access(call, cluster)
     topics = []
     for asked in call.body.topics:
         may = access.may(Operation.READ, ResourceType.TOPIC, asked.topic_name)
         topic = cluster.topics.get(asked.topic_name) if may else None
-        forgotten = [where for where in known if topic is not None and where[0] == topic.id]
         outcome, problem = ErrorCode.NONE, None
         if not may:
             outcome, problem = ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."
-        elif not forgotten:
+        elif topic is None or not cluster.shares.delete(call.body.group_id, topic.id):
             outcome, problem = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no offset information to delete."
-        for where in forgotten:
-            cluster.shares.delete(ShareKey(call.body.group_id, *where))
         topics.append(
             _Topic(
                 topic_name=asked.topic_name,

@@ -34,7 +34,8 @@ def handle(call: Call, cluster: Cluster) -> Message:
     for asked in call.body.groups:
         group = cluster.groups.share(asked.group_id)
         if asked.group_id in named and asked.topics is None and group is not None:
-            repeated_left -= len(group.hard_state.known)
+            state = group.hard_state
+            repeated_left -= sum(len(state.known(topic_id)) for topic_id in state.known_topics)
         named.add(asked.group_id)
         if repeated_left >= 0:
             rows.append(_describe(call, cluster, asked))
@@ -57,10 +58,14 @@ def _describe(call: Call, cluster: Cluster, asked: Message) -> Message:
         error = ErrorCode.NOT_COORDINATOR
     else:
         known: dict[str, list[int]] = {}
-        for topic_id, number in sorted(group.hard_state.known) if group is not None else ():
+        for topic_id in sorted(group.hard_state.known_topics) if group is not None else ():
             topic = cluster.topics.get_by_id(topic_id)
-            if topic is not None and access.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
-                known.setdefault(topic.name, []).append(number)
+            if (
+                group is not None
+                and topic is not None
+                and access.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
+            ):
+                known[topic.name] = sorted(group.hard_state.known(topic_id))
         if asked.topics is not None:
             known = {each.topic_name: each.partitions for each in asked.topics}
         for name, numbers in known.items():

@@ -81,6 +81,24 @@ class ShareMemberAssignment:
         return ("share-current", self.member_id)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareTopic:
+    """The first partitions of a topic, in which the group has a state (``ShareGroupStatePartitionMetadata``).
+
+    A partition of them without a `ShareState` is one that nobody has got a record of yet.
+    """
+
+    group_id: str
+    topic_id: UUID
+    partitions: int
+    """How many."""
+
+    @property
+    def key(self) -> _Key:
+        """Its place in the journal."""
+        return share_topic_key(self.topic_id)
+
+
 class StateBatch(NamedTuple):
     """Records next to each other with the same state."""
 
@@ -93,7 +111,7 @@ class StateBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareState:
-    """How far a group is in a partition (``ShareSnapshot``, and ``ShareGroupStatePartitionMetadata``)."""
+    """How far a group is in a partition, once a member has got a record of it (``ShareSnapshot``)."""
 
     group_id: str
     topic_id: UUID
@@ -116,6 +134,11 @@ class ShareState:
         return sum(last - max(first, self.start_offset) + 1 for first, last, state, _ in self.batches if state)
 
 
+def share_topic_key(topic_id: UUID) -> _Key:
+    """Where the journal has how many partitions of a topic have a state."""
+    return ("share-topic", str(topic_id))
+
+
 def share_state_key(topic_id: UUID, partition: int) -> _Key:
     """Where the journal has the state of a partition."""
     return ("share-state", str(topic_id), partition)
@@ -132,4 +155,4 @@ class ShareTombstone:
 ShareGroupRecord: TypeAlias = ShareGroupEpoch | ShareMemberSubscription | ShareTarget | ShareMemberAssignment
 """What the group itself is made of."""
 
-ShareRecord: TypeAlias = ShareGroupRecord | ShareState | ShareTombstone
+ShareRecord: TypeAlias = ShareGroupRecord | ShareTopic | ShareState | ShareTombstone

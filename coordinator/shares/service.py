@@ -14,7 +14,13 @@ from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.topics import Topics
 from loadwise.coordinator.groups.deadlines import Deadlines
 from loadwise.coordinator.groups.service.groups import Groups
-from loadwise.coordinator.groups.share_records import NO_START_OFFSET, ShareState, ShareTombstone, share_state_key
+from loadwise.coordinator.groups.share_records import (
+    NO_START_OFFSET,
+    ShareState,
+    ShareTombstone,
+    share_state_key,
+    share_topic_key,
+)
 from loadwise.coordinator.shares.acknowledgements import Acknowledgement, Refusal
 from loadwise.coordinator.shares.partition import SharePartition
 from loadwise.coordinator.shares.sessions import SessionKey, ShareSessions
@@ -149,20 +155,23 @@ class Shares:
             )
         )
 
-    def delete(self, key: ShareKey) -> None:
-        """Let a group forget a partition."""
-        self.forget([key])
-        if self._groups.share_state(*key) is not None:
-            state_key = share_state_key(key.topic_id, key.partition)
-            self._groups.keep(ShareTombstone(group_id=key.group_id, key=state_key))
+    def delete(self, group_id: str, topic_id: UUID) -> bool:
+        """Let a group forget a topic; whether it had a state there. O(partitions of it)."""
+        group = self._groups.share(group_id)
+        if group is None or topic_id not in group.hard_state.known_topics:
+            return False
+        self.forget([ShareKey(group_id, topic_id, number) for number in group.hard_state.known(topic_id)])
+        keys = [share_state_key(topic_id, number) for number in group.hard_state.told(topic_id)]
+        if topic_id in group.hard_state.begun:
+            keys.append(share_topic_key(topic_id))
+        for key in keys:
+            self._groups.keep(ShareTombstone(group_id=group_id, key=key))
+        return True
 
     def delete_topic(self, topic_id: UUID) -> None:
         """A topic was deleted: no group was ever in it. O(partitions of share groups)."""
         for group_id in self._groups.all():
-            group = self._groups.share(group_id)
-            for each, number in list(group.hard_state.known) if group is not None else ():
-                if each == topic_id:
-                    self.delete(ShareKey(group_id, topic_id, number))
+            self.delete(group_id, topic_id)
         self.forget([key for key in self._partitions if key.topic_id == topic_id])
 
     def forget_group(self, group_id: str) -> None:

@@ -31,6 +31,7 @@ from loadwise.coordinator.groups.share_records import (
     ShareMemberSubscription,
     ShareState,
     ShareTarget,
+    ShareTopic,
 )
 from loadwise.coordinator.groups.streams_records import (
     StreamsGroupEpoch,
@@ -70,6 +71,7 @@ KINDS: Mapping[str, type] = {
     "share member": ShareMemberSubscription,
     "share target": ShareTarget,
     "share current": ShareMemberAssignment,
+    "share topic": ShareTopic,
     "share state": ShareState,
     "streams group": StreamsGroupEpoch,
     "streams topology": StreamsTopology,

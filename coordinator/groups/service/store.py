@@ -28,7 +28,13 @@ from loadwise.coordinator.groups.service.journal import Journal
 from loadwise.coordinator.groups.service.loads import LogLoads, LogView
 from loadwise.coordinator.groups.share.group import ShareGroup
 from loadwise.coordinator.groups.share_limits import ShareGroupLimits
-from loadwise.coordinator.groups.share_records import ShareGroupRecord, ShareRecord, ShareState, ShareTombstone
+from loadwise.coordinator.groups.share_records import (
+    ShareGroupRecord,
+    ShareRecord,
+    ShareState,
+    ShareTombstone,
+    ShareTopic,
+)
 from loadwise.coordinator.groups.streams.group import StreamsGroup
 from loadwise.coordinator.groups.streams_limits import StreamsGroupLimits
 from loadwise.coordinator.groups.streams_records import StreamsGroupRecord, StreamsTombstone
@@ -153,7 +159,7 @@ class GroupStore:
                 self.offsets.apply(record)
             case PendingOffsetRecord() | PendingOffsetTombstone():
                 self.pending_offsets.apply(record)
-            case ShareState() | ShareTombstone(key=("share-state", *_)):
+            case ShareState() | ShareTombstone(key=("share-state" | "share-topic", *_)):
                 group = self.share_group(record.group_id)
                 if group is not None:
                     group.hard_state.apply(record)
@@ -173,7 +179,7 @@ class GroupStore:
                 self.groups[record.group_id] = ClassicGroup.replay(record, now_ms, self.limits)
             elif isinstance(record, ConsumerRecord):
                 of_consumer_groups.setdefault(record.group_id, []).append(record)
-            elif isinstance(record, ShareGroupRecord | ShareState):
+            elif isinstance(record, ShareGroupRecord | ShareTopic | ShareState):
                 of_share_groups.setdefault(record.group_id, []).append(record)
             elif isinstance(record, StreamsGroupRecord):
                 of_streams_groups.setdefault(record.group_id, []).append(record)

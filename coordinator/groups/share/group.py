@@ -26,9 +26,9 @@ from loadwise.coordinator.groups.share_records import (
     ShareMemberAssignment,
     ShareMemberSubscription,
     ShareRecord,
-    ShareState,
     ShareTarget,
     ShareTombstone,
+    ShareTopic,
 )
 from loadwise.coordinator.groups.topic_view import TopicView, fingerprint
 from loadwise.protocol.error_codes import ErrorCode
@@ -202,9 +202,9 @@ class ShareGroup(HeartbeatGroup):
         found = {name: self._topics.get(name) for name in state.topics()}
         topics = {name: topic for name, topic in found.items() if topic is not None}
         for topic in topics.values():
-            for number in range(len(topic.partitions)):
-                if (topic.id, number) not in state.known:
-                    self._write(ShareState(group_id=self.group_id, topic_id=topic.id, partition=number))
+            if state.begun.get(topic.id, 0) < len(topic.partitions):
+                record = ShareTopic(group_id=self.group_id, topic_id=topic.id, partitions=len(topic.partitions))
+                self._write(record)
         partitions = assign(
             {
                 member.member_id: frozenset(topics[name].id for name in member.metadata.topics if name in topics)

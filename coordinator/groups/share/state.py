@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from enum import Enum
 from typing import assert_never
 from uuid import UUID
@@ -16,6 +16,7 @@ from loadwise.coordinator.groups.share_records import (
     ShareState,
     ShareTarget,
     ShareTombstone,
+    ShareTopic,
 )
 
 
@@ -43,8 +44,23 @@ class SharesState:
         self.metadata_hash = 0
         self.target = ShareTarget(group_id=group_id, epoch=0, partitions={})
         self.members: dict[str, ShareMember] = {}
-        self.known: set[tuple[UUID, int]] = set()
-        """The partitions, by topic id, that the group has a state in."""
+        self.begun: dict[UUID, int] = {}
+        """How many partitions of a topic the group has a state in, from the first on."""
+        self._told: dict[UUID, set[int]] = {}
+        """The partitions whose state is more than that there is one."""
+
+    @property
+    def known_topics(self) -> Set[UUID]:
+        """The topics that the group has a state in."""
+        return self.begun.keys() | self._told.keys()
+
+    def known(self, topic_id: UUID) -> Set[int]:
+        """The partitions of a topic that the group has a state in."""
+        return {*range(self.begun.get(topic_id, 0)), *self.told(topic_id)}
+
+    def told(self, topic_id: UUID) -> Set[int]:
+        """The partitions of a topic in which a member has got a record, or an administrator has set the start."""
+        return self._told.get(topic_id, set())
 
     def topics(self) -> set[str]:
         """Names of all topics that members subscribe to."""
@@ -69,12 +85,19 @@ class SharesState:
                 self.epoch, self.metadata_hash = record.epoch, record.metadata_hash
             case ShareTarget():
                 self.target = record
+            case ShareTopic():
+                self.begun[record.topic_id] = record.partitions
             case ShareState():
-                self.known.add((record.topic_id, record.partition))
+                self._told.setdefault(record.topic_id, set()).add(record.partition)
             case ShareTombstone(key=("share-member" | "share-current", str(member_id))):
                 self.members.pop(member_id, None)
+            case ShareTombstone(key=("share-topic", str(topic_id))):
+                self.begun.pop(UUID(topic_id), None)
             case ShareTombstone(key=("share-state", str(topic_id), int(partition))):
-                self.known.discard((UUID(topic_id), partition))
+                left = self._told[UUID(topic_id)]
+                left.discard(partition)
+                if not left:
+                    del self._told[UUID(topic_id)]
             case ShareTombstone():
                 raise AssertionError(f"no record of a share group has the key {record.key}")
             case _:

@@ -15,7 +15,7 @@ from loadwise.coordinator.groups.events import Delete, ExpireSession, ShareHeart
 from loadwise.coordinator.groups.share.group import ShareGroup
 from loadwise.coordinator.groups.share.state import ShareGroupState
 from loadwise.coordinator.groups.share_limits import ShareGroupLimits
-from loadwise.coordinator.groups.share_records import ShareRecord
+from loadwise.coordinator.groups.share_records import ShareRecord, ShareState, ShareTopic
 from loadwise.protocol.error_codes import ErrorCode
 
 SESSION_MS = 1000
@@ -47,7 +47,9 @@ def test_a_first_member_reads_everything() -> None:
     again = driver.beat("a", 1)
     assert (again.epoch, again.assigned) == (1, None), "nothing is new"
     t = driver.topics.id_of("t")
-    assert driver.group.hard_state.known == {(t, number) for number in range(4)}, "it has a state in each of them"
+    assert driver.group.hard_state.known(t) == set(range(4)), "it has a state in each of them"
+    assert len([each for each in driver.journal if isinstance(each, ShareTopic)]) == 1, "that is one record"
+    assert not [each for each in driver.journal if isinstance(each, ShareState)], "nobody has got one of theirs"
 
 
 def test_members_share_and_are_told_at_their_next_heartbeat() -> None:
@@ -161,7 +163,7 @@ class ShareGroupWalk(RuleBasedStateMachine):
         again = ShareGroup.replay("g", records, self.driver.topics, self.driver.now_ms, self.driver.limits)
         assert again.members == group.members
         assert (again.generation, again.state) == (group.generation, group.state)
-        assert (again.hard_state.target, again.hard_state.known) == (group.hard_state.target, group.hard_state.known)
+        assert (again.hard_state.target, again.hard_state.begun) == (group.hard_state.target, group.hard_state.begun)
 
     @invariant()
     def time_ends_every_session(self) -> None:
