@@ -56,7 +56,7 @@ from loadwise.coordinator.security.certificates import Certificates
 from loadwise.coordinator.security.options import Security
 from loadwise.coordinator.security.tls import Tls
 from loadwise.coordinator.security.tokens import Token
-from loadwise.coordinator.settings import BrokerSettings
+from loadwise.coordinator.settings import BrokerSettings, configured
 from loadwise.coordinator.threaded import ThreadedCoordinator
 
 __all__ = [
@@ -95,4 +95,5 @@ __all__ = [
     "Tls",
     "Token",
     "WeakTokenError",
+    "configured",
 ]

@@ -117,7 +117,9 @@ class Coordinator:
         self._tls = None if security is None or security.tls is None else security.tls.context()
         self._server: Server | None = None
         self._clock = Clock(_clock_ms())
-        self.cluster = Cluster(SERVICES, settings, brokers=Brokers(brokers, racks), security=security)
+        settings = settings or BrokerSettings()
+        nodes = Brokers(brokers, racks, default_replication_factor=settings.default_replication_factor)
+        self.cluster = Cluster(SERVICES, settings, brokers=nodes, security=security)
         """The state behind the server; to be touched from the server's own loop only."""
         self.faults = Faults({service.api.name for service in SERVICES.values()})
         """What is to go wrong, and when: ``coordinator.faults.answer("Heartbeat", error="REBALANCE_IN_PROGRESS")``."""

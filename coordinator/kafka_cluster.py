@@ -38,7 +38,7 @@ from loadwise.coordinator.cluster.replication import ReplicatedPartition
 from loadwise.coordinator.cluster.topics import Topics
 from loadwise.coordinator.configs.client_quotas import ClientQuotas, QuotaRecord
 from loadwise.coordinator.configs.resources import OF_ALL_BROKERS, ConfigsRecord, ResourceConfigs, ResourceType
-from loadwise.coordinator.configs.topic_configs import LogConfig
+from loadwise.coordinator.configs.topic_configs import LogConfig, broker_configs_of_topics
 from loadwise.coordinator.delayed_fetches import DelayedFetches
 from loadwise.coordinator.delayed_share_fetches import DelayedShareFetches
 from loadwise.coordinator.errors import LoginRefusedError
@@ -70,6 +70,15 @@ COORDINATOR_EPOCH = 0
 """The epoch of every transaction coordinator, which stands in the markers that it writes."""
 
 
+_PROTOCOLS = {
+    "ConsumerGroupDescribe": "consumer",
+    "ConsumerGroupHeartbeat": "consumer",
+    "StreamsGroupDescribe": "streams",
+    "StreamsGroupHeartbeat": "streams",
+}
+"""The APIs of each protocol that can be switched off (group.coordinator.rebalance.protocols)."""
+
+
 class Cluster:
     """All brokers of a cluster behind one state: each call names the one that was asked."""
 
@@ -87,6 +96,9 @@ class Cluster:
         self.security = security or Security(protocol="PLAINTEXT")
         """What clients need to be let in."""
         self._principal_rules = principal_rules(self.security.principal_mapping_rules)
+        self._switched_off = {
+            api for api, protocol in _PROTOCOLS.items() if protocol not in self.settings.rebalance_protocols
+        }
         self.new_uuid = new_uuid
         self.cluster_id = "loadwise"
         self.brokers = brokers or Brokers()
@@ -106,7 +118,7 @@ class Cluster:
         self.users.load(state.of(ScramRecord))
         self.authorizer = self._new_authorizer(state, keeper)
         """Who may do what; None: everybody may do everything."""
-        self.resource_configs = ResourceConfigs(keeper)
+        self.resource_configs = ResourceConfigs(keeper, self.settings.configs)
         """What was set of brokers, groups and client metrics."""
         self.resource_configs.load(state.of(ConfigsRecord))
         self.client_quotas = ClientQuotas(keeper)
@@ -143,6 +155,7 @@ class Cluster:
             grown=self.grown,
             delete_records=self.delete_records,
             now_ms=lambda: self.now_ms,
+            replication_factor=self.settings.offsets_replication_factor,
         )
         self.new_producer_id = ProducerIds(first_producer_id, keeper)
         """Gives a producer id that nobody has had, nor a producer that outlived another coordinator on this port."""
@@ -155,6 +168,7 @@ class Cluster:
         self._upkeep = LogUpkeep(
             self.topics,
             self.settings.producer_id_expiration_ms,
+            retention_check_interval_ms=self.settings.retention_check_interval_ms,
             delete_records=self.delete_records,
             now_ms=self.now_ms,
         )
@@ -180,6 +194,8 @@ class Cluster:
         """Handle a call. Its answer is among those returned, or among those of a later `receive` or `expire`."""
         self.now_ms = now_ms
         outcome = self._before_login(call)
+        if outcome is None and call.request.api.name in self._switched_off:
+            outcome = refusal(call, ErrorCode.UNSUPPORTED_VERSION, tells_why=False)
         if outcome is None:
             service = self.services[call.request.api.key]
             if self.authorizer is None:
@@ -474,7 +490,9 @@ class Cluster:
         """The brokers' configs that are defaults of topics': as it was started, then as it was set since."""
         controller = str(self.brokers.controller.id)
         of_all, its_own = (self.resource_configs.of(ResourceType.BROKER, each) for each in (OF_ALL_BROKERS, controller))
-        return {"message.max.bytes": str(self.settings.max_batch_bytes), **of_all, **its_own}
+        max_batch_bytes = str(self.settings.max_batch_bytes)
+        as_started = {"message.max.bytes": max_batch_bytes, **broker_configs_of_topics(self.settings.configs)}
+        return {**as_started, **of_all, **its_own}
 
 
 def _crc32c(data: memoryview) -> int:

@@ -16,12 +16,32 @@ from typing import Any, NoReturn, Self
 
 from loadwise.coordinator.embedded import Coordinator
 from loadwise.coordinator.errors import BadClusterError, NotRunningError
+from loadwise.coordinator.security.broker_configs import LISTENER, security_of
+from loadwise.coordinator.security.broker_configs import NAMES as SECURITY_CONFIGS
 from loadwise.coordinator.security.options import Security
-from loadwise.coordinator.settings import SETTINGS, BrokerSettings, configured
+from loadwise.coordinator.settings import BrokerSettings, configured, is_known
 from loadwise.coordinator.threaded import ThreadedCoordinator
 
 log = logging.getLogger("loadwise.coordinator")
 
+_PREFIX = "KAFKA_"
+_OF_THE_IMAGE = frozenset(
+    {
+        "KAFKA_GC_LOG_OPTS",
+        "KAFKA_HEAP_OPTS",
+        "KAFKA_JMX_HOSTNAME",
+        "KAFKA_JMX_OPTS",
+        "KAFKA_JMX_PORT",
+        "KAFKA_JVM_PERFORMANCE_OPTS",
+        "KAFKA_LOG4J_LOGGERS",
+        "KAFKA_LOG4J_OPTS",
+        "KAFKA_LOG4J_ROOT_LOGLEVEL",
+        "KAFKA_OPTS",
+        "KAFKA_TOOLS_LOG4J_LOGLEVEL",
+        "KAFKA_VERSION",
+    }
+)
+"""Variables that Kafka's images take for themselves."""
 _LOOPBACK = "127.0.0.1"
 _ELSEWHERE = ("192.0.2.1", 9)
 """An address that is nowhere (RFC 5737); connecting a socket of UDP to it sends nothing, but picks the way there."""
@@ -36,8 +56,9 @@ class KafkaContainer:
             producer = KafkaProducer(bootstrap_servers=kafka.get_bootstrap_server())
 
     ``port`` is the name of its port, as inside a container; `get_exposed_port` tells the real one. Environment
-    variables ``KAFKA_…`` are settings of the broker, if they mean something here. ``image`` and whatever else only
-    Docker needs changes nothing. ``security`` asks clients to log in, in place of ``security_protocol``.
+    variables ``KAFKA_…`` are settings of the broker, and a warning in the log names those without an effect. ``image``
+    and whatever else only Docker needs changes nothing. ``security`` asks clients to log in, in place of
+    ``security_protocol``.
 
     Raises `BadClusterError` for a ``security_protocol`` without ``security``.
     """
@@ -142,14 +163,15 @@ class KafkaContainer:
 
     def start(self, timeout: int = 30) -> Self:
         """Start it; clients can connect when this comes back. Raises OSError where its port cannot be had."""
+        settings, security = self._configured()
         advertised = self._advertised_host or os.environ.get("TESTCONTAINERS_HOST_OVERRIDE") or _reachable_host()
         coordinator = Coordinator(
             host=_LOOPBACK if advertised == _LOOPBACK else self._host,
             port=self._host_port,
             allow_remote=True,
             advertised_host=advertised,
-            settings=configured(BrokerSettings(), self._configs()),
-            security=self._security,
+            settings=settings,
+            security=security,
         )
         if self.cluster_id is not None:
             coordinator.cluster.cluster_id = self.cluster_id
@@ -216,16 +238,32 @@ class KafkaContainer:
     ) -> None:
         self.stop()
 
-    def _configs(self) -> dict[str, str]:
-        """The broker's settings among the variables; Kafka's images read them the same way."""
-        configs = {}
+    def _configured(self) -> tuple[BrokerSettings, Security | None]:
+        """What the variables make of the broker, by the rule of Kafka's own images (``KafkaDockerWrapper``)."""
+        configs, written = {}, {}
         for variable, value in self.env.items():
-            name = variable.removeprefix("KAFKA_").lower().replace("_", ".")
-            if variable.startswith("KAFKA_") and name in SETTINGS:
-                configs[name] = value
-            else:
-                log.info("%s means nothing to the coordinator", variable)
-        return configs
+            if not variable.startswith(_PREFIX) or variable in _OF_THE_IMAGE:
+                log.warning("the variable %s has no effect here: it is no setting of a Kafka broker", variable)
+                continue
+            name = _config_name(variable)
+            configs[name], written[name] = value, variable
+            if not is_known(name):
+                # Kafka's own container would start with it; so does this one.
+                log.warning("the variable %s has no effect: there is no setting %s in Kafka", variable, name)
+                del configs[name]
+        if self._security is None:
+            security, configs = security_of(configs)
+            return configured(BrokerSettings(), configs, written=written), security
+        twice = [written[name] for name in configs if LISTENER.sub("", name, count=1) in SECURITY_CONFIGS]
+        if twice:
+            raise BadClusterError(f"what clients are asked for is in security=…, and in {', '.join(twice)}: use one")
+        return configured(BrokerSettings(), configs, written=written), self._security
+
+
+def _config_name(variable: str) -> str:
+    """``KAFKA_LOG_RETENTION_MS`` is log.retention.ms; two underscores stand for one, and three for a dash."""
+    name = variable.removeprefix(_PREFIX).lower()
+    return name.replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
 
 
 def _reachable_host() -> str:

@@ -10,9 +10,6 @@ from collections.abc import Callable
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.topics import Topics
 
-RETENTION_CHECK_INTERVAL_MS = 300_000
-"""How often old records are looked for (log.retention.check.interval.ms)."""
-
 PRODUCERS_CHECK_INTERVAL_MS = 600_000
 """How often silent producers are looked for (producer.id.expiration.check.interval.ms)."""
 
@@ -25,11 +22,13 @@ class LogUpkeep:
         topics: Topics,
         producer_id_expiration_ms: int,
         *,
+        retention_check_interval_ms: int,
         delete_records: Callable[[PartitionLog, int], None],
         now_ms: int,
     ) -> None:
         self._topics = topics
         self._producer_id_expiration_ms = producer_id_expiration_ms
+        self._retention_check_interval_ms = retention_check_interval_ms
         self._delete_records = delete_records
         self._retention_due_ms: int | None = None
         self._producers_due_ms: int | None = None
@@ -45,7 +44,7 @@ class LogUpkeep:
     def grown(self, log: PartitionLog, now_ms: int) -> None:
         """A batch was appended to a log."""
         if self._retention_due_ms is None:
-            self._retention_due_ms = now_ms + RETENTION_CHECK_INTERVAL_MS
+            self._retention_due_ms = now_ms + self._retention_check_interval_ms
         if self._producers_due_ms is None and log.producers.known:
             self._producers_due_ms = now_ms + PRODUCERS_CHECK_INTERVAL_MS
 
@@ -65,7 +64,7 @@ class LogUpkeep:
 
     def _arm_retention(self, now_ms: int) -> None:
         has_records = self._topics.kept_bytes > 0
-        self._retention_due_ms = now_ms + RETENTION_CHECK_INTERVAL_MS if has_records else None
+        self._retention_due_ms = now_ms + self._retention_check_interval_ms if has_records else None
 
     def _arm_producers(self, now_ms: int) -> None:
         logs = (partition.log for topic in self._topics for partition in topic.partitions)

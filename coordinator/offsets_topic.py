@@ -66,9 +66,11 @@ class OffsetsTopic:
         grown: Callable[[PartitionLog, Appended], None],
         delete_records: Callable[[PartitionLog, int], None],
         now_ms: Callable[[], int],
+        replication_factor: int = 3,
     ) -> None:
         self._topics, self._brokers, self._groups = topics, brokers, groups
         self._grown, self._delete_records, self._now_ms = grown, delete_records, now_ms
+        self._replication_factor = replication_factor
         self._filled: Topic | None = None
         """The topic that has contents; None while nobody has read it."""
         self._compact_at: dict[int, int] = {}
@@ -78,9 +80,9 @@ class OffsetsTopic:
         """Make the topic, unless it is there."""
         if self._topics.get(CONSUMER_OFFSETS) is None:
             leaders = self._brokers.coordinators(CONSUMER_OFFSETS)
-            factor = self._brokers.default_replication_factor
             ids = [node.id for node in self._brokers.nodes]
-            replicas = [(leader, *[each for each in ids if each != leader][: factor - 1]) for leader in leaders]
+            followers = self._replication_factor - 1
+            replicas = [(leader, *[each for each in ids if each != leader][:followers]) for leader in leaders]
             self._topics.create(CONSUMER_OFFSETS, COORDINATOR_PARTITIONS, _CONFIGS, replicas=replicas)
 
     def begin(self) -> None:

@@ -137,12 +137,12 @@ _UNKNOWN: Mapping[str, Any] = {
 _NULLABLE_PROTOCOL = 7
 
 
-def refusal(call: Call, error: ErrorCode, message: str | None = None) -> Message | NoAnswer:
+def refusal(call: Call, error: ErrorCode, message: str | None = None, *, tells_why: bool = True) -> Message | NoAnswer:
     """The response to a call that is refused with this error; ``message``: why, for people."""
     api, body = call.request.api, call.body
     if api.name == "Produce" and body.acks == 0:
         return NoAnswer()
-    why = _Why(error, message or f"{error.name}: this answer was asked for")
+    why = _Why(error, message or f"{error.name}: this answer was asked for" if tells_why else None)
     fields = _unknown(api.response, call.version, why)
     rows = _rows(call)
     if rows is not None:

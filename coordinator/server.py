@@ -396,6 +396,8 @@ class Server:
         """Close connections on which nothing has come for too long, as half-open ones; one that waits is kept."""
         assert self._loop is not None
         max_idle_s = self.cluster.settings.connections_max_idle_ms / 1000
+        if max_idle_s < 0:
+            return
         latest_s = self._loop.time() - max_idle_s
         for connection in list(self._connections):
             if connection.waits_for is None and connection.active_at_s < latest_s:

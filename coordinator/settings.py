@@ -6,20 +6,30 @@ DescribeConfigs does. Mirrors the definitions in Kafka's `GroupCoordinatorConfig
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
 
-from loadwise.coordinator.configs.definitions import ConfigType
+from loadwise.coordinator.configs.broker_configs import broker_configs
+from loadwise.coordinator.configs.definitions import INT_MAX, LONG_MAX, ConfigType
+from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS
 from loadwise.coordinator.errors import BadAssignorError, BadSettingError
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.share_limits import ShareGroupLimits
 from loadwise.coordinator.groups.streams_limits import StreamsGroupLimits
+from loadwise.coordinator.security.broker_configs import LISTENER
 from loadwise.coordinator.security.broker_configs import NAMES as SECURITY_CONFIGS
 from loadwise.coordinator.transactions.coordinator import TransactionLimits
 
-_INT32_MAX = 2**31 - 1
+log = logging.getLogger("loadwise.coordinator")
+
+_SHORT_MAX = 2**15 - 1
+
+REBALANCE_PROTOCOLS = ("classic", "consumer", "streams")
+"""The kinds of groups that can be switched off; there are share groups in any case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,18 +40,31 @@ class BrokerSettings:
     """Whether asking for a topic makes it (auto.create.topics.enable)."""
     default_partitions: int = 1
     """Partitions of a topic whose creator gives no number (num.partitions)."""
+    default_replication_factor: int | None = None
+    """Replicas of a partition whose creator gives no number (default.replication.factor).
+
+    None: three, or as many as there are brokers; Kafka: 1. With more than there are brokers no topic can be made so.
+    """
+    delete_topics: bool = True
+    """Whether topics may be deleted (delete.topic.enable)."""
+    offsets_replication_factor: int = 3
+    """Replicas of ``__consumer_offsets``, if there are so many brokers (offsets.topic.replication.factor)."""
     max_batch_bytes: int = 1_048_588
     """Largest record batch that is accepted (message.max.bytes)."""
     max_request_bytes: int = 100 * 1024 * 1024
     """A larger request closes its connection (socket.request.max.bytes)."""
     connections_max_idle_ms: int = 600_000
-    """How long a connection may be silent before it is closed (connections.max.idle.ms)."""
+    """How long a connection may be silent before it is closed; -1: for ever (connections.max.idle.ms)."""
     max_partitions: int = 100_000
     """Most partitions of all topics together; Kafka has no such limit."""
     max_kept_bytes: int = 1024 * 1024 * 1024
     """Most bytes of records of all partitions together; Kafka deletes the oldest instead (log.retention.bytes)."""
     producer_id_expiration_ms: int = 86_400_000
     """How long a partition remembers a producer that writes nothing more (producer.id.expiration.ms)."""
+    retention_check_interval_ms: int = 300_000
+    """How often records are looked for that retention lets go (log.retention.check.interval.ms)."""
+    rebalance_protocols: Sequence[str] = REBALANCE_PROTOCOLS
+    """Kinds of groups that there can be (group.coordinator.rebalance.protocols)."""
     groups: GroupLimits = field(default_factory=GroupLimits)
     """What holds for all groups of the classic protocol."""
     consumer_groups: ConsumerGroupLimits = field(default_factory=ConsumerGroupLimits)
@@ -52,6 +75,9 @@ class BrokerSettings:
     """What holds for all streams groups (KIP-1071)."""
     transactions: TransactionLimits = field(default_factory=TransactionLimits)
     """What holds for all transactions."""
+    configs: Mapping[str, str] = field(default_factory=dict)
+    """All that was given by Kafka's names: `configured` puts them here. Defaults of topics, as log.retention.ms, are
+    here alone, and what is here and has no effect is described to clients."""
 
 
 Part: TypeAlias = Literal["groups", "consumer_groups", "share_groups", "streams_groups", "transactions"]
@@ -86,14 +112,19 @@ class Setting:
         return replace(settings, **change)
 
 
-def _whole(part: Part | None, field: str, least: int) -> Setting:
+def _whole(part: Part | None, field: str, least: int, most: int = INT_MAX) -> Setting:
     def read(text: str) -> int:
         # Not int() alone: it takes "1_000" and digits that are not ASCII's.
-        if not (text.isascii() and text.isdecimal() and least <= int(text) <= _INT32_MAX):
-            raise ValueError(f"a whole number from {least} to {_INT32_MAX}")
+        digits = text.removeprefix("-") if least < 0 else text
+        if not (digits.isascii() and digits.isdecimal() and least <= int(text) <= most):
+            raise ValueError(f"a whole number from {least} to {most}")
         return int(text)
 
     return Setting(part, field, ConfigType.INT, read)
+
+
+def _idle_ms(text: str) -> int:
+    return -1 if text == "-1" else int(_whole(None, "", 1, LONG_MAX).read(text))
 
 
 def _boolean(text: str) -> bool:
@@ -106,6 +137,13 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name for name in map(str.strip, text.split(",")) if name)
 
 
+def _protocols(text: str) -> tuple[str, ...]:
+    found = tuple(name.lower() for name in _names(text))
+    if "classic" not in found or not set(found) <= {*REBALANCE_PROTOCOLS, "share"}:
+        raise ValueError(f"a list of {', '.join(REBALANCE_PROTOCOLS)}, in which classic cannot be missing")
+    return found
+
+
 def _policy(text: str) -> MigrationPolicy:
     try:
         return MigrationPolicy(text.lower())
@@ -115,7 +153,9 @@ def _policy(text: str) -> MigrationPolicy:
 
 SETTINGS: Mapping[str, Setting] = {
     "auto.create.topics.enable": Setting(None, "auto_create_topics", ConfigType.BOOLEAN, _boolean),
-    "connections.max.idle.ms": _whole(None, "connections_max_idle_ms", 1),
+    "default.replication.factor": _whole(None, "default_replication_factor", 1, _SHORT_MAX),
+    "delete.topic.enable": Setting(None, "delete_topics", ConfigType.BOOLEAN, _boolean),
+    "connections.max.idle.ms": Setting(None, "connections_max_idle_ms", ConfigType.LONG, _idle_ms),
     "group.consumer.assignment.interval.ms": _whole("consumer_groups", "assignment_interval_ms", 0),
     "group.consumer.assignors": Setting("consumer_groups", "assignors", ConfigType.LIST, _names),
     "group.consumer.heartbeat.interval.ms": _whole("consumer_groups", "heartbeat_interval_ms", 1),
@@ -123,6 +163,7 @@ SETTINGS: Mapping[str, Setting] = {
     "group.consumer.migration.policy": Setting("consumer_groups", "migration_policy", ConfigType.STRING, _policy),
     "group.consumer.regex.refresh.interval.ms": _whole("consumer_groups", "regex_refresh_interval_ms", 10_000),
     "group.consumer.session.timeout.ms": _whole("consumer_groups", "session_timeout_ms", 1),
+    "group.coordinator.rebalance.protocols": Setting(None, "rebalance_protocols", ConfigType.LIST, _protocols),
     "group.initial.rebalance.delay.ms": _whole("groups", "initial_rebalance_delay_ms", 0),
     "group.max.session.timeout.ms": _whole("groups", "max_session_timeout_ms", 1),
     "group.max.size": _whole("groups", "max_size", 1),
@@ -141,8 +182,10 @@ SETTINGS: Mapping[str, Setting] = {
     "group.streams.max.size": _whole("streams_groups", "max_size", 1),
     "group.streams.num.standby.replicas": _whole("streams_groups", "num_standby_replicas", 0),
     "group.streams.session.timeout.ms": _whole("streams_groups", "session_timeout_ms", 1),
+    "log.retention.check.interval.ms": _whole(None, "retention_check_interval_ms", 1, LONG_MAX),
     "message.max.bytes": replace(_whole(None, "max_batch_bytes", 0), group_field="max_record_bytes"),
-    "offsets.retention.check.interval.ms": _whole("groups", "offsets_retention_check_interval_ms", 1),
+    "offsets.retention.check.interval.ms": _whole("groups", "offsets_retention_check_interval_ms", 1, LONG_MAX),
+    "offsets.topic.replication.factor": _whole(None, "offsets_replication_factor", 1, _SHORT_MAX),
     "offsets.retention.minutes": _whole("groups", "offsets_retention_minutes", 1),
     "num.partitions": _whole(None, "default_partitions", 1),
     "producer.id.expiration.ms": _whole(None, "producer_id_expiration_ms", 1),
@@ -150,32 +193,70 @@ SETTINGS: Mapping[str, Setting] = {
     "transaction.max.timeout.ms": _whole("transactions", "max_timeout_ms", 1),
     "transactional.id.expiration.ms": _whole("transactions", "id_expiration_ms", 1),
 }
-"""Every setting of Kafka's that means something here, by its name."""
+"""Every setting of Kafka's that means something here, by its name, but for the defaults of topics."""
+
+_OF_TOPICS = frozenset(
+    name
+    for each in TOPIC_CONFIGS.by_name.values()
+    if each.broker_config is not None
+    for name in (each.broker_config, *(other.name for other in each.others))
+)
+"""The brokers' configs that are defaults of topics'."""
 
 
-def configured(settings: BrokerSettings, configs: Mapping[str, str]) -> BrokerSettings:
-    """These settings with some of them changed, by Kafka's names.
+def configured(
+    settings: BrokerSettings, configs: Mapping[str, str], *, written: Mapping[str, str] | None = None
+) -> BrokerSettings:
+    """These settings with some of them changed, by Kafka's names; one line of the log names those without an effect.
 
-    Raises `BadSettingError` for a name that is not there and a value that cannot be.
+    ``written`` are names as whoever gave them has written them, for errors and the log. Raises `BadSettingError` for a
+    name that no broker of Kafka's has, with the nearest one, and for a value that cannot be.
     """
+    words = {name: (written or {}).get(name, name) for name in configs}
     for name, text in configs.items():
         setting = SETTINGS.get(name)
-        if setting is None:
-            raise BadSettingError(
-                f"there is no setting {name!r} here; there are: {', '.join((*SETTINGS, *SECURITY_CONFIGS))}"
-            )
         try:
-            settings = setting.put(settings, setting.read(text))
+            if setting is None:
+                _check(name, words[name], text)
+            else:
+                settings = setting.put(settings, setting.read(text.strip()))
         except BadAssignorError as problem:
-            raise BadSettingError(f"{name}: {problem}") from problem
+            raise BadSettingError(f"{words[name]}: {problem}") from problem
         except ValueError as problem:
-            raise BadSettingError(f"{name} is {text!r}; it takes {problem}") from problem
-    return settings
+            raise BadSettingError(f"{words[name]} is {text!r}; it takes {problem}") from problem
+    without_effect = [words[name] for name in configs if not has_effect(name)]
+    if without_effect:
+        log.warning("settings of Kafka's brokers that have no effect here: %s", ", ".join(without_effect))
+    return replace(settings, configs={**settings.configs, **{name: text.strip() for name, text in configs.items()}})
+
+
+def is_known(name: str) -> bool:
+    """Whether a broker of Kafka's can be configured with it, or a coordinator."""
+    plain = LISTENER.sub("", name, count=1)
+    return plain in broker_configs() or plain in SECURITY_CONFIGS
+
+
+def has_effect(name: str) -> bool:
+    """Whether a config of Kafka's brokers changes anything here."""
+    return name in SETTINGS or name in _OF_TOPICS
+
+
+def _check(name: str, word: str, text: str) -> None:
+    """Raise `BadSettingError` for what no broker of Kafka's takes."""
+    definition = broker_configs().get(LISTENER.sub("", name, count=1))
+    if definition is None:
+        near = get_close_matches(name, (*broker_configs(), *SECURITY_CONFIGS), n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise BadSettingError(f"there is no setting {word} in Kafka{hint}")
+    problem = definition.refusal(text)
+    if problem is not None:
+        raise BadSettingError(f"{word}: {problem}")
 
 
 def described(settings: BrokerSettings) -> dict[str, str]:
-    """All of them as Kafka's tools show them, by name."""
-    return {name: _shown(setting.of(settings)) for name, setting in SETTINGS.items()}
+    """All that are decided as Kafka's tools show them, by name."""
+    values = ((name, setting.of(settings)) for name, setting in SETTINGS.items())
+    return {name: _shown(value) for name, value in values if value is not None}
 
 
 def _shown(value: object) -> str:

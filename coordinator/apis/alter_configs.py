@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from kafka.protocol.admin import AlterConfigsRequest, AlterConfigsResponse
 
 from loadwise.coordinator.apis.access import configs, per_item
-from loadwise.coordinator.apis.config_changes import changed, no_duplicates, no_nulls
+from loadwise.coordinator.apis.config_changes import RefusedError, changed, no_duplicates, no_nulls
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.configs.definitions import Definitions
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
 
@@ -28,7 +29,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
         )
-        for resource, error, message in changed(cluster, call.body, _replaced)
+        for resource, error, message in changed(cluster, call.body, _replaced, _no_loggers)
     ]
     return call.response(throttle_time_ms=0, responses=responses)
 
@@ -37,6 +38,11 @@ def _replaced(_: Mapping[str, str], __: Definitions, resource: Message) -> Mappi
     no_duplicates([each.name for each in resource.configs])
     no_nulls([each.name for each in resource.configs if each.value is None])
     return {each.name: each.value for each in resource.configs}
+
+
+def _no_loggers(_: Message) -> None:
+    message = "AlterConfigs is deprecated and does not support the resource type BROKER_LOGGER."
+    raise RefusedError(ErrorCode.INVALID_REQUEST, message)
 
 
 SERVICE = Service(

@@ -31,6 +31,10 @@ _DEFINITIONS: Mapping[int, Definitions] = {
 }
 
 
+_TELLS_BAD_CONFIG = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.BROKER_LOGGER)
+"""The others' configs are refused as bad requests."""
+
+
 @dataclass(frozen=True, slots=True)
 class RefusedError(Exception):
     """A change that cannot be."""
@@ -43,7 +47,13 @@ Change = Callable[[Mapping[str, str], Definitions, Message], Mapping[str, str]]
 """From the configs that a resource has, and the request for it, to those that it is to have; may raise both errors."""
 
 
-def changed(cluster: Cluster, body: Message, change: Change) -> list[tuple[Message, ErrorCode, str | None]]:
+ChangeLoggers = Callable[[Message], None]
+"""Changes loggers' levels, as a request for it asks; may raise both errors."""
+
+
+def changed(
+    cluster: Cluster, body: Message, change: Change, change_loggers: ChangeLoggers
+) -> list[tuple[Message, ErrorCode, str | None]]:
     """Change each resource by itself: the resources with what became of them."""
     times = Counter((each.resource_type, each.resource_name) for each in body.resources)
     results: list[tuple[Message, ErrorCode, str | None]] = []
@@ -51,11 +61,14 @@ def changed(cluster: Cluster, body: Message, change: Change) -> list[tuple[Messa
         try:
             if times[each.resource_type, each.resource_name] > 1:
                 raise RefusedError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-            _change(cluster, each, change, validate_only=body.validate_only)
+            if each.resource_type == ResourceType.BROKER_LOGGER:
+                change_loggers(each)
+            else:
+                _change(cluster, each, change, validate_only=body.validate_only)
         except RefusedError as refused:
             results.append((each, refused.error, refused.message))
         except BadConfigError as problem:
-            has_code = each.resource_type in (ResourceType.TOPIC, ResourceType.GROUP)
+            has_code = each.resource_type in _TELLS_BAD_CONFIG
             error = ErrorCode.INVALID_CONFIG if has_code else ErrorCode.INVALID_REQUEST
             results.append((each, error, str(problem)))
         else:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
+from itertools import dropwhile
 from typing import NamedTuple
 
+from loadwise.coordinator.calls import Call
 from loadwise.coordinator.cluster.brokers import Node
+from loadwise.coordinator.configs.broker_configs import broker_configs
 from loadwise.coordinator.configs.definitions import ConfigType, Definitions
+from loadwise.coordinator.configs.loggers import levels
 from loadwise.coordinator.configs.resources import (
     BROKER_THROTTLES,
     DYNAMIC_BROKER_CONFIGS,
     OF_ALL_BROKERS,
     ResourceType,
 )
-from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS
+from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS, broker_configs_of_topics
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.settings import SETTINGS, BrokerSettings, described
 
@@ -27,6 +31,7 @@ class Source(IntEnum):
     DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
+    DYNAMIC_BROKER_LOGGER = 6
     CLIENT_METRICS = 7
     GROUP = 8
 
@@ -58,9 +63,45 @@ _OWN_TYPES = {
 }
 
 
+_FAMILIES: Mapping[str, Sequence[str]] = {
+    each: names
+    for definition in DYNAMIC_BROKER_CONFIGS.by_name.values()
+    if definition.others
+    for names in ((definition.name, *(other.name for other in definition.others)),)
+    for each in names
+}
+"""Brokers' configs that mean the same time in different units; of those that are set the first counts."""
+
+
+def other_broker(call: Call, name: str) -> str | None:
+    """What is wrong with asking this broker for the loggers of the one of this id; None if they are its own."""
+    if not name:
+        return "Broker id must not be empty"
+    if not name.lstrip("-").isdecimal():
+        return f"Node id must be an integer, but it is: {name}"
+    return None if int(name) == call.node_id else f"Unexpected broker id, expected {call.node_id}, but received {name}"
+
+
+def logger_rows() -> list[Row]:
+    """What each logger logs from on."""
+    source = Source.DYNAMIC_BROKER_LOGGER
+    return [Row(name, word, ConfigType.UNKNOWN, source, ()) for name, word in levels().items()]
+
+
 def topic_rows(cluster: Cluster, configs: Mapping[str, str]) -> list[Row]:
     """The configs of a topic that was given these."""
     return _rows(cluster, TOPIC_CONFIGS, configs, Source.TOPIC)
+
+
+def new_topic_rows(cluster: Cluster, configs: Mapping[str, str]) -> list[Row]:
+    """The same as they are told when the topic is made: a broker's time in other units is where they come from then."""
+    as_started = broker_configs_of_topics(cluster.settings.configs)
+    return [
+        row._replace(source=Source.STATIC_BROKER)
+        if row.source is Source.DEFAULT and TOPIC_CONFIGS.by_name[row.name].broker_config in as_started
+        else row
+        for row in topic_rows(cluster, configs)
+    ]
 
 
 def resource_rows(cluster: Cluster, kind: ResourceType, name: str, definitions: Definitions) -> list[Row]:
@@ -88,46 +129,68 @@ def broker_rows(cluster: Cluster, node: Node | None) -> list[Row]:
         Row(name, value, _OWN_TYPES[name], Source.STATIC_BROKER, [Synonym(name, value, Source.STATIC_BROKER)], True)
         for name, value in its_own.items()
     ]
-    for name in sorted({*SETTINGS, *DYNAMIC_BROKER_CONFIGS.by_name}):
+    names = {*SETTINGS, *DYNAMIC_BROKER_CONFIGS.by_name, *_FAMILIES, *cluster.settings.configs}
+    for name in sorted(names - set(its_own)):
         synonyms = _of_broker(cluster, name, str(node.id))
         if name in BROKER_THROTTLES:
             if len(synonyms) == 1:
                 continue
             synonyms.pop()  # it has no default
-        setting = SETTINGS.get(name)
-        kind = DYNAMIC_BROKER_CONFIGS.by_name[name].type if setting is None else setting.type
+        known = broker_configs().get(name) or DYNAMIC_BROKER_CONFIGS.by_name.get(name)
+        kind = ConfigType.STRING if known is None else known.type
         is_read_only = name not in DYNAMIC_BROKER_CONFIGS.by_name
         value, origin = (synonyms[0].value, synonyms[0].source) if synonyms else (None, Source.DEFAULT)
+        first = _FAMILIES.get(name, (name,))[0]
+        sources = {each.source for each in _of_broker(cluster, first, str(node.id))} if first != name else set()
+        if sources & {Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT_BROKER}:
+            value = _defaults(name, None).get(name)  # as Kafka: it counts no more, and is shown so
         rows.append(Row(name, value, kind, origin, synonyms, is_read_only))
     return rows
 
 
 def _rows(cluster: Cluster, definitions: Definitions, configs: Mapping[str, str], source: Source) -> list[Row]:
     rows = []
+    as_started = broker_configs_of_topics(cluster.settings.configs)
     for name, definition in definitions.by_name.items():
         synonyms = [Synonym(name, configs[name], source)] if name in configs else []
         if definition.broker_config is not None:
             synonyms += _of_broker(cluster, definition.broker_config, OF_ALL_BROKERS, definition.default)
-        value, origin = (synonyms[0].value, synonyms[0].source) if synonyms else (definition.default, Source.DEFAULT)
+        default = as_started.get(definition.broker_config or "", definition.default)  # a broker's time in other units
+        value, origin = (synonyms[0].value, synonyms[0].source) if synonyms else (default, Source.DEFAULT)
         rows.append(Row(name, value, definition.type, origin, synonyms))
     return rows
 
 
-def _of_broker(cluster: Cluster, name: str, node_id: str, default: str = "") -> list[Synonym]:
-    """Where a broker's config may come from, the first that counts first."""
-    synonyms = []
-    for where, source in ((node_id, Source.DYNAMIC_BROKER), (OF_ALL_BROKERS, Source.DYNAMIC_DEFAULT_BROKER)):
-        value = cluster.resource_configs.of(ResourceType.BROKER, where).get(name)
-        if value is not None and (where, source) != (OF_ALL_BROKERS, Source.DYNAMIC_BROKER):
-            synonyms.append(Synonym(name, value, source))
-    known = DYNAMIC_BROKER_CONFIGS.by_name.get(name)
-    if known is not None:
-        if known.fallback is not None:
-            return [*synonyms, Synonym(*known.fallback, Source.DEFAULT)] if synonyms else []
-        default = known.default
+def _of_broker(cluster: Cluster, name: str, node_id: str, default: str | None = None) -> list[Synonym]:
+    """Where a broker's config may come from, the first that counts first. Mirrors ``ConfigHelper.configSynonyms``."""
+    of_one, of_all = (cluster.resource_configs.of(ResourceType.BROKER, each) for each in (node_id, OF_ALL_BROKERS))
+    places = [
+        (Source.DYNAMIC_BROKER, of_one if node_id != OF_ALL_BROKERS else {}),
+        (Source.DYNAMIC_DEFAULT_BROKER, of_all),
+        (Source.STATIC_BROKER, _static(cluster.settings, name)),
+        (Source.DEFAULT, _defaults(name, default)),
+    ]
+    names = _FAMILIES.get(name, (name,))
+    found = [Synonym(each, configs[each], source) for source, configs in places for each in names if each in configs]
+    return list(dropwhile(lambda synonym: synonym.name != name, found))
+
+
+def _static(settings: BrokerSettings, name: str) -> Mapping[str, str]:
+    """What the brokers were started with, by Kafka's names or by ours."""
+    if name not in SETTINGS:
+        return settings.configs
+    value = described(settings)[name]
+    is_given = name in settings.configs or value != described(BrokerSettings())[name]
+    return {name: value} if is_given else {}
+
+
+def _defaults(name: str, default: str | None) -> Mapping[str, str]:
     if name in SETTINGS:
-        default, now = described(BrokerSettings())[name], described(cluster.settings)[name]
-        if now != default:
-            synonyms.append(Synonym(name, now, Source.STATIC_BROKER))
-    synonyms.append(Synonym(name, default, Source.DEFAULT))
-    return synonyms
+        return {name: described(BrokerSettings())[name]}
+    family = DYNAMIC_BROKER_CONFIGS.by_name.get(_FAMILIES.get(name, (name,))[0])
+    if family is not None and family.others:
+        return {each.name: each.default for each in family.others if each.default is not None}
+    known = family or broker_configs().get(name)
+    if known is None:
+        return {} if default is None else {name: default}
+    return {name: known.default} if known.has_default else {}

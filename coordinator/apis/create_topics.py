@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from kafka.protocol.admin import CreateTopicsRequest, CreateTopicsResponse
 
 from loadwise.coordinator.apis.access import Access, item_by_item, topics
-from loadwise.coordinator.apis.config_rows import topic_rows
+from loadwise.coordinator.apis.config_rows import new_topic_rows
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Handler, Message, Outcome, Service
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, TOO_MANY_AT_ONCE, Refusal
@@ -57,7 +57,9 @@ def _create(call: Call, cluster: Cluster, topic: Message, tell_configs: _Configs
         replicas = [by_number[number] for number in sorted(by_number)]
     configs = {config.name: config.value for config in topic.configs if config.value is not None}
     refusal = (
-        _layout_refusal(cluster, topic, replicas) or _config_refusal(topic) or cluster.topics.refusal(topic.name, count)
+        _layout_refusal(cluster, topic, replicas)
+        or _config_refusal(topic)
+        or cluster.topics.refusal(topic.name, count, len(replicas[0]) if replicas else factor)
     )
     if refusal is not None:
         return _result(topic.name, None, refusal)
@@ -84,7 +86,7 @@ class _ConfigsToTell:
                 CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs(
                     name=row.name, value=row.value, read_only=False, config_source=row.source, is_sensitive=False
                 )
-                for row in topic_rows(self._cluster, configs)
+                for row in new_topic_rows(self._cluster, configs)
             ]
         return self._known[key]
 

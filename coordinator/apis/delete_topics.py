@@ -5,6 +5,9 @@ v1 throttle time; v4 flexible; v5 error messages; v6 topics by id (KIP-516).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from uuid import UUID
+
 from kafka.protocol.admin import DeleteTopicsRequest, DeleteTopicsResponse
 
 from loadwise.coordinator.apis.access import Access, after, item_by_item
@@ -15,6 +18,7 @@ from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
+_TELLS_DISABLED = 3
 _BY_ID = 6
 
 
@@ -26,6 +30,8 @@ def handle(call: Call, cluster: Cluster) -> Message:
         wanted = [(topic.name, topic.topic_id) for topic in call.body.topics]
     responses = []
     deleted = set()
+    if not cluster.settings.delete_topics:
+        return _refused(call, wanted)
     for name, topic_id in wanted:
         topic = cluster.topics.get_by_id(topic_id) if name is None else cluster.topics.get(name)
         if topic is not None:
@@ -45,6 +51,14 @@ def handle(call: Call, cluster: Cluster) -> Message:
     if deleted:
         cluster.groups.forget_topics(deleted)
     return call.response(throttle_time_ms=0, responses=responses)
+
+
+def _refused(call: Call, wanted: Sequence[tuple[str | None, UUID | None]]) -> Message:
+    """Nothing is deleted. Clients of before v3 do not know the error for that."""
+    error = ErrorCode.TOPIC_DELETION_DISABLED if call.version >= _TELLS_DISABLED else ErrorCode.INVALID_REQUEST
+    row = DeleteTopicsResponse.DeletableTopicResult
+    rows = [row(name=name, topic_id=topic_id, error_code=error, error_message=None) for name, topic_id in wanted]
+    return call.response(throttle_time_ms=0, responses=rows)
 
 
 def _delete(cluster: Cluster, topic: Topic) -> None:

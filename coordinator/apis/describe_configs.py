@@ -1,4 +1,4 @@
-"""DescribeConfigs (32): the configs of topics, brokers, groups and client metrics.
+"""DescribeConfigs (32): the configs of topics, brokers and their loggers, groups and client metrics.
 
 v1 synonyms and sources; v2 throttled after the response; v3 documentation and types; v4 flexible.
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from kafka.protocol.admin import DescribeConfigsRequest, DescribeConfigsResponse
 
 from loadwise.coordinator.apis.access import configs, per_item
-from loadwise.coordinator.apis.config_rows import Row, broker_rows, resource_rows, topic_rows
+from loadwise.coordinator.apis.config_rows import Row, broker_rows, logger_rows, other_broker, resource_rows, topic_rows
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.cluster.topics import is_topic_name
@@ -66,6 +66,12 @@ def _describe(call: Call, cluster: Cluster, resource: Message) -> Message:
                 rows = broker_rows(cluster, nodes.get(name))
             else:
                 error, message = ErrorCode.INVALID_REQUEST, f"there is no broker {name!r}, only {', '.join(nodes)}"
+        case ResourceType.BROKER_LOGGER:
+            message = other_broker(call, name)
+            if message is None:
+                rows = logger_rows()
+            else:
+                error = ErrorCode.INVALID_REQUEST
         case ResourceType.GROUP:
             rows = resource_rows(cluster, ResourceType.GROUP, name, GROUP_CONFIGS)
         case ResourceType.CLIENT_METRICS:

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
+from functools import partial
 
 from kafka.protocol.admin import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 
 from loadwise.coordinator.apis.access import configs, per_item
 from loadwise.coordinator.apis.config_changes import RefusedError, changed, no_duplicates, no_nulls
+from loadwise.coordinator.apis.config_rows import other_broker
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.configs.definitions import BadConfigError, Definitions, items
+from loadwise.coordinator.configs.loggers import ROOT, check_level, check_logger, set_level
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
@@ -39,7 +42,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
         )
-        for resource, error, message in changed(cluster, call.body, _operated)
+        for resource, error, message in changed(cluster, call.body, _operated, partial(_set_levels, call))
     ]
     return call.response(throttle_time_ms=0, responses=responses)
 
@@ -68,6 +71,32 @@ def _operated(configs: Mapping[str, str], definitions: Definitions, resource: Me
             case unknown:
                 raise RefusedError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown operation type {unknown}")
     return after
+
+
+def _set_levels(call: Call, resource: Message) -> None:
+    problem = other_broker(call, resource.resource_name)
+    if problem is not None:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, problem)
+    no_duplicates([each.name for each in resource.configs])
+    for each in resource.configs:
+        match each.config_operation:
+            case _Operation.SET:
+                check_level(each.name, each.value)
+            case _Operation.DELETE if each.name == ROOT:
+                message = f"Removing the log level of the {ROOT} logger is not allowed"
+                raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+            case _Operation.DELETE:
+                check_logger(each.name)
+            case _Operation.APPEND | _Operation.SUBTRACT:
+                message = (
+                    f"{_Operation(each.config_operation).name} operation is not allowed for the BROKER_LOGGER resource"
+                )
+                raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+            case unknown:
+                raise RefusedError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown operation type {unknown}")
+    if not call.body.validate_only:
+        for each in resource.configs:
+            set_level(each.name, each.value if each.config_operation == _Operation.SET else None)
 
 
 SERVICE = Service(

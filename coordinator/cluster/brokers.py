@@ -55,7 +55,9 @@ class Brokers:
     `BadClusterError` if there is no broker, if there are more than `MAX_BROKERS`, or for a rack without one.
     """
 
-    def __init__(self, brokers: int = 1, racks: Sequence[str] = ()) -> None:
+    def __init__(
+        self, brokers: int = 1, racks: Sequence[str] = (), *, default_replication_factor: int | None = None
+    ) -> None:
         if brokers < 1:
             raise BadClusterError(f"{brokers} brokers; a cluster has at least 1")
         if brokers > MAX_BROKERS:
@@ -67,6 +69,8 @@ class Brokers:
         )
         self._by_id = {node.id: node for node in self.nodes}
         self._order = _by_turns(self.nodes)
+        self.default_replication_factor = default_replication_factor or min(brokers, _MOST_REPLICAS)
+        """Replicas of a partition whose creator gives no number: on every broker, no more than most clusters have."""
         self.keeper: Keeper = NOTHING
         """Keeps which of them are coordinators."""
         self._coordinators: dict[str, list[int]] = {}
@@ -81,11 +85,6 @@ class Brokers:
     def running(self) -> Sequence[Node]:
         """The brokers that are not stopped."""
         return [node for node in self.nodes if not node.is_stopped]
-
-    @property
-    def default_replication_factor(self) -> int:
-        """Replicas of a partition whose creator gives no number: on every broker, no more than most clusters have."""
-        return min(len(self.nodes), _MOST_REPLICAS)
 
     def node(self, node_id: int) -> Node | None:
         """The broker of this id; None if there is none."""

@@ -127,7 +127,7 @@ class Topics:
         found = self.partition(name, partition)
         return None if found is None else found.log
 
-    def refusal(self, name: str, partitions: int) -> Refusal | None:
+    def refusal(self, name: str, partitions: int, replication_factor: int | None = None) -> Refusal | None:
         """Why this topic cannot be made; None if it can."""
         if name in self._by_name:
             return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name!r} exists already")
@@ -139,6 +139,11 @@ class Topics:
             return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic {name!r} collides with existing topics: {twin}")
         if partitions < 1:
             return Refusal(ErrorCode.INVALID_PARTITIONS, f"{partitions} partitions; a topic needs at least 1")
+        factor = replication_factor or self._brokers.default_replication_factor
+        brokers = len(self._brokers.nodes)
+        if factor > brokers:
+            wrong = f"{factor} replicas; a partition can have 1 to {brokers}, the number of brokers"
+            return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, wrong)
         return self._too_many(partitions)
 
     def create(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
@@ -13,16 +14,30 @@ LONG_MAX = 2**63 - 1
 class ConfigType(IntEnum):
     """What a value is (``DescribeConfigsResponse.ConfigType``)."""
 
+    UNKNOWN = 0
     BOOLEAN = 1
     STRING = 2
     INT = 3
+    SHORT = 4
     LONG = 5
     DOUBLE = 6
     LIST = 7
+    CLASS = 8
+    PASSWORD = 9
 
 
 class BadConfigError(ValueError):
     """A config that there is not, or a value that it does not take; the message names both."""
+
+
+class OtherUnit(NamedTuple):
+    """A broker's config that means the same as another one in milliseconds, as log.retention.hours."""
+
+    name: str
+    ms: int
+    """How many milliseconds its unit has."""
+    default: str | None = None
+    """None: it has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +49,10 @@ class Definition:
     default: str
     broker_config: str | None = None
     """The broker's config that is the default of this one; None if there is none."""
-    fallback: tuple[str, str] | None = None
-    """For a broker's config that is null until it is set: the name and the default of the one that holds meanwhile."""
+    has_default: bool = True
+    """Whether it has a value before it is set; the default is empty if not."""
+    others: Sequence[OtherUnit] = ()
+    """For a broker's config that is null until it is set: the ones that hold meanwhile, the first that is set."""
     check: Callable[[str], str | None] = lambda _: None
     """What is wrong with a value of the right type; None if nothing is."""
 
@@ -88,12 +105,15 @@ def items(value: str) -> Sequence[str]:
     return [each.strip() for each in value.split(",")] if value.strip() else []
 
 
+_MOST = {ConfigType.SHORT: 2**15 - 1, ConfigType.INT: INT_MAX, ConfigType.LONG: LONG_MAX}
+
+
 def _type_problem(kind: ConfigType, value: str) -> str | None:
     match kind:
         case ConfigType.BOOLEAN if value.lower() not in {"true", "false"}:
             return "Expected value to be either true or false"
-        case ConfigType.INT | ConfigType.LONG:
-            limit = INT_MAX if kind is ConfigType.INT else LONG_MAX
+        case ConfigType.SHORT | ConfigType.INT | ConfigType.LONG:
+            limit = _MOST[kind]
             digits = value.removeprefix("-") if value.startswith("-") else value.removeprefix("+")
             # Not int() alone: it takes "1_000" and digits that are not ASCII's.
             if not (digits.isascii() and digits.isdecimal() and -limit - 1 <= int(value) <= limit):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from types import MappingProxyType
 
 from loadwise.coordinator.configs.definitions import (
     LONG_MAX,
@@ -132,9 +133,7 @@ OF_ALL_BROKERS = ""
 
 
 # With eligible leader replicas, as 4.3 has them, Kafka sets this one itself when a cluster begins (KIP-966).
-_SET_FROM_THE_BEGINNING: Mapping[tuple[ResourceType, str], Mapping[str, str]] = {
-    (ResourceType.BROKER, OF_ALL_BROKERS): {"min.insync.replicas": "1"}
-}
+_SET_FROM_THE_BEGINNING = "min.insync.replicas"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,9 +153,12 @@ class ConfigsRecord:
 class ResourceConfigs:
     """What was set of each resource but topics, by its type and name."""
 
-    def __init__(self, keeper: Keeper = NOTHING) -> None:
+    def __init__(self, keeper: Keeper = NOTHING, as_started: Mapping[str, str] = MappingProxyType({})) -> None:
+        """``as_started`` is what the brokers were started with."""
         self._keeper = keeper
-        self._set = dict(_SET_FROM_THE_BEGINNING)
+        first = as_started.get(_SET_FROM_THE_BEGINNING, "1")
+        self._first = {(ResourceType.BROKER, OF_ALL_BROKERS): {_SET_FROM_THE_BEGINNING: first}}
+        self._set: dict[tuple[ResourceType, str], Mapping[str, str]] = {**self._first}
 
     def of(self, kind: ResourceType, name: str) -> Mapping[str, str]:
         """What was set of a resource; empty if nothing was."""
@@ -168,16 +170,16 @@ class ResourceConfigs:
         if configs:
             self._set[kind, name] = dict(configs)
         record = ConfigsRecord(kind=kind, name=name, configs=dict(configs))
-        if configs == _SET_FROM_THE_BEGINNING.get((kind, name), {}):
+        if configs == self._first.get((kind, name), {}):
             self._keeper.drop(record.place)
         else:
             self._keeper.put(record.place, record)
 
     def records(self) -> Iterator[ConfigsRecord]:
         """What rebuilds it: what differs from the beginning."""
-        for kind, name in {**_SET_FROM_THE_BEGINNING, **self._set}:
+        for kind, name in {**self._first, **self._set}:
             configs = self.of(kind, name)
-            if configs != _SET_FROM_THE_BEGINNING.get((kind, name), {}):
+            if configs != self._first.get((kind, name), {}):
                 yield ConfigsRecord(kind=kind, name=name, configs=configs)
 
     def load(self, records: Iterable[ConfigsRecord]) -> None:

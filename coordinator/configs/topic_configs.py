@@ -14,6 +14,7 @@ from loadwise.coordinator.configs.definitions import (
     ConfigType,
     Definition,
     Definitions,
+    OtherUnit,
     at_least,
     between,
     items,
@@ -22,6 +23,7 @@ from loadwise.coordinator.configs.definitions import (
 
 _REPLICAS = re.compile(r"\d+:\d+")
 _BOOLEAN, _STRING, _INT = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT
+_HOUR_MS = 3_600_000
 _LONG, _DOUBLE, _LIST = ConfigType.LONG, ConfigType.DOUBLE, ConfigType.LIST
 
 
@@ -39,9 +41,9 @@ def _gzip_level(value: str) -> str | None:
     return None if value == "-1" or 1 <= int(value) <= 9 else "Value must be between 1 and 9 or equal to -1"
 
 
-def _of_time(name: str, default: int, broker_config: str, least: int, fallback: tuple[str, str]) -> Definition:
-    """A config for which brokers have another one, as that in hours, which holds there until it is set itself."""
-    return replace(_row(name, _LONG, default, broker_config, at_least(least)), fallback=fallback)
+def _of_time(name: str, default: int, broker_config: str, least: int, *others: OtherUnit) -> Definition:
+    """A config for which brokers have other ones, as that in hours, which hold there until it is set itself."""
+    return replace(_row(name, _LONG, default, broker_config, at_least(least)), others=others)
 
 
 def _row(name: str, kind: ConfigType, default: object, broker_config: str | None, check: object = None) -> Definition:
@@ -67,7 +69,13 @@ TOPIC_CONFIGS = Definitions(
         _row("delete.retention.ms", _LONG, 86_400_000, "log.cleaner.delete.retention.ms", at_least(0)),
         _row("file.delete.delay.ms", _LONG, 60_000, "log.segment.delete.delay.ms", at_least(0)),
         _row("flush.messages", _LONG, LONG_MAX, "log.flush.interval.messages", at_least(1)),
-        _of_time("flush.ms", LONG_MAX, "log.flush.interval.ms", 0, ("log.flush.scheduler.interval.ms", str(LONG_MAX))),
+        _of_time(
+            "flush.ms",
+            LONG_MAX,
+            "log.flush.interval.ms",
+            0,
+            OtherUnit("log.flush.scheduler.interval.ms", 1, str(LONG_MAX)),
+        ),
         _row("follower.replication.throttled.replicas", _LIST, "", None, _throttled_replicas),
         _row("index.interval.bytes", _INT, 4096, "log.index.interval.bytes", at_least(0)),
         _row("leader.replication.throttled.replicas", _LIST, "", None, _throttled_replicas),
@@ -92,15 +100,39 @@ TOPIC_CONFIGS = Definitions(
         _row("remote.log.delete.on.disable", _BOOLEAN, default=False, broker_config=None),
         _row("remote.storage.enable", _BOOLEAN, default=False, broker_config=None),
         _row("retention.bytes", _LONG, -1, "log.retention.bytes"),
-        _of_time("retention.ms", 604_800_000, "log.retention.ms", -1, ("log.retention.hours", "168")),
+        _of_time(
+            "retention.ms",
+            604_800_000,
+            "log.retention.ms",
+            -1,
+            OtherUnit("log.retention.minutes", 60_000),
+            OtherUnit("log.retention.hours", _HOUR_MS, "168"),
+        ),
         _row("segment.bytes", _INT, 1_073_741_824, "log.segment.bytes", at_least(1024 * 1024)),
         _row("segment.index.bytes", _INT, 10_485_760, "log.index.size.max.bytes", at_least(4)),
-        _of_time("segment.jitter.ms", 0, "log.roll.jitter.ms", 0, ("log.roll.jitter.hours", "0")),
-        _of_time("segment.ms", 604_800_000, "log.roll.ms", 1, ("log.roll.hours", "168")),
+        _of_time("segment.jitter.ms", 0, "log.roll.jitter.ms", 0, OtherUnit("log.roll.jitter.hours", _HOUR_MS, "0")),
+        _of_time("segment.ms", 604_800_000, "log.roll.ms", 1, OtherUnit("log.roll.hours", _HOUR_MS, "168")),
         _row("unclean.leader.election.enable", _BOOLEAN, default=False, broker_config="unclean.leader.election.enable"),
     ],
 )
 """By name, with the values that they have unless a topic or a broker has others."""
+
+
+def broker_configs_of_topics(configs: Mapping[str, str]) -> dict[str, str]:
+    """Of a broker's configs those that are defaults of topics', with all times in milliseconds."""
+    found = {}
+    for definition in TOPIC_CONFIGS.by_name.values():
+        name = definition.broker_config
+        if name is None:
+            continue
+        if name in configs:
+            found[name] = configs[name]
+            continue
+        for other in definition.others:
+            if other.name in configs:
+                found[name] = str(max(int(configs[other.name]) * other.ms, -1))
+                break
+    return found
 
 
 def check_topic_configs(configs: Mapping[str, str]) -> None:

@@ -13,12 +13,14 @@ from typing import Any
 
 from loadwise.coordinator.authorization.options import Authorization
 from loadwise.coordinator.errors import BadSecurityError
+from loadwise.coordinator.listeners import client_listener
 from loadwise.coordinator.security.mechanisms import MECHANISMS
 from loadwise.coordinator.security.options import Security
 from loadwise.coordinator.security.tls import Tls
 
 _AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-_LISTENER = re.compile(r"listener\.name\.[^.]+\.")
+LISTENER = re.compile(r"listener\.name\.[^.]+\.")
+"""What the name of a setting begins with that is for one listener."""
 _JAAS = "sasl.jaas.config"
 _USER = "user_"
 _TLS = {
@@ -40,19 +42,23 @@ NAMES = (
 def security_of(configs: Mapping[str, str]) -> tuple[Security | None, dict[str, str]]:
     """What these settings ask of clients, None for nothing; and those of them that are no settings of security.
 
+    Without ``security.protocol`` it is that of the listener for clients, if there is a setting ``listeners``.
+
     Raises `BadSecurityError` for a value that cannot be, and for a setting that lacks the one that it needs.
     """
     others: dict[str, str] = {}
     given: dict[str, str] = {}
     for written, value in configs.items():
-        name = _LISTENER.sub("", written, count=1)
+        name = LISTENER.sub("", written, count=1)
         if name in NAMES:
             given[name] = value
         else:
             others[written] = value
-    if not given:
+    listener = client_listener(others)
+    protocol = given.get("security.protocol", "PLAINTEXT" if listener is None else listener.protocol)
+    if not given and protocol == "PLAINTEXT":
         return None, others
-    options: dict[str, Any] = {"protocol": given.get("security.protocol", "PLAINTEXT")}
+    options: dict[str, Any] = {"protocol": protocol}
     if "sasl.enabled.mechanisms" in given:
         options["mechanisms"] = [each.strip() for each in given["sasl.enabled.mechanisms"].split(",")]
     reauth = given.get("connections.max.reauth.ms", "0")

@@ -11,12 +11,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import confluent_kafka
 import pytest
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, NewTopic
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka import KafkaConsumer
@@ -69,7 +70,10 @@ AUTHORIZER = ["--config", "authorizer.class.name=org.apache.kafka.metadata.autho
         (["--listen", "0.0.0.0:0"], "--allow-remote"),
         (["--listen", "0.0.0.0:0", "--allow-remote"], "--advertise"),
         (["--config", "num.partitions"], "is no NAME=VALUE"),
-        (["--config", "num.partition=3"], "there is no setting 'num.partition' here; there are: auto.create"),
+        (
+            ["--config", "num.partition=3"],
+            "there is no setting num.partition in Kafka; did you mean num.partitions?",
+        ),
         (["--config", "num.partitions=0"], "num.partitions is '0'; it takes a whole number from 1"),
         (["--config", "num.partitions=1_0"], "it takes a whole number"),
         (["--config", "auto.create.topics.enable=yes"], "it takes true or false"),
@@ -133,6 +137,61 @@ def test_a_setting_is_given_by_the_name_that_kafka_has_for_it() -> None:
     assert {name: found[name].value for name in wanted} == wanted
 
 
+SERVER_PROPERTIES = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:0,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kraft-combined-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=2
+offsets.topic.replication.factor=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=24
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+"""
+"""What Apache Kafka 4.3 is shipped with, but for the port, and the hours of retention (168)."""
+
+
+def test_it_starts_with_the_file_that_kafka_is_shipped_with(tmp_path: Path) -> None:
+    """One line names what has no effect, and clients find the rest."""
+    file = tmp_path / "server.properties"
+    file.write_text(SERVER_PROPERTIES)
+    command = [sys.executable, "-m", "loadwise", "coordinator", "--config-file", str(file), "--topic", "t:1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            address = process.stdout.readline().split()[-1]
+            admin = AdminClient({"bootstrap.servers": address})
+            topic = ConfigResource(ConfigResource.Type.TOPIC, "t")
+            retention = admin.describe_configs([topic])[topic].result(WAIT_S)["retention.ms"].value
+            broker = ConfigResource(ConfigResource.Type.BROKER, "1")
+            described = admin.describe_configs([broker])[broker].result(WAIT_S)
+        finally:
+            process.terminate()
+        (line,) = process.stderr.read().splitlines()
+    assert retention == str(24 * 3_600_000)
+    names = ("log.dirs", "log.retention.hours", "num.partitions", "num.recovery.threads.per.data.dir")
+    assert [described[name].source for name in names] == [ConfigSource.STATIC_BROKER_CONFIG.value] * len(names)
+    without_effect = line.partition(": ")[2].split(", ")
+    assert {"log.dirs", "num.network.threads", "process.roles"} <= set(without_effect)
+    assert not {"num.partitions", "log.retention.hours", "listeners"} & set(without_effect)
+
+
 def test_a_file_of_kafkas_settings_makes_it_ask_who_a_client_is(tmp_path: Path) -> None:
     """And nothing that it writes shows a password."""
     file = tmp_path / "server.properties"
@@ -180,7 +239,7 @@ def test_settings_that_are_shown_can_be_given_again(
     settings = BrokerSettings(
         auto_create_topics=auto_create, default_partitions=partitions, consumer_groups=consumer_groups
     )
-    assert configured(BrokerSettings(), described(settings)) == settings
+    assert replace(configured(BrokerSettings(), described(settings)), configs={}) == settings
 
 
 def test_it_imports_nothing_that_it_can_start_without() -> None:

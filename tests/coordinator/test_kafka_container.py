@@ -14,9 +14,10 @@ from uuid import uuid4
 import confluent_kafka
 import kafka
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+from topics import WAIT_S
 
-from loadwise.coordinator import BadClusterError, KafkaContainer, NotRunningError
+from loadwise.coordinator import BadClusterError, BadSettingError, KafkaContainer, NotRunningError, Security
 
 
 def _produce_and_read(address: str) -> bytes:
@@ -67,6 +68,47 @@ def test_variables_are_the_brokers_settings() -> None:
         topic = consumer.list_topics("none", timeout=60).topics["none"]
         consumer.close()
         assert topic.error.code() == confluent_kafka.KafkaError.UNKNOWN_TOPIC_OR_PART
+
+
+def test_no_variable_is_passed_over_in_silence(caplog: pytest.LogCaptureFixture) -> None:
+    """By the rule of Kafka's images; they start with what no Kafka knows, and so does this."""
+    container = KafkaContainer(env={"KAFKA_LOG_RETENTION_MS": "70000", "KAFKA_COMPRESSION_TYPE": "lz4"})
+    container.with_envs(KAFKA_HEAP_OPTS="-Xmx1g", KAFKA_LOG_DIRS="/data", KAFKA_LOG_RETENTION="1", OTHER="1")
+    with caplog.at_level("WARNING", logger="loadwise.coordinator"), container as running:
+        admin = AdminClient({"bootstrap.servers": running.get_bootstrap_server(), "log_level": 0})
+        admin.create_topics([NewTopic("t", 1)])["t"].result(WAIT_S)
+        resource = ConfigResource(ConfigResource.Type.TOPIC, "t")
+        found = admin.describe_configs([resource])[resource].result(WAIT_S)
+    assert (found["retention.ms"].value, found["compression.type"].value) == ("70000", "lz4")
+    told = [record.getMessage() for record in caplog.records]
+    named = [variable for variable in container.env if any(variable in each for each in told)]
+    assert sorted(named) == ["KAFKA_HEAP_OPTS", "KAFKA_LOG_DIRS", "KAFKA_LOG_RETENTION", "OTHER"]
+
+
+def test_a_variable_that_no_broker_of_kafkas_would_start_with_is_refused_by_its_name() -> None:
+    with pytest.raises(BadSettingError, match="KAFKA_LOG_RETENTION_MS"):
+        KafkaContainer().with_env("KAFKA_LOG_RETENTION_MS", "soon").start()
+    with pytest.raises(BadSettingError, match="KAFKA_NUM_PARTITIONS"):
+        KafkaContainer().with_env("KAFKA_NUM_PARTITIONS", "0").start()
+    twice = KafkaContainer(security=Security(users={"a": "b"})).with_env("KAFKA_SASL_ENABLED_MECHANISMS", "PLAIN")
+    with pytest.raises(BadClusterError, match="KAFKA_SASL_ENABLED_MECHANISMS"):
+        twice.start()
+
+
+def test_variables_ask_clients_who_they_are() -> None:
+    jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="a-secret";'
+    container = KafkaContainer().with_envs(
+        KAFKA_LISTENERS="OUTSIDE://0.0.0.0:9093,BROKER://0.0.0.0:9092",
+        KAFKA_LISTENER_SECURITY_PROTOCOL_MAP="OUTSIDE:SASL_PLAINTEXT,BROKER:PLAINTEXT",
+        KAFKA_INTER_BROKER_LISTENER_NAME="BROKER",
+        KAFKA_SASL_ENABLED_MECHANISMS="PLAIN",
+        KAFKA_LISTENER_NAME_OUTSIDE_PLAIN_SASL_JAAS_CONFIG=jaas,
+    )
+    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "alice"}
+    with container as running:
+        server = {"bootstrap.servers": running.get_bootstrap_server(), "log_level": 0}
+        told = AdminClient({**server, **login, "sasl.password": "a-secret"}).list_topics(timeout=WAIT_S)
+        assert len(told.brokers) == 1
 
 
 def test_an_address_that_is_given_is_the_one_that_clients_are_told() -> None:

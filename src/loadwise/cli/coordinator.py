@@ -18,10 +18,15 @@ from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from loadwise.coordinator import Coordinator, HttpOptions
+    from loadwise.coordinator.listeners import Listener
 
 DESCRIPTION = """Start a Kafka coordinator for tests and demos: everything in memory, unless there is a --data-dir.
 
 Prints one line with its addresses when clients can connect, and runs until SIGTERM or Ctrl-C."""
+
+
+_LOOPBACK = "127.0.0.1"
+_EVERY_ADDRESS = "0.0.0.0"  # noqa: S104  (where others may reach it)
 
 
 def import_kafka_without_its_clients() -> None:
@@ -46,6 +51,8 @@ def main(arguments: Sequence[str]) -> None:
             HttpOptions,
             NotLoopbackError,
         )
+        from loadwise.coordinator.listeners import NAMES as LISTENER_SETTINGS
+        from loadwise.coordinator.listeners import client_listener
         from loadwise.coordinator.loops import run
         from loadwise.coordinator.security.broker_configs import security_of
         from loadwise.coordinator.settings import configured
@@ -62,13 +69,21 @@ def main(arguments: Sequence[str]) -> None:
             http_host, http_port = options.http or ("127.0.0.1", 0)
             http = HttpOptions(host=http_host, port=http_port, token=token, open_view=options.view)
         configs = {} if options.config_file is None else _configs_of(options.config_file)
-        security, settings = security_of({**configs, **dict(options.config)})
+        security, configs = security_of({**configs, **dict(options.config)})
+        listener = client_listener(configs)
+        if listener is not None and options.listen is None:
+            listen = _address_of(listener, allow_remote=options.allow_remote)
+            if options.allow_remote and options.advertise is None:
+                advertised_host, advertised_port = listener.advertised or (None, None)
+            configs = {name: value for name, value in configs.items() if name not in LISTENER_SETTINGS}
+        else:
+            listen = options.listen or (_LOOPBACK, 0)
         broker = Coordinator(
             dict(options.topic),
             brokers=options.brokers,
             racks=options.rack,
-            host=options.listen[0],
-            port=options.listen[1],
+            host=listen[0],
+            port=listen[1],
             allow_remote=options.allow_remote,
             advertised_host=advertised_host,
             advertised_port=advertised_port,
@@ -78,7 +93,7 @@ def main(arguments: Sequence[str]) -> None:
                     max_kept_bytes=options.max_kept_bytes,
                     groups=GroupLimits(initial_rebalance_delay_ms=options.initial_rebalance_delay_ms),
                 ),
-                settings,
+                configs,
             ),
             security=security,
             http=http,
@@ -101,6 +116,13 @@ def _configs_of(file: Path) -> dict[str, str]:
         _fail(problem)
 
 
+def _address_of(listener: Listener, *, allow_remote: bool) -> tuple[str, int]:
+    """Where to listen for a listener of Kafka's: on loopback, unless others may reach it."""
+    if not allow_remote:
+        return _LOOPBACK, listener.port
+    return listener.host or _EVERY_ADDRESS, listener.port
+
+
 def _fail(problem: Exception) -> NoReturn:
     sys.stderr.write(f"loadwise coordinator: {problem}\n")
     sys.exit(1)
@@ -118,8 +140,8 @@ def _parser() -> argparse.ArgumentParser:
         "--listen",
         type=_address,
         metavar="HOST:PORT",
-        default="127.0.0.1:0",
-        help="address to listen on; port 0 takes a free one",
+        help="address to listen on; port 0 takes a free one. Without it: the port of the listener for clients in "
+        "--config-file, or else a free one, on 127.0.0.1",
     )
     add(
         "--topic",

@@ -1,0 +1,82 @@
+"""Which of the listeners in a Kafka's server.properties clients connect to: its protocol and its address. Pure.
+
+A coordinator has one for clients. Those of controllers are left out, and that which brokers use among themselves where
+there is another; of the others the first counts. Mirrors Kafka's ``SocketServerConfigs.listenerListToEndPoints``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from loadwise.coordinator.errors import BadSettingError
+
+LISTENERS = "listeners"
+ADVERTISED = "advertised.listeners"
+_CONTROLLERS = "controller.listener.names"
+_BROKERS = "inter.broker.listener.name"
+_PROTOCOLS = "listener.security.protocol.map"
+NAMES = (LISTENERS, ADVERTISED, _CONTROLLERS, _BROKERS, _PROTOCOLS)
+"""The settings that tell of listeners."""
+
+_LISTENER = re.compile(r"([^:/]+)://(.*):(-?[0-9]+)")
+_LAST_PORT = 65535
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """One listener."""
+
+    name: str
+    protocol: str
+    """As in ``security.protocol``."""
+    host: str
+    """Empty: every address of the machine."""
+    port: int
+    advertised: tuple[str, int] | None = None
+    """What clients are told to connect to; None: its own address."""
+
+
+def client_listener(configs: Mapping[str, str]) -> Listener | None:
+    """The listener that clients connect to; None if there is no setting ``listeners``.
+
+    Raises `BadSettingError` for what is no listener, one without a protocol, and where only controllers have one.
+    """
+    if LISTENERS not in configs:
+        return None
+    protocols = _protocols(configs.get(_PROTOCOLS, ""))
+    controllers = {each.upper() for each in _items(configs.get(_CONTROLLERS, ""))}
+    of_brokers = configs.get(_BROKERS, "").strip().upper()
+    advertised = {name: (host, port) for name, host, port in _addresses(configs, ADVERTISED)}
+    found = [each for each in _addresses(configs, LISTENERS) if each[0] not in controllers]
+    chosen = next((each for each in found if each[0] != of_brokers), found[0] if found else None)
+    if chosen is None:
+        raise BadSettingError(f"listeners is {configs[LISTENERS]!r}; it takes one that is for clients")
+    name, host, port = chosen
+    protocol = protocols.get(name) if protocols else name
+    if protocol is None:
+        raise BadSettingError(f"{_PROTOCOLS} has no protocol for the listener {name}: write {name}:PLAINTEXT")
+    return Listener(name, protocol, host, port, advertised.get(name))
+
+
+def _addresses(configs: Mapping[str, str], setting: str) -> list[tuple[str, str, int]]:
+    found = []
+    for each in _items(configs.get(setting, "")):
+        match = _LISTENER.fullmatch(each)
+        if match is None or not 0 <= int(match[3]) <= _LAST_PORT:
+            raise BadSettingError(f"{setting}: {each!r} is no listener; write PLAINTEXT://127.0.0.1:9092")
+        found.append((match[1].upper(), match[2].strip("[]"), int(match[3])))
+    return found
+
+
+def _protocols(text: str) -> dict[str, str]:
+    pairs = [each.partition(":") for each in _items(text)]
+    for name, colon, protocol in pairs:
+        if not (name and colon and protocol):
+            raise BadSettingError(f"{_PROTOCOLS} is {text!r}; it takes a list of listener:protocol")
+    return {name.strip().upper(): protocol.strip().upper() for name, _, protocol in pairs}
+
+
+def _items(text: str) -> list[str]:
+    return [each.strip() for each in text.split(",") if each.strip()]

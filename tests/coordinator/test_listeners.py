@@ -1,0 +1,54 @@
+"""Which listener of a Kafka's server.properties clients connect to."""
+
+from __future__ import annotations
+
+import pytest
+
+from loadwise.coordinator import BadSettingError
+from loadwise.coordinator.listeners import Listener, client_listener
+
+MAP = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
+
+
+def of(**settings: str) -> Listener | None:
+    return client_listener({name.replace("_", "."): value for name, value in settings.items()})
+
+
+def test_it_is_that_of_no_controller() -> None:
+    found = of(
+        listeners="CONTROLLER://:9093, PLAINTEXT://:9092",
+        advertised_listeners="PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+        controller_listener_names="CONTROLLER",
+        listener_security_protocol_map=MAP,
+        inter_broker_listener_name="PLAINTEXT",
+    )
+    assert found == Listener("PLAINTEXT", "PLAINTEXT", "", 9092, ("localhost", 9092))
+
+
+def test_it_is_not_that_of_brokers_among_themselves_where_there_is_another() -> None:
+    found = of(
+        listeners="BROKER://0.0.0.0:9092,OUTSIDE://0.0.0.0:9093,MORE://:9094",
+        listener_security_protocol_map="BROKER:PLAINTEXT,OUTSIDE:SASL_SSL,MORE:PLAINTEXT",
+        inter_broker_listener_name="BROKER",
+    )
+    assert found == Listener("OUTSIDE", "SASL_SSL", "0.0.0.0", 9093)
+
+
+def test_without_a_map_a_listener_is_named_as_its_protocol() -> None:
+    assert of(listeners="SASL_PLAINTEXT://[::1]:9092") == Listener("SASL_PLAINTEXT", "SASL_PLAINTEXT", "::1", 9092)
+    assert of(listener_security_protocol_map=MAP) is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"listeners": "localhost:9092"}, "'localhost:9092' is no listener; write PLAINTEXT://127.0.0.1:9092"),
+        ({"listeners": "PLAINTEXT://:99999"}, "is no listener"),
+        ({"listeners": "C://:9093", "controller_listener_names": "C"}, "it takes one that is for clients"),
+        ({"listeners": "MINE://:1", "listener_security_protocol_map": MAP}, "has no protocol for the listener MINE"),
+        ({"listeners": "MINE://:1", "listener_security_protocol_map": "MINE"}, "a list of listener:protocol"),
+    ],
+)
+def test_what_is_none_is_refused(settings: dict[str, str], complaint: str) -> None:
+    with pytest.raises(BadSettingError, match=complaint):
+        of(**settings)
