@@ -1,8 +1,8 @@
 """``python -m benchmarks.spark``: this source beside Spark's own Kafka source, in one session and on the same topics.
 
 Batches, uniform and skewed (one partition with half of all records), counted, with all columns and with work for each
-record; and micro-batches with next to nothing in them, or little. Needs a JDK 17, and Maven for the connector and for
-Apache Kafka.
+record; micro-batches with next to nothing in them, or little; and batches from a Kafka that is 20 ms away. Needs a JDK
+17, and Maven for the connector and for Apache Kafka.
 """
 
 from __future__ import annotations
@@ -45,15 +45,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise SystemExit(subprocess.run(again, check=False).returncode)
     results: dict[Scenario, dict[str, Measured]] = {}
     load = os.getloadavg()[0]
-    with _kafka(chosen) as brokers:
-        for scenario, readers in measured(chosen, brokers, _jars() if chosen.connector else ""):
-            results[scenario] = readers
-            print(f"\n{markdown(scenario, readers)}", flush=True)
+    jars = _jars() if chosen.connector else ""
+    chosen.log.write_bytes(b"")
+    for delay_ms in chosen.delays_ms:
+        with _kafka(chosen, delay_ms) as brokers:
+            for scenario, readers in measured(chosen, brokers, jars, delay_ms):
+                results[scenario] = readers
+                print(f"\n{markdown(scenario, readers)}", flush=True)
     found = goals(results)
     print(f"\n{goals_markdown(found)}\n")
     about = (
-        f"{chosen.records:,} records of 100 bytes in 12 partitions, medians of {chosen.rounds} rounds,"
-        f" {os.cpu_count()} CPUs, load average {load:.1f} before and {os.getloadavg()[0]:.1f} after"
+        f"{chosen.records:,} records of 100 bytes in 12 partitions, {chosen.far_records:,} where Kafka is far away,"
+        f" medians of {chosen.rounds} rounds, {os.cpu_count()} CPUs,"
+        f" load average {load:.1f} before and {os.getloadavg()[0]:.1f} after"
     )
     print(about)
     chosen.out.write_text(render(results, found, about), encoding="utf-8")
@@ -62,15 +66,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.spark", description=__doc__)
-    parser.add_argument("--records", type=int, default=2_000_000, help="records of 100 bytes in each topic of a batch")
+    parser.add_argument("--records", type=int, default=1_000_000, help="records of 100 bytes in each topic of a batch")
+    parser.add_argument("--far-records", type=int, default=300_000, help="as many of them where Kafka is far away")
     parser.add_argument("--slots", type=int, nargs="+", default=[2, 8], help="task slots, a session for each")
-    parser.add_argument("--rounds", type=int, default=3, help="turns that count; one before them warms up")
+    parser.add_argument("--rounds", type=int, default=5, help="turns that count; one before them warms up")
     parser.add_argument("--micro-batches", type=int, default=10, help="how many of them are measured in a round")
-    parser.add_argument("--only", choices=["batches", "micro-batches"], help="one part of it")
+    parser.add_argument("--only", choices=["batches", "micro-batches"], help="one of both")
     parser.add_argument("--kinds", choices=KINDS, nargs="+", default=KINDS, help="of the topics of batches")
     parser.add_argument("--works", choices=list(WORKS), nargs="+", default=list(WORKS), help="what batches do")
     parser.add_argument("--brokers", help="a Kafka that runs already; default: Apache Kafka, started for this")
-    parser.add_argument("--delay-ms", type=float, default=0, help="what is added to each round trip to that Kafka")
+    parser.add_argument(
+        "--delays-ms",
+        type=float,
+        nargs="+",
+        default=[0, 20],
+        help="what is added to each round trip to Kafka; all is measured without, and batches with each of these",
+    )
     parser.add_argument("--no-connector", dest="connector", action="store_false", help="leave Spark's own source out")
     parser.add_argument("--out", type=Path, default=Path("benchmark-spark.html"), help="the page; default: %(default)s")
     parser.add_argument(
@@ -80,16 +91,16 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 @contextmanager
-def _kafka(chosen: argparse.Namespace) -> Iterator[str]:
-    """The address to read from."""
+def _kafka(chosen: argparse.Namespace, delay_ms: float) -> Iterator[str]:
+    """The address to read from. A Kafka that runs already is as far away as it is."""
     if chosen.brokers:
         yield chosen.brokers
-    elif not chosen.delay_ms:
+    elif not delay_ms:
         with running_kafka() as brokers:
             yield brokers
     else:
         with (
-            delay_proxy(chosen.delay_ms) as proxy,
+            delay_proxy(delay_ms) as proxy,
             kafka_from_jars(proxied={"FAR": proxy.address}) as addresses,
         ):
             proxy.lead_to(addresses["FAR"])
@@ -107,31 +118,36 @@ def _jars() -> str:
     return jars
 
 
-def measured(chosen: argparse.Namespace, brokers: str, jars: str) -> Iterator[tuple[Scenario, dict[str, Measured]]]:
+def measured(
+    chosen: argparse.Namespace, brokers: str, jars: str, delay_ms: float
+) -> Iterator[tuple[Scenario, dict[str, Measured]]]:
     """Measure one scenario after the other."""
+    from benchmarks.spark.memory import idle_mb
     from benchmarks.spark.micro_batches import measure_micro_batches
     from benchmarks.spark.readers import batch_readers, stream_readers
     from benchmarks.spark.session import session
 
-    chosen.log.write_bytes(b"")
     kinds = [] if chosen.only == "micro-batches" else chosen.kinds
-    topics = {kind: publish(brokers, kind, chosen.records) for kind in kinds}
+    records = chosen.far_records if delay_ms else chosen.records
+    topics = {kind: publish(brokers, kind, records) for kind in kinds}
     for slots in chosen.slots:
         with session(slots, jars=jars, log=chosen.log) as spark:
             spark.sparkContext.setLogLevel("ERROR")
             beside = f"beside the connector {VERSION}" if jars else "without the connector"
             print(f"\nSpark {spark.version}, {slots} slots, {os.cpu_count()} CPUs, {beside}")
+            idle = idle_mb(spark)
             for kind, work in product(topics, chosen.works):
                 options = {"kafka.bootstrap.servers": brokers, "subscribe": topics[kind]}
-                scenario = Scenario(f"{kind}, {work}", slots, delay_ms=chosen.delay_ms)
+                scenario = Scenario(f"{kind}, {work}", slots, delay_ms=delay_ms)
                 everybody = batch_readers(slots, connector=bool(jars))
-                yield scenario, measure_batches(spark, options, everybody, work=work, rounds=chosen.rounds)
-            if chosen.only == "batches":
+                yield (
+                    scenario,
+                    measure_batches(spark, options, everybody, work=work, rounds=chosen.rounds, idle_mb=idle),
+                )
+            if chosen.only == "batches" or delay_ms:
                 continue
             for name, records in (("near-empty", NEAR_EMPTY), ("small", SMALL)):
-                scenario = Scenario(
-                    f"{name} micro-batches, {records} a partition", slots, micro=True, delay_ms=chosen.delay_ms
-                )
+                scenario = Scenario(f"{name} micro-batches, {records} a partition", slots, micro=True)
                 yield (
                     scenario,
                     measure_micro_batches(

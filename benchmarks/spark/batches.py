@@ -13,7 +13,6 @@ from confluent_kafka import Producer
 from benchmarks.spark.cpu import meter
 from benchmarks.spark.environment import make_topic
 from benchmarks.spark.memory import forget_peaks, peak_mb
-from benchmarks.spark.memory import idle_mb as worker_idle_mb
 from benchmarks.spark.readers import OURS, Reader
 from benchmarks.spark.results import Measured, medians
 from benchmarks.spark.session import task_times_s
@@ -55,23 +54,26 @@ def partition_of(number: int, kind: str) -> int:
 
 
 def measure_batches(
-    spark: Any, options: Mapping[str, str], readers: Sequence[Reader], *, work: str, rounds: int
+    spark: Any, options: Mapping[str, str], readers: Sequence[Reader], *, work: str, rounds: int, idle_mb: float
 ) -> dict[str, Measured]:
-    """Median figures of each reader, with one of `WORKS`."""
+    """Median figures of each reader, with one of `WORKS`. ``idle_mb``: `benchmarks.spark.memory.idle_mb`."""
     rows: dict[str, list[Measured]] = {reader.name: [] for reader in readers}
-    idle = worker_idle_mb(spark)
     for turn in range(rounds + 1):  # the first warms up and does not count
         for reader in in_turn(readers, turn):
-            row = measure_batch(spark, options, reader, work=work, idle_mb=idle)
+            row = measure_batch(spark, options, reader, work=work, idle_mb=idle_mb)
             if turn:
                 rows[reader.name].append(row)
     return {name: medians(mine) for name, mine in rows.items()}
 
 
 def in_turn(readers: Sequence[Reader], turn: int) -> list[Reader]:
-    """All of them; another one begins each turn, since who comes after a slow one finds the machine colder."""
-    first = turn % len(readers)
-    return [*readers[first:], *readers[:first]]
+    """All of them; another one begins each turn, and each comes after another one than in the turn before.
+
+    Who comes after a slow one finds the machine colder. It is one row of a Williams design: of an even number of
+    readers, each comes after each other one once in as many turns.
+    """
+    steps = [0, *(step for far in range(1, len(readers)) for step in (far, -far))]
+    return [readers[(turn + step) % len(readers)] for step in steps[: len(readers)]]
 
 
 def measure_batch(

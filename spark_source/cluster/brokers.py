@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -75,12 +76,12 @@ class Fetched:
 
 @dataclass(slots=True)
 class Brokers:
-    """Connections of one task, all on one event loop."""
+    """Connections of one task at a time, all on one event loop."""
 
     config: ConnectionConfig
     tls: ssl.SSLContext | None
     topics: frozenset[str] = frozenset()
-    """The topics that will be read: the first question for a leader asks about all of them."""
+    """The topics that will be read: the next question for a leader asks about all of them."""
     asked: str = ""
     """The broker whose answer is awaited; empty while none is."""
     _connections: dict[Address, Any] = field(default_factory=dict)
@@ -90,16 +91,34 @@ class Brokers:
     _learning: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Who holds it asks for leaders; the others wait for the answer, which is mostly theirs too."""
 
-    async def fetch(self, place: TopicPartition, offset: int, max_bytes: int) -> Fetched:
-        """What stands in a partition from an offset on: at least a batch, and about ``max_bytes`` at most.
+    async def leader(self, place: TopicPartition) -> Address:
+        """The broker to fetch a partition from. Raises `UnreachableError` and `AnsweredError`."""
+        known = self._leaders.get(place)
+        if known is not None:
+            return known
+        async with self._learning:
+            # Another range may have asked meanwhile.
+            return self._leaders.get(place) or await self._learn(place)
 
-        Raises `UnreachableError` and `AnsweredError`; the next question then looks for the leader anew.
+    async def fetch(
+        self, address: Address, wanted: Sequence[tuple[TopicPartition, int, int]]
+    ) -> list[Fetched | AnsweredError]:
+        """What stands in partitions that a broker leads, each from an offset on and about so many bytes of it at most.
+
+        Of the first that has anything it is a whole batch at least, of the others nothing where the next batch is
+        larger than what is wanted. Raises `UnreachableError`, and `AnsweredError` for all of it. Where there was an
+        error, the next question looks for the leader anew.
         """
         try:
-            return await self._fetch(place, offset, max_bytes)
+            answers = await self._fetch(address, wanted)
         except (UnreachableError, AnsweredError):
-            self._leaders.pop(place, None)
+            for place, _, _ in wanted:
+                self._leaders.pop(place, None)
             raise
+        for (place, _, _), answer in zip(wanted, answers, strict=True):
+            if isinstance(answer, AnsweredError):
+                self._leaders.pop(place, None)
+        return answers
 
     async def close(self) -> None:
         """Close all connections."""
@@ -107,16 +126,17 @@ class Brokers:
         if closing:
             await asyncio.wait(closing, timeout=CLOSE_S)  # a peer that is gone does not answer the end of TLS
 
-    async def _fetch(self, place: TopicPartition, offset: int, max_bytes: int) -> Fetched:
+    async def _fetch(
+        self, address: Address, wanted: Sequence[tuple[TopicPartition, int, int]]
+    ) -> list[Fetched | AnsweredError]:
         config = self.config
+        topics: dict[str, list[tuple[int, int, int]]] = {}
+        for place, offset, most_bytes in wanted:
+            topics.setdefault(place.topic, []).append((place.partition, offset, most_bytes))
+        most_bytes = min(config.max_bytes, sum(size for _, _, size in wanted))
         request = FetchRequest(
-            config.max_wait_ms,
-            config.min_bytes,
-            config.max_bytes,
-            int(config.read_committed),
-            [(place.topic, [(place.partition, offset, max_bytes)])],
+            config.max_wait_ms, config.min_bytes, most_bytes, int(config.read_committed), list(topics.items())
         )
-        address = self._leaders.get(place) or await self._find_leader(place)
         answer = await self._ask(address, request)
         # Version 4 came with batches v2 and transactions, 7 with an error for all, 11 with a field before the records.
         version = answer.API_VERSION
@@ -124,19 +144,17 @@ class Brokers:
             raise AnsweredError(ErrorCode.UNSUPPORTED_VERSION)
         if version >= 7 and answer.error_code:
             raise AnsweredError(answer.error_code)
-        if not answer.topics:
-            # Who is above a quota is told nothing, and heard again once the time is over (``getThrottledResponse``).
-            return Fetched(b"", [])
-        ((_, (partition,)),) = answer.topics
-        _, error_code, *_, records = partition
-        if error_code:
-            raise AnsweredError(error_code)
-        return Fetched(records or b"", partition[-3 if version >= 11 else -2] or [])
-
-    async def _find_leader(self, place: TopicPartition) -> Address:
-        async with self._learning:
-            # Another range may have asked meanwhile.
-            return self._leaders.get(place) or await self._learn(place)
+        # Who is above a quota is told nothing, and heard again once the time is over (``getThrottledResponse``).
+        found: dict[TopicPartition, Fetched | AnsweredError] = {}
+        for topic, partitions in answer.topics:
+            for partition in partitions:
+                number, error_code, *_, records = partition
+                found[TopicPartition(topic, number)] = (
+                    AnsweredError(error_code)
+                    if error_code
+                    else Fetched(records or b"", partition[-3 if version >= 11 else -2] or [])
+                )
+        return [found.get(place, Fetched(b"", [])) for place, _, _ in wanted]
 
     async def _learn(self, place: TopicPartition) -> Address:
         topics, self.topics = sorted({place.topic, *self.topics}), frozenset()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loadwise.installation import pip_install
+from loadwise.spark_source.cluster.kept import Kept
 from loadwise.spark_source.errors import MissingDependencyError, OptionError
 from loadwise.spark_source.options.client_config import ClientConfig, java_name
 
@@ -33,7 +34,12 @@ _REFUSALS = {
 }
 """Complaints that trying again seldom mends, and what to change: the login, or a certificate, was not accepted."""
 
-OF_SAMPLES = {"max.partition.fetch.bytes": str(1 << 20), "queued.min.messages": "1"}
+OF_SAMPLES = {
+    "fetch.max.bytes": str(8 << 20),  # all that a broker answers at once: further partitions come with the next answer
+    "max.partition.fetch.bytes": str(1 << 20),  # whole batches, as large as they mostly may be
+    "queued.max.messages.kbytes": str(16 << 10),
+    "queued.min.messages": "1",
+}
 """Settings of a consumer that reads no more than a few records of each partition."""
 
 _DURATION = re.compile(r" \(after \d+ms in state [^)]*\)")
@@ -96,6 +102,9 @@ class Client:
         return f" (the client's last error: {self.complaint})" if self.complaint else ""
 
 
+_KEPT: Kept[Client] = Kept(lambda client: client.consumer.close())
+
+
 @contextmanager
 def connected(config: ClientConfig, *, group_id_prefix: str, reads_samples: bool = False) -> Iterator[Client]:
     """Make a consumer and close it again. Raises what `connect` raises."""
@@ -104,6 +113,20 @@ def connected(config: ClientConfig, *, group_id_prefix: str, reads_samples: bool
         yield client
     finally:
         client.consumer.close()
+
+
+@contextmanager
+def kept_or_connected(config: ClientConfig, *, group_id_prefix: str) -> Iterator[Client]:
+    """As `connected` for one who ``reads_samples``, and kept for the next query of this process if all went well."""
+    made_from = (group_id_prefix, *sorted(config.settings.items()))
+    client = _KEPT.take(made_from) or connect(config, group_id_prefix=group_id_prefix, reads_samples=True)
+    client.complaint = client.remedy = ""  # what it had to say to the query before
+    try:
+        yield client
+    except BaseException:
+        client.consumer.close()
+        raise
+    _KEPT.give(made_from, client)
 
 
 def connect(config: ClientConfig, *, group_id_prefix: str, reads_samples: bool = False) -> Client:

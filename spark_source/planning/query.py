@@ -66,13 +66,13 @@ def planned(options: Mapping[str, str]) -> Plan:
 
 def planned_by(options: SourceOptions) -> Plan:
     """As `planned`, of options that were parsed."""
-    from loadwise.spark_source.cluster.client import connected  # noqa: PLC0415 - needs confluent-kafka: see check_installed
+    from loadwise.spark_source.cluster.client import kept_or_connected  # noqa: PLC0415 - needs confluent-kafka: see check_installed
     from loadwise.spark_source.cluster.offsets import Cluster  # noqa: PLC0415 - likewise
     from loadwise.spark_source.planning.ranges import resolve  # noqa: PLC0415 - likewise
 
     if options.ignored:
         logger.warning("ignored options: %s", ", ".join(options.ignored))
-    with connected(options.client, group_id_prefix=options.group_id_prefix, reads_samples=True) as client:
+    with kept_or_connected(options.client, group_id_prefix=options.group_id_prefix) as client:
         return shared_out(resolve(options, Cluster(client, options.client.api_timeout_ms)), options, client)
 
 

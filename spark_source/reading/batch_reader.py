@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -22,8 +22,9 @@ from loadwise.spark_source.cluster.brokers import (
     UnreachableError,
     tls_context,
 )
+from loadwise.spark_source.cluster.kept import Kept
 from loadwise.spark_source.errors import START_BEHIND, BatchError, OtherReaderError
-from loadwise.spark_source.options.connection_config import connection_config
+from loadwise.spark_source.options.connection_config import ConnectionConfig, connection_config
 from loadwise.spark_source.options.query import EARLIEST, SourceOptions
 from loadwise.spark_source.reading import position
 from loadwise.spark_source.reading.arrow_batches import BatchBuilder
@@ -45,27 +46,52 @@ _REMEDIES = {
 
 def read_ranges(ranges: Sequence[OffsetRange], options: SourceOptions, builder: BatchBuilder) -> Iterator[Any]:
     """Yield the records of the ranges as Arrow RecordBatches. Raises what `read_task` raises."""
-    config = connection_config(options.client.settings)
-    tls = tls_context(config.tls) if config.tls else None
-    fetching = Fetching(Brokers(config, tls, frozenset(item.topic for item in ranges)), ranges)
-    thread = LoopThread()
+    made_from = tuple(sorted(options.client.settings.items()))
+    connections = _KEPT.take(made_from) or _Connections.of(connection_config(options.client.settings))
+    brokers, thread = connections.brokers, connections.thread
+    brokers.topics = frozenset(item.topic for item in ranges)
+    fetching = Fetching(brokers, ranges)
     others: tuple[OffsetRange, ...] = ()
+    done = False
     try:
         for index, wanted in enumerate(ranges):
             ranged = _RangeReader(Reading(wanted, options), fetching, index)
             while (answer := thread.run(ranged.next_answer())) is not None:
                 yield from ranged.batches(answer, builder)
+        done = True
     except OtherReaderError as error:
         left = replace(ranged.wanted, start=ranged.position)
         logger.warning("%s: %s; going on with reader=messages, which takes longer", left, error.problem)
         others = (left, *ranges[index + 1 :])
     finally:
-        thread.run(fetching.close())
-        thread.close()
+        # What is still on its way would come between the next task's answers.
+        if thread.run(fetching.close()) and done:
+            _KEPT.give(made_from, connections)
+        else:
+            connections.close()
     if others:
         from loadwise.spark_source.reading import message_reader  # noqa: PLC0415 - librdkafka: seldom needed
 
         yield from message_reader.read_ranges(others, options, builder)
+
+
+@dataclass(frozen=True, slots=True)
+class _Connections:
+    """Connections of one task at a time, and the thread that drives them."""
+
+    brokers: Brokers
+    thread: LoopThread
+
+    @classmethod
+    def of(cls, config: ConnectionConfig) -> _Connections:
+        return cls(Brokers(config, tls_context(config.tls) if config.tls else None), LoopThread())
+
+    def close(self) -> None:
+        self.thread.run(self.brokers.close())
+        self.thread.close()
+
+
+_KEPT = Kept(_Connections.close)
 
 
 class _RangeReader:

@@ -2,8 +2,9 @@
 
 While Spark and the decoder are busy with one answer, the next ones of the same range and the first ones of the ranges
 after it come in, from all leaders. Where an answer ends its headers tell, so nobody has to decode it for the next
-question to be asked. What is held is bounded by `MOST_AHEAD_BYTES` and `MOST_AHEAD`. So many short ranges are asked for
-together, which counts where each answer takes its time to travel.
+question to be asked. Small questions to one leader go together, in one Fetch: so many short ranges take one round trip,
+and of all that Kafka answers at once only the first batch may be larger than what was asked for (KIP-74). What is held
+is bounded by `MOST_AHEAD_BYTES` and `MOST_AHEAD`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from loadwise.assignor.model import TopicPartition
-from loadwise.spark_source.cluster.brokers import Brokers, Fetched
+from loadwise.spark_source.cluster.brokers import Address, AnsweredError, Brokers, Fetched, UnreachableError
 from loadwise.spark_source.reading.record_sets import end_of_batches
 from loadwise.spark_source.task import OffsetRange
 
@@ -24,7 +25,9 @@ MOST_AHEAD_BYTES = 24 << 20
 """With so many bytes that were asked for and are not taken yet, nothing more is asked for: three answers of
 ``max.partition.fetch.bytes``, or more that are smaller."""
 MOST_AHEAD = 12
-"""Nor with so many answers: Kafka sends a whole batch at least, however little was asked for."""
+"""Nor with so many answers."""
+TOGETHER_BYTES = 4 << 20
+"""Questions go together up to so many bytes: of a longer answer the first part would wait for the last."""
 FIRST_BYTES = 1 << 20
 """What is asked for of a partition of which nobody knows yet how large its records are."""
 LEAST_BYTES = 64 << 10
@@ -59,6 +62,19 @@ class LoopThread:
         self._loop.close()
 
 
+@dataclass(slots=True, eq=False)
+class _Question:
+    """What is asked of one range from an offset on."""
+
+    index: int
+    place: TopicPartition
+    offset: int
+    size_bytes: int
+    answer: asyncio.Future[Fetched]
+    held_bytes: int
+    """How many bytes its answer counts as: those that are asked for, or those that have come."""
+
+
 @dataclass(slots=True)
 class Fetching:
     """The answers of a task's ranges, each asked for before it is taken. All of it runs on one event loop."""
@@ -69,73 +85,118 @@ class Fetching:
     """The range that is being read; those before it are done with."""
     _next: dict[int, int | None] = field(default_factory=dict)
     """By range, where its next question begins; None while an answer is awaited that will tell."""
-    _asked: dict[tuple[int, int], asyncio.Task[Fetched]] = field(default_factory=dict)
-    """By range and offset, answers that nobody has taken yet."""
-    _asked_bytes: dict[tuple[int, int], int] = field(default_factory=dict)
-    """For each of them, how many bytes were asked for, or have come."""
+    _asked: dict[tuple[int, int], _Question] = field(default_factory=dict)
+    """By range and offset, questions whose answers nobody has taken yet."""
     _record_bytes: dict[TopicPartition, float] = field(default_factory=dict)
     """By partition, bytes of the log for each offset, by its latest answer."""
+    _largest_bytes: int = 0
+    """The largest answer that was larger than what was asked for: others may be, too."""
+    _under_way: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def take(self, index: int, offset: int) -> Fetched:
         """The answer for a range from an offset on. Raises `UnreachableError` and `AnsweredError`."""
         self._current = index
         if (index, offset) not in self._asked:
-            self._forget(index)
-            self._ask(index, offset)
-        task = self._taken(index, offset)
+            # What was asked for of a range that goes on somewhere else is dropped when it comes.
+            for place in [place for place in self._asked if place[0] == index]:
+                del self._asked[place]
+            self._next[index] = offset
+            self._ask_ahead(at_least=index)
+        question = self._asked.pop((index, offset))
         self._ask_ahead()
-        return await task
+        return await question.answer
 
-    async def close(self) -> None:
-        """Give up what is on its way, and close all connections."""
-        tasks = list(self._asked.values())
+    async def close(self) -> bool:
+        """Give up what is on its way; whether nothing was, so that the connections are free for others."""
+        left = [task for task in self._under_way if not task.done()]
         self._asked.clear()
-        self._asked_bytes.clear()
         self._current = len(self.ranges)
-        for task in tasks:
+        for task in left:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await self.brokers.close()
+        await asyncio.gather(*left, return_exceptions=True)
+        return not left
 
-    def _forget(self, index: int) -> None:
-        """Drop what was asked for of a range that goes on somewhere else."""
-        for place in [place for place in self._asked if place[0] == index]:
-            self._taken(*place).cancel()
-
-    def _taken(self, index: int, offset: int) -> asyncio.Task[Fetched]:
-        del self._asked_bytes[index, offset]
-        return self._asked.pop((index, offset))
-
-    def _ask_ahead(self) -> None:
+    def _ask_ahead(self, at_least: int = -1) -> None:
+        """Ask for what is next of each range as far as there is room for it, and of one range in any case."""
+        together: list[_Question] = []
+        held_bytes = sum(question.held_bytes for question in self._asked.values())
         for index in range(self._current, len(self.ranges)):
-            if len(self._asked) >= MOST_AHEAD or sum(self._asked_bytes.values()) >= MOST_AHEAD_BYTES:
-                return
+            if index != at_least and (len(self._asked) >= MOST_AHEAD or held_bytes >= MOST_AHEAD_BYTES):
+                break
             offset = self._next.get(index, self.ranges[index].start)
-            if offset is not None and offset < self.ranges[index].end:
-                self._ask(index, offset)
+            if offset is None or offset >= self.ranges[index].end:
+                continue
+            question = self._asked[index, offset] = self._question(index, offset)
+            self._next[index] = None
+            held_bytes += question.held_bytes
+            size_bytes = sum(other.size_bytes for other in together) + question.size_bytes
+            # One Fetch may have each partition once.
+            if size_bytes > TOGETHER_BYTES or any(other.place == question.place for other in together):
+                self._send(together)
+                together = []
+            together.append(question)
+        self._send(together)
 
-    def _ask(self, index: int, offset: int) -> None:
-        self._next[index] = None
+    def _question(self, index: int, offset: int) -> _Question:
         wanted = self.ranges[index]
         place = TopicPartition(wanted.topic, wanted.partition)
-        size = self._asked_bytes[index, offset] = self._bytes_for(place, wanted.end - offset)
-        task = self._asked[index, offset] = asyncio.ensure_future(self._fetch(index, place, offset, size))
+        size_bytes = self._bytes_for(place, wanted.end - offset)
+        answer: asyncio.Future[Fetched] = asyncio.get_running_loop().create_future()
         # Who takes it sees its error; one that nobody takes any more is of no interest to anybody.
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())
-
-    async def _fetch(self, index: int, place: TopicPartition, offset: int, size: int) -> Fetched:
-        answer = await self.brokers.fetch(place, offset, size)
-        if (index, offset) in self._asked_bytes:
-            self._asked_bytes[index, offset] = len(answer.records)
-        end = end_of_batches(answer.records, offset)
-        if end > offset:
-            self._record_bytes[place] = len(answer.records) / (end - offset)
-            if self._next[index] is None:
-                self._next[index] = end
-                self._ask_ahead()
-        return answer
+        answer.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return _Question(index, place, offset, size_bytes, answer, max(size_bytes, self._largest_bytes))
 
     def _bytes_for(self, place: TopicPartition, offsets: int) -> int:
         size = self._record_bytes.get(place)
         wanted = FIRST_BYTES if size is None else max(LEAST_BYTES, int(offsets * size * SPARE))
         return min(wanted, self.brokers.config.max_partition_bytes)
+
+    def _send(self, together: Sequence[_Question]) -> None:
+        if together:
+            task = asyncio.ensure_future(self._fetch(together))
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
+
+    async def _fetch(self, together: Sequence[_Question]) -> None:
+        by_leader: dict[Address, list[_Question]] = {}
+        for question in together:
+            try:
+                address = await self.brokers.leader(question.place)
+            except (UnreachableError, AnsweredError) as error:
+                question.answer.set_exception(error)
+            else:
+                by_leader.setdefault(address, []).append(question)
+        await asyncio.gather(*(self._fetch_from(address, mine) for address, mine in by_leader.items()))
+
+    async def _fetch_from(self, address: Address, together: Sequence[_Question]) -> None:
+        """Ask one leader. What its answer had no room for is asked again: alone if it is waited for by now."""
+        wanted = [(question.place, question.offset, question.size_bytes) for question in together]
+        try:
+            answers = await self.brokers.fetch(address, wanted)
+        except (UnreachableError, AnsweredError) as error:
+            for question in together:
+                question.answer.set_exception(error)
+            return
+        for question, answer in zip(together, answers, strict=True):
+            place = (question.index, question.offset)
+            if isinstance(answer, AnsweredError):
+                question.answer.set_exception(answer)
+            elif answer.records or question is together[0]:
+                self._arrived(question, answer)
+            elif self._asked.get(place) is question:
+                del self._asked[place]
+                self._next[question.index] = question.offset
+            else:
+                self._send([question])
+        self._ask_ahead()
+
+    def _arrived(self, question: _Question, answer: Fetched) -> None:
+        question.held_bytes = len(answer.records)
+        if question.held_bytes > question.size_bytes:
+            self._largest_bytes = max(self._largest_bytes, question.held_bytes)
+        end = end_of_batches(answer.records, question.offset)
+        if end > question.offset:
+            self._record_bytes[question.place] = question.held_bytes / (end - question.offset)
+            if self._next[question.index] is None:
+                self._next[question.index] = end
+        question.answer.set_result(answer)

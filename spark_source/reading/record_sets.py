@@ -17,8 +17,8 @@ from loadwise.protocol.errors import MalformedBytesError, MissingCodecError
 from loadwise.protocol.unpacking import unpacked
 from loadwise.spark_source.errors import START_BEHIND, BatchError, OtherReaderError
 
-MAX_UNPACKED_BYTES = 32 << 20
-"""No further batch is put into a set beyond these; the next set goes on with it."""
+MAX_UNPACKED_BYTES = 4 << 20
+"""No further batch is put into a set beyond these; the next set goes on with it. Larger ones are no faster."""
 MAX_BATCH_BYTES = (1 << 31) - (64 << 20)
 """What one batch may unpack to: Arrow's places of text and bytes have 31 bits, and a set may hold others before it."""
 _PLACE = Struct(">qi")
@@ -130,7 +130,9 @@ def _checked(view: memoryview, *, check_crcs: bool) -> BatchHeader | None:
 
 def _unpacked(records: memoryview, header: BatchHeader) -> bytes | memoryview:
     try:
-        return unpacked(records, header.compression, MAX_BATCH_BYTES)
+        found = unpacked(records, header.compression, MAX_BATCH_BYTES)
+        # What was packed stands in a buffer that is several times as large.
+        return found if found is records else bytes(found)
     except MalformedBytesError as problem:
         raise BatchError(f"the batch there cannot be unpacked: {problem}", START_BEHIND) from None
     except MissingCodecError as missing:

@@ -1,0 +1,144 @@
+"""What a process that Spark gives to the next task keeps: connections to Kafka, to be found as they were left."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
+
+from topics import fill
+
+from loadwise.coordinator import Coordinator
+from loadwise.spark_source.cluster import client
+from loadwise.spark_source.cluster.kept import MOST, REUSED, Kept
+from loadwise.spark_source.errors import ReadTimeoutError
+from loadwise.spark_source.planning.query import checked, planned_by
+from loadwise.spark_source.reading import batch_reader
+from loadwise.spark_source.reading.arrow_batches import BatchBuilder, full_schema
+from loadwise.spark_source.reading.tasks import read_task
+from loadwise.spark_source.task import OffsetRange, Task
+
+
+@pytest.fixture
+def reused(monkeypatch):
+    """This process is one that PySpark uses again."""
+    monkeypatch.setenv(REUSED, "1")
+    yield
+    client._KEPT.clear()
+    batch_reader._KEPT.clear()
+
+
+@pytest.fixture
+def cluster():
+    with Coordinator({"t": 2, "u": 1}, brokers=2).in_thread() as running:
+        fill(running.bootstrap_servers, "t", [30, 20], batch_records=10)
+        fill(running.bootstrap_servers, "u", [5])
+        yield running
+
+
+def given(cluster, **more):
+    return checked({"kafka.bootstrap.servers": cluster.bootstrap_servers, "subscribe": "t"} | more)
+
+
+def read(options, *ranges):
+    task = Task("slot-0", tuple(OffsetRange(*item) for item in ranges), 0.0)
+    batches = read_task(task, options, BatchBuilder(full_schema(include_headers=False)))
+    return [(batch["topic"][0].as_py(), offset) for batch in batches for offset in batch["offset"].to_pylist()]
+
+
+ALL = [("t", 0, 0, 30), ("t", 1, 0, 20)]
+FOUND = [("t", offset) for end in (30, 20) for offset in range(end)]
+
+
+def test_the_next_task_reads_over_the_connections_of_the_one_before(cluster, reused):
+    options = given(cluster)
+    assert read(options, *ALL) == FOUND
+    ((_, first),) = batch_reader._KEPT._free.items()
+    made = dict(first.brokers._connections)
+    assert read(options, ("u", 0, 1, 5), *ALL) == [("u", offset) for offset in range(1, 5)] + FOUND
+    ((_, second),) = batch_reader._KEPT._free.items()
+    assert second is first
+    assert {address: second.brokers._connections[address] for address in made} == made
+
+
+def test_nothing_is_kept_where_nobody_will_come(cluster, monkeypatch):
+    monkeypatch.delenv(REUSED, raising=False)
+    assert read(given(cluster), *ALL) == FOUND
+    assert planned_by(given(cluster)).tasks
+    assert not batch_reader._KEPT._free
+    assert not client._KEPT._free
+
+
+def test_connections_with_something_on_its_way_are_not_kept(cluster, reused):
+    options = given(cluster, **{"kafka.max.partition.fetch.bytes": "100", "kafka.max.poll.records": "1"})
+    task = Task("slot-0", (OffsetRange("t", 0, 0, 30),), 0.0)
+    batches = read_task(task, options, BatchBuilder(full_schema(include_headers=False)))
+    next(batches)
+    batches.close()  # as a query with LIMIT does
+    assert not batch_reader._KEPT._free
+    assert read(options, *ALL) == FOUND
+
+
+def test_a_task_that_fails_leaves_nothing_behind(cluster, reused):
+    options = given(cluster, **{"kafkaConsumer.pollTimeoutMs": "300"})
+    with pytest.raises(ReadTimeoutError):
+        read(options, ("t", 0, 0, 31))
+    assert not batch_reader._KEPT._free
+    assert read(options, *ALL) == FOUND
+
+
+def test_a_connection_that_was_closed_meanwhile_is_made_anew(cluster, reused):
+    options = given(cluster)
+    assert read(options, *ALL) == FOUND
+    ((_, kept),) = batch_reader._KEPT._free.items()
+    for connection in kept.brokers._connections.values():
+        kept.thread.run(_closed(connection))
+    assert read(options, *ALL) == FOUND
+
+
+async def _closed(connection):
+    connection._writer.transport.abort()  # as when the broker ends it: nobody has called close()
+
+
+def test_leaders_that_have_moved_meanwhile_are_found(cluster, reused):
+    options = given(cluster)
+    assert read(options, *ALL) == FOUND
+    for partition in range(2):
+        cluster.move_leader("t", partition)
+    assert read(options, *ALL) == FOUND
+
+
+def test_the_next_query_is_planned_by_the_client_of_the_one_before(cluster, reused):
+    assert planned_by(given(cluster)).tasks[0].records == 50
+    ((_, first),) = client._KEPT._free.items()
+    first.complaint = "what the other query saw"
+    fill(cluster.bootstrap_servers, "t", [7])
+    assert planned_by(given(cluster, subscribe="t,u")).tasks[0].records == 62
+    ((_, second),) = client._KEPT._free.items()
+    assert second is first
+    assert not second.complaint
+
+
+def test_who_has_other_settings_is_given_another_client(cluster, reused):
+    planned_by(given(cluster))
+    planned_by(given(cluster, **{"kafka.client.id": "another"}))
+    assert len(client._KEPT._free) == 2
+
+
+def test_the_longest_unused_goes_first():
+    ended = []
+    kept = Kept(ended.append)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(REUSED, "1")
+        for number in range(MOST + 2):
+            kept.give(number, f"made from {number}")
+        assert ended == ["made from 0", "made from 1"]
+        kept.give(3, "another made from 3")
+        assert ended[2:] == ["made from 3"]
+        assert kept.take(3) == "another made from 3"
+        assert kept.take(3) is None
+        patch.delenv(REUSED)
+        kept.give(7, "made from 7")
+        assert ended[3:] == ["made from 7"]
+        kept.clear()
+    assert len(ended) == 4 + MOST - 1
