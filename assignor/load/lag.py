@@ -29,7 +29,10 @@ HISTORY_S = 60.0
 
 
 BEGINNINGS_S = 60.0
-"""Where partitions begin is read this often: it moves with retention only, and costs as much to read as their ends."""
+"""Where partitions begin is read this often: it moves with retention only, and costs as much to read as their ends.
+
+So is which partitions there are and who leads them, or as soon as the reader is told anew what to read.
+"""
 
 
 class PartitionOffsets(NamedTuple):
@@ -97,6 +100,8 @@ class LagLoad:
         """Topics to read: those given, watched since, and those that `snapshot` was asked for."""
         self.pattern: re.Pattern[str] | None = None
         """Read the topics, too, whose names match this one."""
+        self.told = 0
+        """How often it was told what to read: with every assignment, for one."""
         self.interval_s = interval_s
         """Time between two readings."""
         self.max_age_s = max(STALE_AFTER_INTERVALS * interval_s, STALE_AFTER_AT_LEAST_S)
@@ -120,12 +125,14 @@ class LagLoad:
     def include(self, topics: Iterable[str] = (), *, pattern: str | re.Pattern[str] | None = None) -> None:
         """Read these topics with the next reading and from then on."""
         self.topics = self.topics.union(topics)
+        self.told += 1
         if pattern is not None:
             self.pattern = re.compile(pattern)
 
     def only(self, topics: Iterable[str]) -> None:
         """Read these topics from now on, and those that match the pattern, and no other."""
         self.topics = frozenset(topics)
+        self.told += 1
 
     def update(self, offsets: Mapping[tuple[str, int], PartitionOffsets]) -> None:
         """Take in a reading; partitions by (topic, number). Where there is a listener, it is that which remembers."""
@@ -165,7 +172,7 @@ class LagLoad:
     def snapshot(self, topics: Collection[str]) -> LoadSnapshot | None:
         """Answer the newest reading, None before there is one."""
         if not self.topics.issuperset(topics):
-            self.topics = self.topics.union(topics)
+            self.include(topics)
         read = self._read
         if read is None:
             return None

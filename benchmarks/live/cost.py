@@ -73,7 +73,8 @@ def _measure(servers: str, members: int, partitions: int, readings: int) -> None
     print(f"leader, one reading of all offsets and the decision: {min(each):.2f} s of CPU, {max(each):.2f} s at most")
     print("other members: nothing, they do not read")
     print(
-        "brokers, a reading: one Metadata and one OffsetFetch, and two ListOffsets for each broker; for the whole group"
+        "brokers, a reading: one OffsetFetch, and one ListOffsets for each broker; once a minute one Metadata and a"
+        " second ListOffsets for each; for the whole group"
     )
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from kafka import TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from loadwise.assignor.clients.kafka_python_lag import read_offsets
+from loadwise.assignor.clients.kafka_python_lag import leaders_of, read_offsets
 from loadwise.running_group.admin import GroupAdmin
 from loadwise.running_group.errors import UnreadableGroupError
 from loadwise.running_group.members import Reading, RunningGroup, classic_group, consumer_group, racks_of
@@ -42,16 +41,16 @@ def read(admin: GroupAdmin, group_id: str) -> Reading:
     try:
         group = read_group(admin, group_id)
         topics = sorted({topic for each in group.members for topic in each.member.topics})
-        metadata = _partitions(admin, topics)
+        described = admin.describe_topics(topics) if topics else []
+        metadata = {topic["name"]: topic["partitions"] for topic in described if topic["partitions"]}
         at_s = time.monotonic()
-        offsets = read_offsets(admin, group_id, sorted(metadata)) if metadata else {}
+        offsets = read_offsets(admin, group_id, leaders_of(described))
         knows_racks = any(each.member.rack for each in group.members)
         return Reading(
             at_s=at_s,
             group=group,
             partitions={topic: len(partitions) for topic, partitions in metadata.items()},
-            # Partitions that were added meanwhile are in the offsets only: the next reading has them in both.
-            offsets={at: found for at, found in offsets.items() if at[1] < len(metadata[at[0]])},
+            offsets=offsets,
             racks=racks_of(admin.describe_cluster()["brokers"], metadata) if knows_racks else {},
         )
     except KafkaError as error:
@@ -95,9 +94,3 @@ def read_retention_ms(admin: GroupAdmin, topics: Sequence[str]) -> dict[str, int
         if "delete" in (policy or "") and kept_ms is not None:
             kept[topic] = int(kept_ms)
     return kept
-
-
-def _partitions(admin: GroupAdmin, topics: Sequence[str]) -> dict[str, Sequence[Mapping[str, Any]]]:
-    if not topics:
-        return {}
-    return {topic["name"]: topic["partitions"] for topic in admin.describe_topics(topics) if topic["partitions"]}

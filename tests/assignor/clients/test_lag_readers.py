@@ -186,6 +186,36 @@ async def test_a_reading_that_fails_at_once_does_not_end_the_reading(  # noqa: P
     gc.collect()
 
 
+async def test_kafka_python_asks_which_partitions_there_are_once_a_minute_and_after_a_failure(
+    broker, topic_name, group_id, monkeypatch, until
+):
+    """For 20,000 partitions, the answer is a large part of what a reading costs."""
+    gone = f"{topic_name}-gone"
+    for topic in (topic_name, gone):
+        make_topic(broker, topic, 3)
+    lag = KafkaPythonLag(topic_name, gone, group_id=group_id, interval_s=0.05, bootstrap_servers=broker)
+    readings, asked = [], []
+    lag.listener = readings.append
+    metadata = kafka_python_lag.Admin._get_cluster_metadata
+
+    async def told(*args):
+        asked.append(args)
+        return await metadata(*args)
+
+    monkeypatch.setattr(kafka_python_lag.Admin, "_get_cluster_metadata", told)
+    lag.start()
+    await until(lambda: len(readings) >= 5)
+    assert len(readings[-1]) == 6
+    assert len(asked) == 1
+    admin = KafkaAdminClient(bootstrap_servers=broker)
+    await asyncio.to_thread(admin.delete_topics, [gone])
+    await until(lambda: len(readings[-1]) == 3)
+    assert len(asked) > 1
+    await asyncio.to_thread(admin.close)
+    await asyncio.to_thread(lag.close)
+    assert lag.failures == 0
+
+
 def deletes(servers, topic, before):
     admin = KafkaAdminClient(bootstrap_servers=servers)
     admin.delete_records({TopicPartition(topic, 0): before})
@@ -206,6 +236,7 @@ async def test_where_partitions_begin_is_read_once_a_minute_and_at_once_of_new_o
     await asyncio.to_thread(deletes, servers, read_topic, 7)
     await asyncio.to_thread(grow_topic, servers, read_topic, 7)
     await asyncio.to_thread(fill, servers, read_topic, [0] * 6 + [3])
+    lag.include([read_topic])  # as the leader does when topics have changed
     await until(lambda: (read_topic, 6) in readings[-1] and readings[-1][read_topic, 6].end == 3)
     assert readings[-1][read_topic, 0].beginning == 0, "as it was at the first reading"
     assert readings[-1][read_topic, 6].beginning == 0

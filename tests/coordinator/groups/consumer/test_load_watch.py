@@ -17,7 +17,10 @@ COMMIT_S = 5
 
 
 class World:
-    """Topic t, consumers of unequal speed, and a step a second: records come, are processed and committed."""
+    """Topic t, consumers of unequal speed, and a step a second: records come, are processed and committed.
+
+    Those of the topic "costly", whose partitions are numbered after those of t, cost ten times as much.
+    """
 
     def __init__(
         self,
@@ -27,39 +30,48 @@ class World:
         seed: int = 1,
         assignor: str = "weighted",
         late: Sequence[str] = (),
+        costly: Sequence[float] = (),
         **limits: Any,
     ) -> None:
-        self.driver = Driver(FakeTopics(t=len(rates)), **limits)
-        self.rates = np.array(rates, float)
+        self.driver = Driver(FakeTopics(t=len(rates), **({"costly": len(costly)} if costly else {})), **limits)
+        self.rates = np.array([*rates, *costly], float)
+        self.costs = np.array([1.0] * len(rates) + [10.0] * len(costly))
+        self.places = [("t", number) for number in range(len(rates))]
+        self.places += [("costly", number) for number in range(len(costly))]
         self.speeds = dict(speeds)
-        self.done = np.zeros(len(rates))
-        self.ends = np.zeros(len(rates))
+        self.done = np.zeros(len(self.rates))
+        self.ends = np.zeros(len(self.rates))
         self._rng = np.random.default_rng(seed)
-        self.clients = [self.driver.client(name, assignor=assignor) for name in speeds if name not in late]
-        self.driver.loads.ends = {("t", number): 0 for number in range(len(rates))}
+        topics = ("t", "costly") if costly else ("t",)
+        self.clients = [
+            self.driver.client(name, topics=topics, assignor=assignor) for name in speeds if name not in late
+        ]
+        self.driver.loads.ends = dict.fromkeys(self.places, 0)
         self.driver.settle(*self.clients)
 
     def run(self, seconds: int) -> None:
         for _ in range(seconds):
             self.ends += self._rng.poisson(self.rates)
             for number, client in enumerate(self.clients):
-                mine = client.partitions.get("t", [])
+                mine = self.of(client)
                 waiting = self.ends[mine] - self.done[mine]
-                part = min(self.speeds[client.member_id] / max(waiting.sum(), 1e-9), 1.0)
+                work = float((waiting * self.costs[mine]).sum())
+                part = min(self.speeds[client.member_id] / max(work, 1e-9), 1.0)
                 self.done[mine] += waiting * part
                 if self.driver.now_ms // 1000 % COMMIT_S == number % COMMIT_S:
-                    self.driver.loads.committed |= {("t", each): int(self.done[each]) for each in mine}
-                    self.driver.loads.committed_ms |= {("t", each): self.driver.now_ms for each in mine}
-            self.driver.loads.ends = {("t", number): int(end) for number, end in enumerate(self.ends)}
+                    self.driver.loads.committed |= {self.places[each]: int(self.done[each]) for each in mine}
+                    self.driver.loads.committed_ms |= {self.places[each]: self.driver.now_ms for each in mine}
+            self.driver.loads.ends = dict(zip(self.places, map(int, self.ends), strict=True))
             self.driver.wait(1000)
             for client in self.clients:
                 assert not client.beat().error
 
     def of(self, client: Client) -> list[int]:
-        return client.partitions.get("t", [])
+        return [self.places.index((topic, each)) for topic, owned in client.partitions.items() for each in owned]
 
     def loads(self) -> list[float]:
-        return [float(self.rates[self.of(client)].sum()) for client in self.clients]
+        """What the records that come to each member cost, in each second."""
+        return [float((self.rates * self.costs)[self.of(client)].sum()) for client in self.clients]
 
     @property
     def lag_s(self) -> float:
@@ -172,6 +184,23 @@ def test_a_group_that_is_too_small_is_told_so_once() -> None:
     told = [each.reason for each in world.driver.transitions if "too small" in each.reason]
     assert len(told) == 1
     assert len(world.bumps()) <= 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_it_is_stated_what_records_cost_those_of_a_costly_topic_are_shared(seed: int) -> None:
+    """Members of KIP-848 tell nothing, and of commits alone nobody can tell a costly topic from a slow member."""
+    live = LiveSettings(cost={"costly": 10})
+    world = World([75.0] * PARTITIONS, THREE, costly=[15.0] * 6, seed=seed, live=live)
+    world.run(60)
+    mine = world.of(world.clients[0])
+    hot = [each for each in mine if world.costs[each] > 1]
+    world.rates = np.where(world.costs > 1, 0.0, 75.0)
+    world.rates[hot] = 90.0 / len(hot)
+    assert max(world.loads()) > 900
+    world.run(60)
+    assert max(world.loads()) <= 900
+    assert world.lag_s <= 1
+    assert 1 <= len(world.bumps()) <= 3
 
 
 def test_one_partition_that_is_too_heavy_for_anybody_moves_next_to_nothing() -> None:
