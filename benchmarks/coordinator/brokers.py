@@ -92,7 +92,7 @@ def ours_safe() -> Iterator[Served]:
 def apache_kafka() -> Iterator[Served | None]:
     """Apache Kafka as a program; None, and a line that tells why, where there is no JDK or Maven."""
     try:
-        with kafka_from_jars() as addresses:
+        with kafka_from_jars(jvm=()) as addresses:
             admin = AdminClient({"bootstrap.servers": addresses["PLAINTEXT"]})
             admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(60)
             yield Served("Apache Kafka", addresses["PLAINTEXT"], addresses.broker.pid, None)

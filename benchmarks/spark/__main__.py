@@ -96,12 +96,12 @@ def _kafka(chosen: argparse.Namespace, delay_ms: float) -> Iterator[str]:
     if chosen.brokers:
         yield chosen.brokers
     elif not delay_ms:
-        with running_kafka() as brokers:
+        with running_kafka(jvm=()) as brokers:
             yield brokers
     else:
         with (
             delay_proxy(delay_ms) as proxy,
-            kafka_from_jars(proxied={"FAR": proxy.address}) as addresses,
+            kafka_from_jars(proxied={"FAR": proxy.address}, jvm=()) as addresses,
         ):
             proxy.lead_to(addresses["FAR"])
             yield proxy.address
