@@ -1,8 +1,8 @@
 """``kill -9`` on both sides of a group of a stream and two consumers, at random: nothing is lost, repeats are bounded.
 
-``LOADWISE_MEMBER_KILLS=30 make test-kafka TESTS=tests/spark_source/test_member_kills.py`` kills 30 times, for about
-five minutes; a few by default, for each start of Spark takes its time. Killed are a consumer, the process of the stream
-that is the member, and the driver with all that it has started.
+``LOADWISE_MEMBER_KILLS_S=300 make test-kafka TESTS=tests/spark_source/test_member_kills.py`` kills for five minutes; a
+few times by default, for each start of Spark takes its time. Killed are a consumer, the process of the stream that is
+the member, and the driver with all that it has started. ``LOADWISE_SEED`` repeats what is killed, and in which order.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ from spark_program import SparkProgram
 from topics import make_topic
 from traffic import traffic
 
-KILLS = int(os.environ.get("LOADWISE_MEMBER_KILLS", "2"))
+KILLS = 2
+"""So many times at least."""
+SECONDS = int(os.environ.get("LOADWISE_MEMBER_KILLS_S", "0"))
+"""So long at least."""
 STREAM = Path(__file__).with_name("member_stream.py")
 CONSUMER = Path(__file__).with_name("member_consumer.py")
 PARTITIONS = 6
@@ -38,7 +41,7 @@ IN_FLIGHT = 1000 + PARTITIONS
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.kafka,
-    pytest.mark.timeout(900 + 60 * KILLS),
+    pytest.mark.timeout(1800 + 2 * SECONDS),
     pytest.mark.skipif(sys.platform != "linux", reason="finds Spark's processes in /proc"),
 ]
 
@@ -115,15 +118,17 @@ def test_kills_on_both_sides_lose_nothing(apache_kafka, topic_name, group_id, tm
     print(f"LOADWISE_SEED={seed}")
     chance = random.Random(seed)
     make_topic(apache_kafka, topic_name, PARTITIONS)
-    kills = ["consumer", "member", "driver"][:KILLS] + [
-        chance.choice(["consumer", "consumer", "member", "member", "driver"]) for _ in range(KILLS - 3)
-    ]
+    kills = []
     with ExitStack() as running, ExitStack() as writing:
         scene = Scene(running, (apache_kafka, topic_name, group_id), tmp_path, chance)
         written = writing.enter_context(traffic(apache_kafka, topic_name, SPREAD))
         scene.stream.wait_for(lambda: scene.batches() > 2)
-        for what in kills:
-            scene.kill(what)
+        began = time.monotonic()
+        while len(kills) < KILLS or time.monotonic() - began < SECONDS:
+            first = ("consumer", "member", "driver")[len(kills) : len(kills) + 1]
+            kills.append(chance.choice(first or ("consumer", "consumer", "member", "member", "driver")))
+            scene.kill(kills[-1])
+        lasted_s = time.monotonic() - began
         writing.close()
         everything = {(partition, offset) for partition, size in written.items() for offset in range(size)}
         scene.stream.wait_for(lambda: everything <= set(scene.came()))
@@ -131,5 +136,7 @@ def test_kills_on_both_sides_lose_nothing(apache_kafka, topic_name, group_id, tm
     assert set(came) == everything
     repeats = sum(came.values()) - len(came)
     by_stream = sum(len(json.loads(file.read_text())) for file in (tmp_path / "sink").iterdir())
-    print(f"{len(everything)} records, {by_stream} by the stream; {dict(Counter(kills))} killed; {repeats} repeats")
-    assert repeats <= 2 * len(kills) * IN_FLIGHT
+    most = 2 * len(kills) * IN_FLIGHT
+    print(f"{len(kills)} kills in {lasted_s:.0f} s {dict(Counter(kills))}; {len(everything)} records, none lost,")
+    print(f"{by_stream} read by the stream; {repeats} repeats, of {most} that there may be")
+    assert repeats <= most

@@ -193,6 +193,33 @@ async def confluent_aio(args, ended):
         await consumer.close()
 
 
+def spark(args, ended):
+    """What a Spark stream does that is a member, without Spark: half a second's work in a micro-batch at most."""
+    from confluent_kafka import TopicPartition
+    from member_group import Stream
+
+    config, assignor = librdkafka(args)
+    del config["auto.offset.reset"], config["log_level"]
+    given = {"subscribe": args.topic, "startingOffsets": "earliest", "assignment.mode": "member"}
+    given |= {"assignment.strategy": assignor, "maxOffsetsPerTrigger": str(int(args.speed / 2))}
+    stream = Stream(given | {f"kafka.{name}": str(value) for name, value in config.items()})
+    report, work = Report(args), Work(args.speed)
+    try:
+        while not ended.is_set():
+            stream.step()
+            batches = {}
+            for partition, offset in stream.came.popitem()[1] if stream.came else ():
+                batches.setdefault(TopicPartition(args.topic, partition), []).append(offset)
+            work.add(report.processed(batches))
+            time.sleep(max(work.left_s, 0.1))  # a trigger interval at least
+            work.end()
+            if stream.reader._members is not None:
+                consumer = stream.reader._members._members[0].membership._consumer
+                report.send(consumer, consumer._coordinator._generation.generation_id)
+    finally:
+        stream.end()
+
+
 def jumping(clock):
     """A clock that is an hour slow, then right, then an hour fast, each for a few readings of the offsets."""
     began = time.monotonic()
@@ -218,6 +245,8 @@ def main():
     ended = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
     match args.client:
+        case "spark":
+            spark(args, ended)
         case "kafka-python":
             kafka_python(args, ended)
         case "aiokafka":
