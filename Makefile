@@ -17,7 +17,7 @@ test: $(VENV)/.dev
 # The real tier: against Apache Kafka, beside Java and librdkafka members; needs a JDK 17 and Maven.
 KAFKA ?= kafka and not live
 test-kafka: $(VENV)/.dev
-	$(BIN)/python -m pytest -m "$(KAFKA)" -n 2 --dist loadfile $(TESTS)
+	$(BIN)/python -m pytest -m "$(KAFKA)" -n 3 --dist loadfile $(TESTS)
 
 # Its scenes of real groups under a load that shifts: members have a second's time, so nothing else runs beside them. SCENES=live
 # plays all of them, in half an hour.

@@ -35,10 +35,13 @@ class Peer:
         request.with_header(correlation_id, "peer")
         self.writer.write(bytes(request.encode(header=True, framed=True)))
 
-    async def read(self, response: Any, version: int) -> Any:
+    async def frame(self) -> bytes:
         async with asyncio.timeout(WAIT_S):
             (size,) = struct.unpack(">i", await self.reader.readexactly(4))
-            return response.decode(await self.reader.readexactly(size), version=version, header=True)
+            return await self.reader.readexactly(size)
+
+    async def read(self, response: Any, version: int) -> Any:
+        return response.decode(await self.frame(), version=version, header=True)
 
     async def ask(self, request: Any, response: Any) -> Any:
         self.send(request)

@@ -19,15 +19,11 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
     return pytester
 
 
-def test_the_example_of_the_guide_passes(suite: pytest.Pytester) -> None:
+def test_the_examples_of_the_guide_pass(suite: pytest.Pytester) -> None:
     example, filled, with_tls = re.findall(r"```python\n((?:(?!```).)*?def test_.*?)```", GUIDE.read_text(), re.DOTALL)
-    suite.makepyfile(example)
+    suite.makepyfile(test_example=example, test_filled=filled, test_with_tls=with_tls)
     asynchronous = ("-p", "pytest_asyncio.plugin", "-o", "asyncio_mode=auto")
-    suite.runpytest_subprocess(*asynchronous).assert_outcomes(passed=2)
-    suite.makepyfile(filled)
-    suite.runpytest_subprocess().assert_outcomes(passed=2)
-    suite.makepyfile(with_tls)
-    suite.runpytest_subprocess().assert_outcomes(passed=1)
+    suite.runpytest_subprocess(*asynchronous).assert_outcomes(passed=5)
 
 
 def test_a_filled_coordinator_is_the_same_for_each_test(suite: pytest.Pytester) -> None:

@@ -81,15 +81,15 @@ def test_a_partition_paused_with_records_at_hand_is_read_on_after_it_was_resumed
     consumer = make(topic_name, bootstrap_servers=broker, group_id=group_id)
     read = dict.fromkeys(both, 0)
 
-    def poll(most):
-        for partition, records in consumer.poll(timeout_ms=200, max_records=most).items():
+    def poll(most, timeout_ms=200):
+        for partition, records in consumer.poll(timeout_ms=timeout_ms, max_records=most).items():
             read[partition] += len(records)
 
     deadline = time.monotonic() + WAIT_S
     try:
         while not any(read.values()):
             assert time.monotonic() < deadline
-            poll(1)
+            poll(1, timeout_ms=30_000)  # the stock consumer never ends a join that takes longer than a poll
         [paused] = [partition for partition, count in read.items() if count]
         [other] = both - {paused}
         consumer.pause(paused)
