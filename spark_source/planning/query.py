@@ -17,6 +17,7 @@ from loadwise.spark_source.options.parse import parse
 from loadwise.spark_source.options.query import SourceOptions
 from loadwise.spark_source.options.truststores import with_certificates
 from loadwise.spark_source.planning.assignors import assignor_named
+from loadwise.spark_source.planning.density import Density, even
 from loadwise.spark_source.planning.plan import Plan, plan
 from loadwise.spark_source.planning.slots import slots_of_driver
 from loadwise.spark_source.task import OffsetRange
@@ -94,11 +95,12 @@ def shared_out(
 
         return follow(ranges, owners_of(options.client, options.follow_group), options.follow_group)
     sizes: Mapping[TopicPartition, float] = {}
+    densities: Mapping[TopicPartition, Density] = {}
     if options.load_by == "bytes" or (options.load_by is None and options.num_tasks != 1 and _is_much(ranges)):
         from loadwise.spark_source.planning.sampling import record_bytes  # noqa: PLC0415 - see check_installed
 
-        sizes = record_bytes(options, client, ranges, {} if learned is None else learned, monotonic())
-    return plan(
+        sizes, densities = record_bytes(options, client, ranges, {} if learned is None else learned, monotonic())
+    found = plan(
         ranges,
         assignor_named(options.assignor),
         num_tasks=options.num_tasks,
@@ -110,6 +112,8 @@ def shared_out(
         max_records=options.max_records_per_task,
         sticky=sticky,
     )
+    # A limit of records is one of offsets, and goes before even bytes.
+    return found if options.max_records_per_task else even(found, densities)
 
 
 def _is_much(ranges: Sequence[OffsetRange]) -> bool:

@@ -1,10 +1,11 @@
 """What a record of each partition weighs in bytes, from a look at a few records (``loadBy=bytes``).
 
 What counts is the size that the records have unpacked, which a task decodes and hands on, and `RECORD_BYTES` for the
-work that each of them is whatever its size. Offsets that compaction removed weigh nothing. The consumer that has found
-out the offsets looks at the records, too: it is connected already. Kafka's DescribeLogDirs would tell the bytes of a
-whole partition, but packed, with what lies outside the range, and only to users with rights on the cluster; it takes
-another client, which takes longer to import than the look takes.
+work that each of them is whatever its size. Offsets that compaction removed weigh nothing. A range with a large share
+of all records is looked at in several parts: records may have grown, or an old part may be thin. The consumer that has
+found out the offsets looks at the records, too: it is connected already. Kafka's DescribeLogDirs would tell the bytes
+of a whole partition, but packed, with what lies outside the range, and only to users with rights on the cluster; it
+takes another client, which takes longer to import than the look takes.
 """
 
 from __future__ import annotations
@@ -13,23 +14,28 @@ import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean
 from time import monotonic
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import confluent_kafka
 
 from loadwise.assignor.model import TopicPartition
 from loadwise.spark_source.cluster.client import Client
 from loadwise.spark_source.options.query import SourceOptions
+from loadwise.spark_source.planning.density import Density
 from loadwise.spark_source.task import OffsetRange
 
 logger = logging.getLogger(__name__)
 
 MOST_PARTITIONS = 64
 """How many partitions are looked at, those with the most records first. Others count as the mean of their topic."""
+PARTS, MOST_PARTS, LEAST_PART = 16, 8, 1_000
+"""In how many parts all ranges together are looked at, as far as one look at each does not make more of them; in how
+many one range is at most; and how many offsets a part has at least."""
 ENOUGH = 100
-"""How many records of a partition are looked at, from the middle of its range on."""
+"""How many records of a part are looked at, from its middle on."""
 ENOUGH_BYTES = 64 << 10
 """With so many bytes, fewer will do."""
 TURN_S = 0.005
@@ -48,10 +54,19 @@ Learned: TypeAlias = dict[TopicPartition, tuple[float, float]]
 clock) in which that was last looked at."""
 
 
+class Weights(NamedTuple):
+    """What was found out about ranges."""
+
+    means: dict[TopicPartition, float]
+    """What an offset weighs on average."""
+    densities: dict[TopicPartition, Density]
+    """Of those that were looked at just now, what offsets weigh along the range."""
+
+
 def record_bytes(
     options: SourceOptions, client: Client, ranges: Sequence[OffsetRange], learned: Learned, now_s: float
-) -> dict[TopicPartition, float]:
-    """What an offset weighs on average, for each range that has any; empty where nothing could be found out.
+) -> Weights:
+    """What offsets weigh, for each range that has any; empty where nothing could be found out.
 
     ``learned`` is kept by the caller from one micro-batch to the next, and changed here. The client's consumer is one
     that nothing is assigned to; it is so again afterwards.
@@ -60,23 +75,21 @@ def record_bytes(
     """
     filled = [item for item in ranges if len(item)]
     old = [item for item in filled if now_s - learned.get(_place(item), (0.0, -AGAIN_S))[1] >= AGAIN_S]
+    found: dict[TopicPartition, Density] = {}
     looked_at = sorted(old, key=lambda item: (-len(item), item))[:MOST_PARTITIONS]
     if looked_at:
         found = sampled(client, looked_at)
         for place in map(_place, looked_at):
             # What was not found out is not asked again at each micro-batch, which would wait for it each time.
-            sizes = [
-                size
-                for size in (learned.get(place, (math.nan,))[0], found.get(place, math.nan))
-                if not math.isnan(size)
-            ]
+            seen = found[place].mean if place in found else math.nan
+            sizes = [size for size in (learned.get(place, (math.nan,))[0], seen) if not math.isnan(size)]
             learned[place] = (fmean(sizes) if sizes else math.nan, now_s)
     weights = {place: learned[place][0] for place in map(_place, filled) if place in learned}
     known = {place: size for place, size in weights.items() if not math.isnan(size)}
     if looked_at and not known:
         trouble = logging.WARNING if options.load_by == "bytes" else logging.INFO
         logger.log(trouble, "loadBy=bytes saw no record within %g s%s; counting records", PATIENCE_S, client.why())
-    return completed(known, filled)
+    return Weights(completed(known, filled), found)
 
 
 def _place(item: OffsetRange) -> TopicPartition:
@@ -97,17 +110,26 @@ def completed(found: dict[TopicPartition, float], filled: Sequence[OffsetRange])
 
 @dataclass(slots=True)
 class Sample:
-    """What was seen of a partition from one offset on."""
+    """What was seen of a part of a partition, from one offset in its middle on."""
 
     start: int
+    part_end: int
+    """The offset behind the part."""
+    filled_from: int = -1
+    """The part is empty before this offset; -1 where nobody has seen that."""
     records: int = 0
     size_bytes: int = 0
     end: int = -1
     """The offset behind the last that was seen, with a record or without."""
 
     def add(self, offset: int, size_bytes: int) -> None:
-        """The next record."""
+        """The next record. What was empty before the first counts for itself."""
+        self.start = max(self.start, self.filled_from)
         self.records, self.size_bytes, self.end = self.records + 1, self.size_bytes + size_bytes, offset + 1
+
+    def ends(self) -> None:
+        """There is no further record in the part."""
+        self.end = self.part_end
 
     @property
     def is_enough(self) -> bool:
@@ -116,37 +138,107 @@ class Sample:
 
     @property
     def weight_of_offset(self) -> float | None:
-        """What an offset weighs; None without any record.
-
-        Markers of transactions, and what compaction removed, tell nothing of the records beside them.
-        """
+        """What an offset weighs; None where nothing was seen."""
         weight = self.size_bytes + RECORD_BYTES * self.records
-        return weight / (self.end - self.start) if self.records else None
+        return weight / (self.end - self.start) if self.end > self.start else None
 
 
-def sampled(client: Client, ranges: Sequence[OffsetRange]) -> dict[TopicPartition, float]:
-    """What an offset weighs in each partition that a record of was seen in time, from the middle of its range on."""
-    samples = {_place(item): Sample(item.start + len(item) // 2) for item in ranges}
-    left = set(samples)
+@dataclass(slots=True)
+class _Look:
+    """The samples of one range, one after the other."""
+
+    wanted: OffsetRange
+    samples: list[Sample]
+    at: int = 0
+    """Which of them is looked at."""
+
+    @classmethod
+    def of(cls, wanted: OffsetRange, count: int) -> _Look:
+        edges = [wanted.start + len(wanted) * part // count for part in range(count + 1)]
+        return cls(wanted, [Sample((start + end) // 2, end) for start, end in pairwise(edges)])
+
+    @property
+    def position(self) -> int | None:
+        """Where to look next; None where all has been seen."""
+        return self.samples[self.at].start if self.at < len(self.samples) else None
+
+    def add(self, offset: int, size_bytes: int) -> bool:
+        """The next record. Whether the look goes on from there: otherwise it goes on at `position`."""
+        while self.at < len(self.samples):
+            sample = self.samples[self.at]
+            if offset < sample.start:
+                return False
+            if offset < sample.part_end:
+                sample.add(offset, size_bytes)
+                self.at += sample.is_enough
+                return not sample.is_enough
+            sample.ends()
+            self.at += 1
+            if self.at < len(self.samples):
+                self.samples[self.at].filled_from = offset
+        return False
+
+    def ends(self, *, with_all_seen: bool) -> None:
+        """Nothing more comes; ``with_all_seen`` because the partition has no further record."""
+        for sample in self.samples[self.at :] if with_all_seen else ():
+            sample.ends()
+        self.at = len(self.samples)
+
+    @property
+    def density(self) -> Density | None:
+        """None without any record: markers of transactions alone, or what compaction removed, tell nothing."""
+        if not any(sample.records for sample in self.samples):
+            return None
+        mean = fmean(weight for sample in self.samples if (weight := sample.weight_of_offset) is not None)
+        edges, weights = [self.wanted.start], []
+        for sample in self.samples:
+            weight = sample.weight_of_offset
+            if edges[-1] < sample.filled_from < sample.part_end:
+                edges.append(sample.filled_from)
+                weights.append(0.0)
+            edges.append(sample.part_end)
+            weights.append(mean if weight is None else weight)
+        return Density(tuple(edges), tuple(weights))
+
+
+def looks(ranges: Sequence[OffsetRange]) -> list[int]:
+    """In how many parts of each range to look: more in those with a large share of all records. Pure."""
+    total = sum(map(len, ranges))
+    return [max(1, min(MOST_PARTS, PARTS * len(item) // total, len(item) // LEAST_PART)) for item in ranges]
+
+
+def sampled(client: Client, ranges: Sequence[OffsetRange]) -> dict[TopicPartition, Density]:
+    """What offsets weigh along each range that a record of was seen in time."""
+    found = {_place(item): _Look.of(item, count) for item, count in zip(ranges, looks(ranges), strict=True)}
+    left = dict(found)
     deadline = monotonic() + PATIENCE_S
     consumer = client.consumer
     try:
-        consumer.assign([confluent_kafka.TopicPartition(*place, sample.start) for place, sample in samples.items()])
+        consumer.assign([confluent_kafka.TopicPartition(*place, look.position) for place, look in found.items()])
         while left and monotonic() < deadline:
-            done = set()
+            done = []
+            moved: dict[TopicPartition, int] = {}
             for message in consumer.consume(ENOUGH, TURN_S):
                 place = TopicPartition(message.topic(), message.partition())
-                if place not in left:
+                look = left.get(place)
+                if look is None or place in moved:
                     continue
-                if message.error() is None:
-                    samples[place].add(message.offset(), len(message) + len(message.key() or b""))
-                if message.error() is not None or samples[place].is_enough:
-                    done.add(place)
-            left -= done
+                error = message.error()
+                if error is not None:
+                    look.ends(with_all_seen=error.code() == confluent_kafka.KafkaError._PARTITION_EOF)
+                elif look.add(message.offset(), len(message) + len(message.key() or b"")):
+                    continue
+                if look.position is None:
+                    done.append(place)
+                    del left[place]
+                else:
+                    moved[place] = look.position
+            for place, position in moved.items():
+                consumer.seek(confluent_kafka.TopicPartition(*place, position))
             if done and left:
                 # What has come of them already is dropped by the client, unseen.
                 consumer.incremental_unassign([confluent_kafka.TopicPartition(*place) for place in done])
         consumer.unassign()
     except confluent_kafka.KafkaException as error:
         client.note(error.args[0])
-    return {place: weight for place, sample in samples.items() if (weight := sample.weight_of_offset) is not None}
+    return {place: density for place, look in found.items() if (density := look.density) is not None}

@@ -19,6 +19,7 @@ from loadwise.assignor.model import TopicPartition
 from loadwise.coordinator import Coordinator
 from loadwise.spark_source.cluster.client import connected
 from loadwise.spark_source.planning import query, sampling
+from loadwise.spark_source.planning.density import Density
 from loadwise.spark_source.planning.query import checked, planned
 from loadwise.spark_source.planning.sampling import AGAIN_S, ENOUGH, RECORD_BYTES, Sample, completed, record_bytes
 from loadwise.spark_source.task import OffsetRange
@@ -29,7 +30,7 @@ from loadwise.spark_source.task import OffsetRange
     records=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 10_000)), min_size=1, max_size=50),
 )
 def test_what_an_offset_weighs_times_the_offsets_is_what_the_records_weigh_and_gaps_weigh_nothing(start, records):
-    sample, offset = Sample(start), start
+    sample, offset = Sample(start, start + 1000), start
     for gap, size in records:
         sample.add(offset + gap, size)
         offset += gap + 1
@@ -38,7 +39,7 @@ def test_what_an_offset_weighs_times_the_offsets_is_what_the_records_weigh_and_g
 
 
 def test_nothing_is_learnt_from_nothing():
-    assert Sample(7).weight_of_offset is None
+    assert Sample(7, 10).weight_of_offset is None
     assert completed({}, [OffsetRange("t", 0, 0, 5)]) == {}
 
 
@@ -89,11 +90,11 @@ def test_a_stream_keeps_what_it_has_learned_and_looks_again_after_a_while(uneven
     small, large = TopicPartition("t", 0), TopicPartition("t", 1)
     learned = {}
     with connected(options.client, group_id_prefix="g", reads_samples=True) as client:
-        first = record_bytes(options, client, ranges, learned, 1000.0)
+        first = record_bytes(options, client, ranges, learned, 1000.0).means
         assert first == {small: SMALL + RECORD_BYTES, large: LARGE + RECORD_BYTES}
         learned[large] = (100.0, 1000.0)
-        assert record_bytes(options, client, ranges, learned, 1000.0 + AGAIN_S - 1)[large] == 100.0
-        again = record_bytes(options, client, ranges, learned, 1000.0 + AGAIN_S)
+        assert record_bytes(options, client, ranges, learned, 1000.0 + AGAIN_S - 1).means[large] == 100.0
+        again = record_bytes(options, client, ranges, learned, 1000.0 + AGAIN_S).means
     assert again[large] == pytest.approx((100 + first[large]) / 2)
 
 
@@ -137,7 +138,7 @@ def test_a_stream_does_not_wait_at_each_micro_batch_for_what_it_could_not_find_o
 
     def nothing(_, ranges):
         looks.append([item.partition for item in ranges])
-        return {TopicPartition("t", 1): 500.0} if len(looks) == 2 else {}
+        return {TopicPartition("t", 1): Density((0, COUNT), (500.0,))} if len(looks) == 2 else {}
 
     monkeypatch.setattr(sampling, "sampled", nothing)
     options = checked({"kafka.bootstrap.servers": uneven.bootstrap_servers, "subscribe": "t"})
@@ -145,7 +146,7 @@ def test_a_stream_does_not_wait_at_each_micro_batch_for_what_it_could_not_find_o
     learned = {}
     with connected(options.client, group_id_prefix="g") as client:
         answers = [
-            record_bytes(options, client, ranges, learned, at_s) for at_s in (0.0, 1.0, AGAIN_S, 2 * AGAIN_S - 1)
+            record_bytes(options, client, ranges, learned, at_s).means for at_s in (0.0, 1.0, AGAIN_S, 2 * AGAIN_S - 1)
         ]
     assert answers == [{}, {}, *[{TopicPartition("t", 0): 500.0, TopicPartition("t", 1): 500.0}] * 2]
     assert looks == [[0, 1], [0, 1]]
@@ -171,4 +172,37 @@ def test_packed_records_weigh_what_they_unpack_to(topic_name, broker):
     options = checked({"kafka.bootstrap.servers": broker, "subscribe": topic_name})
     with connected(options.client, group_id_prefix="g", reads_samples=True) as client:
         found = sampling.sampled(client, [OffsetRange(topic_name, partition, 0, 3 * ENOUGH) for partition in range(2)])
-    assert set(found.values()) == {1003 + RECORD_BYTES}
+    assert {density.mean for density in found.values()} == {1003 + RECORD_BYTES}
+
+
+def test_a_large_partition_is_looked_at_in_several_parts():
+    sizes = [50_000, *[5_000] * 10]
+    assert sampling.looks([OffsetRange("t", number, 0, size) for number, size in enumerate(sizes)]) == [8, *[1] * 10]
+    assert sampling.looks([OffsetRange("t", 0, 0, 500)]) == [1]
+
+
+def test_what_is_empty_is_known_as_far_as_the_next_record_shows_it():
+    """Of 8 parts of 1,000 offsets the first three and a half are empty, and so is all behind 5,400."""
+    look = sampling._Look.of(OffsetRange("t", 0, 0, 8_000), 8)
+    assert look.position == 500
+    assert not look.add(3_400, 90), "the part around 3,500 is to be looked at from there"
+    assert look.position == 3_500
+    for offset in range(3_500, 3_500 + ENOUGH):
+        assert look.add(offset, 90) == (offset < 3_500 + ENOUGH - 1)
+    assert look.position == 4_500
+    for offset in range(4_500, 4_500 + ENOUGH):
+        look.add(offset, 90)
+    assert look.position == 5_500
+    look.ends(with_all_seen=True)
+    assert look.position is None
+    weight = 90 + RECORD_BYTES
+    assert look.density.edges == (0, 1_000, 2_000, 3_000, 3_400, 4_000, 5_000, 6_000, 7_000, 8_000)
+    assert look.density.weights == (0, 0, 0, 0, weight, weight, 0, 0, 0)
+
+
+def test_what_was_not_seen_in_time_counts_as_what_was():
+    look = sampling._Look.of(OffsetRange("t", 0, 0, 4_000), 4)
+    for offset in range(500, 500 + ENOUGH):
+        look.add(offset, 100)
+    look.ends(with_all_seen=False)
+    assert look.density.weights == (100 + RECORD_BYTES,) * 4
