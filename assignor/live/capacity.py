@@ -206,14 +206,16 @@ class CapacityEstimates:
         proven = np.array([each is not None and each.proven for each in known], bool)
         seen = np.array([0.0 if each is None else each.per_s for each in known])
         per_unit = np.where(given > 0, seen / np.where(given > 0, given, 1.0), seen)
-        if not proven.any():
+        # Who has a backlog and processes nothing has stopped, or does not commit: it is no measure for the others.
+        working = proven & (per_unit > 0)
+        if not working.any():
             most = float(per_unit.max(initial=0.0)) if np.isfinite(self._lagging_since).any() else 0.0
             # Whoever falls behind shows soon what it can do. Until then, members can do what the best of them has done.
             return Capacities(_bounded(np.where(given > 0, given, 1.0) * (most or 1.0)), known=most > 0, proven=proven)
         unit = np.where(given > 0, given, 1.0)
         lower = np.array([0.0 if each is None else each.least_per_s for each in known]) / unit
         upper = np.array([0.0 if each is None else each.most_per_s for each in known]) / unit
-        median, covered = _median(per_unit[proven], lower[proven], upper[proven])
+        median, covered = _median(per_unit[working], lower[working], upper[working])
         bounds = per_unit[~proven]
         if len(bounds) and float(np.median(lower[~proven])) > covered:
             # Only slow members have shown their capacity. The others keep up with more, and so can do more than that.

@@ -29,6 +29,7 @@ _NOISIEST = 50.0
 """How many times the variance of Poisson arrivals is taken for noise at most."""
 _HALF_LIFE_MS = 600_000
 """What a partition had recently is forgotten by half in this time."""
+_FIRST_TWO = 2
 _MEDIAN_OF_CHI_SQUARE = 0.455
 _RISEN = 2.0
 """A rate that has risen to so many times what it was must be seen by a second reading, for the end may be wrong..."""
@@ -95,6 +96,9 @@ class ArrivalRates:
             # A single reading that is wrong would be remembered for long: of two the lower one counts.
             seen = np.fmin(rate, self._rate)
             rises = (rate > _RISEN * self._confirmed) & (self._rate <= _ROSE * self._confirmed)
+            if self._readings == _FIRST_TWO and len(self._ends) > _FIRST_TWO:
+                # Nobody wrote for all of the last minute to what was empty before it: the prior is too low.
+                rises &= self._ends[0][1] > 0
             self._rate = np.where(np.isnan(rate), self._rate, rate)
             self._confirmed = np.where(np.isnan(rate) | rises, self._confirmed, rate)
             kept = 0.5 ** (elapsed / _HALF_LIFE_MS)

@@ -273,7 +273,7 @@ class GroupWatch:
         capacities = self.estimates.of(watched.stated, now_ms)
         judged = self._judge(watched, self._rates.rates(), capacities)
         if not judged.known:
-            reason = "nobody has had a backlog yet, so what members can process is not known"
+            reason = "what members can process is not known, since nobody with a backlog was seen to process it"
             return self._decision(watched, judged, capacities, now_ms, ask=False, reason=reason)
         refusal = self.restraint.refusal(now_ms, worst=judged.worst, best=judged.best, moved_share=judged.moved_share)
         if refusal is None:

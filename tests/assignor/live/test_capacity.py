@@ -45,6 +45,18 @@ def test_identical_machines_come_out_as_identical():
     assert len(set(learned(speeds).per_s.tolist())) == 1
 
 
+def test_a_group_that_commits_nothing_does_not_show_what_it_can_do():
+    """It does not commit, or all wait for the same database: nobody's capacity is 0, and no number of members helps."""
+    assert not learned({"a": (0, True), "b": (0, True)}).known
+
+
+def test_members_that_have_stopped_are_no_measure_for_the_others():
+    capacities = learned({"a": (900, True), "stuck": (0, True), "too": (0, True)})
+    assert capacities.known
+    assert capacities.per_s[0] == 900
+    assert capacities.per_s[1:].max() <= 900 / 4
+
+
 def test_estimates_stay_within_an_eighth_and_eight_times():
     members = {"a": (100, True), "b": (100, True), "stuck": (0, True), "rocket": (1e6, True), "c": (100, True)}
     per_s = learned(members).per_s / 100

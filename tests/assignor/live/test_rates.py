@@ -108,6 +108,18 @@ def test_the_log_of_the_last_minute_stands_in_for_readings():
     assert not rates.measured
 
 
+def test_of_a_young_topic_two_readings_are_believed():
+    """It was empty a minute ago, so what came in this minute tells too little; of an old one it must be confirmed."""
+    index = PartitionIndex()
+    index.add([("young", 0), ("old", 0)])
+    rates = ArrivalRates(index)
+    rates.prior(np.array([0.0, 1000.0]), -60_000)
+    rates.update(np.array([600.0, 1600.0]), 0)
+    rates.update(np.array([1100.0, 2100.0]), STEP_MS)
+    assert rates.rates() == pytest.approx([100.0, 100.0])
+    assert rates.confirmed() == pytest.approx([100.0, 10.0])
+
+
 @given(
     st.lists(
         st.lists(st.one_of(st.just(math.nan), st.floats(0, 1e15)), min_size=2, max_size=2), min_size=1, max_size=20
