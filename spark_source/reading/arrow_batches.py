@@ -6,7 +6,7 @@ The schema is that of Spark's Kafka integration (``KafkaRecordToRowConverter``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,37 @@ def check_schema(asked: StructType, *, include_headers: bool) -> None:
                 f"schema: column {column.name} is of type {wanted}, not {column.dataType.simpleString()}; cast it with"
                 " DataFrame operations"
             )
+
+
+FEW_RECORDS, FEW_BYTES = 1_000, 64 << 10
+"""Smaller batches are joined up to these: what Spark does for each costs more than the records in it."""
+
+
+def joined(batches: Iterator[Any], most_records: int) -> Iterator[Any]:
+    """The same records in the same order, in fewer Arrow batches where these are small, and no larger than allowed."""
+    few = min(FEW_RECORDS, most_records)
+    held: list[Any] = []
+    records = size_bytes = 0
+    for batch in batches:
+        if held and (records + batch.num_rows > few or size_bytes + batch.nbytes > FEW_BYTES):
+            yield _one_of(held)
+            held, records, size_bytes = [], 0, 0
+        held.append(batch)
+        records += batch.num_rows
+        size_bytes += batch.nbytes
+        if records >= few or size_bytes >= FEW_BYTES:
+            yield _one_of(held)
+            held, records, size_bytes = [], 0, 0
+    if held:
+        yield _one_of(held)
+
+
+def _one_of(batches: list[Any]) -> Any:
+    if len(batches) == 1:
+        return batches[0]
+    import pyarrow as pa  # noqa: PLC0415 - the caller has batches of it
+
+    return pa.concat_batches(batches)
 
 
 class BatchBuilder:

@@ -27,9 +27,9 @@ from loadwise.spark_source.errors import START_BEHIND, BatchError, OtherReaderEr
 from loadwise.spark_source.options.connection_config import ConnectionConfig, connection_config
 from loadwise.spark_source.options.query import EARLIEST, SourceOptions
 from loadwise.spark_source.reading import position
-from loadwise.spark_source.reading.arrow_batches import BatchBuilder
+from loadwise.spark_source.reading.arrow_batches import BatchBuilder, joined
 from loadwise.spark_source.reading.fetching import Fetching, LoopThread
-from loadwise.spark_source.reading.position import CHECK_OPTIONS, MAY_READ, Reading
+from loadwise.spark_source.reading.position import CHECK_OPTIONS, MAY_READ, Reading, most_records
 from loadwise.spark_source.reading.record_columns import Records
 from loadwise.spark_source.reading.record_sets import record_sets
 from loadwise.spark_source.task import OffsetRange
@@ -46,6 +46,10 @@ _REMEDIES = {
 
 def read_ranges(ranges: Sequence[OffsetRange], options: SourceOptions, builder: BatchBuilder) -> Iterator[Any]:
     """Yield the records of the ranges as Arrow RecordBatches. Raises what `read_task` raises."""
+    return joined(_read(ranges, options, builder), most_records(options))
+
+
+def _read(ranges: Sequence[OffsetRange], options: SourceOptions, builder: BatchBuilder) -> Iterator[Any]:
     made_from = tuple(sorted(options.client.settings.items()))
     connections = _KEPT.take(made_from) or _Connections.of(connection_config(options.client.settings))
     brokers, thread = connections.brokers, connections.thread
@@ -202,7 +206,7 @@ class _RangeReader:
         ):
             try:
                 records = Records(found)
-                for rows in records.slices(most_records=at.most_records, most_bytes=position.BATCH_BYTES):
+                for rows in records.slices(most_records=most_records(at.options), most_bytes=position.BATCH_BYTES):
                     count = rows.stop - rows.start
                     yield builder.assemble(*at.place, count, partial(records.column, rows=rows))
                 at.position = found.next_offset

@@ -18,7 +18,7 @@ from loadwise.spark_source.errors import START_BEHIND, BatchError
 from loadwise.spark_source.options.query import EARLIEST, SourceOptions
 from loadwise.spark_source.reading import position
 from loadwise.spark_source.reading.arrow_batches import BatchBuilder
-from loadwise.spark_source.reading.position import CHECK_OPTIONS, MAY_READ, Reading
+from loadwise.spark_source.reading.position import CHECK_OPTIONS, MAY_READ, Reading, most_records
 from loadwise.spark_source.task import OffsetRange
 
 FIRST_FETCH = 500
@@ -67,7 +67,7 @@ class _RangeReader:
         """Yield the range's messages in lists of bounded size."""
         at, most_bytes = self.at, position.BATCH_BYTES
         self._seek(at.wanted.start)
-        limit = at.most_records
+        limit = most_records(at.options)
         batch: list[Any] = []
         size = 0
         at.renew()

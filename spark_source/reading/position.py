@@ -25,6 +25,11 @@ MAY_READ = "give this user (kafka.sasl.*, kafka.ssl.*) the right to READ the top
 CHECK_OPTIONS = "check the kafka.* options and the rights of this user"
 
 
+def most_records(options: SourceOptions) -> int:
+    """How many records an Arrow batch may hold (``kafka.max.poll.records``)."""
+    return min(options.client.max_poll_records or BATCH_RECORDS, BATCH_RECORDS)
+
+
 @dataclass(slots=True)
 class Reading:
     """A range that is being read."""
@@ -39,11 +44,6 @@ class Reading:
     def place(self) -> TopicPartition:
         """The partition."""
         return TopicPartition(self.wanted.topic, self.wanted.partition)
-
-    @property
-    def most_records(self) -> int:
-        """How many records an Arrow batch may hold (``kafka.max.poll.records``)."""
-        return min(self.options.client.max_poll_records or BATCH_RECORDS, BATCH_RECORDS)
 
     @property
     def left_s(self) -> float:

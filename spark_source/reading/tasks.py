@@ -18,7 +18,7 @@ from loadwise.spark_source.task import Task
 
 
 def read_task(task: Task, options: SourceOptions, builder: BatchBuilder) -> Iterator[Any]:
-    """Yield the task's records as Arrow RecordBatches, each of one partition and in the order of offsets.
+    """Yield the task's records as Arrow RecordBatches, range by range and in the order of offsets.
 
     Raises `DataLossError` (``failOnDataLoss``), `ReadTimeoutError`, `ReadError`, and `MissingDependencyError` on an
     executor that lacks what the planner has.

@@ -43,7 +43,11 @@ def given(cluster, **more):
 def read(options, *ranges):
     task = Task("slot-0", tuple(OffsetRange(*item) for item in ranges), 0.0)
     batches = read_task(task, options, BatchBuilder(full_schema(include_headers=False)))
-    return [(batch["topic"][0].as_py(), offset) for batch in batches for offset in batch["offset"].to_pylist()]
+    return [
+        place
+        for batch in batches
+        for place in zip(batch["topic"].to_pylist(), batch["offset"].to_pylist(), strict=True)
+    ]
 
 
 ALL = [("t", 0, 0, 30), ("t", 1, 0, 20)]
