@@ -3,10 +3,11 @@
 ::
 
     topic string, partition int, hour timestamp, records long, bytes long, keys long,
-    hot list<struct<key: binary, records: long, bytes: long>>
+    hot list<struct<key: binary, records: long, bytes: long>>, partitions int
 
 A row is what one run saw of a partition within an hour, so rows of one partition and hour add up, but for ``keys``: how
 many different keys that run saw. ``hot`` has the keys with the most bytes. Records without a key are in neither.
+``partitions`` is how many the topic had, where that is known: those that held nothing have no row.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def history(path: str | Path, *, by: str = "bytes", hot: int = 20) -> list[Topic
     """What a table tells of each topic, by name; of each the ``hot`` hottest keys. Raises as `HistoryLoad` does."""
     if by not in MEASURES:
         raise BadGroupError(f"loads of history are of {' or '.join(MEASURES)}, not {by!r}")
-    table = _table(path, ["topic", "partition", "hour", by, *(["hot"] if hot else [])])
+    table = _table(path, ["topic", "partition", "hour", by, *(["hot"] if hot else [])], may_miss=["partitions"])
     sums = table.group_by(["topic", "partition"]).aggregate([(by, "sum")])
     found: dict[str, dict[int, float]] = {}
     for row in sums.to_pylist():
@@ -93,10 +94,11 @@ def history(path: str | Path, *, by: str = "bytes", hot: int = 20) -> list[Topic
         found.setdefault(row["topic"], {})[row["partition"]] = float(row[f"{by}_sum"])
     hours = {row["topic"]: row["hour_count_distinct"] for row in _distinct_hours(table, path)}
     keys = _hot_keys(table, by) if hot else {}
+    counts = _counts(table, path)
     return [
         TopicHistory(
             topic,
-            tuple(loads.get(number, 0.0) for number in range(max(loads) + 1)),
+            tuple(loads.get(number, 0.0) for number in range(max(max(loads) + 1, counts.get(topic, 0)))),
             hours[topic],
             tuple(sorted(keys.get(topic, ()), key=lambda each: (-each.load, each.key, each.partition))[:hot]),
         )
@@ -109,6 +111,18 @@ def _distinct_hours(table: Any, path: str | Path) -> list[dict[str, Any]]:
         raise BadGroupError(f"{path} has a row without an hour; each must tell one")
     rows: list[dict[str, Any]] = table.group_by("topic").aggregate([("hour", "count_distinct")]).to_pylist()
     return rows
+
+
+def _counts(table: Any, path: str | Path) -> dict[str, int]:
+    """How many partitions each topic had, of those that the table tells."""
+    if "partitions" not in table.column_names:
+        return {}
+    rows = table.group_by("topic").aggregate([("partitions", "max")]).to_pylist()
+    counts = {row["topic"]: row["partitions_max"] for row in rows if row["partitions_max"] is not None}
+    for topic, count in counts.items():
+        if not isinstance(count, int) or not 0 <= count <= MOST_PARTITIONS:
+            raise BadGroupError(f"{path}: topic {topic!r} has {count!r} partitions; it must be a number of them")
+    return counts
 
 
 def _hot_keys(table: Any, by: str) -> dict[str, list[HotKey]]:
@@ -132,14 +146,15 @@ def _hot_keys(table: Any, by: str) -> dict[str, list[HotKey]]:
     return found
 
 
-def _table(path: str | Path, columns: list[str]) -> Any:
+def _table(path: str | Path, columns: list[str], *, may_miss: list[str]) -> Any:
     try:
         import pyarrow as pa  # noqa: PLC0415 - optional: groups are balanced without it
         import pyarrow.parquet as pq  # noqa: PLC0415 - see above
     except ImportError as error:
         raise BadGroupError(f"reading {path} needs pyarrow, which is not installed: {pip_install('spark')}") from error
     try:
-        table = pq.read_table(path, columns=columns)
+        written = pq.ParquetDataset(path)
+        table = written.read(columns=[name for name in (*columns, *may_miss) if name in written.schema.names])
     except (OSError, pa.ArrowException) as error:
         raise BadGroupError(f"{path} cannot be read as Parquet: {error}") from error
     missing = [name for name in columns if name not in table.column_names]

@@ -65,6 +65,20 @@ def planned(options: Mapping[str, str]) -> Plan:
     return planned_by(checked(options))
 
 
+def partition_counts(options: Mapping[str, str], *, streaming: bool = False) -> dict[str, int]:
+    """How many partitions each topic has now that a query with these options reads; with ``assign``, at least.
+
+    Raises `OptionError`, `MissingDependencyError`, `OffsetsUnavailableError`.
+    """
+    parsed = checked(options, streaming=streaming)
+    from loadwise.spark_source.cluster.client import connected  # noqa: PLC0415 - needs confluent-kafka: see check_installed
+    from loadwise.spark_source.cluster.offsets import Cluster  # noqa: PLC0415 - likewise
+
+    with connected(parsed.client, group_id_prefix=parsed.group_id_prefix) as client:
+        places = Cluster(client, parsed.client.api_timeout_ms).partitions(parsed)
+    return {topic: number + 1 for topic, number in places}  # sorted, so the last one counts
+
+
 def planned_by(options: SourceOptions) -> Plan:
     """As `planned`, of options that were parsed."""
     from loadwise.spark_source.cluster.client import kept_or_connected  # noqa: PLC0415 - needs confluent-kafka: see check_installed

@@ -85,6 +85,28 @@ def test_the_load_source_answers_an_hours_mean(table: Path):
     assert (snapshot.unit, snapshot.stale) == ("bytes/h", False)
 
 
+def test_partitions_that_held_nothing_count_where_the_table_tells_how_many_there_were(tmp_path: Path) -> None:
+    rows = [each | {"partitions": 5 if each["topic"] == "t" else None} for each in ROWS]
+    pq.write_table(pa.Table.from_pylist(rows, SCHEMA.append(pa.field("partitions", pa.int32()))), tmp_path / "table")
+    assert [each.load for each in history(tmp_path / "table")] == [(400.0, 0.0, 40.0, 0.0, 0.0), (7.0,)]
+    done = CliRunner().invoke(app, ["loads", str(tmp_path / "table")])
+    assert "t: 440 bytes in 5 partitions and 2 hours; the fullest, 0, has 4.55 times the mean" in done.output
+
+
+def test_a_table_that_tells_of_too_many_partitions_is_refused(tmp_path: Path) -> None:
+    rows = [each | {"partitions": -1} for each in ROWS]
+    pq.write_table(pa.Table.from_pylist(rows, SCHEMA.append(pa.field("partitions", pa.int32()))), tmp_path / "table")
+    with pytest.raises(BadGroupError, match="topic 't' has -1 partitions"):
+        history(tmp_path / "table")
+
+
+def test_a_key_that_is_no_text_is_shown_by_its_bytes(tmp_path: Path) -> None:
+    hot = {"hot": [{"key": b"\xff\x01", "records": 3, "bytes": 90}]}
+    pq.write_table(pa.Table.from_pylist([row("t", 0, 3, 100) | hot], schema=SCHEMA), tmp_path / "table")
+    done = CliRunner().invoke(app, ["loads", str(tmp_path / "table")])
+    assert r"key b'\xff\x01' in partition 0: 90.0% of all bytes" in done.output
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -1,12 +1,14 @@
-"""A program that uses Spark through Spark Connect, with no JVM of its own: a batch, a stream, and a wrong option.
+"""A program that uses Spark through Spark Connect, with no JVM of its own: a batch, streams, and a wrong option.
 
-``connect_client.py REMOTE BOOTSTRAP TOPIC CHECKPOINT``: writes what it has read as JSON to its standard output.
+``connect_client.py REMOTE BOOTSTRAP TOPIC GROUP FOLDER``: writes what it has read as JSON to its standard output. The
+second stream is a member of the group.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import time
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -15,7 +17,7 @@ from pyspark.sql.functions import spark_partition_id
 from loadwise.spark_source.session import lag_of, slots
 
 
-def main(remote: str, brokers: str, topic: str, checkpoint: str) -> None:
+def main(remote: str, brokers: str, topic: str, group: str, folder: str) -> None:
     spark = SparkSession.builder.remote(remote).getOrCreate()
     options = {"kafka.bootstrap.servers": brokers, "subscribe": topic}
     found = str(slots(spark))
@@ -27,9 +29,18 @@ def main(remote: str, brokers: str, topic: str, checkpoint: str) -> None:
 
     stream = spark.readStream.format("loadwise").options(**options, startingOffsets="earliest").load()
     writer = stream.select("partition", "offset").writeStream.format("memory").queryName("seen")
-    query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    query = writer.option("checkpointLocation", f"{folder}/stream").trigger(availableNow=True).start()
     query.awaitTermination()
     lag = lag_of(query.lastProgress.sources[0])
+
+    joins = {"kafka.group.id": group, "kafka.session.timeout.ms": "60000", "assignment.mode": "member"}
+    member = spark.readStream.format("loadwise").options(**options, **joins, startingOffsets="earliest").load()
+    writer = member.select("partition", "offset").writeStream.format("memory").queryName("shared")
+    writer = writer.option("checkpointLocation", f"{folder}/member").trigger(processingTime="100 milliseconds")
+    query = writer.start()
+    while query.isActive and spark.table("shared").count() < len(rows):
+        time.sleep(0.1)  # between two looks
+    query.stop()
 
     refused = ""
     try:
@@ -41,6 +52,7 @@ def main(remote: str, brokers: str, topic: str, checkpoint: str) -> None:
         "by default": by_default,
         "batch": [tuple(row) for row in rows],
         "stream": [tuple(row) for row in spark.table("seen").collect()],
+        "member": [tuple(row) for row in spark.table("shared").collect()],
         "lag": [lag.least, lag.mean, lag.most],
         "refused": refused,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -12,17 +13,20 @@ import pytest
 
 pytest.importorskip("grpc", reason="needs Spark Connect's client: pip install 'pyspark[connect]'")
 
+from confluent_kafka.admin import AdminClient
+from topics import WAIT_S
+
 CLIENT = Path(__file__).with_name("connect_client.py")
 
 pytestmark = pytest.mark.spark
 
 
-def test_a_batch_and_a_stream_through_spark_connect(spark, topic, tmp_path):
+def test_a_batch_and_streams_through_spark_connect(spark, topic, group_id, tmp_path):
     topic = topic([300, 20, 0, 40])
     places = sorted([partition, offset] for partition, size in enumerate([300, 20, 0, 40]) for offset in range(size))
     service = getattr(spark._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
     remote = f"sc://127.0.0.1:{getattr(service, 'MODULE$').localPort()}"
-    command = [sys.executable, CLIENT, remote, topic.bootstrap_servers, topic.name, tmp_path / "checkpoint"]
+    command = [sys.executable, CLIENT, remote, topic.bootstrap_servers, topic.name, group_id, tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-8000:]
     told = json.loads(done.stdout)
@@ -31,5 +35,11 @@ def test_a_batch_and_a_stream_through_spark_connect(spark, topic, tmp_path):
     assert sorted(place for _, *place in told["batch"]) == places
     assert Counter(task for task, *_ in told["batch"]) == {0: 180, 1: 180}
     assert sorted(told["stream"]) == places
+    assert sorted(told["member"]) == places
+    admin = AdminClient({"bootstrap.servers": topic.bootstrap_servers})
+    deadline = time.monotonic() + 30  # its session is longer, so it did leave
+    while admin.describe_consumer_groups([group_id])[group_id].result(WAIT_S).members:
+        assert time.monotonic() < deadline, "the stopped query is still a member"
+        time.sleep(0.05)  # between two looks
     assert told["lag"] == [0, 0, 0]
     assert "did you mean startingOffsets?" in told["refused"]

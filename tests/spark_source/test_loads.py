@@ -86,6 +86,14 @@ def test_records_without_a_key_are_no_hot_key(spark, topic, tmp_path):
     assert row["hot"] == [{"key": b"k", "records": 1, "bytes": 2}]
 
 
+def test_a_key_that_is_alone_in_its_topic_is_seen_beside_the_empty_partitions(spark, topic, tmp_path):
+    topic = topic([0] * 6)
+    publish(topic, [(b"alone", b"v", 0)] * 5)
+    write_batch(spark, topic.options(), str(tmp_path / "loads"))
+    (found,) = history(tmp_path / "loads")
+    assert sorted(found.load) == [0.0] * 5 + [30.0]
+
+
 def test_the_example_adds_what_has_arrived_since_its_last_run(spark, topic, tmp_path):
     topic = topic([0, 0])
     specification = importlib.util.spec_from_file_location("spark_loads", EXAMPLE)
@@ -95,7 +103,7 @@ def test_the_example_adds_what_has_arrived_since_its_last_run(spark, topic, tmp_
     for count in (10, 5):
         publish(topic, [(b"k", b"v" * 9, 0)] * count)
         example.main(topic.bootstrap_servers, topic.name, *paths)
-    assert sum(history(paths[0])[0].load) == 150.0
+    assert sorted(history(paths[0])[0].load) == [0.0, 150.0]
 
 
 def test_the_command_reads_writes_and_reports(spark, topic, tmp_path, monkeypatch):

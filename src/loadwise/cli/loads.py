@@ -189,6 +189,7 @@ def _write(options: dict[str, str], table: Path, checkpoint: Path | None, hot_ke
     from pyspark.errors import PySparkException
 
     from loadwise.loads.job import write_batch, write_new
+    from loadwise.spark_source.errors import SparkSourceError
     from loadwise.spark_source.session import local_session
 
     folder = table.resolve().as_uri()
@@ -198,6 +199,8 @@ def _write(options: dict[str, str], table: Path, checkpoint: Path | None, hot_ke
                 write_batch(spark, options, folder, hot_keys=hot_keys)
             else:
                 write_new(spark, options, folder, checkpoint.resolve().as_uri(), hot_keys=hot_keys)
+    except SparkSourceError as error:
+        raise BadConnectionError(f"{options['subscribe']} cannot be read: {error}") from error
     except PySparkException as error:
         ours = _OUR_ERROR.findall(str(error))
         raise BadConnectionError(f"{options['subscribe']} cannot be read: {ours[-1] if ours else error}") from error
@@ -224,10 +227,16 @@ def _text(skew: Skew, by: str) -> str:
         share = each.load / skew.total if skew.total else 0.0
         if share < _LEAST_SHOWN:
             break
-        name = each.key.decode("utf-8", "backslashreplace")
-        lines.append(f"  key {name!r} in partition {each.partition}: {share:.1%} of all {by}")
+        lines.append(f"  key {_shown(each.key)} in partition {each.partition}: {share:.1%} of all {by}")
     lines += [f"  with {each.change}: {each.max_over_mean:.2f}" for each in skew.what_if]
     return "\n".join([*lines, f"  {skew.advice}"])
+
+
+def _shown(key: bytes) -> str:
+    try:
+        return repr(key.decode("utf-8"))
+    except UnicodeDecodeError:
+        return repr(key)
 
 
 def _as_json(skew: Skew, by: str) -> dict[str, Any]:

@@ -12,14 +12,18 @@ from typing import Any
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
+from loadwise.spark_source.planning.query import partition_counts
+
 HOT_KEYS = 20
 """How many keys of each partition and hour are kept by name."""
 
 
-def hourly(records: Any, *, hot_keys: int = HOT_KEYS) -> Any:
+def hourly(records: Any, *, hot_keys: int = HOT_KEYS, partitions: Mapping[str, int] | None = None) -> Any:
     """A row for each partition and hour (UTC) of records in the columns of Spark's Kafka sources.
 
     Not for streaming DataFrames, but for each micro-batch of one (``foreachBatch``): rows of several add up.
+    ``partitions`` is how many each topic has; without it, partitions behind the last one that holds anything are not
+    known.
     """
 
     def size(name: str) -> Any:
@@ -44,13 +48,20 @@ def hourly(records: Any, *, hot_keys: int = HOT_KEYS) -> Any:
             f.count("key").alias("keys"),
             f.collect_list(f.when(is_hot, f.struct("key", "records", "bytes"))).alias("hot"),
         )
+        .withColumn("partitions", _of_topic(partitions or {}))
     )
+
+
+def _of_topic(counts: Mapping[str, int]) -> Any:
+    pairs = [f.lit(each) for pair in counts.items() for each in pair]
+    return (f.create_map(*pairs)[f.col("topic")] if pairs else f.lit(None)).cast("int")
 
 
 def write_batch(spark: Any, options: Mapping[str, str], folder: str, *, hot_keys: int = HOT_KEYS) -> None:
     """Read what ``options`` ask for, once, and write its table to a folder, in place of what is there."""
     records = spark.read.format("loadwise").options(**options).load()
-    hourly(records, hot_keys=hot_keys).coalesce(1).write.mode("overwrite").parquet(folder)
+    rows = hourly(records, hot_keys=hot_keys, partitions=partition_counts(options))
+    rows.coalesce(1).write.mode("overwrite").parquet(folder)
 
 
 def write_new(
@@ -60,9 +71,10 @@ def write_new(
 
     A micro-batch that is repeated after a failure takes the place of its first try.
     """
+    partitions = partition_counts(options, streaming=True)
 
     def write(batch: Any, number: int) -> None:
-        rows = hourly(batch, hot_keys=hot_keys).coalesce(1)
+        rows = hourly(batch, hot_keys=hot_keys, partitions=partitions).coalesce(1)
         rows.write.mode("overwrite").parquet(f"{folder.rstrip('/')}/batch={number}")
 
     stream = spark.readStream.format("loadwise").options(**options).load()
