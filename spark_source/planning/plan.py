@@ -44,7 +44,7 @@ FINENESS = (1, 2, 4, 8, 16)
 MORE_TASKS = 5
 """How often the number of tasks is raised, to no more than double, to keep `max_records`. Pieces are a fair share at
 most, so one is mostly enough, and two where the last task comes out 1/16 above it."""
-WORTH_A_TASK = 5_000
+WORTH_A_TASK = 10_000
 """Records that a task has on average at least where `numTasks` is not given. A task in Python
 costs as much CPU as reading tens of thousands of small records does, whoever wrote the source (measured with one that
 reads nothing), so some records in each of many partitions are read sooner by few tasks.
@@ -155,7 +155,7 @@ def _default_tasks(ranges: Sequence[OffsetRange], costs: Costs, slots: int | Non
 
     Where the slots are not known there is a task for each range that has something to read. Above `ROUND` tasks there
     are multiples of that, which the slots of most machines share without a rest, and no more than give each
-    `FULL_TASK`. A record counts as its topic's cost: five that cost 1,000 are worth a task.
+    `FULL_TASK`. A record counts as its topic's cost: ten that cost 1,000 are worth a task.
     """
     filled = sum(1 for item in ranges if len(item))
     weight = math.fsum(len(item) * costs[item.topic, item.partition] for item in ranges) / usual
