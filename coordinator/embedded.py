@@ -203,10 +203,11 @@ class Coordinator:
     def set_isr(self, topic: str, partition: int, brokers: Sequence[int]) -> None:
         """Let these replicas of a partition be in sync, and no others; all of them let the ISR grow again.
 
-        A producer with acks=all is answered NOT_ENOUGH_REPLICAS if they are fewer than ``min.insync.replicas``. Raises
-        `BadClusterError` if that cannot be, as when its leader is not among them.
+        If they are fewer than ``min.insync.replicas``, a producer with acks=all is answered NOT_ENOUGH_REPLICAS, and
+        what others write is read when they are enough again. Raises `BadClusterError` if that cannot be, as when its
+        leader is not among them.
         """
-        self.cluster.topics.set_isr(topic, partition, brokers)
+        self.cluster.set_isr(topic, partition, brokers)
         self._carry_on()
 
     def stop_broker(self, broker: int) -> None:

@@ -353,7 +353,8 @@ class Cluster:
             self._keeper.append(log.name, log.last_batch)
         if appended.size_bytes:
             self._upkeep.grown(log, self.now_ms)
-        self.fetches.grown(log, appended.size_bytes, appended.stable_bytes)
+        if log.high_watermark == log.end_offset:
+            self.fetches.grown(log, appended.size_bytes, appended.stable_bytes)
         self.share_fetches.changed([log])
 
     def configs_changed(self) -> None:
@@ -363,6 +364,8 @@ class Cluster:
             config = LogConfig.of(topic.configs, broker_configs)
             for partition in topic.partitions:
                 partition.log.config = config
+                if partition.check_watermark():
+                    self.log_gone(partition.log)
 
     def delete_records(self, log: PartitionLog, offset: int) -> None:
         """Delete a log's records before an offset, and free their bytes."""
@@ -408,7 +411,7 @@ class Cluster:
         self.log_gone(partition.log)
 
     def log_gone(self, log: PartitionLog) -> None:
-        """A log was deleted, or is led by another broker: who waits for it is to be told."""
+        """A log was deleted, is led by another broker, or tells more of itself: who waits for it is to be told."""
         self.fetches.gone(log)
         self.share_fetches.changed([log])
 
@@ -429,6 +432,10 @@ class Cluster:
         """Let nobody lead a partition; clients that wait for it are told. Raises `BadClusterError`."""
         self.log_gone(self.topics.drop_leader(topic, partition).log)
 
+    def set_isr(self, topic: str, partition: int, brokers: Sequence[int]) -> None:
+        """Let these replicas of a partition be in sync, and no others. Raises `BadClusterError`."""
+        self.log_gone(self.topics.set_isr(topic, partition, brokers).log)
+
     def stop_broker(self, node_id: int) -> None:
         """Let a broker be gone: others lead and coordinate what it did, as far as they can.
 
@@ -448,7 +455,8 @@ class Cluster:
     def start_broker(self, node_id: int) -> None:
         """Let a broker that was stopped run again. Raises `BadClusterError` if there is no such broker, or it runs."""
         self.brokers.start(node_id)
-        self.topics.node_started(node_id)
+        for changed in self.topics.node_started(node_id):
+            self.log_gone(changed.log)
 
     def move_transaction_coordinator(self, transactional_id: str, to: int | None = None) -> None:
         """Let another broker coordinate a transactional id, and those that share its partition.

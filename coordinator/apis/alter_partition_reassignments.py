@@ -49,7 +49,7 @@ def _reassigned(call: Call, cluster: Cluster, name: str, asked: Message) -> tupl
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, missing
     if asked.replicas is None:
         return ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None
-    problem = cluster.brokers.misplaced([asked.replicas])
+    problem = cluster.brokers.misplaced([asked.replicas], is_new=False)
     if problem is not None:
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem
     may_change = call.version < _MAY_FORBID or call.body.allow_replication_factor_change

@@ -42,8 +42,8 @@ def _deleted(call: Call, cluster: Cluster, topic: str, asked: Message) -> Messag
         error = ErrorCode.POLICY_VIOLATION  # cleanup.policy: the topic is compacted, and nothing else
     else:
         log = partition.log
-        offset = log.end_offset if asked.offset == _UP_TO_THE_END else asked.offset
-        if 0 <= offset <= log.end_offset:
+        offset = log.high_watermark if asked.offset == _UP_TO_THE_END else asked.offset
+        if 0 <= offset <= log.high_watermark:
             cluster.delete_records(log, offset)
             low_watermark = log.start_offset
         else:

@@ -71,7 +71,7 @@ def _described(cluster: Cluster, name: str, start: int, limit: int) -> tuple[Mes
             leader_epoch=partition.leader_epoch,
             replica_nodes=partition.replicas,
             isr_nodes=partition.isr,
-            eligible_leader_replicas=[],
+            eligible_leader_replicas=partition.elr,
             last_known_elr=[],
             offline_replicas=cluster.brokers.stopped_of(partition.replicas),
         )

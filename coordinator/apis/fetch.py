@@ -79,7 +79,7 @@ def handle(call: Call, cluster: Cluster) -> Message | DelayedFetch:
     for each, log in zip(flat, logs, strict=True):
         if log is None or missing_bytes <= 0:
             break
-        end_offset = log.stable_offset if committed_only else None
+        end_offset = log.stable_offset if committed_only else log.high_watermark
         missing_bytes -= log.available_bytes(each.offset, min(missing_bytes, each.max_bytes), end_offset)
     if missing_bytes <= 0 or None in logs or body.max_wait_ms <= 0 or not logs:
         return _response(call, cluster, wanted)
@@ -136,7 +136,7 @@ def _response(call: Call, cluster: Cluster, wanted: list[list[_Wanted]]) -> Mess
                     each.offset,
                     min(each.max_bytes, budget),
                     at_least_one=is_empty,
-                    end_offset=log.stable_offset if committed_only else None,
+                    end_offset=log.stable_offset if committed_only else log.high_watermark,
                 )
                 budget -= len(records)
                 is_empty = is_empty and not records
@@ -166,7 +166,7 @@ def _row(each: _Wanted, records: bytes, *, committed_only: bool) -> Message:
     return _Partition(
         partition_index=each.number,
         error_code=each.error,
-        high_watermark=-1 if log is None else log.end_offset,
+        high_watermark=-1 if log is None else log.high_watermark,
         last_stable_offset=-1 if log is None else log.stable_offset,
         log_start_offset=-1 if log is None else log.start_offset,
         aborted_transactions=aborted,

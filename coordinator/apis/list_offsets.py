@@ -63,7 +63,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
                 if error is ErrorCode.NONE:
                     committed_only = call.version >= _ISOLATION_LEVEL and call.body.isolation_level == _READ_COMMITTED
                     log = partition.log
-                    end_offset = log.stable_offset if committed_only else log.end_offset
+                    end_offset = log.stable_offset if committed_only else log.high_watermark
                     found, error = _looked_up(log, each.timestamp, end_offset, budget)
                     epoch = NO_EPOCH if found.offset == NO_OFFSET else partition.log.epochs.of(found.offset)
             partitions.append(

@@ -101,11 +101,13 @@ class Brokers:
             for index in range(partitions)
         ]
 
-    def misplaced(self, replicas: Sequence[Sequence[int]], factor: int | None = None) -> str | None:
+    def misplaced(
+        self, replicas: Sequence[Sequence[int]], factor: int | None = None, *, is_new: bool = True
+    ) -> str | None:
         """What is wrong with a list of brokers a partition; None if partitions can be there.
 
-        ``factor`` is how many brokers each must have; None: as many as the first. Mirrors
-        ``ReplicationControlManager.validateManualPartitionAssignment``.
+        ``factor`` is how many brokers each must have; None: as many as the first. ``is_new``: somebody has to lead them
+        at once. Mirrors ``ReplicationControlManager.validateManualPartitionAssignment``.
         """
         for number, each in enumerate(replicas):
             factor = len(each) if factor is None else factor
@@ -118,6 +120,8 @@ class Brokers:
                 return f"new partition {number} is to be on one broker twice: {list(each)}"
             if len(each) != factor:
                 return f"new partition {number} is to have {len(each)} replicas; the others have {factor}"
+            if is_new and len(self.stopped_of(each)) == len(each):
+                return f"new partition {number} is to be on brokers {list(each)}, which are all stopped"
         return None
 
     def stopped_of(self, node_ids: Sequence[int]) -> list[int]:

@@ -64,6 +64,7 @@ class PartitionLog:
         self.config = config
         """What its topic's configs want of it; changed with them."""
         self._start_offset = 0
+        self._held_offset: int | None = None
         self._batches: list[bytes] = []
         self._last_offsets: list[int] = []
         self._max_timestamps: list[int] = []
@@ -88,8 +89,13 @@ class PartitionLog:
 
     @property
     def end_offset(self) -> int:
-        """Offset that the next record gets; the high watermark is the same here."""
+        """Offset that the next record gets."""
         return self._last_offsets[-1] + 1 if self._last_offsets else self._start_offset
+
+    @property
+    def high_watermark(self) -> int:
+        """Offset up to which clients may read: the end, as long as nothing is held back."""
+        return self.end_offset if self._held_offset is None else max(self._start_offset, self._held_offset)
 
     @property
     def stable_offset(self) -> int:
@@ -98,7 +104,16 @@ class PartitionLog:
         Not before the first record that is kept, if the beginning of a transaction was deleted
         (``UnifiedLog.maybeIncrementFirstUnstableOffset``).
         """
-        return max(self._start_offset, self.transactions.stable_offset(self.end_offset))
+        return max(self._start_offset, min(self.transactions.stable_offset(self.end_offset), self.high_watermark))
+
+    def hold(self, held: bool) -> bool:
+        """Hold back from clients what is appended from now on, or give them everything again; whether that is more."""
+        if held:
+            self._held_offset = self.high_watermark
+            return False
+        is_more = self.high_watermark < self.end_offset
+        self._held_offset = None
+        return is_more
 
     def append(
         self, data: bytes, *, now_ms: int = 0, in_transaction: bool = False, begins_at_zero: bool = False

@@ -30,10 +30,15 @@ class ReplicatedPartition:
     leader: int
     """Id of the broker that leads it, one of the replicas; `NO_NODE` while nobody does."""
     isr: Sequence[int] = ()
-    """Ids of the replicas that are in sync; all of them unless others are given."""
+    """Ids of the replicas that are in sync; all of them unless others are given. Changed by `sync`."""
+    elr: Sequence[int] = ()
+    """Ids of the replicas that lack nothing that clients may read, though they are not in sync (KIP-966)."""
+    last_leader: int = NO_NODE
+    """The broker that has led it last, while nobody does: it may lead again."""
 
     def __post_init__(self) -> None:
         self.isr = self.isr or tuple(self.replicas)
+        self.check_watermark()
 
     @property
     def leader_epoch(self) -> int:
@@ -44,6 +49,20 @@ class ReplicatedPartition:
     def is_under_min_isr(self) -> bool:
         """Whether too few replicas are in sync for a record that all of them must have (min.insync.replicas)."""
         return len(self.isr) < min(self.log.config.min_insync_replicas, len(self.replicas))
+
+    def sync(self, isr: Sequence[int]) -> bool:
+        """Let these replicas be in sync; whether clients may read more by that.
+
+        While they are too few, clients read nothing new, and those that were in sync before may lead as well (KIP-966).
+        """
+        before = {*self.isr, *self.elr} - set(isr)
+        self.isr = tuple(isr)
+        self.elr = tuple(each for each in self.replicas if each in before) if self.is_under_min_isr else ()
+        return self.check_watermark()
+
+    def check_watermark(self) -> bool:
+        """Have the high watermark stand while too few replicas are in sync; whether clients may read more by that."""
+        return self.log.hold(self.is_under_min_isr)
 
     def refusal(self, node_id: int, current_leader_epoch: int, *, leader_only: bool = True) -> ErrorCode:
         """Whether this broker may answer a client that knows this leader epoch, in the order of Kafka's checks."""

@@ -227,7 +227,7 @@ class Topics:
             )
             raise BadClusterError(message)
         if to not in partition.isr:
-            partition.isr = (*partition.isr, to)  # an unclean election; all replicas are one log
+            partition.sync((*partition.isr, to))  # an unclean election; all replicas are one log
         self._lead(partition, to)
         return partition
 
@@ -239,7 +239,7 @@ class Topics:
         self._lead(partition, NO_NODE)
         return partition
 
-    def set_isr(self, name: str, number: int, node_ids: Sequence[int]) -> None:
+    def set_isr(self, name: str, number: int, node_ids: Sequence[int]) -> ReplicatedPartition:
         """Let these replicas be in sync, and no others.
 
         Raises `BadClusterError` if there is no such partition, if one does not hold it or is stopped, or if its leader
@@ -258,38 +258,42 @@ class Topics:
             raise BadClusterError(
                 f"broker {partition.leader} leads partition {number} of topic {name!r}: it is in sync"
             )
-        partition.isr = tuple(node_ids)
+        partition.sync(node_ids)
         self.version += 1
+        return partition
 
     def node_stopped(self, node_id: int) -> list[ReplicatedPartition]:
-        """A broker was stopped: others lead its partitions. The partitions whose leader is another one, or none, now.
-
-        Kafka keeps the last replica in sync in its list, though its broker is gone; only that one can lead again.
-        """
+        """A broker was stopped: others lead its partitions. Those whose leader is another one now, or none."""
         changed = []
         for partition in self._of_node(node_id):
-            partition.isr = tuple(each for each in partition.isr if each != node_id) or (node_id,)
+            partition.sync([each for each in partition.isr if each != node_id])
             if partition.leader == node_id:
                 self._lead(partition, next(iter(self._running(partition.isr)), NO_NODE))
                 changed.append(partition)
         self.version += 1
         return changed
 
-    def node_started(self, node_id: int) -> None:
-        """A broker runs again: its replicas are in sync, and it leads what nobody else could lead meanwhile."""
+    def node_started(self, node_id: int) -> list[ReplicatedPartition]:
+        """A broker runs again: its replicas are in sync, and it leads what nobody else could lead meanwhile.
+
+        The partitions of which clients may read more by that.
+        """
+        changed = []
         for partition in self._of_node(node_id):
             back = {node_id} if partition.leader != NO_NODE else set()
-            if partition.leader == NO_NODE and node_id in partition.isr:
+            if partition.leader == NO_NODE and node_id in {partition.last_leader, *partition.isr}:
                 self._lead(partition, node_id)
                 back = set(self._running(partition.replicas))  # those that waited for it
-            partition.isr = tuple(each for each in partition.replicas if each in back or each in partition.isr)
+            if partition.sync([each for each in partition.replicas if each in back or each in partition.isr]):
+                changed.append(partition)
         self.version += 1
+        return changed
 
     def reassign(self, partition: ReplicatedPartition, replicas: Sequence[int]) -> None:
         """Put a partition on other brokers, the preferred leader first; its leader stays if it is among them."""
         partition.replicas = tuple(replicas)
         running = self._running(replicas)
-        partition.isr = tuple(running) or partition.replicas[:1]
+        partition.sync(running)
         if partition.leader not in partition.replicas:
             self._lead(partition, next(iter(running), NO_NODE))
         self.version += 1
@@ -365,6 +369,7 @@ class Topics:
 
     def _lead(self, partition: ReplicatedPartition, node_id: int) -> None:
         """Begin a new leader epoch."""
+        partition.last_leader = partition.leader if node_id == NO_NODE else NO_NODE
         partition.leader = node_id
         partition.log.epochs.start(partition.leader_epoch + 1, partition.log.end_offset)
         self.version += 1

@@ -73,7 +73,7 @@ def deliver(
 
 
 def _end_offset(partition: SharePartition, log: PartitionLog) -> int:
-    return log.stable_offset if partition.limits.committed_only else log.end_offset
+    return log.stable_offset if partition.limits.committed_only else log.high_watermark
 
 
 def _batches(data: bytes) -> Iterator[_Batch]:

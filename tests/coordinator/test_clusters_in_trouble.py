@@ -190,6 +190,40 @@ def test_too_few_replicas_in_sync_refuse_who_waits_for_all_of_them(three: Thread
         three.set_isr("safe", 0, [leader, 9])
 
 
+def test_what_too_few_replicas_have_is_read_when_they_are_enough_again(three: ThreadedCoordinator) -> None:
+    """The high watermark stands meanwhile (KIP-966), and a fetch that waits is answered when it goes on."""
+    settings = {"bootstrap.servers": three.bootstrap_servers, "log_level": 0}
+    topic = NewTopic("safe", 1, 3, config={"min.insync.replicas": "2"})
+    client = AdminClient(settings)
+    client.create_topics([topic])["safe"].result(WAIT_S)
+    leader = described(three, "safe")[1][0][0]
+    partition = confluent_kafka.TopicPartition("safe", 0, 0)
+    consumer = confluent_kafka.Consumer({**settings, "group.id": "g"})
+    consumer.assign([partition])
+    producer = confluent_kafka.Producer({**settings, "acks": "1"})
+
+    def write(value: bytes) -> None:
+        producer.produce("safe", value)
+        assert producer.flush(WAIT_S) == 0
+
+    def read() -> bytes:
+        message = consumer.poll(WAIT_S)
+        assert message is not None
+        return message.value()
+
+    write(b"first")
+    assert read() == b"first"
+    three.set_isr("safe", 0, [leader])
+    write(b"hidden")
+    assert consumer.get_watermark_offsets(partition, WAIT_S) == (0, 1)
+    three.set_isr("safe", 0, [1, 2, 3])
+    assert read() == b"hidden"
+    write(b"last")
+    assert read() == b"last"
+    assert consumer.get_watermark_offsets(partition, WAIT_S) == (0, 3)
+    consumer.close()
+
+
 def test_brokers_that_stop_shrink_the_isr_until_too_few_are_left(three: ThreadedCoordinator) -> None:
     for broker in (1, 2):
         three.stop_broker(broker)

@@ -94,9 +94,9 @@ def kafka_from_jars(
     assert java is not None
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="apache-kafka-"))
-        controller = f"127.0.0.1:{stack.enter_context(_reserved_port())}"
+        controller = f"127.0.0.1:{stack.enter_context(reserved_port())}"
         told = dict(proxied or {})
-        addresses = {name: f"127.0.0.1:{stack.enter_context(_reserved_port())}" for name in (*protocols, *told)}
+        addresses = {name: f"127.0.0.1:{stack.enter_context(reserved_port())}" for name in (*protocols, *told)}
         listeners = [f"{name}://{address}" for name, address in addresses.items()]
         advertised = [f"{name}://{address}" for name, address in (addresses | told).items()]
         protocol_of = (
@@ -114,13 +114,9 @@ def kafka_from_jars(
         properties = Path(folder, "server.properties")
         properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         log = Path(folder, "kafka.log")
-        # Kafka's Uuid.toString, as `StorageTool random-uuid` prints it.
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        tool = [java, "-Xmx128m", *SHORT_LIVED, "-cp", classpath, "kafka.tools.StorageTool"]
-        command = [*tool, "format", f"--cluster-id={cluster}", "-c", str(properties), *formatting]
-        subprocess.run(command, capture_output=True, check=True)
+        format_storage(properties, new_cluster_id(), *formatting)
         command = [java, "-Xmx512m", *jvm, "-cp", classpath, "kafka.Kafka", str(properties)]
-        broker = _Broker(command, log, addresses["PLAINTEXT"])
+        broker = BrokerProcess(command, log, addresses["PLAINTEXT"])
         try:
             broker.start()
             yield KafkaAddresses(addresses, broker)
@@ -128,26 +124,47 @@ def kafka_from_jars(
             broker.kill()  # nothing of it is kept, so there is nothing to shut down in order
 
 
+def new_cluster_id() -> str:
+    """An id as ``StorageTool random-uuid`` prints it (Kafka's ``Uuid.toString``)."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+def format_storage(properties: Path, cluster_id: str, *arguments: str) -> None:
+    """Make the folders of a node that is to start with these properties."""
+    tool = ["java", "-Xmx128m", *SHORT_LIVED, "-cp", f"{jars()}/*", "kafka.tools.StorageTool"]
+    command = [*tool, "format", f"--cluster-id={cluster_id}", "-c", str(properties), *arguments]
+    subprocess.run(command, capture_output=True, check=True)
+
+
 class KafkaAddresses(dict[str, str]):
     """The addresses of a Kafka, and the broker behind them for tests that kill and start it again."""
 
-    def __init__(self, addresses: Mapping[str, str], broker: _Broker) -> None:
+    def __init__(self, addresses: Mapping[str, str], broker: BrokerProcess) -> None:
         super().__init__(addresses)
         self.broker = broker
 
 
-class _Broker:
+class BrokerProcess:
     """The process, which can be killed and started again with the same data under the same address."""
 
     def __init__(self, command: Sequence[str], log: Path, address: str) -> None:
-        self._command, self._log, self._address = command, log, address
+        self._command, self._log, self.address = command, log, address
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start, and wait until it answers."""
+        self.launch()
+        wait_until_ready(self.address, self.ended)
+
+    def launch(self) -> None:
+        """Start, and do not wait."""
         with self._log.open("ab") as output:
-            process = self._process = subprocess.Popen(self._command, stdout=output, stderr=output)
-        _wait_until_ready(self._address, lambda: None if process.poll() is None else self._log.read_text())
+            self._process = subprocess.Popen(self._command, stdout=output, stderr=output)
+
+    def ended(self) -> str | None:
+        """Its log if it has ended by itself; None while it runs."""
+        assert self._process is not None
+        return None if self._process.poll() is None else self._log.read_text()
 
     @property
     def pid(self) -> int:
@@ -180,7 +197,7 @@ def _in_docker() -> Iterator[str]:
         from testcontainers.core.container import DockerContainer
     except ImportError as error:
         raise KafkaNotInstalledError("Kafka in Docker needs: pip install testcontainers") from error
-    with _reserved_port() as port:
+    with reserved_port() as port:
         pass  # Docker has to bind it, and need not be on Linux
     try:
         container = DockerContainer(f"apache/kafka:{VERSION}")
@@ -203,12 +220,12 @@ def _in_docker() -> Iterator[str]:
         return None if container.status != "exited" else "\n".join(part.decode() for part in container.get_logs())
 
     with container:
-        _wait_until_ready(f"127.0.0.1:{port}", ended)
+        wait_until_ready(f"127.0.0.1:{port}", ended)
         yield f"127.0.0.1:{port}"
 
 
 @contextlib.contextmanager
-def _reserved_port() -> Iterator[int]:
+def reserved_port() -> Iterator[int]:
     """A port that nobody else is given before the broker listens on it, which takes it seconds to do.
 
     On Linux it stays bound meanwhile, though nobody listens on it: a listener with SO_REUSEADDR, as Java's have, may
@@ -223,7 +240,7 @@ def _reserved_port() -> Iterator[int]:
         yield port
 
 
-def _wait_until_ready(address: str, ended: Callable[[], str | None]) -> None:
+def wait_until_ready(address: str, ended: Callable[[], str | None]) -> None:
     """Wait until the broker answers a metadata request with itself in it, and coordinates groups.
 
     ``ended`` answers its log once it has ended, None before.

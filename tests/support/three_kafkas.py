@@ -1,0 +1,76 @@
+"""A real Apache Kafka of three nodes, each a broker and a controller: for what happens when one of them dies."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from kafka_process import (
+    SETTINGS,
+    SHORT_LIVED,
+    BrokerProcess,
+    format_storage,
+    jars,
+    new_cluster_id,
+    reserved_port,
+    wait_until_ready,
+)
+
+NODES = (1, 2, 3)
+_SETTINGS = {
+    **SETTINGS,
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "share.coordinator.state.topic.replication.factor": "3",
+    # A node that is dead is to be missed soon.
+    "broker.heartbeat.interval.ms": "250",
+    "broker.session.timeout.ms": "2000",
+    "replica.lag.time.max.ms": "2000",
+    "controller.quorum.election.timeout.ms": "500",
+    "controller.quorum.fetch.timeout.ms": "1000",
+    "auto.leader.rebalance.enable": "false",
+}
+
+
+@contextlib.contextmanager
+def three_kafkas() -> Iterator[dict[int, BrokerProcess]]:
+    """Run three nodes for the length of a with block; answers them by their ids.
+
+    Raises `KafkaNotInstalledError` where a JDK or Maven is missing.
+    """
+    classpath = f"{jars()}/*"
+    java = shutil.which("java")
+    assert java is not None
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="apache-kafkas-")))
+        addresses = {node: f"127.0.0.1:{stack.enter_context(reserved_port())}" for node in NODES}
+        controllers = {node: f"127.0.0.1:{stack.enter_context(reserved_port())}" for node in NODES}
+        cluster_id = new_cluster_id()
+        nodes = {}
+        for node in NODES:
+            settings = {
+                **_SETTINGS,
+                "node.id": str(node),
+                "listeners": f"PLAINTEXT://{addresses[node]},CONTROLLER://{controllers[node]}",
+                "advertised.listeners": f"PLAINTEXT://{addresses[node]}",
+                "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+                "controller.quorum.voters": ",".join(f"{each}@{address}" for each, address in controllers.items()),
+                "log.dirs": f"{folder}/data-{node}",
+            }
+            properties = folder / f"{node}.properties"
+            properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+            format_storage(properties, cluster_id)
+            command = [java, "-Xmx384m", *SHORT_LIVED, "-cp", classpath, "kafka.Kafka", str(properties)]
+            nodes[node] = BrokerProcess(command, folder / f"{node}.log", addresses[node])
+        try:
+            for each in nodes.values():
+                each.launch()
+            for each in nodes.values():
+                wait_until_ready(each.address, each.ended)
+            yield nodes
+        finally:
+            for each in nodes.values():
+                each.kill()
