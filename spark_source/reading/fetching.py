@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from loadwise.assignor.model import TopicPartition
-from loadwise.spark_source.cluster.brokers import Address, AnsweredError, Brokers, Fetched, UnreachableError
+from loadwise.spark_source.cluster.brokers import Address, AnsweredError, Brokers, Fetched
 from loadwise.spark_source.reading.record_sets import end_of_batches
 from loadwise.spark_source.task import OffsetRange
 
@@ -94,7 +94,10 @@ class Fetching:
     _under_way: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def take(self, index: int, offset: int) -> Fetched:
-        """The answer for a range from an offset on. Raises `UnreachableError` and `AnsweredError`."""
+        """The answer for a range from an offset on.
+
+        Raises `UnreachableError`, `AnsweredError`, and any other error of the client.
+        """
         self._current = index
         if (index, offset) not in self._asked:
             # What was asked for of a range that goes on somewhere else is dropped when it comes.
@@ -104,7 +107,8 @@ class Fetching:
             self._ask_ahead(at_least=index)
         question = self._asked.pop((index, offset))
         self._ask_ahead()
-        return await question.answer
+        # A caller that is cancelled does not cancel the answer: answers to other questions come together with it.
+        return await asyncio.shield(question.answer)
 
     async def close(self) -> bool:
         """Give up what is on its way; whether nothing was, so that the connections are free for others."""
@@ -162,7 +166,7 @@ class Fetching:
         for question in together:
             try:
                 address = await self.brokers.leader(question.place)
-            except (UnreachableError, AnsweredError) as error:
+            except Exception as error:  # noqa: BLE001 (`take` raises it)
                 question.answer.set_exception(error)
             else:
                 by_leader.setdefault(address, []).append(question)
@@ -173,7 +177,7 @@ class Fetching:
         wanted = [(question.place, question.offset, question.size_bytes) for question in together]
         try:
             answers = await self.brokers.fetch(address, wanted)
-        except (UnreachableError, AnsweredError) as error:
+        except Exception as error:  # noqa: BLE001 (likewise)
             for question in together:
                 question.answer.set_exception(error)
             return

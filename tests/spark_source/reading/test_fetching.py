@@ -209,3 +209,36 @@ def test_it_is_known_at_the_end_whether_an_answer_is_still_on_its_way():
         assert await fetching.close()
 
     play(brokers, ranges, all_of_it)
+
+
+@pytest.mark.parametrize("where", ["leader", "fetch"])
+def test_an_error_that_nobody_expects_reaches_who_waits_for_the_answer(where, monkeypatch):
+    brokers, ranges = Brokers(10, 100), a_range_each(3, 10)
+
+    async def fails(*_):
+        raise ValueError("server sent an invalid nonce")
+
+    monkeypatch.setattr(brokers, where, fails)
+
+    async def steps(fetching):
+        for index in range(3):
+            with pytest.raises(ValueError, match="invalid nonce"):
+                async with asyncio.timeout(10):
+                    await fetching.take(index, 0)
+
+    play(brokers, ranges, steps)
+
+
+def test_who_waits_no_longer_takes_no_answer_from_others():
+    brokers, ranges = Brokers(10, 100), a_range_each(3, 10)
+
+    async def steps(fetching):
+        first = asyncio.ensure_future(fetching.take(0, 0))
+        await settle()
+        first.cancel()
+        await settle()
+        brokers.due.set()
+        async with asyncio.timeout(10):
+            assert (await fetching.take(1, 0)).records
+
+    play(brokers, ranges, steps)
