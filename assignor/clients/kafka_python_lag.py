@@ -134,8 +134,8 @@ class KafkaPythonLag(LagLoad):
             return not self._closing
 
     def _read_once(self) -> None:
-        topics = self._topics_to_read()
-        offsets = self._offsets(topics)
+        told = self.told  # before the topics: another thread changes it after them
+        offsets = self._offsets(self._topics_to_read(), told)
         if offsets and self.lacks_history and self.prior_listener is not None:
             try:
                 self.prior_listener(ends_before(self._found_before(offsets), offsets))
@@ -160,14 +160,14 @@ class KafkaPythonLag(LagLoad):
             self._admin = Admin(**self._config)
         return self._admin
 
-    def _offsets(self, topics: Collection[str]) -> dict[tuple[str, int], PartitionOffsets]:
+    def _offsets(self, topics: Collection[str], told: int) -> dict[tuple[str, int], PartitionOffsets]:
         if not topics:
             return {}
         now = time.monotonic()
         if now - self._began_at >= BEGINNINGS_S:
             self._began, self._leaders, self._began_at = {}, {}, now
-        if self.pattern is not None or self._leaders_for != self.told:
-            self._leaders, self._leaders_for = {}, self.told
+        if self.pattern is not None or self._leaders_for != told:
+            self._leaders, self._leaders_for = {}, told
         if self._leaders:
             try:
                 return self._offsets_by(self._leaders)

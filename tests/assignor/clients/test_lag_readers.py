@@ -216,6 +216,30 @@ async def test_kafka_python_asks_which_partitions_there_are_once_a_minute_and_af
     assert lag.failures == 0
 
 
+async def test_kafka_python_reads_a_topic_that_is_added_while_it_begins_a_reading(
+    broker, topic_name, group_id, monkeypatch, until
+):
+    added = f"{topic_name}-added"
+    for topic in (topic_name, added):
+        make_topic(broker, topic, 3)
+    lag = KafkaPythonLag(topic_name, group_id=group_id, interval_s=0.05, bootstrap_servers=broker)
+    readings = []
+    lag.listener = readings.append
+    topics_to_read = lag._topics_to_read
+
+    def adds():
+        topics = topics_to_read()
+        if added not in topics:
+            lag.include([added])  # as another thread may
+        return topics
+
+    monkeypatch.setattr(lag, "_topics_to_read", adds)
+    lag.start()
+    await until(lambda: len(readings) >= 3)
+    await asyncio.to_thread(lag.close)
+    assert [len(reading) for reading in readings[:3]] == [3, 6, 6]
+
+
 def deletes(servers, topic, before):
     admin = KafkaAdminClient(bootstrap_servers=servers)
     admin.delete_records({TopicPartition(topic, 0): before})
