@@ -20,7 +20,9 @@ from loadwise.protocol.messages import Api
 _FEATURES = 3
 _ZERO_AS_LOWEST = 4
 FEATURES = {
+    "eligible.leader.replicas.version": (0, 1),
     "group.version": (0, 1),
+    "kraft.version": (0, 1),
     "metadata.version": (7, 30),
     "share.version": (0, 1),
     "streams.version": (0, 1),
@@ -28,7 +30,8 @@ FEATURES = {
 }
 """The oldest and the newest version of each feature.
 
-Consumer groups (KIP-848), Kafka 4.3, share groups (KIP-932), streams groups (KIP-1071), KIP-890's transactions.
+Eligible leader replicas (KIP-966), consumer groups (KIP-848), a dynamic quorum (KIP-853), Kafka 4.3, share groups
+(KIP-932), streams groups (KIP-1071), KIP-890's transactions.
 """
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from loadwise.coordinator.calls import Message
-from loadwise.coordinator.cluster.topics import is_topic_name
+from loadwise.coordinator.cluster.topics import is_topic_name, name_problem
 from loadwise.coordinator.configs.definitions import BadConfigError, Definitions
 from loadwise.coordinator.configs.resources import (
     CLIENT_METRICS_CONFIGS,
@@ -113,7 +113,7 @@ def _change_topic(cluster: Cluster, resource: Message, change: Change, *, valida
     if not name:
         raise RefusedError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
     if not is_topic_name(name):
-        raise RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name!r} is no name for a topic")
+        raise RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, name_problem(name))
     topic = cluster.topics.get(name)
     if topic is None:
         raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic {name!r} does not exist.")
@@ -130,5 +130,5 @@ def _check_broker(cluster: Cluster, resource: Message) -> None:
         raise RefusedError(ErrorCode.INVALID_REQUEST, f"there is no broker {name!r}")
     fixed = sorted({each.name for each in resource.configs} - set(DYNAMIC_BROKER_CONFIGS.by_name))
     if fixed:
-        message = f"Cannot update these configs dynamically: {', '.join(fixed)}"
+        message = f"Cannot update these configs dynamically: [{', '.join(fixed)}]"
         raise RefusedError(ErrorCode.INVALID_REQUEST, message)

@@ -121,11 +121,9 @@ def _layout_refusal(cluster: Cluster, topic: Message, replicas: Sequence[Sequenc
         problem = cluster.brokers.misplaced(replicas)
         if problem is not None:
             return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
-    elif topic.replication_factor != _BROKERS_DEFAULT:
-        brokers = len(cluster.brokers.nodes)
-        if not 1 <= topic.replication_factor <= brokers:
-            wrong = f"{topic.replication_factor} replicas; a partition can have 1 to {brokers}, the number of brokers"
-            return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, wrong)
+    elif topic.replication_factor != _BROKERS_DEFAULT and topic.replication_factor < 1:
+        wrong = "Replication factor must be larger than 0, or -1 to use the default value."
+        return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, wrong)
     return None
 
 

@@ -27,7 +27,9 @@ def handle(call: Call, cluster: Cluster) -> Message:
         outcome, problem = ErrorCode.NONE, None
         if not may:
             outcome, problem = ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."
-        elif topic is None or not cluster.shares.delete(call.body.group_id, topic.id):
+        elif topic is None:
+            outcome, problem = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
+        elif not cluster.shares.delete(call.body.group_id, topic.id):
             outcome, problem = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no offset information to delete."
         topics.append(
             _Topic(

@@ -13,7 +13,7 @@ from loadwise.coordinator.apis.access import configs, per_item
 from loadwise.coordinator.apis.config_rows import Row, broker_rows, logger_rows, other_broker, resource_rows, topic_rows
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
-from loadwise.coordinator.cluster.topics import is_topic_name
+from loadwise.coordinator.cluster.topics import is_topic_name, name_problem
 from loadwise.coordinator.configs.resources import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, ResourceType
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
@@ -55,7 +55,7 @@ def _describe(call: Call, cluster: Cluster, resource: Message) -> Message:
         case ResourceType.TOPIC:
             topic = cluster.topics.get(name)
             if not is_topic_name(name):
-                error, message = ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name!r} is no name for a topic"
+                error, message = ErrorCode.INVALID_TOPIC_EXCEPTION, name_problem(name)
             elif topic is None:
                 error, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}"
             else:

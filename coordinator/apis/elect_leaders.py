@@ -42,7 +42,10 @@ def _elected(cluster: Cluster, name: str, number: int, *, is_preferred: bool) ->
     error, message = ErrorCode.NONE, None
     partition = cluster.topics.partition(name, number)
     if partition is None:
-        error, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {number} of a topic {name!r}"
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        message = (
+            f"No such topic as {name}" if cluster.topics.get(name) is None else f"No such partition as {name}-{number}"
+        )
     elif partition.leader != NO_NODE and (not is_preferred or partition.leader == partition.replicas[0]):
         error, message = ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."
     elif is_preferred and cluster.brokers.stopped_of(partition.replicas[:1]):

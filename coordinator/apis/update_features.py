@@ -20,12 +20,13 @@ from loadwise.protocol.messages import Api
 _KINDS = 1
 _RESULTS_END = 2
 _UPGRADE = 1
+_UNSAFE = 3
 
 
-def handle(call: Call, _: Cluster) -> Message:
+def handle(call: Call, cluster: Cluster) -> Message:
     """Refuse all of them if one cannot be."""
     body = call.body
-    problems = [problem for each in body.feature_updates if (problem := _problem(call, each)) is not None]
+    problems = [problem for each in body.feature_updates if (problem := _problem(call, cluster, each)) is not None]
     error, message = ErrorCode.NONE, None
     results = []
     if problems:
@@ -38,19 +39,36 @@ def handle(call: Call, _: Cluster) -> Message:
     return call.response(throttle_time_ms=0, error_code=error, error_message=message, results=results)
 
 
-def _problem(call: Call, asked: Message) -> str | None:
+def _problem(call: Call, cluster: Cluster, asked: Message) -> str | None:
     feature = FEATURES.get(asked.feature)
-    wrong = f"Invalid update version {asked.max_version_level} for feature {asked.feature}."
-    if feature is None:
-        return f"{wrong} This controller does not support this feature."
-    oldest, newest = feature
-    if not oldest <= asked.max_version_level <= newest:
-        return f"{wrong} This controller only supports versions {oldest}-{newest}"
-    if asked.max_version_level == newest:
-        return None
+    asked_version = asked.max_version_level
+    wrong = f"Invalid update version {asked_version} for feature {asked.feature}."
     is_downgrade = asked.upgrade_type != _UPGRADE if call.version >= _KINDS else asked.allow_downgrade
+    if feature is None and asked_version < 1:
+        return f"{wrong} Feature {asked.feature} not found."
+    controller = f"Local controller {cluster.brokers.controller.id}"
+    if feature is None:
+        return f"{wrong} {controller} does not support this feature."
+    oldest, newest = feature
+    if not oldest <= asked_version <= newest:
+        return f"{wrong} {controller} only supports versions {oldest}-{newest}"
+    if asked_version == newest:
+        return None
+    if asked.feature == "kraft.version":
+        return f"{wrong} Can't downgrade the version of this feature."
     if not is_downgrade:
-        return f"{wrong} Can't downgrade the version of this feature without setting the upgrade type to a downgrade."
+        return (
+            f"{wrong} Can't downgrade the version of this feature without setting the upgrade type to either safe or "
+            "unsafe downgrade."
+        )
+    if asked.feature == "metadata.version":
+        unsafe = call.version >= _KINDS and asked.upgrade_type == _UNSAFE
+        why = (
+            "Unsafe metadata downgrade is not supported in this version."
+            if unsafe
+            else "Refusing to perform the requested downgrade because it might delete metadata information."
+        )
+        return f"Unsupported metadata.version downgrade from {newest} to {asked_version}. {why}"
     if call.version >= _KINDS and call.body.validate_only:
         return None
     return f"{wrong} The newest version of each feature is finalized here, and stays so."

@@ -58,6 +58,19 @@ def is_topic_name(name: str) -> bool:
     return name not in {".", ".."} and len(name) <= MAX_NAME_LENGTH and _NAME.fullmatch(name) is not None
 
 
+def name_problem(name: str) -> str:
+    """Why no topic may be called this, in Kafka's words."""
+    if not name:
+        problem = "the empty string is not allowed"
+    elif name in {".", ".."}:
+        problem = f"'{name}' is not allowed"
+    elif len(name) > MAX_NAME_LENGTH:
+        problem = f"the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
+    else:
+        problem = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    return f"Topic name is invalid: {problem}"
+
+
 def _metric_name(name: str) -> str:
     """Kafka's metrics write a dot as an underscore, so two topics must not differ in that alone."""
     return name.replace(".", "_")
@@ -130,10 +143,9 @@ class Topics:
     def refusal(self, name: str, partitions: int, replication_factor: int | None = None) -> Refusal | None:
         """Why this topic cannot be made; None if it can."""
         if name in self._by_name:
-            return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name!r} exists already")
+            return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         if not is_topic_name(name):
-            message = f"{name!r} is no name for a topic: 1 to {MAX_NAME_LENGTH} of a-z A-Z 0-9 . _ -, not . or .."
-            return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
+            return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, name_problem(name))
         twin = self._by_metric_name.get(_metric_name(name))
         if twin is not None:
             return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic {name!r} collides with existing topics: {twin}")
@@ -142,7 +154,11 @@ class Topics:
         factor = replication_factor or self._brokers.default_replication_factor
         brokers = len(self._brokers.nodes)
         if factor > brokers:
-            wrong = f"{factor} replicas; a partition can have 1 to {brokers}, the number of brokers"
+            wrong = (
+                f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} cannot "
+                f"be reached because only {brokers} broker(s) are registered or some brokers have all their log "
+                "directories cordoned."
+            )
             return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, wrong)
         return self._too_many(partitions)
 
@@ -178,9 +194,11 @@ class Topics:
     def growth_refusal(self, topic: Topic, partitions: int) -> Refusal | None:
         """Why a topic cannot have this many partitions; None if it can."""
         now = len(topic.partitions)
-        if partitions <= now:
-            more = "a topic's partitions can only become more"
-            return Refusal(ErrorCode.INVALID_PARTITIONS, f"topic {topic.name!r} has {now} partitions; {more}")
+        if partitions == now:
+            return Refusal(ErrorCode.INVALID_PARTITIONS, f"Topic already has {now} partition(s).")
+        if partitions < now:
+            wrong = f"The topic {topic.name} currently has {now} partition(s); {partitions} would not be an increase."
+            return Refusal(ErrorCode.INVALID_PARTITIONS, wrong)
         return self._too_many(partitions - now)
 
     def grow(self, topic: Topic, partitions: int, replicas: Sequence[Sequence[int]] | None = None) -> None:

@@ -56,10 +56,16 @@ class Definition:
     check: Callable[[str], str | None] = lambda _: None
     """What is wrong with a value of the right type; None if nothing is."""
 
+    words: str = "Invalid value {value} for configuration {name}: {problem}"
+    """How a value is refused that ``check`` has something against."""
+
     def refusal(self, value: str) -> str | None:
         """What is wrong with a value; None if it may be."""
-        problem = _type_problem(self.type, value.strip()) or self.check(value.strip())
-        return None if problem is None else f"Invalid value {value} for configuration {self.name}: {problem}"
+        problem = _type_problem(self.type, value.strip())
+        if problem is not None:
+            return f"Invalid value {value} for configuration {self.name}: {problem}"
+        problem = self.check(value.strip())
+        return None if problem is None else self.words.format(value=value, name=self.name, problem=problem)
 
 
 class Definitions:

@@ -17,6 +17,7 @@ from loadwise.coordinator.configs.definitions import (
     Definitions,
     at_least,
     between,
+    items,
     one_of,
 )
 from loadwise.coordinator.configs.reset_strategies import is_reset_strategy
@@ -83,11 +84,35 @@ GROUP_CONFIGS = Definitions(
 )
 """What groups can have of their own, in place of the broker's."""
 
+_MATCHED = frozenset(
+    {
+        "client_id",
+        "client_instance_id",
+        "client_software_name",
+        "client_software_version",
+        "client_source_address",
+        "client_source_port",
+    }
+)
+"""What a subscription to clients' metrics may be for."""
+
+
+def _match_problem(value: str) -> str | None:
+    wrong = [each for each in items(value) if each.partition("=")[0].strip() not in _MATCHED or "=" not in each]
+    return f"Illegal client matching pattern: {wrong[0]}" if wrong else None
+
+
 CLIENT_METRICS_CONFIGS = Definitions(
     "client metrics",
     [
-        Definition(name="interval.ms", type=ConfigType.INT, default="300000", check=between(100, 3_600_000)),
-        Definition(name="match", type=ConfigType.LIST, default=""),
+        Definition(
+            name="interval.ms",
+            type=ConfigType.INT,
+            default="300000",
+            check=between(100, 3_600_000),
+            words="Invalid value {value} for interval.ms, interval must be between 100 and 3600000 (1 hour)",
+        ),
+        Definition(name="match", type=ConfigType.LIST, default="", check=_match_problem, words="{problem}"),
         Definition(name="metrics", type=ConfigType.LIST, default=""),
     ],
 )

@@ -146,7 +146,7 @@ def describing_topics(broker: Administrator) -> Iterator[Any]:
 
 
 def features(broker: Administrator) -> Iterator[Any]:
-    ours = {"group.version", "transaction.version", "metadata.version"}
+    ours = {"eligible.leader.replicas.version", "group.version", "transaction.version", "metadata.version"}
     for version in range(5):
         request = metadata.ApiVersionsRequest(version=version, client_software_name="a", client_software_version="1")
         answer = broker.ask(request, metadata.ApiVersionsResponse)

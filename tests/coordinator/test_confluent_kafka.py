@@ -92,7 +92,7 @@ def test_an_administrator_sees_and_changes_topics_and_groups(
 ) -> None:
     admin = AdminClient({"bootstrap.servers": coordinator.bootstrap_servers})
     admin.create_topics([NewTopic(topic_name, 2, 1)])[topic_name].result(WAIT_S)
-    with pytest.raises(KafkaException, match="exists already"):
+    with pytest.raises(KafkaException, match="already exists"):
         admin.create_topics([NewTopic(topic_name, 2, 1)])[topic_name].result(WAIT_S)
     admin.create_partitions([NewPartitions(topic_name, 3)])[topic_name].result(WAIT_S)
     assert len(admin.list_topics(topic_name, timeout=WAIT_S).topics[topic_name].partitions) == 3

@@ -41,7 +41,7 @@ def test_a_filled_coordinator_is_the_same_for_each_test(suite: pytest.Pytester) 
             assert not kafka_filled_coordinator.clock.is_frozen
             kafka_filled_coordinator.faults.drop("Fetch")
             kafka_filled_coordinator.clock.freeze()
-            with pytest.raises(ValueError, match="exists already"):
+            with pytest.raises(ValueError, match="already exists"):
                 kafka_filled_coordinator.create_topic("orders")
             kafka_coordinator_session.create_topic(f"orders-{attempt}")
     """)
@@ -107,7 +107,7 @@ def test_a_suite_can_give_the_coordinator_other_arguments(suite: pytest.Pytester
 
         def test_it(kafka_coordinator):
             assert kafka_coordinator.bootstrap_servers.count(",") == 2
-            with pytest.raises(BadTopicError, match="exists already"):
+            with pytest.raises(BadTopicError, match="already exists"):
                 kafka_coordinator.create_topic("orders")
 
         def test_no_other_test_left_anything(kafka_coordinator, kafka_topic):

@@ -1,0 +1,44 @@
+"""Kafka's command-line programs, run on Apache Kafka and on ours in one process of Java."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kafka_process import KafkaNotInstalledError, kafka_from_jars
+from kafka_tools import Tools
+from programs import compiled_java
+
+from loadwise.coordinator import Coordinator, ThreadedCoordinator
+
+HERE = Path(__file__).resolve().parent
+
+
+@pytest.fixture(scope="session")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tools]:
+    """The process that runs the programs."""
+    command = compiled_java(tmp_path_factory.mktemp("tools"), HERE / "Tools.java", log_level="off")
+    running = Tools([*command, "Tools"])
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="session")
+def fresh_kafka() -> Iterator[str]:
+    """An Apache Kafka that nothing but these tests uses: some programs list all that there is."""
+    try:
+        with kafka_from_jars() as addresses:
+            yield addresses["PLAINTEXT"]
+    except KafkaNotInstalledError as error:
+        if os.environ.get("LOADWISE_REQUIRE_KAFKA"):
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def fresh_coordinator() -> Iterator[ThreadedCoordinator]:
+    """One of ours, that nothing but these tests uses."""
+    with Coordinator().in_thread() as running:
+        yield running
