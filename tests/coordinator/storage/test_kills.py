@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,6 +20,7 @@ from cluster_walk import new_cluster
 from confluent_kafka import Consumer, TopicPartition
 from kafka.protocol import metadata, producer
 from kafka.record import MemoryRecords
+from numbered_writers import OPTIONS, WRITERS, NumberedWriter
 from programs_with_data import Program
 from record_batches import batch
 from sessions import Session
@@ -44,6 +46,12 @@ class Acknowledged:
     committed: set[bytes] = field(default_factory=set)
     """The values of transactions that were committed."""
     aborted: set[bytes] = field(default_factory=set)
+    offset_in_transactions: int = 0
+    """The last one that a transaction committed."""
+    offset_under_way: int = 0
+    """The one of the last transaction that was to be committed, whether or not that was answered."""
+    numbers: dict[str, int] = field(default_factory=dict)
+    """The last number of each of `WRITERS`."""
     producer_ids: list[int] = field(default_factory=list)
     count: int = 0
 
@@ -58,7 +66,8 @@ class Load:
         self.failures: list[BaseException] = []
 
     def run(self) -> None:
-        writers = (self.produce, self.produce, self.commit, self.transact, self.create)
+        writers = [self.produce, self.produce, self.commit, self.transact, self.create]
+        writers += [partial(self.count, writer) for writer in WRITERS]
         threads = [threading.Thread(target=self._until_gone, args=(writer,)) for writer in writers]
         for thread in threads:
             thread.start()
@@ -136,6 +145,10 @@ class Load:
             records = batch([value], timestamp=NOW_MS, producer=(*who, sequence), transactional=True)
             self._produce(session, "in-transactions", records, "x")
         is_committed = index % 3 != 0
+        offset = self.acknowledged.offset_under_way + 1
+        self._commit_in_transaction(session, who, offset)
+        if is_committed:
+            self.acknowledged.offset_under_way = offset
         answer = session.ask(
             producer.EndTxnRequest(
                 version=5, transactional_id="x", producer_id=who[0], producer_epoch=who[1], committed=is_committed
@@ -144,6 +157,24 @@ class Load:
         )
         assert answer.error_code == 0
         (self.acknowledged.committed if is_committed else self.acknowledged.aborted).update(values)
+        if is_committed:
+            self.acknowledged.offset_in_transactions = offset
+
+    def _commit_in_transaction(self, session: Session, who: tuple[int, int], offset: int) -> None:
+        topic = producer.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
+        row = topic.TxnOffsetCommitRequestPartition(
+            partition_index=0, committed_offset=offset, committed_leader_epoch=-1, committed_metadata=None
+        )
+        request = producer.TxnOffsetCommitRequest(
+            version=5, transactional_id="x", group_id="in-transactions", producer_id=who[0], producer_epoch=who[1],
+            generation_id=-1, member_id="", group_instance_id=None, topics=[topic(name="t", partitions=[row])],
+        )  # fmt: skip
+        assert session.ask(request, producer.TxnOffsetCommitResponse).topics[0].partitions[0].error_code == 0
+
+    def count(self, writer: NumberedWriter, session: Session, _: int) -> None:
+        number = self.acknowledged.numbers.get(writer.name, 0) + 1
+        writer.write(session, number)
+        self.acknowledged.numbers[writer.name] = number
 
     def create(self, session: Session, index: int) -> None:
         name = f"topic-{self.number}-{index % 20}"
@@ -182,7 +213,8 @@ def check(path: Path, acknowledged: Acknowledged) -> None:
     """Compare what is in the directory with what was acknowledged."""
     directory = Directory(path)
     cluster = new_cluster()
-    cluster.load(directory.read(), directory, NOW_MS)
+    state = directory.read()
+    cluster.load(state, directory, NOW_MS)
     directory.close()
     stored = values_of(cluster, "t")
     for (_, _, offset), value in acknowledged.records.items():
@@ -194,6 +226,14 @@ def check(path: Path, acknowledged: Acknowledged) -> None:
         # One more may have been written, and not answered any more.
         assert acknowledged.committed_offset <= committed <= acknowledged.committed_offset + 1
         acknowledged.committed_offset = committed
+    in_transactions = cluster.groups.offsets.of("in-transactions").get(Partition("t", 0))
+    kept = 0 if in_transactions is None else in_transactions.offset
+    assert kept in (acknowledged.offset_in_transactions, acknowledged.offset_under_way)
+    acknowledged.offset_in_transactions = acknowledged.offset_under_way = kept
+    for writer in WRITERS:
+        number, kept = acknowledged.numbers.get(writer.name, 0), writer.found(state)
+        assert number <= kept <= number + 1, writer.name
+        acknowledged.numbers[writer.name] = kept
     assert acknowledged.topics <= {topic.name for topic in cluster.topics}
     seen = set(values_of(cluster, "in-transactions", committed_only=True).values())
     assert acknowledged.committed <= seen
@@ -207,7 +247,7 @@ def test_what_was_acknowledged_survives(tmp_path: Path) -> None:
     random = Random(SEED)
     acknowledged = Acknowledged()
     for number in range(KILLS):
-        program = Program(tmp_path, "--topic", "t:1", "--topic", "in-transactions:1")
+        program = Program(tmp_path, "--topic", "t:1", "--topic", "in-transactions:1", *OPTIONS)
         try:
             Load(program.address, acknowledged, number, random.choice([1, 5, 50, 150, 300, 600]), program.kill).run()
         finally:
@@ -215,6 +255,8 @@ def test_what_was_acknowledged_survives(tmp_path: Path) -> None:
         check(tmp_path, acknowledged)
     assert acknowledged.count > KILLS * 20
     assert min(map(len, (acknowledged.records, acknowledged.committed, acknowledged.aborted))) > 3
+    assert min(acknowledged.numbers.values()) > 3
+    print(f"{KILLS} kills, {acknowledged.count:,} acknowledged, of these {acknowledged.numbers}")
     program = Program(tmp_path)
     try:
         consumer = Consumer({"bootstrap.servers": program.address, "group.id": "g"})
@@ -227,7 +269,7 @@ def test_what_was_acknowledged_survives(tmp_path: Path) -> None:
 
 def test_what_cannot_be_written_is_not_acknowledged_and_ends_the_program(tmp_path: Path) -> None:
     """As on a full disk: here the system lets no file grow any more."""
-    program = Program(tmp_path, "--topic", "t:1", "--topic", "in-transactions:1")
+    program = Program(tmp_path, "--topic", "t:1", "--topic", "in-transactions:1", *OPTIONS)
     resource.prlimit(program.process.pid, resource.RLIMIT_FSIZE, (400_000, 400_000))
     acknowledged = Acknowledged()
     try:
