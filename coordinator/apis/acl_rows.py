@@ -5,7 +5,7 @@ from __future__ import annotations
 from loadwise.coordinator.authorization.acls import AclFilter, Operation, PatternType, Permission, ResourceType
 from loadwise.coordinator.calls import Message
 
-NO_AUTHORIZER = "No Authorizer is configured on the broker"
+NO_AUTHORIZER = "No Authorizer is configured."
 """Why there are no ACLs."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from kafka.protocol.admin import DeleteAclsRequest, DeleteAclsResponse
 
 from loadwise.coordinator.apis.access import of_cluster
-from loadwise.coordinator.apis.acl_rows import filter_of, has_unknown
+from loadwise.coordinator.apis.acl_rows import NO_AUTHORIZER, filter_of, has_unknown
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, HangUp, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -16,8 +16,6 @@ from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
 _Result = DeleteAclsResponse.DeleteAclsFilterResult
-
-_NO_AUTHORIZER = "No Authorizer is configured."
 
 
 def handle(call: Call, cluster: Cluster) -> Message | HangUp:
@@ -27,7 +25,7 @@ def handle(call: Call, cluster: Cluster) -> Message | HangUp:
     wanted = [filter_of(each) for each in call.body.filters]
     authorizer = cluster.authorizer
     if authorizer is None:
-        refused = _Result(error_code=ErrorCode.SECURITY_DISABLED, error_message=_NO_AUTHORIZER, matching_acls=[])
+        refused = _Result(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER, matching_acls=[])
         return call.response(throttle_time_ms=0, filter_results=[refused for _ in wanted])
     problems = [each.problem() for each in wanted]
     found = [authorizer.matching(each) if each.problem() is None else [] for each in wanted]

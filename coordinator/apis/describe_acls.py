@@ -8,13 +8,14 @@ from __future__ import annotations
 from kafka.protocol.admin import DescribeAclsRequest, DescribeAclsResponse
 
 from loadwise.coordinator.apis.access import of_cluster
-from loadwise.coordinator.apis.acl_rows import NO_AUTHORIZER, filter_of, has_unknown
+from loadwise.coordinator.apis.acl_rows import filter_of, has_unknown
 from loadwise.coordinator.authorization.acls import Acl, Operation
 from loadwise.coordinator.calls import Call, HangUp, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
+_NO_AUTHORIZER = "No Authorizer is configured on the broker"
 _Resource = DescribeAclsResponse.DescribeAclsResource
 
 
@@ -24,7 +25,7 @@ def handle(call: Call, cluster: Cluster) -> Message | HangUp:
         return HangUp("the filter of a DescribeAcls has the number of UNKNOWN")
     if cluster.authorizer is None:
         return call.response(
-            throttle_time_ms=0, error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER, resources=[]
+            throttle_time_ms=0, error_code=ErrorCode.SECURITY_DISABLED, error_message=_NO_AUTHORIZER, resources=[]
         )
     by_pattern: dict[tuple[int, str, int], list[Acl]] = {}
     for acl in cluster.authorizer.matching(filter_of(call.body)):

@@ -203,13 +203,20 @@ def access(broker: Administrator) -> Iterator[Any]:
         version=3, resource_type_filter=1, resource_name_filter=None, pattern_type_filter=1, principal_filter=None,
         host_filter=None, operation=1, permission_type=1,
     )  # fmt: skip
-    yield broker.ask(request, admin.DescribeAclsResponse).error_code
+    described = broker.ask(request, admin.DescribeAclsResponse)
+    yield described.error_code, described.error_message
     row = admin.CreateAclsRequest.AclCreation(
         resource_type=2, resource_name="t", resource_pattern_type=3, principal="User:u", host="*", operation=3,
         permission_type=3,
     )  # fmt: skip
     answer = broker.ask(admin.CreateAclsRequest(version=3, creations=[row]), admin.CreateAclsResponse)
-    yield [each.error_code for each in answer.results]
+    yield [(each.error_code, each.error_message) for each in answer.results]
+    row = admin.DeleteAclsRequest.DeleteAclsFilter(
+        resource_type_filter=1, resource_name_filter=None, pattern_type_filter=1, principal_filter=None,
+        host_filter=None, operation=1, permission_type=1,
+    )  # fmt: skip
+    deleted = broker.ask(admin.DeleteAclsRequest(version=3, filters=[row]), admin.DeleteAclsResponse)
+    yield [(each.error_code, each.error_message) for each in deleted.filter_results]
 
 
 SCENARIOS = [quotas, access, deleting_records, listing_offsets, asking, describing_topics, features]
