@@ -101,7 +101,7 @@ class Member:
                 _check(synced.error_code, "SyncGroup")
                 return
 
-    def beat(self, until_s: float, latencies: list[float], every_s: float = 0.0) -> Script:
+    def beat(self, until_s: float, latencies: list[float]) -> Script:
         """Send heartbeats one after the other until a time, and note how long each answer took."""
         frame = self.heartbeat()
         clock = time.perf_counter

@@ -35,6 +35,12 @@ EARLY = (
     "tests/benchmarks/test_live_benchmark.py",
     "tests/coordinator/storage/test_kills.py",
     "tests/pytest_plugin/test_pytest_plugin.py",
+    # In the tier against Apache Kafka; some start a Kafka of their own.
+    "tests/spark_source/test_member_kills.py",
+    "tests/spark_source/test_kills.py",
+    "tests/interop/test_rolling_upgrade.py",
+    "tests/interop/test_java_streams.py",
+    "tests/coordinator/test_restarts_same_as_kafka.py",
 )
 """Files of few tests that take long: pytest-xdist begins with those that have many, and would be left with these."""
 
