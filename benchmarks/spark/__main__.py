@@ -33,6 +33,8 @@ from benchmarks.spark.results import Measured, Scenario, goals, goals_markdown, 
 KINDS = ["uniform", "skewed"]
 NEAR_EMPTY, SMALL = 1, 500
 """Records a partition and micro-batch."""
+WARM_UP = 3
+"""Turns of a session's first scenario that do not count: in a new JVM each is quicker than the one before."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -69,7 +71,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--records", type=int, default=1_000_000, help="records of 100 bytes in each topic of a batch")
     parser.add_argument("--far-records", type=int, default=300_000, help="as many of them where Kafka is far away")
     parser.add_argument("--slots", type=int, nargs="+", default=[2, 8], help="task slots, a session for each")
-    parser.add_argument("--rounds", type=int, default=5, help="turns that count; one before them warms up")
+    parser.add_argument("--rounds", type=int, default=5, help="turns that count, behind those that warm up")
     parser.add_argument("--micro-batches", type=int, default=10, help="how many of them are measured in a round")
     parser.add_argument("--only", choices=["batches", "micro-batches"], help="one of both")
     parser.add_argument("--kinds", choices=KINDS, nargs="+", default=KINDS, help="of the topics of batches")
@@ -136,13 +138,16 @@ def measured(
             beside = f"beside the connector {VERSION}" if jars else "without the connector"
             print(f"\nSpark {spark.version}, {slots} slots, {os.cpu_count()} CPUs, {beside}")
             idle = idle_mb(spark)
-            for kind, work in product(topics, chosen.works):
+            for number, (kind, work) in enumerate(product(topics, chosen.works)):
                 options = {"kafka.bootstrap.servers": brokers, "subscribe": topics[kind]}
                 scenario = Scenario(f"{kind}, {work}", slots, delay_ms=delay_ms)
                 everybody = batch_readers(slots, connector=bool(jars))
+                warm_up = 1 if number else WARM_UP
                 yield (
                     scenario,
-                    measure_batches(spark, options, everybody, work=work, rounds=chosen.rounds, idle_mb=idle),
+                    measure_batches(
+                        spark, options, everybody, work=work, rounds=chosen.rounds, idle_mb=idle, warm_up=warm_up
+                    ),
                 )
             if chosen.only == "batches" or delay_ms:
                 continue

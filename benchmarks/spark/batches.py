@@ -54,14 +54,24 @@ def partition_of(number: int, kind: str) -> int:
 
 
 def measure_batches(
-    spark: Any, options: Mapping[str, str], readers: Sequence[Reader], *, work: str, rounds: int, idle_mb: float
+    spark: Any,
+    options: Mapping[str, str],
+    readers: Sequence[Reader],
+    *,
+    work: str,
+    rounds: int,
+    idle_mb: float,
+    warm_up: int = 1,
 ) -> dict[str, Measured]:
-    """Median figures of each reader, with one of `WORKS`. ``idle_mb``: `benchmarks.spark.memory.idle_mb`."""
+    """Median figures of each reader, with one of `WORKS`. ``idle_mb``: `benchmarks.spark.memory.idle_mb`.
+
+    The first ``warm_up`` turns do not count.
+    """
     rows: dict[str, list[Measured]] = {reader.name: [] for reader in readers}
-    for turn in range(rounds + 1):  # the first warms up and does not count
+    for turn in range(rounds + warm_up):
         for reader in in_turn(readers, turn):
             row = measure_batch(spark, options, reader, work=work, idle_mb=idle_mb)
-            if turn:
+            if turn >= warm_up:
                 rows[reader.name].append(row)
     return {name: medians(mine) for name, mine in rows.items()}
 
