@@ -153,7 +153,7 @@ def _policy(text: str) -> MigrationPolicy:
 
 SETTINGS: Mapping[str, Setting] = {
     "auto.create.topics.enable": Setting(None, "auto_create_topics", ConfigType.BOOLEAN, _boolean),
-    "default.replication.factor": _whole(None, "default_replication_factor", 1, _SHORT_MAX),
+    "default.replication.factor": _whole(None, "default_replication_factor", 1),
     "delete.topic.enable": Setting(None, "delete_topics", ConfigType.BOOLEAN, _boolean),
     "connections.max.idle.ms": Setting(None, "connections_max_idle_ms", ConfigType.LONG, _idle_ms),
     "group.consumer.assignment.interval.ms": _whole("consumer_groups", "assignment_interval_ms", 0),
