@@ -26,14 +26,18 @@ from loadwise.assignor.model import LARGEST, SMALLEST_CAPACITY, Bools, Floats
 _SHORTEST_MS = 8_000
 """A member must be seen for at least this long before its processing counts as a measurement."""
 _LONGEST_MS = 30_000
-"""What a member processes is its mean over the last half minute, or less if it was not watched that long."""
+"""What a member processes is its mean over the last half minute, or less if it was not watched that long..."""
+_LONGEST_COMMITS = 4
+"""... or over the time of so many commits, where these come rarely."""
 _RECENT_MS = 2 * _LONGEST_MS
 """What a member has told or shown so long ago is not compared any more with what it shows or tells now."""
 _RECALLED = 0.9
 """How much of an estimate is kept that another leader has made; the rest is the median of the group."""
 _STEPS_PER_OCTAVE = 4
 _TWINS = 0.3
-"""Members less than so many octaves from the median are as fast as it is."""
+"""Members less than so many octaves from the median are as fast as it is..."""
+_NEARLY = 2.0**_TWINS
+"""... which is so many times."""
 _FURTHEST = 8.0
 """Estimates stay within an eighth of the median and eight times the median."""
 _USED = 0.7
@@ -93,6 +97,7 @@ class CapacityEstimates:
 
     def __init__(self, slack_s: float = 6.0) -> None:
         self._slack_ms = slack_s * 1000
+        self._longest_ms = max(_LONGEST_MS, _LONGEST_COMMITS * self._slack_ms)
         self._known: dict[str, _Known] = {}
         self._told: dict[str, tuple[float, int]] = {}
         """What members have measured of themselves, and when."""
@@ -159,7 +164,7 @@ class CapacityEstimates:
         self._lagging_since = np.where(
             lagging, np.where(np.isnan(self._lagging_since), began, self._lagging_since), math.nan
         )
-        while len(self._seen) > 2 and now_ms - self._seen[1][0] >= _LONGEST_MS:
+        while len(self._seen) > 2 and now_ms - self._seen[1][0] >= self._longest_ms:
             self._seen.popleft()
         for number, member in enumerate(self._members):
             self._observe(number, member, now_ms)
@@ -217,7 +222,7 @@ class CapacityEstimates:
         upper = np.array([0.0 if each is None else each.most_per_s for each in known]) / unit
         median, covered = _median(per_unit[working], lower[working], upper[working])
         bounds = per_unit[~proven]
-        if len(bounds) and float(np.median(lower[~proven])) > covered:
+        if len(bounds) and float(np.median(lower[~proven])) > covered * _NEARLY:
             # Only slow members have shown their capacity. The others keep up with more, and so can do more than that.
             median = float(np.median(bounds)) / _USED
         ratio = np.ones(len(members))
@@ -248,7 +253,7 @@ def _bounded(per_s: Floats) -> Floats:
 
 
 def _ratio(known: _Known, median: float, now_ms: int) -> float:
-    if known.least_per_s <= median * (1 + _ROUNDING) and median <= known.most_per_s * (1 + _ROUNDING):
+    if known.least_per_s < median * _NEARLY and median < known.most_per_s * _NEARLY:
         return 1.0
     ratio = min(max(known.per_s / median, 1 / _FURTHEST), _FURTHEST)
     trust = known.trust

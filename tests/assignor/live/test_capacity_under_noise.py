@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from loadwise.assignor.live.busy import BusyTime
@@ -36,16 +36,27 @@ def test_identical_machines_with_a_backlog_come_out_as_identical_however_they_co
         assert len(set(capacities.per_s.tolist())) == 1
 
 
-@given(commits, st.lists(st.floats(0.9, 1.1), min_size=8, max_size=8), st.lists(st.booleans(), min_size=8, max_size=8))
-def test_identical_machines_of_which_some_have_measured_themselves_come_out_as_identical(members, noise, told):
-    """A standard error of a twentieth, and some have a backlog while others keep up."""
+@given(
+    commits,
+    st.lists(st.floats(0.9, 1.1), min_size=8, max_size=8),
+    st.lists(st.booleans(), min_size=8, max_size=8),
+    st.floats(0.1, 0.97),
+)
+@example(
+    [(6.0, 0.0), *[(1.0, 0.0)] * 4],
+    [1.0, 1.0, 0.9375, 1.0, 0.9375, 1.0, 1.0, 1.0],
+    [False, False, True, False, True, False, False, False],
+    0.6,
+)
+def test_identical_machines_of_which_some_have_measured_themselves_come_out_as_identical(members, noise, told, used):
+    """A standard error of a twentieth; some have a backlog, and others are used to some part of what they can do."""
     names = tuple(f"m{number}" for number in range(len(members)))
     lagging = np.array([number % 2 == 0 for number in range(len(members))])
     estimates = CapacityEstimates(slack_s=6.0)
     estimates.watch(names, 0)
     for number in range(20):
         now_ms = (1 + number) * STEP_MS
-        busy = np.where(lagging, SPEED, 0.6 * SPEED)
+        busy = np.where(lagging, SPEED, used * SPEED)
         each = zip(members, busy.tolist(), strict=True)
         processed = np.array([committed(*member, speed, now_ms) for member, speed in each])
         for name, factor, tells in zip(names, noise, told, strict=False):
@@ -100,3 +111,18 @@ def test_a_member_without_a_claim_is_as_fast_as_the_median_of_those_who_have_one
     estimates.measured("c", 900.0 * (1 + threads), 0)
     per_s = estimates.of(dict.fromkeys(("threads", "b", "c"), 0.0), 0).per_s
     assert per_s[0] == pytest.approx(900.0 * (1 + threads / 2))
+
+
+@pytest.mark.parametrize("interval_s", [1.0, 5.0, 30.0, 60.0])
+def test_a_slow_member_is_found_by_its_commits_however_rarely_it_commits(interval_s):
+    """It is a sixth as fast as the others, and tells nothing of itself."""
+    names = ("a", "slow", "c")
+    estimates = CapacityEstimates(slack_s=interval_s + 1)
+    estimates.watch(names, 0)
+    for now_ms in range(STEP_MS, round(5000 * interval_s) + 60_000, STEP_MS):
+        each = zip((0.1, 0.5, 0.8), (SPEED, SPEED / 6, SPEED), strict=True)
+        processed = np.array([committed(interval_s, phase, speed, now_ms) for phase, speed in each])
+        estimates.update(processed, np.ones(3, bool), now_ms)
+    per_s = estimates.of(dict.fromkeys(names, 0.0), now_ms).per_s
+    assert per_s[0] == per_s[2]
+    assert per_s[1] == pytest.approx(per_s[0] / 6, rel=0.5)
