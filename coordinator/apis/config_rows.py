@@ -20,6 +20,7 @@ from loadwise.coordinator.configs.resources import (
 )
 from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS, broker_configs_of_topics
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.security.broker_configs import LISTENER
 from loadwise.coordinator.settings import SETTINGS, BrokerSettings, described
 
 
@@ -53,6 +54,11 @@ class Row(NamedTuple):
     source: Source
     synonyms: Sequence[Synonym]
     is_read_only: bool = False
+
+    @property
+    def is_sensitive(self) -> bool:
+        """Whether no client is told its value."""
+        return self.type is ConfigType.PASSWORD
 
 
 _OWN_TYPES = {
@@ -136,7 +142,7 @@ def broker_rows(cluster: Cluster, node: Node | None) -> list[Row]:
             if len(synonyms) == 1:
                 continue
             synonyms.pop()  # it has no default
-        known = broker_configs().get(name) or DYNAMIC_BROKER_CONFIGS.by_name.get(name)
+        known = broker_configs().get(LISTENER.sub("", name, count=1)) or DYNAMIC_BROKER_CONFIGS.by_name.get(name)
         kind = ConfigType.STRING if known is None else known.type
         is_read_only = name not in DYNAMIC_BROKER_CONFIGS.by_name
         value, origin = (synonyms[0].value, synonyms[0].source) if synonyms else (None, Source.DEFAULT)

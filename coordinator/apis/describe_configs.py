@@ -92,11 +92,14 @@ def _row(call: Call, row: Row) -> Message:
     synonym = _Config.DescribeConfigsSynonym
     return _Config(
         name=row.name,
-        value=row.value,
+        value=None if row.is_sensitive else row.value,
         read_only=row.is_read_only,
         config_source=row.source,
-        is_sensitive=False,
-        synonyms=[synonym(name=each.name, value=each.value, source=each.source) for each in row.synonyms]
+        is_sensitive=row.is_sensitive,
+        synonyms=[
+            synonym(name=each.name, value=None if row.is_sensitive else each.value, source=each.source)
+            for each in row.synonyms
+        ]
         if call.body.include_synonyms
         else [],
         config_type=row.type,

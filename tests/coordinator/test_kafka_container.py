@@ -70,6 +70,20 @@ def test_variables_are_the_brokers_settings() -> None:
         assert topic.error.code() == confluent_kafka.KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
+def test_no_client_is_told_a_password() -> None:
+    container = KafkaContainer().with_env("KAFKA_SSL_TRUSTSTORE_PASSWORD", "hush").with_advertised_host("127.0.0.1")
+    container.with_env("KAFKA_LISTENER_NAME_MINE_SSL_TRUSTSTORE_PASSWORD", "hush")
+    with container as running:
+        admin = AdminClient({"bootstrap.servers": running.get_bootstrap_server(), "log_level": 0})
+        (answer,) = admin.describe_configs([ConfigResource("broker", "1")]).values()
+        found = answer.result(60)
+    for name in ("ssl.truststore.password", "listener.name.mine.ssl.truststore.password"):
+        assert (found[name].value, found[name].is_sensitive) == (None, True)
+    assert not [
+        each.name for row in found.values() for each in (row, *row.synonyms.values()) if "hush" in str(each.value)
+    ]
+
+
 def test_no_variable_is_passed_over_in_silence(caplog: pytest.LogCaptureFixture) -> None:
     """By the rule of Kafka's images; they start with what no Kafka knows, and so does this."""
     container = KafkaContainer(env={"KAFKA_LOG_RETENTION_MS": "70000", "KAFKA_COMPRESSION_TYPE": "lz4"})

@@ -103,7 +103,13 @@ MANY = {
     "queued.max.requests": "400",
     "transaction.state.log.num.partitions": "3",
 }
-FEW = {"log.retention.ms": "70000", "log.retention.hours": "5", "log.roll.hours": "168", "compression.type": "producer"}
+FEW = {
+    "compression.type": "producer",
+    "delegation.token.secret.key": "hush",
+    "log.retention.hours": "5",
+    "log.retention.ms": "70000",
+    "log.roll.hours": "168",
+}
 RELATED = (
     "log.flush.interval.ms",
     "log.retention.ms",
