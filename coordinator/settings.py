@@ -215,11 +215,11 @@ def configured(
     words = {name: (written or {}).get(name, name) for name in configs}
     for name, text in configs.items():
         setting = SETTINGS.get(name)
+        if setting is None:
+            _check(name, words[name], text)
+            continue
         try:
-            if setting is None:
-                _check(name, words[name], text)
-            else:
-                settings = setting.put(settings, setting.read(text.strip()))
+            settings = setting.put(settings, setting.read(text.strip()))
         except BadAssignorError as problem:
             raise BadSettingError(f"{words[name]}: {problem}") from problem
         except ValueError as problem:
@@ -250,7 +250,7 @@ def _check(name: str, word: str, text: str) -> None:
         raise BadSettingError(f"there is no setting {word} in Kafka{hint}")
     problem = definition.refusal(text)
     if problem is not None:
-        raise BadSettingError(f"{word}: {problem}")
+        raise BadSettingError(problem if word == name else f"{word}: {problem}")
 
 
 def described(settings: BrokerSettings) -> dict[str, str]:

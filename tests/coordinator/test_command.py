@@ -72,7 +72,11 @@ AUTHORIZER = ["--config", "authorizer.class.name=org.apache.kafka.metadata.autho
         (["--config", "num.partitions"], "is no NAME=VALUE"),
         (
             ["--config", "num.partition=3"],
-            "there is no setting num.partition in Kafka; did you mean num.partitions?",
+            "loadwise coordinator: there is no setting num.partition in Kafka; did you mean num.partitions?",
+        ),
+        (
+            ["--config", "log.cleanup.policy=x"],
+            "loadwise coordinator: Invalid value x for configuration log.cleanup.pol",
         ),
         (["--config", "num.partitions=0"], "num.partitions is '0'; it takes a whole number from 1"),
         (["--config", "num.partitions=1_0"], "it takes a whole number"),
