@@ -23,10 +23,11 @@ test-kafka: $(VENV)/.dev
 	$(BIN)/python -m pytest -m "$(KAFKA)" -n 3 --dist loadfile $(TESTS)
 
 # Its scenes of real groups under a load that shifts: members have a second's time, so nothing else runs beside them. SCENES=live
-# plays all of them, in half an hour.
+# plays all of them. Ten calm minutes: make test-live CALM_S=600 TESTS=tests/live/test_steady_and_restart.py::test_steady
 SCENES ?= live and not long
+CALM_S ?= 120
 test-live: $(VENV)/.dev
-	$(BIN)/python -m pytest -m "$(SCENES)" -n 1 --dist loadfile $(TESTS)
+	LOADWISE_CALM_S=$(CALM_S) $(BIN)/python -m pytest -m "$(SCENES)" -n 1 --dist loadfile $(TESTS)
 
 # Days of a group in virtual time, under loadwise and other assignors: a table and benchmark-live.html (docs/live.md).
 bench-live: $(VENV)/.all

@@ -61,13 +61,15 @@ class Decision:
         ]
         more = [f"and {len(loads) - _MOST_NAMED} more"] if len(loads) > _MOST_NAMED else []
         moved = (
-            [f"{len(judged.moved)} partitions move, {judged.moved_share:.0%} of the demand"]
-            if len(judged.moved)
-            else []
+            [f"{_partitions(len(judged.moved))}, {judged.moved_share:.0%} of the demand"] if len(judged.moved) else []
         )
         return "; ".join(
             [f"Generation {self.generation}: {self.reason}", *moved, ", ".join(loads[:_MOST_NAMED] + more)]
         )
+
+
+def _partitions(moved: int) -> str:
+    return "1 partition moves" if moved == 1 else f"{moved:,} partitions move"
 
 
 _MOST_NAMED = 12

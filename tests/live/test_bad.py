@@ -1,16 +1,21 @@
-"""Real groups whose offsets cannot be read, or are not what they should be: they go on as if nothing were."""
+"""Real groups whose offsets cannot be read or are not what they should be, and whose leaders die: they go on."""
+
+import uuid
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from live_group import LiveGroup
+from live_scenes import AIOKAFKA, CLIENTS, KAFKA_PYTHON, MINUTE_S
 from topics import grow_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.live]
 
-MIXED = ("aiokafka", "kafka-python", "aiokafka")
+MIXED = CLIENTS["mixed"]
 RATES = [50.0] * 12
 TOTAL = sum(RATES)
 READINGS_S = 20
+SHIFTED = 1350.0
+"""Records/s, all of them to the partitions of one member, which can process 900."""
 
 
 def goes_on(group, members=3):
@@ -24,43 +29,105 @@ def goes_on(group, members=3):
     assert group.load_rebalances() == 0
 
 
-@pytest.mark.parametrize("error", ["KafkaConnectionError", "GroupAuthorizationFailedError"])
-def test_offsets_that_cannot_be_read(broker, topic_name, group_id, error):
+def all_to_one(group):
+    """All records come to the partitions of one member from now on; answer it and them."""
+    unlucky = max(group.alive, key=lambda member: len(member.owned))
+    hot = set(unlucky.owned)
+    group.arrivals.rates = [SHIFTED / len(hot) if number in hot else 0.0 for number in range(len(RATES))]
+    return unlucky, hot
+
+
+def offsets_that_cannot_be_read(group, error):
     """The broker does not answer the reader, or forbids it to read: partitions are shared out by number."""
-    with LiveGroup(broker, topic_name, group_id, rates=RATES) as group:
-        for client in MIXED:
-            group.join(client, unreadable=error)
-        goes_on(group)
-        leader = next(member for member in group.alive if member.leads)
-        assert leader.fallbacks
-        assert [error in line for line in leader.told if "cannot be read" in line] == [True]
+    for client in MIXED:
+        group.join(client, unreadable=error)
+    goes_on(group)
+    leader = next(member for member in group.alive if member.leads)
+    assert leader.fallbacks
+    assert [error in line for line in leader.told if "cannot be read" in line] == [True]
 
 
-def test_commits_beyond_the_end(broker, topic_name, group_id):
+def offsets_that_cannot_be_read_for_a_while(group):
+    """A shift in this time is not seen. It is acted on once they can be read again, without a restart of anybody."""
+    for client in MIXED:
+        group.join(client)
+    goes_on(group)
+    generation = group.generation
+    for member in group.members:
+        member.toggle_readings()
+    group.wait_until(
+        lambda: any("cannot be read" in line for member in group.members for line in member.told), why="a warning"
+    )
+    unlucky, hot = all_to_one(group)
+    group.wait_until(lambda: group.lag >= 5_000, why="falling behind")
+    assert (group.generation, group.load_rebalances()) == (generation, 0)
+    for member in group.members:
+        member.toggle_readings()
+    group.wait_until(lambda: not hot <= set(unlucky.owned) and group.settled(3), MINUTE_S, why="relief")
+    group.wait_until(lambda: group.lag <= TOTAL, why="catching up")
+    assert len([line for member in group.members for line in member.told if "cannot be read" in line]) == 1
+
+
+def commits_beyond_the_end(group):
     """The topic was made again since: consumers begin anew where their own setting tells them."""
-    with LiveGroup(broker, topic_name, group_id, rates=RATES) as group:
-        with_group = Consumer({"bootstrap.servers": broker, "group.id": group_id})
-        with_group.commit(offsets=[TopicPartition(topic_name, each, 1_000_000) for each in (0, 1)], asynchronous=False)
-        with_group.close()
-        for client in MIXED:
-            group.join(client)
-        goes_on(group)
+    with_group = Consumer({"bootstrap.servers": group.servers, "group.id": group.id})
+    beyond = [TopicPartition(group.topic, each, 1_000_000) for each in (0, 1)]
+    with_group.commit(offsets=beyond, asynchronous=False)
+    with_group.close()
+    for client in MIXED:
+        group.join(client)
+    goes_on(group)
 
 
-def test_a_topic_that_grows(broker, topic_name, group_id):
+def a_topic_that_grows(group):
     """Its new partitions are shared out without a rebalance for the load."""
-    with LiveGroup(broker, topic_name, group_id, rates=RATES, metadata_max_age_ms=1000) as group:
-        for client in MIXED:
-            group.join(client)
-        goes_on(group)
-        grow_topic(broker, topic_name, len(RATES) + 3)
-        group.arrivals.grow([50.0] * 3)
-        goes_on(group)
+    for client in MIXED:
+        group.join(client)
+    goes_on(group)
+    grow_topic(group.servers, group.topic, len(RATES) + 3)
+    group.arrivals.grow([50.0] * 3)
+    goes_on(group)
 
 
-def test_clocks_that_jump(broker, topic_name, group_id):
+def clocks_that_jump(group):
     """The wall clocks of all members jump by an hour, to and fro: what is decided goes by the time that passes."""
-    with LiveGroup(broker, topic_name, group_id, rates=RATES) as group:
-        for client in MIXED:
-            group.join(client, clock="jumps")
-        goes_on(group)
+    for client in MIXED:
+        group.join(client, clock="jumps")
+    goes_on(group)
+
+
+def a_leader_that_is_killed_when_it_has_asked(group, client):
+    """What it has asked for takes place without it; the next leader knows of it, and the group comes to rest."""
+    for _ in range(3):
+        group.join(client)
+    goes_on(group)
+    all_to_one(group)
+    group.wait_until(lambda: group.load_rebalances() == 1, MINUTE_S, why="a request for a rebalance")
+    next(member for member in group.alive if any("asking for" in line for line in member.told)).kill()
+    group.arrivals.rates = list(RATES)
+    group.wait_until(lambda: group.settled(2), why="going on without it")
+    group.wait_until(lambda: group.lag <= TOTAL, why="catching up")
+    assert group.load_rebalances() <= 3
+
+
+CASES = {
+    "unreachable": (offsets_that_cannot_be_read, "KafkaConnectionError"),
+    "forbidden": (offsets_that_cannot_be_read, "GroupAuthorizationFailedError"),
+    "for-a-while": (offsets_that_cannot_be_read_for_a_while,),
+    "beyond-the-end": (commits_beyond_the_end,),
+    "growing": (a_topic_that_grows,),
+    "clocks": (clocks_that_jump,),
+    "kafka-python-leader-killed": (a_leader_that_is_killed_when_it_has_asked, KAFKA_PYTHON),
+    "aiokafka-leader-killed": (a_leader_that_is_killed_when_it_has_asked, AIOKAFKA),
+}
+
+
+def play(broker, scene, *about):
+    name = f"bad-{uuid.uuid4().hex}"
+    with LiveGroup(broker, name, name, rates=RATES, tick_s=0.1, metadata_max_age_ms=5000) as group:
+        scene(group, *about)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bad(side_by_side, name):
+    side_by_side(play, CASES)[name].result()

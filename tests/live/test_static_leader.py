@@ -1,17 +1,20 @@
 """A static leader that is restarted within its session: nobody rebalances, and it watches the group's load again."""
 
+import uuid
+
 import pytest
 from live_group import LiveGroup
 
 pytestmark = [pytest.mark.kafka, pytest.mark.live]
 
+CASES = {"kafka-python": ("kafka-python", "weighted"), "aiokafka": ("aiokafka", "cooperative-weighted")}
 
-@pytest.mark.parametrize(("client", "assignor"), [("kafka-python", "weighted"), ("aiokafka", "cooperative-weighted")])
-def test_a_restarted_static_leader_watches_on(broker, topic_name, group_id, client, assignor):
+
+def restart_the_leader(broker, client, assignor):
     """Below JoinGroup v9, which neither client has, the broker tells it that its former self leads."""
-    with LiveGroup(
-        broker, topic_name, group_id, assignor=assignor, rates=[60.0] * 12, session_timeout_ms=30_000
-    ) as group:
+    name = f"static-{uuid.uuid4().hex}"
+    rates = [60.0] * 12
+    with LiveGroup(broker, name, name, assignor=assignor, rates=rates, session_timeout_ms=30_000) as group:
         members = {f"static-{number}": group.join(client, instance=f"static-{number}") for number in range(3)}
         group.wait_until(lambda: group.settled(3) and any(each.leads for each in group.alive), why="joining")
         instance, former = next((instance, each) for instance, each in members.items() if each.leads)
@@ -25,3 +28,8 @@ def test_a_restarted_static_leader_watches_on(broker, topic_name, group_id, clie
         group.arrivals.rates = [1350 / len(hot) if partition in hot else 0.0 for partition in range(12)]
         group.wait_until(lambda: not hot.issubset(other.owned) and group.settled(3), why="a rebalance for the load")
         assert any("asking for a rebalance" in line for line in again.told)
+
+
+@pytest.mark.parametrize("client", CASES)
+def test_a_restarted_static_leader_watches_on(side_by_side, client):
+    side_by_side(restart_the_leader, CASES)[client].result()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -14,15 +15,21 @@ from topics import WAIT_S, make_topic
 
 MEMBER = Path(__file__).with_name("live_member.py")
 COSTLY = "{}-costly"
-"""The topic whose records cost ten times as much as those of another."""
+"""The topic whose records cost ten times as much as those of another, as long as `Arrivals.costly` does not change."""
 _TICK_S = 0.05
 
 
 class Arrivals:
-    """Records that arrive in partitions, of one topic or two, at rates that may change; a thread of its own."""
+    """Records that arrive in partitions, of one topic or two, at rates that may change; a thread of its own.
 
-    def __init__(self, servers, topic, rates, costly_rates=()):
+    They come every ``tick_s``: where groups run side by side, fewer and larger arrivals leave the machine time.
+    """
+
+    def __init__(self, servers, topic, rates, costly_rates=(), tick_s=_TICK_S):
+        self._tick_s = tick_s
         self.rates = [*rates, *costly_rates]
+        self.costly = [False] * len(rates) + [True] * len(costly_rates)
+        """Of which partitions each record costs ten times as much."""
         self._places = [(topic, number) for number in range(len(rates))]
         self._places += [(COSTLY.format(topic), number) for number in range(len(costly_rates))]
         self.sent = [0] * len(self.rates)
@@ -38,6 +45,7 @@ class Arrivals:
         self.sent += [0] * len(rates)
         self._due += [0.0] * len(rates)
         self._places += [(self._topic, len(self._places) + number) for number in range(len(rates))]
+        self.costly += [False] * len(rates)
         self.rates += rates
 
     def __enter__(self):
@@ -51,13 +59,13 @@ class Arrivals:
 
     def _run(self):
         due, last = self._due, time.monotonic()
-        while not self._ended.wait(_TICK_S):
+        while not self._ended.wait(self._tick_s):
             now = time.monotonic()
             for partition, rate in enumerate(list(self.rates)):
                 due[partition] += rate * (now - last)
                 topic, number = self._places[partition]
                 for _ in range(int(due[partition])):
-                    self._producer.produce(topic, b"x" * 20, partition=number)
+                    self._producer.produce(topic, (b"c" if self.costly[partition] else b"x") * 20, partition=number)
                 self.sent[partition] += int(due[partition])
                 due[partition] -= int(due[partition])
             last = now
@@ -93,6 +101,10 @@ class Member:
         for line in self.process.stderr:
             self.told.append(line.rstrip())
 
+    def toggle_readings(self):
+        """Its readings of offsets fail from now on, or do not any more."""
+        self.process.send_signal(signal.SIGUSR1)
+
     def kill(self):
         """As ``kill -9`` does."""
         self.process.kill()
@@ -122,14 +134,16 @@ class LiveGroup:
     Its partitions are numbered after those of the first.
     """
 
-    def __init__(self, servers, topic, group_id, *, assignor="weighted", rates, costly_rates=(), **more):
+    def __init__(
+        self, servers, topic, group_id, *, assignor="weighted", rates, costly_rates=(), tick_s=_TICK_S, **more
+    ):
         make_topic(servers, topic, len(rates))
         self.costly_after = 0
         if costly_rates:
             make_topic(servers, COSTLY.format(topic), len(costly_rates))
             self.costly_after = len(rates)
         self.servers, self.topic, self.id, self.assignor = servers, topic, group_id, assignor
-        self.arrivals = Arrivals(servers, topic, rates, costly_rates)
+        self.arrivals = Arrivals(servers, topic, rates, costly_rates, tick_s)
         self.members = []
         self._more = more
 
@@ -137,14 +151,15 @@ class LiveGroup:
         self.arrivals.__enter__()
         return self
 
-    def __exit__(self, kind, *_):
+    def __exit__(self, _, error, __):
         self.arrivals.__exit__()
-        for member in self.members:
-            if not member.process.stdin.closed:
-                member.stop()
-        if kind is not None:
-            for member in self.members:
-                print(*member.told, sep="\n")
+        here = [member for member in self.members if not member.process.stdin.closed]
+        for member in here:
+            member.process.stdin.close()  # asked together, they leave while one of them is waited for
+        for member in here:
+            member.stop()
+        if error is not None:
+            error.add_note("\n".join(line for member in self.members for line in member.told))
 
     def join(self, client="kafka-python", *, speed=900.0, instance="", unreadable="", clock="right"):
         """Another member, the error that its reading of offsets ends with, and whether its wall clock is right."""

@@ -10,15 +10,15 @@ import argparse
 import asyncio
 import json
 import logging
+import signal
 import sys
 import threading
 import time
-from unittest.mock import AsyncMock, Mock
 
 REPORT_S = 0.2
 JUMP_S = 8.0
-COST = 10
-"""What a record of the costly topic costs."""
+COST, COSTLY = 10, b"c"
+"""What a record costs whose value begins like this; all others cost 1."""
 
 
 class Report:
@@ -50,13 +50,19 @@ class Report:
             print(line, flush=True)
 
     def processed(self, batches):
-        """Count records; what they cost, where one of the costly topic costs as much as ten others."""
+        """Count records; what they cost, where a costly one costs as much as ten others."""
         cost = 0
         for partition, records in batches.items():
             number = self.number(partition)
             self.done[number] = self.done.get(number, 0) + len(records)
-            cost += len(records) * (1 if partition.topic == self._topic else COST)
+            costly = sum(map(is_costly, records)) if self._costly_after else 0
+            cost += len(records) + costly * (COST - 1)
         return cost
+
+
+def is_costly(record):
+    value = record.value() if callable(record.value) else record.value  # confluent-kafka's is a method
+    return value.startswith(COSTLY)
 
 
 class Work:
@@ -98,14 +104,30 @@ def options(args):
     return config
 
 
+class Unreadable:
+    """Whether readings of offsets end with an error; SIGUSR1 changes it."""
+
+    def __init__(self, args, errors):
+        self._now = bool(args.unreadable)
+        self._error = getattr(errors, args.unreadable or "KafkaConnectionError")
+        signal.signal(signal.SIGUSR1, self._change)
+
+    def _change(self, *_):
+        self._now = not self._now
+
+    def check(self):
+        if self._now:
+            raise self._error
+
+
 def kafka_python(args, ended):
     import kafka.errors
 
     from loadwise.assignor.clients import kafka_python_lag
     from loadwise.assignor.clients.kafka_python import kafka_consumer
 
-    if args.unreadable:
-        kafka_python_lag.KafkaPythonLag._read_once = Mock(side_effect=getattr(kafka.errors, args.unreadable))
+    unreadable, read = Unreadable(args, kafka.errors), kafka_python_lag.KafkaPythonLag._read_once
+    kafka_python_lag.KafkaPythonLag._read_once = lambda lag: unreadable.check() or read(lag)
     consumer = kafka_consumer(*topics(args), **options(args))
     report, work = Report(args), Work(args.speed)
     try:
@@ -124,8 +146,13 @@ async def aiokafka(args, ended):
     from loadwise.assignor.clients import aiokafka_lag
     from loadwise.assignor.clients.aiokafka import aiokafka_consumer
 
-    if args.unreadable:
-        aiokafka_lag.AiokafkaLag._read_once = AsyncMock(side_effect=getattr(aiokafka.errors, args.unreadable))
+    unreadable, read = Unreadable(args, aiokafka.errors), aiokafka_lag.AiokafkaLag._read_once
+
+    async def read_once(*asked):
+        unreadable.check()
+        await read(*asked)
+
+    aiokafka_lag.AiokafkaLag._read_once = read_once
     consumer = aiokafka_consumer(*topics(args), **options(args))
     await consumer.start()
     report, work = Report(args), Work(args.speed)

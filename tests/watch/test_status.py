@@ -105,6 +105,8 @@ def test_when_retention_takes_what_nobody_read() -> None:
     assert seen.retention_partition == ("t", 0)
     assert seen.retention_left_s == pytest.approx((60 - 20) * 3)
     assert judged(readings([300], [200], [4000])).retention_left_s is None
+    year_ms = 365 * 86_400_000
+    assert judged(readings([300], [200], [4000]), {"t": year_ms}).retention_left_s is None, "it may fall until then"
 
 
 @given(

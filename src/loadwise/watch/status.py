@@ -20,6 +20,8 @@ from loadwise.running_group.members import Reading
 
 TRAFFIC_S = 1.0
 """A lag below so many seconds of traffic is no backlog: records always are on their way."""
+_SOON_S = 30 * 86_400.0
+"""What retention will delete later than this is not told."""
 _STEADY = 0.05
 """A lag that changes by less than this share of the arrivals neither rises nor falls."""
 
@@ -252,6 +254,8 @@ def _retention(
         age_s = each.lag / each.arrival_per_s
         growth = min(each.lag_per_s / each.arrival_per_s, 1.0)
         left = max(kept_ms / 1000 - age_s, 0.0) / growth
+        if left > _SOON_S:
+            continue  # a lag that grows by so little may as well fall tomorrow
         if soonest is None or left < soonest[0]:
             soonest = left, partition
     return soonest or (None, None)
