@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+from kafka import KafkaAdminClient
+from kafka.admin import ConfigResource as LoggersOf
+from kafka.admin import ConfigResourceType as ResourceOf
 from kafka.record.util import calc_crc32c
 from record_batches import batch
 from topics import WAIT_S
 
-from loadwise.coordinator import Coordinator, ThreadedCoordinator
+from loadwise.coordinator import BrokerSettings, Coordinator, ThreadedCoordinator, configured
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.configs.topic_configs import LogConfig
 
@@ -68,6 +73,52 @@ def test_records_go_when_they_are_older_than_retention_ms(topic_name: str) -> No
         running.clock.step(300_000)
         assert consumer.get_watermark_offsets(place, WAIT_S) == (1, 1)
         consumer.close()
+
+
+def test_what_the_broker_is_started_with_holds_for_topics_and_for_itself(topic_name: str) -> None:
+    """Retention in minutes, looked at more often than by default; and no topic may be deleted."""
+    given = {
+        "delete.topic.enable": "false",
+        "log.retention.check.interval.ms": "10000",
+        "log.retention.minutes": "2",
+        "num.partitions": "3",
+    }
+    with Coordinator(settings=configured(BrokerSettings(), given)).in_thread() as running:
+        broker = running.bootstrap_servers
+        admin = AdminClient({"bootstrap.servers": broker})
+        admin.create_topics([NewTopic(topic_name, -1)])[topic_name].result(WAIT_S)
+        assert len(admin.list_topics(topic_name, WAIT_S).topics[topic_name].partitions) == 3
+        producer = Producer({"bootstrap.servers": broker})
+        producer.produce(topic_name, b"x", partition=0)
+        assert producer.flush(WAIT_S) == 0
+        consumer = Consumer({"bootstrap.servers": broker, "group.id": topic_name})
+        place = TopicPartition(topic_name, 0)
+        running.clock.step(110_000)
+        assert consumer.get_watermark_offsets(place, WAIT_S) == (0, 1)
+        running.clock.step(20_000)
+        assert consumer.get_watermark_offsets(place, WAIT_S) == (1, 1)
+        consumer.close()
+        with pytest.raises(KafkaException, match="TOPIC_DELETION_DISABLED"):
+            admin.delete_topics([topic_name])[topic_name].result(WAIT_S)
+
+
+def test_clients_change_what_the_coordinators_loggers_log() -> None:
+    """And no other logger of the program."""
+    ours, pythons = logging.getLogger("loadwise"), logging.getLogger()
+    before, of_python = ours.level, pythons.level
+    with Coordinator().in_thread() as running:
+        admin = KafkaAdminClient(bootstrap_servers=running.bootstrap_servers)
+        try:
+            admin.alter_configs([LoggersOf(ResourceOf.BROKER_LOGGER, "1", {"root": "ERROR"})], raise_on_unknown=False)
+            assert (ours.level, pythons.level) == (logging.ERROR, of_python)
+            assert logging.getLogger("loadwise.coordinator").getEffectiveLevel() == logging.ERROR
+            traced = LoggersOf(ResourceOf.BROKER_LOGGER, "1", {"loadwise.coordinator": "TRACE"})
+            admin.alter_configs([traced], raise_on_unknown=False)
+            assert logging.getLogger("loadwise.coordinator").level < logging.DEBUG
+        finally:
+            ours.setLevel(before)
+            logging.getLogger("loadwise.coordinator").setLevel(logging.NOTSET)
+            admin.close()
 
 
 def test_the_oldest_batches_go_when_a_log_is_larger_than_retention_bytes() -> None:
