@@ -286,7 +286,7 @@ def test_the_clock_is_stopped_and_stepped_over_http(running: tuple[str, Http]) -
         ("POST /faults", {"api": "Fetch", "action": "drop", "ms": 3}, 400, "no field 'ms'"),
         ("POST /faults", {"api": "Fetch", "action": "drop", "times": "3"}, 400, "it takes int or null"),
         ("POST /faults", {"api": "Fetched", "action": "drop"}, 400, "no API 'Fetched'"),
-        ("POST /topics", {"name": "a/b"}, 400, "no name for a topic"),
+        ("POST /topics", {"name": "a/b"}, 400, "Topic name is invalid: 'a/b'"),
         ("POST /topics/t/9/move-leader", {}, 400, "t"),
     ],
 )
