@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -14,15 +15,16 @@ Play = Callable[..., Mapping[str, Future[Any]]]
 def side_by_side(broker: str) -> Iterator[Play]:
     """``side_by_side(scene, cases)[name].result()``: what ``scene(broker, *case)`` answers or raises, for each case.
 
-    The cases begin when the first of them is asked for, so that each has its own test and they wait together. Four at
-    a time: two cores have no time for more groups that are busy.
+    The cases begin when the first of them is asked for, so that each has its own test and they wait together. So many
+    ``at_once``: two cores have no time for more than four groups, nor for more than two with much to do.
     """
     played: dict[tuple[Callable[..., Any], frozenset[str]], dict[str, Future[Any]]] = {}
-    with ThreadPoolExecutor(4) as pool:
+    with ExitStack() as pools:
 
-        def play(scene: Callable[..., Any], cases: Cases) -> Mapping[str, Future[Any]]:
+        def play(scene: Callable[..., Any], cases: Cases, *, at_once: int = 4) -> Mapping[str, Future[Any]]:
             key = scene, frozenset(cases)
             if key not in played:
+                pool = pools.enter_context(ThreadPoolExecutor(at_once))
                 played[key] = {name: pool.submit(scene, broker, *case) for name, case in cases.items()}
             return played[key]
 

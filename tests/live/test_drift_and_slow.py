@@ -23,21 +23,21 @@ def play_slow(broker, clients, assignor):
 
 @pytest.mark.parametrize("name", SOME)
 def test_drift(side_by_side, name):
-    print(side_by_side(play_drift, SOME)[name].result())
+    print(side_by_side(play_drift, SOME, at_once=2)[name].result())
 
 
 @pytest.mark.parametrize("name", SOME)
 def test_slow(side_by_side, name):
-    print(side_by_side(play_slow, SOME)[name].result())
+    print(side_by_side(play_slow, SOME, at_once=2)[name].result())
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", OTHERS)
 def test_drift_of_the_others(side_by_side, name):
-    print(side_by_side(play_drift, OTHERS)[name].result())
+    print(side_by_side(play_drift, OTHERS, at_once=2)[name].result())
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", OTHERS)
 def test_slow_of_the_others(side_by_side, name):
-    print(side_by_side(play_slow, OTHERS)[name].result())
+    print(side_by_side(play_slow, OTHERS, at_once=2)[name].result())
