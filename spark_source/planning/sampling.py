@@ -238,7 +238,8 @@ def sampled(client: Client, ranges: Sequence[OffsetRange]) -> dict[TopicPartitio
             if done and left:
                 # What has come of them already is dropped by the client, unseen.
                 consumer.incremental_unassign([confluent_kafka.TopicPartition(*place) for place in done])
-        consumer.unassign()
     except confluent_kafka.KafkaException as error:
         client.note(error.args[0])
+    finally:
+        consumer.unassign()  # the client may be kept, and would go on reading
     return {place: density for place, look in found.items() if (density := look.density) is not None}

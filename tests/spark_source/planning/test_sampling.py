@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from time import monotonic
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
 pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
+import confluent_kafka
 from confluent_kafka import Producer
 from hypothesis import given
 from hypothesis import strategies as st
@@ -206,3 +209,13 @@ def test_what_was_not_seen_in_time_counts_as_what_was():
         look.add(offset, 100)
     look.ends(with_all_seen=False)
     assert look.density.weights == (100 + RECORD_BYTES,) * 4
+
+
+def test_a_look_that_fails_leaves_nothing_assigned():
+    consumer, noted = Mock(), []
+    problem = confluent_kafka.KafkaError(confluent_kafka.KafkaError._STATE)
+    consumer.consume.side_effect = confluent_kafka.KafkaException(problem)
+    client = SimpleNamespace(consumer=consumer, note=noted.append)
+    assert sampling.sampled(client, [OffsetRange("t", 0, 0, 10)]) == {}
+    assert noted == [problem]
+    assert [call[0] for call in consumer.method_calls] == ["assign", "consume", "unassign"]
