@@ -67,6 +67,24 @@ def _maven(pom: str) -> dict[str, str]:
     return {"PATH": str(scripts), "CLASSPATH": f"{libs}/*"}
 
 
+def _jars(coordinates: Sequence[str]) -> dict[str, str]:
+    """Libraries of Maven Central's, given as group:artifact:version, with what they need; on the class path."""
+    folder = _folder("jars", coordinates)
+    entries = "".join(
+        f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version></dependency>"
+        for group, artifact, version in (each.split(":") for each in coordinates)
+    )
+    pom = folder / "pom.xml"
+    pom.write_text(
+        "<project><modelVersion>4.0.0</modelVersion><groupId>loadwise</groupId><artifactId>program</artifactId>"
+        f"<version>1</version><dependencies>{entries}</dependencies></project>"
+    )
+    try:
+        return {"CLASSPATH": f"{fetched_jars(pom, 'programs')}/*"}
+    except JarsMissingError as error:
+        raise NotInstalledError(str(error).splitlines()[0]) from error
+
+
 def _apt(packages: Sequence[str]) -> dict[str, str]:
     """Packages of Debian's, installed for the whole machine where whoever runs this may do that."""
     installed = subprocess.run(["dpkg", "-s", *packages], capture_output=True, check=False).returncode == 0
@@ -137,6 +155,7 @@ def _cargo(source: str) -> dict[str, str]:
 
 INSTALLERS: Mapping[str, Callable[[Any], dict[str, str]]] = {
     "maven": _maven,
+    "jars": _jars,
     "apt": _apt,
     "pip": _pip,
     "npm": _npm,
@@ -146,11 +165,15 @@ INSTALLERS: Mapping[str, Callable[[Any], dict[str, str]]] = {
 }
 
 
+def cache_folder() -> Path:
+    """Where everything is put that is wanted again by the next run."""
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "loadwise" / "programs"
+
+
 def _folder(kind: str, wanted: object) -> Path:
     """A folder in the cache, one for each content that is wanted."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     name = hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()[:12]
-    folder = cache / "loadwise" / "programs" / f"{kind}-{name}"
+    folder = cache_folder() / f"{kind}-{name}"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

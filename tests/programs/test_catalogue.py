@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from catalogue import HERE, Program, Step, programs
 from installers import INSTALLERS, JAVA_CLASSES, SOURCES
-from run import PAGE, before, page
+from progress import Progress
+from run import PAGE, before, chosen, of_one_run, with_rows
 from steps import failure
 
 PROGRAMS = list(programs())
@@ -41,12 +42,28 @@ def test_the_page_tells_of_all_programs_and_of_no_other() -> None:
 
 
 def test_a_run_of_some_programs_keeps_what_the_page_tells_of_the_others() -> None:
-    name = PROGRAMS[0].name
     told = PAGE.read_text().splitlines()
-    shown = page({name: {"Apache Kafka": "yes", "loadwise": "wonderful"}}).splitlines()
+    shown = with_rows({PROGRAMS[0].name: ["yes", "wonderful"]}).splitlines()
     changed = [line for line in shown if line.startswith("| ") and line not in told]
     assert len(changed) == 1
     assert "wonderful" in changed[0]
+    (again,) = [line for line in shown if line.startswith("Run again since then: ")]
+    assert PROGRAMS[0].name in again
+    assert next(line for line in shown if line.startswith("All were run ")) in told
+
+
+def test_a_run_of_all_goes_on_where_it_was_ended(tmp_path: Path) -> None:
+    path = tmp_path / "cache" / "run.json"
+    first = Progress.of(path, "2026-11-22")
+    for program in PROGRAMS[:-1]:
+        first.add(path, program.name, ["yes", "no"], 60.0)
+    second = Progress.of(path, "2026-11-23")
+    assert second == first
+    assert chosen((), second) == [PROGRAMS[-1]]
+    second.add(path, PROGRAMS[-1].name, ["yes", "yes"], 0.0)
+    shown = of_one_run(second)
+    assert f"All were run one after the other on 2026-11-22, which took {len(PROGRAMS) - 1} minutes." in shown
+    assert f"{len(PROGRAMS)} work on Apache Kafka and 1 on the coordinator" in shown
 
 
 STEPS = [
