@@ -19,7 +19,7 @@ from loadwise.cli.app import app
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
 TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
-VARIABLE = re.compile(r"^([A-Z]+) +\?= ", re.MULTILINE)
+VARIABLE = re.compile(r"^([A-Z_]+) +\?= ", re.MULTILINE)
 
 
 def anchors(document: Path) -> set[str]:
@@ -54,7 +54,7 @@ def test_every_link_within_the_documents_leads_somewhere(document: Path) -> None
 def test_every_target_of_make_is_there_and_takes_what_it_is_given() -> None:
     makefile = (ROOT / "Makefile").read_text()
     targets = set(TARGET.findall(makefile))
-    taken = {*VARIABLE.findall(makefile), *re.findall(r"\$\(([A-Z]+)\)", makefile)}
+    taken = {*VARIABLE.findall(makefile), *re.findall(r"\$\(([A-Z_]+)\)", makefile)}
     found = list(commands("make"))
     assert found
     for document, words in found:
