@@ -7,6 +7,7 @@ DescribeConfigs does. Mirrors the definitions in Kafka's `GroupCoordinatorConfig
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -27,6 +28,8 @@ from loadwise.coordinator.transactions.coordinator import TransactionLimits
 log = logging.getLogger("loadwise.coordinator")
 
 _SHORT_MAX = 2**15 - 1
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+"""What Java's ``parseInt`` takes."""
 
 REBALANCE_PROTOCOLS = ("classic", "consumer", "streams")
 """The kinds of groups that can be switched off; there are share groups in any case."""
@@ -115,8 +118,7 @@ class Setting:
 def _whole(part: Part | None, field: str, least: int, most: int = INT_MAX) -> Setting:
     def read(text: str) -> int:
         # Not int() alone: it takes "1_000" and digits that are not ASCII's.
-        digits = text.removeprefix("-") if least < 0 else text
-        if not (digits.isascii() and digits.isdecimal() and least <= int(text) <= most):
+        if not (_WHOLE.fullmatch(text) and least <= int(text) <= most):
             raise ValueError(f"a whole number from {least} to {most}")
         return int(text)
 

@@ -96,6 +96,12 @@ class Client:
             logger.warning("%s", text)
         self.complaint, self.remedy = text, _REFUSALS.get(error.code(), "")
 
+    def forget_complaints(self) -> None:
+        """Begin anew: what it told up to now is of no interest to the next query."""
+        self.consumer.poll(0)  # complaints are handed over in poll and consume only
+        self.complaint = self.remedy = ""
+        self.doubtful = self.all_down = False
+
     def why(self) -> str:
         """The last complaint as the end of a message; empty if there is none."""
         self.consumer.poll(0)  # complaints are handed over in poll and consume only
@@ -120,7 +126,7 @@ def kept_or_connected(config: ClientConfig, *, group_id_prefix: str) -> Iterator
     """As `connected` for one who ``reads_samples``, and kept for the next query of this process if all went well."""
     made_from = (group_id_prefix, *sorted(config.settings.items()))
     client = _KEPT.take(made_from) or connect(config, group_id_prefix=group_id_prefix, reads_samples=True)
-    client.complaint = client.remedy = ""  # what it had to say to the query before
+    client.forget_complaints()
     try:
         yield client
     except BaseException:

@@ -115,12 +115,12 @@ def test_leaders_that_have_moved_meanwhile_are_found(cluster, reused):
 def test_the_next_query_is_planned_by_the_client_of_the_one_before(cluster, reused):
     assert planned_by(given(cluster)).tasks[0].records == 50
     ((_, first),) = client._KEPT._free.items()
-    first.complaint = "what the other query saw"
+    first.complaint, first.doubtful, first.all_down = "what the other query saw", True, True
     fill(cluster.bootstrap_servers, "t", [7])
     assert planned_by(given(cluster, subscribe="t,u")).tasks[0].records == 62
     ((_, second),) = client._KEPT._free.items()
     assert second is first
-    assert not second.complaint
+    assert (second.complaint, second.doubtful, second.all_down) == ("", False, False)
 
 
 def test_who_has_other_settings_is_given_another_client(cluster, reused):

@@ -176,7 +176,7 @@ class Groups:
         return self._store.share_limits(group_id)
 
     def share_state(self, group_id: str, topic_id: UUID, partition: int) -> ShareState | None:
-        """How far a share group is in a partition; None if no member has got a record of it."""
+        """How far a share group is in a partition; None until a member has told what became of a record of it."""
         record = self.journal.get(group_id, share_state_key(topic_id, partition))
         return record if isinstance(record, ShareState) else None
 
