@@ -197,8 +197,13 @@ class CapacityEstimates:
         if told is not None and shown.at_ms - told[1] <= _RECENT_MS:
             per_s = min(max(told[0], shown.least_per_s), shown.most_per_s)
             self._known[member] = _Known.exactly(per_s, 1.0, shown.at_ms)
-        else:
-            self._known[member] = _Known(per_s, 1.0, shown.at_ms, True, shown.least_per_s, shown.most_per_s)
+            return
+        least, most = shown.least_per_s, shown.most_per_s
+        known = self._known.get(member)
+        if known is not None and known.proven and known.least_per_s <= most and least <= known.most_per_s:
+            # Soon after an assignment little is seen. What is known agrees with it, and is known better.
+            least, most = max(least, known.least_per_s), min(most, known.most_per_s)
+        self._known[member] = _Known(min(max(per_s, least), most), 1.0, shown.at_ms, True, least, most)
 
     def of(self, stated: Mapping[str, float], now_ms: int) -> Capacities:
         """The capacities of these members; ``stated`` is what users gave in relation to the others, 0 where nothing.
@@ -222,7 +227,7 @@ class CapacityEstimates:
         upper = np.array([0.0 if each is None else each.most_per_s for each in known]) / unit
         median, covered = _median(per_unit[working], lower[working], upper[working])
         bounds = per_unit[~proven]
-        if len(bounds) and float(np.median(lower[~proven])) > covered * _NEARLY:
+        if len(bounds) and float(np.median(lower[~proven])) > covered:
             # Only slow members have shown their capacity. The others keep up with more, and so can do more than that.
             median = float(np.median(bounds)) / _USED
         ratio = np.ones(len(members))

@@ -175,7 +175,7 @@ def test_reading_with_a_trust_store_of_javas_and_a_client_certificate(tls, store
     assert "PRIVATE KEY" not in repr(parsed) + str(parsed.client)
     plan, sent = pickle.loads(pickle.dumps((planned_by(parsed), parsed)))  # as the tasks get them
     builder = BatchBuilder(full_schema(include_headers=False))
-    assert [batch.num_rows for task in plan.tasks for batch in read_task(task, sent, builder)] == [15, 15]
+    assert sum(batch.num_rows for task in plan.tasks for batch in read_task(task, sent, builder)) == 30
 
 
 def test_certificates_that_an_executor_lacks_are_named_at_once(stores):

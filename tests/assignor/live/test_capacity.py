@@ -39,6 +39,15 @@ def test_a_slow_member_is_found_and_the_others_are_not_taken_for_slow():
     assert capacities.per_s[2] == pytest.approx(120, rel=0.2)
 
 
+def test_a_slow_member_is_not_forgotten_when_little_was_seen_since_an_assignment():
+    estimates = CapacityEstimates()
+    learned({"a": (300, False), "b": (300, False), "slow": (120, True)}, estimates=estimates)
+    members = {"a": (375, False), "b": (375, False), "slow": (120, True)}
+    capacities = learned(members, readings=3, estimates=estimates, start_ms=60_000)
+    assert capacities.per_s[2] == pytest.approx(120, rel=0.2)
+    assert capacities.per_s[0] > 375
+
+
 def test_identical_machines_come_out_as_identical():
     rng = np.random.default_rng(5)
     speeds = {f"m{number}": (float(rng.normal(1000, 40)), True) for number in range(20)}
