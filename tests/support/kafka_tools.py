@@ -26,7 +26,8 @@ class Tools:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
         self._lines: queue.Queue[str] = queue.Queue()
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -48,4 +49,6 @@ class Tools:
 
     def close(self) -> None:
         self._process.kill()
-        self._process.wait()
+        self._reader.join()
+        with self._process:
+            pass  # closes its pipes, and waits for its end
