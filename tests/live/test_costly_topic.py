@@ -92,6 +92,7 @@ def test_costs_are_learned(side_by_side, name):
     print(side_by_side(learn, SOME)[name].result())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SOME)
 def test_a_shift_of_costly_records(side_by_side, name):
     print(side_by_side(shift, SOME)[name].result())

@@ -11,7 +11,7 @@ pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brin
 from live_group import LiveGroup
 from live_scenes import MINUTE_S
 
-pytestmark = [pytest.mark.kafka, pytest.mark.live]
+pytestmark = [pytest.mark.kafka, pytest.mark.live, pytest.mark.long]
 
 
 def test_a_stream_gets_its_share_beside_two_small_consumers(broker, topic_name, group_id):
