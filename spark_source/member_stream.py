@@ -151,6 +151,7 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
                 "group %s has been rebalancing for %d ms; trying on", members.group, options.client.api_timeout_ms
             )
             return begun
+        taken = {place: at for place, at in holdings.held.items() if place in changes.lost}
         holdings.lost(changes.lost)
         if changes.gained:
             commits = self._kafka.committed(changes.gained)
@@ -160,7 +161,7 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
             for jump in jumps:
                 self._log("group %s: goes on in %s", members.group, jump)
         self._tell()
-        ends = self._ends_of(holdings.held)
+        ends = self._ends_of(holdings.held, taken)
         self._latest = dict(ends)
         end = holdings.next_offset(begun, ends, most=options.admission.max_offsets, generation=members.generation)
         left = any(place in holdings.held and at > end.positions[place] for place, at in ends.items())
@@ -174,26 +175,27 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         if offsets:
             self._holdings.acknowledged(self._members.commit(offsets, COMMIT_TIMEOUT_S))
 
-    def _ends_of(self, held: Positions) -> dict[TopicPartition, int]:
+    def _ends_of(self, held: Positions, taken: Positions) -> dict[TopicPartition, int]:
         """Where the owned partitions end now, without those that are gone.
 
-        These stay the stream's until the group takes them away, which it may not do where the topic is made anew.
+        These stay the stream's until the group takes them away, which it may not do where the topic is made anew. The
+        group may also notice first: who looks at the partitions that it has ``taken`` just now can still tell the loss.
         """
-        options = self._options
+        options, known = self._options, {**taken, **held}
         for attempt in range(options.offset_retries + 1):
             if attempt:
                 sleep(options.offset_retry_interval_ms / 1000)
-            there = self._kafka.there(held) if held else []
-            ends: dict[TopicPartition, int] = self._kafka.offsets(LATEST, there)
+            there = self._kafka.there(known) if known else []
+            ends: dict[TopicPartition, int] = self._kafka.offsets(LATEST, [place for place in there if place in held])
             new = self._gone & ends.keys()
             # A broker may be behind for a moment; believing it would read records twice, or lose them.
-            gone = [place for place in held if place not in ends and place not in self._gone]
+            gone = [place for place in known if place not in there and place not in self._gone]
             behind = {place: end for place, end in ends.items() if end < held[place] and place not in new}
             if not gone and not behind:
                 break
         self._lose(
             tuple(
-                f"{place.topic}-{place.partition} is gone, with what it held from offset {held[place]} on"
+                f"{place.topic}-{place.partition} is gone, with what it held from offset {known[place]} on"
                 for place in gone
             )
             + tuple(
