@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import pytest
 from crashed_once import CrashedOnce
 from hypothesis import HealthCheck, settings
-from kafka_process import KafkaNotInstalledError, running_kafka
+from kafka_process import running_kafka
+from missing import skipped_where_missing
 from secured_kafka import SecuredKafka, secured_kafka
 
 from loadwise.coordinator import Coordinator, ThreadedCoordinator
@@ -37,13 +38,8 @@ def coordinator() -> Iterator[ThreadedCoordinator]:
 @pytest.fixture(scope="session")
 def apache_kafka() -> Iterator[str]:
     """The address of a real Apache Kafka, shared by the tests that are marked ``kafka``."""
-    try:
-        with running_kafka() as address:
-            yield address
-    except KafkaNotInstalledError as error:
-        if os.environ.get("LOADWISE_REQUIRE_KAFKA"):
-            raise
-        pytest.skip(str(error))
+    with skipped_where_missing(), running_kafka() as address:
+        yield address
 
 
 @pytest.fixture(scope="session")
@@ -51,13 +47,8 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
     """A real Apache Kafka that asks for TLS and a password, shared by tests that are marked ``kafka``."""
     if os.environ.get("LOADWISE_KAFKA", "jars") != "jars":
         pytest.skip("a Kafka with users and certificates of its own is started from jars only: LOADWISE_KAFKA=jars")
-    try:
-        with secured_kafka(tmp_path_factory.mktemp("certificates")) as running:
-            yield running
-    except KafkaNotInstalledError as error:
-        if os.environ.get("LOADWISE_REQUIRE_KAFKA"):
-            raise
-        pytest.skip(str(error))
+    with skipped_where_missing(), secured_kafka(tmp_path_factory.mktemp("certificates")) as running:
+        yield running
 
 
 @pytest.fixture(scope="session", params=["loadwise", pytest.param("apache", marks=pytest.mark.kafka)])

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from clients_in_trouble import Traffic, who_does_not_try_again
 from kafka.protocol import admin, consumer, metadata, producer
-from kafka_process import KafkaNotInstalledError
+from missing import skipped_where_missing
 from record_batches import batch
 from sessions import Session
 from three_kafkas import NODES, three_kafkas
@@ -268,12 +268,9 @@ def exchanged(nodes: Nodes) -> dict[str, list[Any]]:
 @pytest.fixture(scope="module")
 def answers() -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
     """Those of Apache Kafka, and ours."""
-    try:
-        with three_kafkas() as kafkas:
-            addresses = {node: each.address for node, each in kafkas.items()}
-            of_kafka = exchanged(Nodes(addresses, kafkas[DEAD].kill, kafkas[DEAD].start))
-    except KafkaNotInstalledError as error:
-        pytest.skip(str(error))
+    with skipped_where_missing(), three_kafkas() as kafkas:
+        addresses = {node: each.address for node, each in kafkas.items()}
+        of_kafka = exchanged(Nodes(addresses, kafkas[DEAD].kill, kafkas[DEAD].start))
     return of_kafka, our_answers()
 
 

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from kafka_process import KafkaNotInstalledError, kafka_from_jars
+from kafka_process import kafka_from_jars
+from missing import skipped_where_missing
 from sessions import Session
 from topics import until
 
@@ -54,10 +55,7 @@ def answers(address: str) -> list[Any]:
 
 
 def test_who_is_let_in() -> None:
-    try:
-        with kafka_from_jars(more={"group.max.size": str(MOST_MEMBERS)}) as kafka:
-            of_kafka = answers(kafka["PLAINTEXT"])
-    except KafkaNotInstalledError as error:
-        pytest.skip(str(error))
+    with skipped_where_missing(), kafka_from_jars(more={"group.max.size": str(MOST_MEMBERS)}) as kafka:
+        of_kafka = answers(kafka["PLAINTEXT"])
     with Coordinator(settings=BrokerSettings(groups=GroupLimits(max_size=MOST_MEMBERS))).in_thread() as ours:
         assert answers(ours.bootstrap_servers) == of_kafka

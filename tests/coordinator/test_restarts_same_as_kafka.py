@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka_process import KafkaNotInstalledError, kafka_from_jars
+from kafka_process import kafka_from_jars
+from missing import skipped_where_missing
 from programs_with_data import Program
 from topics import WAIT_S
 from transactors import Transactor
@@ -163,16 +164,13 @@ def connected(address: str) -> socket.socket:
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
     """Those of Apache Kafka, and ours."""
-    try:
-        with kafka_from_jars() as kafka:
+    with skipped_where_missing(), kafka_from_jars() as kafka:
 
-            def restart() -> None:
-                kafka.broker.kill()
-                kafka.broker.start()
+        def restart() -> None:
+            kafka.broker.kill()
+            kafka.broker.start()
 
-            of_kafka = exchanged(kafka["PLAINTEXT"], restart)
-    except KafkaNotInstalledError as error:
-        pytest.skip(str(error))
+        of_kafka = exchanged(kafka["PLAINTEXT"], restart)
     return of_kafka, our_answers(tmp_path_factory.mktemp("data"))
 
 

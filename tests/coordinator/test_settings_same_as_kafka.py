@@ -13,7 +13,8 @@ from uuid import uuid4
 import pytest
 from configurator import NOW_MS, TOPIC, Configurator
 from kafka.protocol import admin, metadata
-from kafka_process import KafkaNotInstalledError, jars, kafka_from_jars
+from kafka_process import jars, kafka_from_jars
+from missing import skipped_where_missing
 from record_batches import batch
 from topics import WAIT_S
 
@@ -73,10 +74,8 @@ def _taken(name: str, value: str) -> str:
 
 
 def _jars() -> Path:
-    try:
+    with skipped_where_missing():
         return jars()
-    except KafkaNotInstalledError as error:
-        pytest.skip(str(error))
 
 
 MANY = {
@@ -122,10 +121,8 @@ RELATED = (
 @contextmanager
 def _both(settings: dict[str, str]) -> Iterator[tuple[Configurator, Configurator]]:
     with ExitStack() as stack:
-        try:
+        with skipped_where_missing():
             theirs = stack.enter_context(kafka_from_jars(more=settings))["PLAINTEXT"]
-        except KafkaNotInstalledError as error:
-            pytest.skip(str(error))
         coordinator = Coordinator(settings=configured(BrokerSettings(), settings))
         ours = stack.enter_context(coordinator.in_thread()).bootstrap_servers
         sessions = Configurator(theirs), Configurator(ours)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
+from missing import skipped_where_missing
 from session_of_its_own import session_of_its_own
 from spark_connector import VERSION, JarsMissingError, shortfall, spark_jars
 from spark_program import SHORT_LIVED
@@ -27,12 +28,8 @@ NO_JDK = "needs a JDK 17 or later: apt-get install openjdk-17-jre-headless"
 @pytest.fixture(scope="session")
 def connector() -> str:
     """The version of Spark's own Kafka source, ``format("kafka")``, that the session has for those who ask for it."""
-    try:
+    with skipped_where_missing():
         print(shortfall() or f"the connector {VERSION}")
-    except JarsMissingError as error:
-        if os.environ.get("LOADWISE_REQUIRE_KAFKA"):
-            raise
-        pytest.skip(str(error))
     return VERSION
 
 

@@ -11,10 +11,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from missing import skipped_where_missing
 
 pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
-from spark_connector import JarsMissingError, spark_jars
+from spark_connector import spark_jars
 
 from benchmarks.spark.batches import measure_batch, publish
 from benchmarks.spark.micro_batches import measure_micro_batches
@@ -45,12 +46,8 @@ def test_the_benchmark_measures_micro_batches_of_the_size_that_is_asked_for(spar
 
 @pytest.mark.kafka
 def test_the_example_draws_the_connectors_tasks_beside_ours(tmp_path: Path) -> None:
-    try:
+    with skipped_where_missing():
         jars = spark_jars()
-    except JarsMissingError as error:
-        if os.environ.get("LOADWISE_REQUIRE_KAFKA"):
-            raise
-        pytest.skip(str(error))
     environment = os.environ | {"PYSPARK_SUBMIT_ARGS": f"--jars {jars} pyspark-shell", "SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "spark_task_times.py")],

@@ -10,12 +10,12 @@ pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brin
 
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer
-from member_group import PARTITIONS, Group, Stream, wait_for
+from member_group import PARTITIONS, Group, Stream
 from pyspark.sql.streaming.datasource import ReadAllAvailable
-from topics import WAIT_S, fill
+from topics import WAIT_S, fill, until
 
 from loadwise.spark_source import member_stream
-from loadwise.spark_source.cluster.group_members import GroupMembers
+from loadwise.spark_source.cluster.group_members import Changes, GroupMembers
 from loadwise.spark_source.errors import DataLossError, GroupUnavailableError, OptionError
 from loadwise.spark_source.options.client_config import translate
 from loadwise.spark_source.options.query import GroupMember, Subscribe
@@ -28,63 +28,76 @@ def delete(group):
     admin.delete_topics([group.topic])[group.topic].result(WAIT_S)
 
 
-def test_a_topic_made_anew_is_a_loss(coordinator, topic_name, group_id):
+@pytest.fixture
+def unread(coordinator, topic_name, group_id):
+    """A group of our coordinator with 20 records in each partition, whose topic a test may delete."""
     coordinator.create_topic(topic_name, PARTITIONS)
-    group = Group(coordinator.bootstrap_servers, topic_name, group_id)
-    group.write(*[20] * PARTITIONS)
-    stream = group.stream()
-    try:
-        stream.until(lambda: group.committed() == [20] * PARTITIONS)
-        delete(group)
-        coordinator.create_topic(topic_name, PARTITIONS)
-        fill(group.broker, topic_name, [5] * PARTITIONS)
-        with pytest.raises(DataLossError, match="deleted and made anew; set failOnDataLoss=false"):
-            stream.until(lambda: False)
-    finally:
-        stream.end()
+    everybody = Group(coordinator.bootstrap_servers, topic_name, group_id)
+    everybody.write(*[20] * PARTITIONS)
+    yield everybody
+    for each in everybody.ended:
+        each.end()
 
 
-def test_a_deleted_topic_is_a_loss_that_names_it(coordinator, topic_name, group_id):
-    coordinator.create_topic(topic_name, PARTITIONS)
-    group = Group(coordinator.bootstrap_servers, topic_name, group_id)
-    group.write(*[20] * PARTITIONS)
-    stream = group.stream()
-    try:
-        stream.until(lambda: group.committed() == [20] * PARTITIONS)
-        delete(group)
-        with pytest.raises(
-            DataLossError, match=r"-0 is gone, with what it held from offset 20 on; .*failOnDataLoss=false"
-        ):
-            stream.until(lambda: False)
-    finally:
-        stream.end()
+def test_a_topic_made_anew_is_a_loss(coordinator, unread):
+    stream = unread.stream()
+    stream.until(lambda: unread.committed() == [20] * PARTITIONS)
+    delete(unread)
+    coordinator.create_topic(unread.topic, PARTITIONS)
+    fill(unread.broker, unread.topic, [5] * PARTITIONS)
+    with pytest.raises(DataLossError, match="deleted and made anew; set failOnDataLoss=false"):
+        stream.until(lambda: False)
+
+
+IS_GONE = r"-0 is gone, with what it held from offset 20 on; .*failOnDataLoss=false"
+
+
+def test_a_deleted_topic_is_a_loss_that_names_it(unread):
+    stream = unread.stream()
+    stream.until(lambda: unread.committed() == [20] * PARTITIONS)
+    delete(unread)
+    with pytest.raises(DataLossError, match=IS_GONE):
+        stream.until(lambda: False)
+
+
+def test_a_deleted_topic_is_a_loss_where_the_group_has_noticed_first(unread, monkeypatch):
+    stream = unread.stream()
+    stream.until(lambda: unread.committed() == [20] * PARTITIONS)
+    owned = stream.reader._holdings.owned
+    delete(unread)
+    monkeypatch.setattr(stream.reader._members, "take_part", lambda _: Changes(lost=owned, gained=frozenset()))
+    with pytest.raises(DataLossError, match=IS_GONE):
+        stream.step()
+
+
+def test_partitions_that_the_group_takes_away_are_no_loss(unread, monkeypatch):
+    stream = unread.stream()
+    stream.until(lambda: unread.committed() == [20] * PARTITIONS)
+    owned = stream.reader._holdings.owned
+    monkeypatch.setattr(stream.reader._members, "take_part", lambda _: Changes(lost=owned, gained=frozenset()))
+    stream.step()
+    assert not stream.owned()
 
 
 def test_a_stream_that_may_lose_data_reads_all_of_a_topic_of_the_same_name_and_tells_each_time_that_one_is_gone(
-    coordinator, topic_name, group_id, caplog
+    coordinator, unread, caplog
 ):
     """As long as the group has not noticed, the partitions are still the stream's; the second topic has more."""
-    coordinator.create_topic(topic_name, PARTITIONS)
-    group = Group(coordinator.bootstrap_servers, topic_name, group_id)
-    group.write(*[20] * PARTITIONS)
-    stream = group.stream(failOnDataLoss="false")
-    try:
-        stream.until(lambda: group.committed() == [20] * PARTITIONS)
-        for size, last in (25, 20), (3, 25):
-            caplog.clear()
-            delete(group)
-            for _ in range(3):
-                stream.step()
-            assert caplog.text.count(f"is gone, with what it held from offset {last} on; going on") == PARTITIONS
-            coordinator.create_topic(topic_name, PARTITIONS)
-            group.write(*[size] * PARTITIONS)
-            before = stream.read()
-            stream.until(lambda before=before, size=size: (stream.read() - before).total() >= size * PARTITIONS)
-            stream.until(lambda size=size: group.committed() == [size] * PARTITIONS)
-            assert stream.read() - before == Counter((each, at) for each in range(PARTITIONS) for at in range(size))
-            assert caplog.text.count("was made anew, and is read from its first offset 0 on") == PARTITIONS
-    finally:
-        stream.end()
+    stream = unread.stream(failOnDataLoss="false")
+    stream.until(lambda: unread.committed() == [20] * PARTITIONS)
+    for size, last in (25, 20), (3, 25):
+        caplog.clear()
+        delete(unread)
+        for _ in range(3):
+            stream.step()
+        assert caplog.text.count(f"is gone, with what it held from offset {last} on; going on") == PARTITIONS
+        coordinator.create_topic(unread.topic, PARTITIONS)
+        unread.write(*[size] * PARTITIONS)
+        before = stream.read()
+        stream.until(lambda before=before, size=size: (stream.read() - before).total() >= size * PARTITIONS)
+        stream.until(lambda size=size: unread.committed() == [size] * PARTITIONS)
+        assert stream.read() - before == Counter((each, at) for each in range(PARTITIONS) for at in range(size))
+        assert caplog.text.count("was made anew, and is read from its first offset 0 on") == PARTITIONS
 
 
 def test_topics_that_a_pattern_finds_later_are_read_from_their_beginning(coordinator, topic_name, group_id):
@@ -115,7 +128,7 @@ def test_a_trigger_interval_that_comes_near_the_limit_is_warned_of_before_the_st
 
 def test_a_group_without_a_strategy_in_common_is_named(group):
     consumer = group.kafka_python(KafkaConsumer)
-    wait_for(lambda: group.members() == 1)
+    until(lambda: group.members() == 1, group.members)
     stream = group.stream(assignment__strategy="weighted")
     with pytest.raises(GroupUnavailableError, match=r"option assignment\.strategy: .* none of weighted"):
         stream.until(lambda: False)

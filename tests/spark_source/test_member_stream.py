@@ -10,7 +10,8 @@ pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brin
 
 from confluent_kafka import Consumer, TopicPartition
 from kafka import KafkaConsumer
-from member_group import PARTITIONS, wait_for
+from member_group import PARTITIONS
+from topics import until
 
 from loadwise.spark_source.cluster import group_members
 
@@ -46,24 +47,24 @@ def test_streams_and_consumers_of_three_clients_share_a_topic(group):
             found.update(list(consumer.came))
         return found
 
-    wait_for(lambda: all(len(stream.owned()) == 1 for stream in streams))
+    until(lambda: all(len(stream.owned()) == 1 for stream in streams), lambda: [each.owned() for each in streams])
     group.write(*[100] * PARTITIONS)
-    wait_for(lambda: set(came()) == group.all_of_it())
+    until(lambda: set(came()) == group.all_of_it(), came)
     # What Spark has not given back when it stops a stream is read again by others.
     (last,) = streams[0].owned()
-    wait_for(lambda: group.committed()[last] == 200)
+    until(lambda: group.committed()[last] == 200, group.committed)
     for leaves in (streams[0], *consumers):
         leaves.end()
     group.write(*[100] * PARTITIONS)
-    wait_for(lambda: set(came()) == group.all_of_it())
+    until(lambda: set(came()) == group.all_of_it(), came)
     assert [place for place, times in came().items() if times > 1] == []
-    wait_for(lambda: group.committed() == [group.written[partition] for partition in range(PARTITIONS)])
+    until(lambda: group.committed() == [group.written[partition] for partition in range(PARTITIONS)], group.committed)
 
 
 def test_a_stream_and_an_aiokafka_consumer_share_a_topic_and_each_takes_over_where_the_other_stops(group):
     group.write(*[40] * PARTITIONS)
     consumer = group.aiokafka()
-    wait_for(lambda: len(consumer.came) == 40 * PARTITIONS)
+    until(lambda: len(consumer.came) == 40 * PARTITIONS, lambda: consumer.came)
     stream = group.stream(assignment__capacity="1")
     stream.until(lambda: len(stream.owned()) == PARTITIONS / 2)
     group.write(*[10] * PARTITIONS)
@@ -86,9 +87,9 @@ def test_several_members_of_one_stream_read_all_of_it_and_leave(group):
     stream.until(lambda: len(stream.owned()) == PARTITIONS - 1)
     assert group.members() == 4
     stream.end()
-    wait_for(lambda: group.members() == 1)
+    until(lambda: group.members() == 1, group.members)
     group.write(*[20] * PARTITIONS)
-    wait_for(lambda: set(stream.read()) | set(consumer.came) == group.all_of_it())
+    until(lambda: set(stream.read()) | set(consumer.came) == group.all_of_it(), stream.read)
     assert max((stream.read() + Counter(consumer.came)).values()) == 1
 
 
@@ -143,9 +144,11 @@ def test_who_is_put_out_in_a_micro_batch_commits_none_of_it(group):
     group.write(*[10] * PARTITIONS)
     stream.ask()
     consumer = group.kafka_python(capacity=1.0)
-    wait_for(lambda: len(consumer.came) == 10 * PARTITIONS)  # all of the batch in flight comes here, too
+    until(
+        lambda: len(consumer.came) == 10 * PARTITIONS, lambda: consumer.came
+    )  # all of the batch in flight comes here, too
     stream.process()
-    wait_for(lambda: group.committed() == [30] * PARTITIONS)
+    until(lambda: group.committed() == [30] * PARTITIONS, group.committed)
     group.write(*[10] * PARTITIONS)
     stream.until(lambda: set(stream.read()) | set(consumer.came) == group.all_of_it() and len(stream.owned()) == 2)
     came = stream.read() + Counter(consumer.came)

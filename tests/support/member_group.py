@@ -111,13 +111,6 @@ class Reading:
         self.thread.join()
 
 
-def wait_for(condition):
-    deadline = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)  # between two looks
-
-
 class Group:
     """Streams and consumers of one topic."""
 

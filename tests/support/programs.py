@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import queue
 import shutil
 import subprocess
@@ -14,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka_process import KafkaNotInstalledError, jars
-from maven import JarsMissingError
+from kafka_process import jars
 from maven import jars as fetched_jars
+from missing import skipped_where_missing
 from topics import WAIT_S
 
 
@@ -26,12 +25,8 @@ def compiled_java(folder: Path, *sources: Path, log_level: str = "warn", pom: Pa
     Its jars are Kafka's, or those that a pom asks for. Skips the test where they cannot be had, unless
     LOADWISE_REQUIRE_KAFKA is set.
     """
-    try:
+    with skipped_where_missing():
         classpath = f"{jars() if pom is None else fetched_jars(pom, pom.name.removesuffix('.pom.xml'))}/*"
-    except (KafkaNotInstalledError, JarsMissingError) as error:
-        if os.environ.get("LOADWISE_REQUIRE_KAFKA"):
-            raise
-        pytest.skip(str(error))
     subprocess.run(["javac", "-cp", classpath, "-d", str(folder), *map(str, sources)], check=True)
     java = shutil.which("java")
     assert java is not None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kafka_process import KafkaNotInstalledError, kafka_from_jars
+from kafka_process import kafka_from_jars
 from kafka_tools import Tools
+from missing import skipped_where_missing
 from programs import compiled_java
 
 from loadwise.coordinator import Coordinator, ThreadedCoordinator
@@ -28,13 +28,8 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tools]:
 @pytest.fixture(scope="session")
 def fresh_kafka() -> Iterator[str]:
     """An Apache Kafka that nothing but these tests uses: some programs list all that there is."""
-    try:
-        with kafka_from_jars() as addresses:
-            yield addresses["PLAINTEXT"]
-    except KafkaNotInstalledError as error:
-        if os.environ.get("LOADWISE_REQUIRE_KAFKA"):
-            raise
-        pytest.skip(str(error))
+    with skipped_where_missing(), kafka_from_jars() as addresses:
+        yield addresses["PLAINTEXT"]
 
 
 @pytest.fixture(scope="session")
