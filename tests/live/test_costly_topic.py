@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 from live_group import LiveGroup
-from live_scenes import MINUTE_S, OTHERS, SOME
+from live_scenes import MINUTE_S, NAMES, played_with
 from topics import WAIT_S
 
 pytestmark = [pytest.mark.kafka, pytest.mark.live]
@@ -87,24 +87,12 @@ def costly_group(broker, assignor, costly_rates):
     return LiveGroup(broker, name, name, assignor=assignor, rates=CHEAP, costly_rates=costly_rates, tick_s=0.1)
 
 
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", NAMES)
 def test_costs_are_learned(side_by_side, name):
-    print(side_by_side(learn, SOME)[name].result())
+    print(side_by_side(learn, played_with(name))[name].result())
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_shift_of_costly_records(side_by_side, name):
-    print(side_by_side(shift, SOME)[name].result())
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", OTHERS)
-def test_costs_are_learned_by_the_others(side_by_side, name):
-    print(side_by_side(learn, OTHERS)[name].result())
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", OTHERS)
-def test_a_shift_of_costly_records_among_the_others(side_by_side, name):
-    print(side_by_side(shift, OTHERS)[name].result())
+    print(side_by_side(shift, played_with(name))[name].result())

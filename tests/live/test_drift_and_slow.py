@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 from live_group import LiveGroup
-from live_scenes import DRIFT_RATES, OTHERS, SOME, drift, slow
+from live_scenes import DRIFT_RATES, NAMES, drift, played_with, slow
 
 pytestmark = [pytest.mark.kafka, pytest.mark.live]
 
@@ -21,23 +21,11 @@ def play_slow(broker, clients, assignor):
         return slow(group, clients)
 
 
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", NAMES)
 def test_drift(side_by_side, name):
-    print(side_by_side(play_drift, SOME, at_once=2)[name].result())
+    print(side_by_side(play_drift, played_with(name), at_once=2)[name].result())
 
 
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", NAMES)
 def test_slow(side_by_side, name):
-    print(side_by_side(play_slow, SOME, at_once=2)[name].result())
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", OTHERS)
-def test_drift_of_the_others(side_by_side, name):
-    print(side_by_side(play_drift, OTHERS, at_once=2)[name].result())
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", OTHERS)
-def test_slow_of_the_others(side_by_side, name):
-    print(side_by_side(play_slow, OTHERS, at_once=2)[name].result())
+    print(side_by_side(play_slow, played_with(name), at_once=2)[name].result())

@@ -9,7 +9,7 @@ import uuid
 import numpy as np
 import pytest
 from live_group import LiveGroup
-from live_scenes import OTHERS, SOME
+from live_scenes import NAMES, played_with
 from topics import WAIT_S
 
 RATES = [65.0, 55, 45, 40, 35, 30, 25, 20, 15, 10, 5, 5]
@@ -90,23 +90,11 @@ def restart(broker, clients, assignor):
         return f"busiest member over the best possible: {restarted:.2f} after the restart of all"
 
 
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", NAMES)
 def test_steady(side_by_side, name):
-    print(side_by_side(steady, SOME)[name].result())
+    print(side_by_side(steady, played_with(name))[name].result())
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", OTHERS)
-def test_steady_of_the_others(side_by_side, name):
-    print(side_by_side(steady, OTHERS)[name].result())
-
-
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", NAMES)
 def test_restart(side_by_side, name):
-    print(side_by_side(restart, SOME)[name].result())
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", OTHERS)
-def test_restart_of_the_others(side_by_side, name):
-    print(side_by_side(restart, OTHERS)[name].result())
+    print(side_by_side(restart, played_with(name))[name].result())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from live_group import LiveGroup
 
 MINUTE_S = 60.0
@@ -23,7 +24,13 @@ GROUPS = {
 """Three members of one client or of several, eager and cooperative."""
 SOME = {name: GROUPS[name] for name in (KAFKA_PYTHON, f"{AIOKAFKA}-cooperative", "mixed", "confluent-cooperative")}
 OTHERS = {name: group for name, group in GROUPS.items() if name not in SOME}
+NAMES = [*SOME, *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)]
 """The others are played where they are asked for: `make test-live SCENES=live`."""
+
+
+def played_with(name: str) -> dict[str, tuple[tuple[str, ...], str]]:
+    """The groups that are played side by side with that of a name."""
+    return SOME if name in SOME else OTHERS
 
 
 def drift(group: LiveGroup, clients: tuple[str, ...]) -> str:
