@@ -32,6 +32,7 @@ class StreamsSession(ConsumerSession):
         self.tasks: dict[str, tuple[dict[str, list[int]], ...]] = {}
         """What each member was given last: active, standby and warm-up tasks."""
         self.endpoint_epochs: dict[str, int] = {}
+        self._configured = 0
 
     def subtopology(
         self,
@@ -236,20 +237,39 @@ class StreamsSession(ConsumerSession):
         return int(self.ask(request, admin.DeleteTopicsResponse).responses[0].error_code)
 
     def configure(self, **configs: str | None) -> int:
-        """Set configs of the group, named as Kafka's without ``streams.`` and with underscores; None takes one away."""
+        """Set configs of the group, named as Kafka's without ``streams.`` and with underscores; None takes one away.
+
+        Kafka's groups learn of them a moment after its answer. A group whose heartbeats tell its configs gets one too.
+        """
+        self._configured += 1
+        shown, other = str(5000 + self._configured), f"{self.group}-configured"
+        error, _ = self._alter((self.group, configs), (other, {"heartbeat_interval_ms": shown}))
+        deadline = time.monotonic() + WAIT_S
+        while (answer := self.enter("m", self.subtopology("0", "t"), group_id=other))[-1][1] != int(shown):
+            assert time.monotonic() < deadline, answer
+        return error
+
+    def _alter(self, *groups: tuple[str, Mapping[str, str | None]]) -> list[int]:
         resource = admin.IncrementalAlterConfigsRequest.AlterConfigsResource
-        rows = [
-            resource.AlterableConfig(
-                name=f"streams.{name.replace('_', '.')}", config_operation=0 if value is not None else 1, value=value
+        resources = [
+            resource(
+                resource_type=_GROUP,
+                resource_name=group,
+                configs=[
+                    resource.AlterableConfig(
+                        name=f"streams.{name.replace('_', '.')}",
+                        config_operation=0 if value is not None else 1,
+                        value=value,
+                    )
+                    for name, value in configs.items()
+                ],
             )
-            for name, value in configs.items()
+            for group, configs in groups
         ]
-        request = admin.IncrementalAlterConfigsRequest(
-            version=1,
-            resources=[resource(resource_type=_GROUP, resource_name=self.group, configs=rows)],
-            validate_only=False,
-        )
-        return int(self.ask(request, admin.IncrementalAlterConfigsResponse).responses[0].error_code)
+        request = admin.IncrementalAlterConfigsRequest(version=1, resources=resources, validate_only=False)
+        told = self.ask(request, admin.IncrementalAlterConfigsResponse).responses
+        errors = {each.resource_name: int(each.error_code) for each in told}
+        return [errors[group] for group, _ in groups]
 
     def forget(self, *names: str) -> Any:
         """OffsetDelete of partition 0 of these topics."""
