@@ -12,6 +12,7 @@ from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
+from loadwise.coordinator import leadership
 from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.clock import Clock
 from loadwise.coordinator.cluster.brokers import Brokers
@@ -175,16 +176,16 @@ class Coordinator:
 
         Raises `BadClusterError` if there is no such partition or replica.
         """
-        self.cluster.move_leader(topic, partition, to)
+        leadership.move_leader(self.cluster, topic, partition, to)
         self._carry_on()
 
     def move_coordinator(self, group_id: str, to: int | None = None) -> None:
-        """Let another broker coordinate a group; ``to`` None is the next broker. See `Cluster.move_coordinator`.
+        """Let another broker coordinate a group; ``to`` None is the next broker. See `leadership.move_coordinator`.
 
         Raises `BadClusterError` if there is no such broker.
         """
         self.cluster.now_ms = self._clock.now_ms()
-        self.cluster.move_coordinator(group_id, to)
+        leadership.move_coordinator(self.cluster, group_id, to)
         self._carry_on()
 
     def move_transaction_coordinator(self, transactional_id: str, to: int | None = None) -> None:
@@ -192,12 +193,12 @@ class Coordinator:
 
         Raises `BadClusterError` if there is no such broker.
         """
-        self.cluster.move_transaction_coordinator(transactional_id, to)
+        leadership.move_transaction_coordinator(self.cluster, transactional_id, to)
         self._carry_on()
 
     def drop_leader(self, topic: str, partition: int) -> None:
         """Let nobody lead a partition, until `move_leader`. Raises `BadClusterError` if there is no such partition."""
-        self.cluster.drop_leader(topic, partition)
+        leadership.drop_leader(self.cluster, topic, partition)
         self._carry_on()
 
     def set_isr(self, topic: str, partition: int, brokers: Sequence[int]) -> None:
@@ -207,7 +208,7 @@ class Coordinator:
         what others write is read when they are enough again. Raises `BadClusterError` if that cannot be, as when its
         leader is not among them.
         """
-        self.cluster.set_isr(topic, partition, brokers)
+        leadership.set_isr(self.cluster, topic, partition, brokers)
         self._carry_on()
 
     def stop_broker(self, broker: int) -> None:
@@ -217,7 +218,7 @@ class Coordinator:
         leads. Raises `BadClusterError` if there is no such broker, or it is stopped already.
         """
         self.cluster.now_ms = self._clock.now_ms()
-        self.cluster.stop_broker(broker)
+        leadership.stop_broker(self.cluster, broker)
         if self._server is not None:
             self._server.drop_connections(broker)
         self._carry_on()
@@ -227,7 +228,7 @@ class Coordinator:
 
         Raises `BadClusterError` if there is no such broker, or it runs.
         """
-        self.cluster.start_broker(broker)
+        leadership.start_broker(self.cluster, broker)
         self._carry_on()
 
     def snapshot(self) -> Snapshot:

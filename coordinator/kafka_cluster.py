@@ -29,12 +29,10 @@ from loadwise.coordinator.cluster.brokers import (
     CONSUMER_OFFSETS,
     TRANSACTION_STATE,
     Brokers,
-    coordinator_partition,
 )
 from loadwise.coordinator.cluster.log import Appended, PartitionLog
 from loadwise.coordinator.cluster.producer_ids import ProducerIds
 from loadwise.coordinator.cluster.records import CoordinatorsRecord, PartitionRecord, ProducerIdsRecord, TopicRecord
-from loadwise.coordinator.cluster.replication import ReplicatedPartition
 from loadwise.coordinator.cluster.topics import Topics
 from loadwise.coordinator.configs.client_quotas import ClientQuotas, QuotaRecord
 from loadwise.coordinator.configs.resources import OF_ALL_BROKERS, ConfigsRecord, ResourceConfigs, ResourceType
@@ -205,7 +203,7 @@ class Cluster:
         if isinstance(outcome, GroupRequest):
             self._waiting[call.token] = (call, outcome.respond)
             is_here = self.coordinates(call, outcome.group_id)
-            self._pass_on(self.groups.handle(outcome.group_id, outcome.event, now_ms, is_here=is_here))
+            self.pass_on(self.groups.handle(outcome.group_id, outcome.event, now_ms, is_here=is_here))
         elif isinstance(outcome, DelayedFetch):
             self.fetches.delay(call, outcome, now_ms)
         elif isinstance(outcome, DelayedShareFetch):
@@ -298,7 +296,7 @@ class Cluster:
     def expire(self, now_ms: int) -> list[Answer]:
         """Let everything that is due take effect."""
         self.now_ms = now_ms
-        self._pass_on(self.groups.expire(now_ms))
+        self.pass_on(self.groups.expire(now_ms))
         self.shares.expire(now_ms)
         for markers in self.transactions.expire(now_ms):
             self.write_markers(markers)
@@ -308,7 +306,7 @@ class Cluster:
     def operate(self, operation: Callable[[Groups, int], Iterable[Reply]], now_ms: int) -> list[Answer]:
         """Let something that no client asked for happen to the groups; it is given them and the time."""
         self.now_ms = now_ms
-        self._pass_on(operation(self.groups, now_ms))
+        self.pass_on(operation(self.groups, now_ms))
         return self._take_answers()
 
     def forget(self, token: Token) -> None:
@@ -333,7 +331,7 @@ class Cluster:
     def delete_group(self, call: Call, group_id: str) -> ErrorCode:
         """Delete a group that has no members, and its offsets."""
         error, replies = self.groups.delete(group_id, self.now_ms, is_here=self.coordinates(call, group_id))
-        self._pass_on(replies)
+        self.pass_on(replies)
         if error is ErrorCode.NONE:
             self.shares.forget_group(group_id)
         return error
@@ -396,74 +394,10 @@ class Cluster:
                 self.grown(log, appended)
         self.transactions.complete(markers.transactional_id, self.now_ms)
 
-    def move_leader(self, topic: str, partition: int, to: int | None = None) -> None:
-        """Let another replica lead a partition, in a new leader epoch; ``to`` None is the next one.
-
-        Fetches that wait for it are answered by the next `receive` or `expire`. Raises `BadClusterError` if there is no
-        such partition or replica.
-        """
-        moved = self.topics.move_leader(topic, partition, to)
-        self.log_gone(moved.log)
-
-    def reassign(self, partition: ReplicatedPartition, replicas: Sequence[int]) -> None:
-        """Put a partition on other brokers; clients that wait for it are told."""
-        self.topics.reassign(partition, replicas)
-        self.log_gone(partition.log)
-
     def log_gone(self, log: PartitionLog) -> None:
         """A log was deleted, is led by another broker, or tells more of itself: who waits for it is to be told."""
         self.fetches.gone(log)
         self.share_fetches.changed([log])
-
-    def move_coordinator(self, group_id: str, to: int | None = None) -> None:
-        """Let another broker coordinate a group, and those that share its partition of ``__consumer_offsets``.
-
-        As in Kafka the new one knows what is in the records: members and committed offsets stay, and a rebalance that
-        was under way begins again. Who waits in one hears NOT_COORDINATOR by the next `receive` or `expire`. ``to``
-        None is the next broker. Raises `BadClusterError` if there is no such broker.
-        """
-        moved = self.brokers.move_coordinator(group_id, to)
-        self.offsets_topic.lead(moved, self.brokers.coordinator_of(group_id).id)
-        for each in list(self.groups.all()):
-            if coordinator_partition(each) == moved:
-                self._pass_on(self.groups.reload(each, self.now_ms))
-
-    def drop_leader(self, topic: str, partition: int) -> None:
-        """Let nobody lead a partition; clients that wait for it are told. Raises `BadClusterError`."""
-        self.log_gone(self.topics.drop_leader(topic, partition).log)
-
-    def set_isr(self, topic: str, partition: int, brokers: Sequence[int]) -> None:
-        """Let these replicas of a partition be in sync, and no others. Raises `BadClusterError`."""
-        self.log_gone(self.topics.set_isr(topic, partition, brokers).log)
-
-    def stop_broker(self, node_id: int) -> None:
-        """Let a broker be gone: others lead and coordinate what it did, as far as they can.
-
-        Raises `BadClusterError` if there is no such broker, or it is stopped already.
-        """
-        moved = self.brokers.stop(node_id)
-        offsets_partitions = {partition for topic, partition in moved if topic == CONSUMER_OFFSETS}
-        for partition in offsets_partitions:
-            self.offsets_topic.lead(partition, self.brokers.coordinators(CONSUMER_OFFSETS)[partition])
-        for changed in self.topics.node_stopped(node_id):
-            self.log_gone(changed.log)
-        is_last = not self.brokers.running
-        for each in list(self.groups.all()):
-            if is_last or coordinator_partition(each) in offsets_partitions:
-                self._pass_on(self.groups.reload(each, self.now_ms))
-
-    def start_broker(self, node_id: int) -> None:
-        """Let a broker that was stopped run again. Raises `BadClusterError` if there is no such broker, or it runs."""
-        self.brokers.start(node_id)
-        for changed in self.topics.node_started(node_id):
-            self.log_gone(changed.log)
-
-    def move_transaction_coordinator(self, transactional_id: str, to: int | None = None) -> None:
-        """Let another broker coordinate a transactional id, and those that share its partition.
-
-        ``to`` None is the next broker. Raises `BadClusterError` if there is no such broker.
-        """
-        self.brokers.move_coordinator(transactional_id, to, TRANSACTION_STATE)
 
     def _before_login(self, call: Call) -> Outcome | None:
         """What a client gets that asks before it has logged in; None if it may ask this."""
@@ -476,7 +410,8 @@ class Cluster:
             return LastAnswer(refusal(call, ErrorCode.ILLEGAL_SASL_STATE), reason)
         return HangUp(reason)
 
-    def _pass_on(self, replies: Iterable[Reply]) -> None:
+    def pass_on(self, replies: Iterable[Reply]) -> None:
+        """Answer those that waited for what the groups decided."""
         for reply in replies:
             call, respond = self._waiting.pop(reply.token)
             self._answers.append(Answer(call, respond(call, reply.body)))

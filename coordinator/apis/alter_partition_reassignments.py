@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kafka.protocol.admin import AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse
 
+from loadwise.coordinator import leadership
 from loadwise.coordinator.apis.access import of_cluster
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
@@ -56,7 +57,7 @@ def _reassigned(call: Call, cluster: Cluster, name: str, asked: Message) -> tupl
     if not may_change and len(asked.replicas) != len(partition.replicas):
         message = f"{len(asked.replicas)} replicas; the partition has {len(partition.replicas)}, and it may not change"
         return ErrorCode.INVALID_REPLICATION_FACTOR, message
-    cluster.reassign(partition, asked.replicas)
+    leadership.reassign(cluster, partition, asked.replicas)
     return ErrorCode.NONE, None
 
 

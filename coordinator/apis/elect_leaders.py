@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kafka.protocol.admin import ElectLeadersRequest, ElectLeadersResponse
 
+from loadwise.coordinator import leadership
 from loadwise.coordinator.apis.access import of_cluster
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
@@ -53,7 +54,7 @@ def _elected(cluster: Cluster, name: str, number: int, *, is_preferred: bool) ->
     elif len(cluster.brokers.stopped_of(partition.replicas)) == len(partition.replicas):
         error, message = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "Eligible topic partition leaders are not available."
     else:
-        cluster.move_leader(name, number, partition.replicas[0] if is_preferred else None)
+        leadership.move_leader(cluster, name, number, partition.replicas[0] if is_preferred else None)
     return _Topic.PartitionResult(partition_id=number, error_code=error, error_message=message)
 
 

@@ -13,6 +13,7 @@ from kafka.protocol import admin, consumer, producer
 from record_batches import batch
 from streams_exchanges import streams_heartbeat, topology
 
+from loadwise.coordinator import leadership
 from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, coordinator_partition
@@ -181,7 +182,7 @@ class ClusterWalk(RuleBasedStateMachine):
     @rule(name=st.sampled_from(TOPICS))
     def move(self, name: str) -> None:
         if self.cluster.topics.get(name) is not None:
-            self.cluster.move_leader(name, 0)
+            leadership.move_leader(self.cluster, name, 0)
 
     @rule(name=st.sampled_from(TOPICS), value=st.sampled_from(["1000", "2000", None]), of_broker=st.booleans())
     def configure(self, name: str, value: str | None, of_broker: bool) -> None:
@@ -209,7 +210,7 @@ class ClusterWalk(RuleBasedStateMachine):
     @rule(group_id=st.sampled_from(GROUPS))
     def move_coordinator(self, group_id: str) -> None:
         self.cluster.now_ms = self.now_ms
-        self.cluster.move_coordinator(group_id)
+        leadership.move_coordinator(self.cluster, group_id)
 
     # ---- records ----
 

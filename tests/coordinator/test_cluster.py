@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kafka.protocol import admin, consumer, metadata, producer
 from record_batches import batch
 
-from loadwise.coordinator import BadClusterError
+from loadwise.coordinator import BadClusterError, leadership
 from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.calls import Answer, Call, HangUp
 from loadwise.coordinator.cluster.brokers import Brokers, coordinator_partition
@@ -183,7 +183,7 @@ def test_metadata_and_describe_cluster_tell_brokers_racks_leaders_and_replicas()
     assert all(sorted(each.replica_nodes) == sorted(each.isr_nodes) == [1, 2, 3] for each in partitions)
     described = wire.ask(admin.DescribeClusterRequest(version=2), 3)
     assert [(each.broker_id, each.port, each.rack) for each in described.brokers] == brokers
-    wire.cluster.move_leader("t", 0)
+    leadership.move_leader(wire.cluster, "t", 0)
     moved = only(wire.metadata().topics).partitions[0]
     assert (moved.leader_id, moved.leader_epoch) == (wire.leader(0), 1)
     assert moved.leader_id != partitions[0].leader_id
@@ -243,7 +243,7 @@ def test_a_consumer_is_sent_to_the_replica_in_its_rack() -> None:
 def test_an_old_leader_epoch_is_fenced_and_a_future_one_unknown() -> None:
     wire = Wire()
     wire.produce(wire.leader(0))
-    wire.cluster.move_leader("t", 0)
+    leadership.move_leader(wire.cluster, "t", 0)
     leader = wire.leader(0)
     wire.produce(leader)
     errors = {}
@@ -268,7 +268,7 @@ def test_a_fetch_that_waits_hears_that_the_leader_moved() -> None:
     leader = wire.leader(0)
     wire.produce(leader)
     assert wire.send(wire.fetch(offset=1, version=10), leader) == []
-    wire.cluster.move_leader("t", 0)
+    leadership.move_leader(wire.cluster, "t", 0)
     (answer,) = wire.cluster.expire(1001)
     assert only(only(answer.response.responses).partitions).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
@@ -276,7 +276,7 @@ def test_a_fetch_that_waits_hears_that_the_leader_moved() -> None:
 @pytest.mark.parametrize(("partition", "to"), [(7, None), (0, 9)])
 def test_a_leader_cannot_move_to_where_no_replica_is(partition: int, to: int | None) -> None:
     with pytest.raises(BadClusterError, match=str(partition)):
-        Wire().cluster.move_leader("t", partition, to)
+        leadership.move_leader(Wire().cluster, "t", partition, to)
 
 
 def group_requests() -> dict[str, Any]:
@@ -371,7 +371,7 @@ def test_who_waits_in_a_group_hears_that_its_coordinator_moved_and_members_stay(
     second.member_id = wire.ask(group_requests()["join"], wire.coordinator).member_id
     assert wire.send(second, wire.coordinator) == [], "it waits for the first to come again"
 
-    wire.cluster.move_coordinator("g")
+    leadership.move_coordinator(wire.cluster, "g")
     (answer,) = wire.cluster.expire(1001)
     assert answer.response.error_code == ErrorCode.NOT_COORDINATOR
     now = wire.cluster.brokers.coordinator_of("g").id

@@ -9,7 +9,7 @@ from cluster_walk import MemoryKeeper, new_cluster
 from hypothesis import settings
 from restarting_walk import RestartingWalk
 
-from loadwise.coordinator import BadClusterError
+from loadwise.coordinator import BadClusterError, leadership
 from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.cluster.brokers import Brokers
 from loadwise.coordinator.cluster.producer_ids import BLOCK_SIZE
@@ -38,7 +38,7 @@ def test_a_snapshot_copies_no_record() -> None:
 def test_it_wants_the_brokers_that_its_partitions_are_on() -> None:
     three = Cluster(SERVICES, brokers=Brokers(3))
     three.topics.create("t", 3)
-    three.move_coordinator("g", 3)
+    leadership.move_coordinator(three, "g", 3)
     one = new_cluster()
     one.topics.create("kept", 1)
     with pytest.raises(BadClusterError, match=r"brokers \[1, 2, 3\]"):

@@ -10,6 +10,7 @@ from kafka.protocol import admin
 from record_batches import batch
 from wires import TOKENS, Wire
 
+from loadwise.coordinator import leadership
 from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.calls import Answer, Call
 from loadwise.coordinator.cluster.brokers import Brokers
@@ -114,9 +115,9 @@ def test_a_fetch_that_waits_is_told_when_its_partition_has_another_leader(how: s
     assert wire.ask_node(wire.leader, share_fetch(wire, "s", max_wait_ms=2**31 - 1)) == []
     match how:
         case "stop_broker":
-            wire.cluster.stop_broker(wire.leader)
+            leadership.stop_broker(wire.cluster, wire.leader)
         case _:
-            getattr(wire.cluster, how)("t", 0)
+            getattr(leadership, how)(wire.cluster, "t", 0)
     row = row_of(wire.cluster.expire(1000))
     assert (row.error_code, row.current_leader.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, wire.leader)
 
@@ -149,7 +150,7 @@ def test_another_leader_goes_on_with_what_was_acknowledged() -> None:
     assert row.acknowledge_error_code == 0
     row = row_of(wire.ask_node(first, share_fetch(wire, "s", 2, topics=telling(wire, 2, 2, kind=2))))
     assert (row.acknowledge_error_code, acquired(row)) == (0, [(2, 2, 2)]), "it was released, and came back"
-    wire.cluster.move_leader("t", 0)
+    leadership.move_leader(wire.cluster, "t", 0)
     assert wire.leader != first
     row = row_of(wire.ask_node(first, share_fetch(wire, "s", 3, topics=telling(wire, 2, 5))))
     moved = ErrorCode.NOT_LEADER_OR_FOLLOWER
