@@ -32,8 +32,8 @@ from loadwise.assignor.model import TopicPartition
 from loadwise.spark_source.cluster.application import FOLDERS, claimed
 from loadwise.spark_source.errors import OptionError
 from loadwise.spark_source.options.query import EARLIEST, LATEST, GroupMember
-from loadwise.spark_source.planning.member_progress import Holdings, MemberOffset, as_json, member_offset
-from loadwise.spark_source.planning.progress import MODE, Positions
+from loadwise.spark_source.planning.member_progress import Holdings, MemberOffset, apart, as_json, member_offset
+from loadwise.spark_source.planning.progress import MODE, Positions, apart_from_made_anew
 from loadwise.spark_source.planning.query import shared_out
 from loadwise.spark_source.stream import LoadwiseStreamReader
 
@@ -84,20 +84,28 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
             # Where partitions start that the group has no commit of. Spark keeps it before anything is read, so that
             # "latest" is one moment, whoever owns a partition first.
             options = self._options
-            found = self._kafka.resolved(options.starting, self._kafka.partitions(options))
+            topics = self._kafka.found(options, with_ids=True)
+            found = self._kafka.resolved(options.starting, topics.partitions)
             if found:
                 self._asked_at = monotonic()
-                return as_json(MemberOffset(begun.group, found))
+                return as_json(MemberOffset(begun.group, found, ids=topics.ids))
             self._began_without_topics = True  # a pattern may find none; those that come later are new
         end = self._end_behind(begun)
         self._asked_at = monotonic()
-        return start if end is begun else as_json(end)
+        self._answered = start if end is begun else as_json(end)
+        return self._answered
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """One input partition for each task of the plan that has something to read. Raises what planning raises."""
         if start == end:
             return []
-        ranges = member_offset(end, self._member.group).ranges()
+        ended = member_offset(end, self._member.group)
+        ranges = ended.ranges()
+        if end != self._answered:
+            # It was planned before this process began. What was made anew since can be read no more.
+            same, losses = apart_from_made_anew(ended.begins, ended.ids, self._kafka.ids(ended.ids.keys()))
+            self._lose(losses)
+            ranges = tuple(wanted for wanted in ranges if (wanted.topic, wanted.partition) in same)
         if not ranges:
             return []
         planned = shared_out(ranges, self._options, self._kafka.client, sticky=True, learned=self._record_bytes)
@@ -153,8 +161,9 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
             return begun
         taken = {place: at for place, at in holdings.held.items() if place in changes.lost}
         holdings.lost(changes.lost)
+        commits = self._kafka.committed(changes.gained)
+        begun = self._without_made_anew(begun, commits)
         if changes.gained:
-            commits = self._kafka.committed(changes.gained)
             unknown = [place for place, commit in commits.items() if commit is None and place not in begun.positions]
             jumps = holdings.gained(begun, commits, self._kafka.offsets(EARLIEST, unknown))
             self._log("group %s: now %d partitions are this stream's", members.group, len(holdings.owned))
@@ -168,6 +177,25 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         if left and end is not begun:
             members.given({place: end.positions[place] - at for place, at in end.begins.items()})
         return end
+
+    def _without_made_anew(self, begun: MemberOffset, commits: Mapping[TopicPartition, int | None]) -> MemberOffset:
+        """``begun`` without positions in topics that were made anew since; ``commits`` are of what was just gained.
+
+        What this stream would have read on is a loss. What others have committed of the new topic is where it goes on.
+        """
+        held = self._holdings.held
+        topics = {place.topic for place in (*begun.positions, *commits)}
+        ids = {topic: told for topic, told in begun.ids.items() if topic in topics} | self._kafka.ids(topics)
+        same, _ = apart_from_made_anew(begun.positions, begun.ids, ids)
+        if ids == begun.ids:
+            return begun
+        mine = {place for place in held if place not in self._gone} | {
+            place for place, commit in commits.items() if commit is None
+        }
+        lost = {place: at for place, at in begun.positions.items() if place in mine and place not in same}
+        self._lose(apart_from_made_anew(lost, begun.ids, ids)[1])
+        self._holdings.moved(self._kafka.offsets(EARLIEST, [place for place in lost if place in held]))
+        return apart(begun, same, ids)
 
     def _tell(self) -> None:
         """Commit what is processed; what the coordinator does not take is not read on."""

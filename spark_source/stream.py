@@ -31,13 +31,16 @@ from loadwise.spark_source.errors import DataLossError, OffsetsUnavailableError,
 from loadwise.spark_source.options.query import EARLIEST, LATEST, Everywhere, SourceOptions, Specific, named_topics
 from loadwise.spark_source.planning.progress import (
     Positions,
+    apart_from_made_anew,
     available,
     from_json,
+    ids_in,
     lag,
     limited,
     moved_back,
     step,
     to_json,
+    with_ids,
 )
 from loadwise.spark_source.planning.query import checked, shared_out
 from loadwise.spark_source.reading.arrow_batches import BatchBuilder, check_schema
@@ -75,6 +78,10 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._replayed_end: JsonOffset | None = None
         """The end of the first micro-batch, where this process has planned it and did not hear of it before."""
         self._latest: dict[TopicPartition, int] = {}
+        self._ids: Mapping[str, str] = {}
+        """The id of each topic (KIP-516) when partitions were asked about last: before their offsets were."""
+        self._answered: JsonOffset | None = None
+        """The latest answer of `latestOffset`: a micro-batch that ends elsewhere was planned by another process."""
         self._first_of_new: dict[TopicPartition, int] = {}
         self._target: dict[TopicPartition, int] | None = None
         """With ``Trigger.AvailableNow``, the end of the whole query; empty until the first question."""
@@ -87,9 +94,11 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where a query without a checkpoint starts. Raises `OptionError`, `SchemaError`, `KafkaError`."""
         options = self._options
         if self._initial is None:
-            self._initial = self._kafka.resolved(options.starting, self._kafka.partitions(options))
+            found = self._kafka.found(options, with_ids=True)
+            self._ids = found.ids
+            self._initial = self._kafka.resolved(options.starting, found.partitions)
             self._initial_is_news = True
-        return to_json(self._initial) | BEGUN_HERE
+        return with_ids(self._initial, self._ids) | BEGUN_HERE
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - as Spark calls it
         """That the limits are our own business: see `OURS_TO_LIMIT`."""
@@ -101,24 +110,8 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: JsonOffset, limit: ReadLimit) -> JsonOffset:  # noqa: N802 - as Spark calls it
         """Where the micro-batch that begins at ``start`` ends; ``start`` itself if there shall be none."""
-        begun = from_json(start)
-        if self._commits is not None:
-            # Spark asks only once all up to here has been processed; its commit() comes a micro-batch later, or never.
-            self._commits.commit(begun)
-        first, self._initial_is_news = self._initial_is_news, False
-        self._latest = latest = self._end_of(begun)
-        if isinstance(limit, ReadAllAvailable):
-            # There is this one micro-batch only, so it must not be empty. What was to start at the end stays empty, and
-            # so a replay that finds another end loses nothing.
-            return to_json(latest | self._asked_for_latest(begun)) | BEGUN_HERE if first else to_json(latest)
-        if first:
-            return start
-        admission = self._options.admission
-        self._first_of_new = self._first_offsets(begun, latest)
-        if self._target is None and admission.min_offsets and not self._may_pass(begun, admission.min_offsets):
-            return start
-        end = limited(begun, latest, self._first_of_new, admission.max_offsets) if admission.max_offsets else latest
-        return to_json(end) if end != begun else start
+        self._answered = self._next_end(start, limit)
+        return self._answered
 
     def reportLatestOffset(self) -> JsonOffset | None:  # noqa: N802 - as Spark calls it
         """Where the partitions ended at the latest question, for ``StreamingQueryProgress``."""
@@ -144,9 +137,16 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if replay and not ours:
             self._refuse_unless_known(ended)
             begun = {place: at for place, at in begun.items() if place in ended}  # others were not there yet
+        gone: tuple[str, ...] = ()
+        if end != self._answered:
+            # It was planned before this process began. What was made anew since can be read no more.
+            now = self._kafka.ids(ids_in(end).keys())
+            begun, _ = apart_from_made_anew(begun, ids_in(end), now)
+            ended, gone = apart_from_made_anew(ended, ids_in(end), now)
+        begun, anew = apart_from_made_anew(begun, ids_in(start), ids_in(end))
         found = step(begun, ended, self._first_offsets(begun, ended))
         if not ours:
-            self._lose(found.losses)
+            self._lose(gone + anew + found.losses)
         if not any(map(len, found.ranges)):
             return []
         planned = shared_out(found.ranges, self._options, self._kafka.client, sticky=True, learned=self._record_bytes)
@@ -195,7 +195,30 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._committing = GroupCommits(self._kafka.client, group)
         return self._committing
 
-    def _end_of(self, begun: Positions) -> dict[TopicPartition, int]:
+    def _next_end(self, start: JsonOffset, limit: ReadLimit) -> JsonOffset:
+        begun = from_json(start)
+        if self._commits is not None:
+            # Spark asks only once all up to here has been processed; its commit() comes a micro-batch later, or never.
+            self._commits.commit(begun)
+        first, self._initial_is_news = self._initial_is_news, False
+        self._latest = latest = self._end_of(begun, ids_in(start))
+        if isinstance(limit, ReadAllAvailable):
+            # There is this one micro-batch only, so it must not be empty. What was to start at the end stays empty, and
+            # so a replay that finds another end loses nothing.
+            end = latest | self._asked_for_latest(begun) if first else latest
+            return with_ids(end, self._ids) | (BEGUN_HERE if first else {})
+        if first:
+            return start
+        admission = self._options.admission
+        same, _ = apart_from_made_anew(begun, ids_in(start), self._ids)
+        self._first_of_new = self._first_offsets(same, latest)
+        if self._target is None and admission.min_offsets and not self._may_pass(same, admission.min_offsets):
+            return start
+        end = limited(same, latest, self._first_of_new, admission.max_offsets) if admission.max_offsets else latest
+        # No micro-batch for an id alone, where the checkpoint has none yet.
+        return with_ids(end, self._ids) if end != begun or len(same) < len(begun) else start
+
+    def _end_of(self, begun: Positions, ids: Mapping[str, str]) -> dict[TopicPartition, int]:
         """Where all partitions end now, or ended when ``Trigger.AvailableNow`` began."""
         if self._target:
             return self._target
@@ -206,11 +229,11 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for attempt in range(options.offset_retries + 1):
             if attempt:
                 sleep(options.offset_retry_interval_ms / 1000)
-            latest: dict[TopicPartition, int] = self._kafka.offsets(
-                LATEST, self._kafka.partitions(options, known=topics)
-            )
+            found = self._kafka.found(options, known=topics, with_ids=True)
+            self._ids = found.ids
+            latest: dict[TopicPartition, int] = self._kafka.offsets(LATEST, found.partitions)
             # A broker may be behind for a moment; believing it would read records twice.
-            if not moved_back(begun, latest):
+            if not moved_back(apart_from_made_anew(begun, ids, found.ids)[0], latest):
                 break
         if self._target is not None:
             self._target = latest

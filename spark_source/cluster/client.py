@@ -74,7 +74,7 @@ class Client:
     def admin(self) -> Any:
         """An admin client with the same settings, connected at the first question to it."""
         if self._admin is None:
-            self._admin = admin_client(self.config)
+            self._admin = admin_client(self.config, error_cb=self.note)
         return self._admin
 
     def committed(self, error: Any, places: Any) -> None:
@@ -83,7 +83,7 @@ class Client:
         self.commits.append("; ".join(dict.fromkeys(each.str() for each in errors if each is not None)))
 
     def note(self, error: Any) -> None:
-        """Keep a complaint; librdkafka goes on trying, so it is an error only once we run out of time."""
+        """Keep a complaint of either client; librdkafka goes on trying, so it is an error once we run out of time."""
         text = _DURATION.sub("", error.str())
         self.doubtful |= error.code() in UNKNOWN
         # "All brokers down" follows each failed connection, which is lost after each refusal, and both tell less.
@@ -98,14 +98,20 @@ class Client:
 
     def forget_complaints(self) -> None:
         """Begin anew: what it told up to now is of no interest to the next query."""
-        self.consumer.poll(0)  # complaints are handed over in poll and consume only
+        self._hear()
         self.complaint = self.remedy = ""
         self.doubtful = self.all_down = False
 
     def why(self) -> str:
         """The last complaint as the end of a message; empty if there is none."""
-        self.consumer.poll(0)  # complaints are handed over in poll and consume only
+        self._hear()
         return f" (the client's last error: {self.complaint})" if self.complaint else ""
+
+    def _hear(self) -> None:
+        """Take complaints, which are handed over in poll and consume only."""
+        self.consumer.poll(0)
+        if self._admin is not None:
+            self._admin.poll(0)
 
 
 _KEPT: Kept[Client] = Kept(lambda client: client.consumer.close())
@@ -158,11 +164,11 @@ def connect(config: ClientConfig, *, group_id_prefix: str, reads_samples: bool =
     return client
 
 
-def admin_client(config: ClientConfig) -> Any:
+def admin_client(config: ClientConfig, **callbacks: Any) -> Any:
     """An admin client, which needs no closing. To librdkafka it is a producer, and warns of consumers' settings."""
     from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - takes as long to import as all the rest, seldom needed
 
-    return AdminClient({**config.settings, "logger": logger, "log_level": 2})
+    return AdminClient({**config.settings, "logger": logger, "log_level": 2, **callbacks})
 
 
 def _refused(problem: str) -> OptionError:

@@ -68,6 +68,12 @@ _PASSING = _NO_ANSWER | frozenset(
 )
 """Errors of a leader that moves or a broker that is down: the same question is answered a moment later."""
 
+NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""The id of topics on brokers from before Kafka 2.8, which give none: zeros as base64."""
+
+_AS_KAFKA_WRITES_IDS = str.maketrans("+/", "-_")
+"""From librdkafka's base64 to that of Kafka's tools (``Uuid.toString``)."""
+
 _LEAST_WAIT_S = 0.001
 """No question is given less time than librdkafka counts in."""
 
@@ -85,6 +91,22 @@ class _RefusedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """What a query reads."""
+
+    partitions: list[TopicPartition]
+    """Sorted."""
+    ids: Mapping[str, str]
+    """The id of each topic (KIP-516) as base64, where the broker gives one: another one is another topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Topic:
+    partitions: int = 0
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Cluster:
     """Questions to Kafka, each answered in full or with an `OffsetsUnavailableError` that names what was asked."""
 
@@ -97,20 +119,33 @@ class Cluster:
 
         A topic that is not there is an error, unless it is ``known``: one that the query has read from before.
         """
+        return self.found(options, known=known).partitions
+
+    def found(self, options: SourceOptions, *, known: Collection[str] = (), with_ids: bool = False) -> Found:
+        """As `partitions`, with the ids of the topics if they are wanted, which takes an admin client."""
         match options.topics:
             case Subscribe(topics):
-                found = self._counts_of(topics, known)
+                topics_found = self._topics(topics, known, with_ids)
             case SubscribePattern(pattern):
-                counts = self._counts()
-                found = {topic: n for topic, n in counts.items() if re.search(pattern, topic)}
+                matching = {topic: n for topic, n in self._counts().items() if re.search(pattern, topic)}
+                topics_found = {topic: _Topic(n) for topic, n in matching.items()}
+                if with_ids and matching:  # each of them may be gone a moment later
+                    topics_found = self._topics(matching.keys(), matching.keys(), with_ids)
             case Assign(assigned):
-                found = self._counts_of({place.topic for place in assigned}, known)
+                topics_found = self._topics({place.topic for place in assigned}, known, with_ids)
                 for topic, partition in assigned:
-                    if partition >= found[topic] and topic not in known:
-                        problem = f"{topic}-{partition} is not there: the topic has {found[topic]} partitions"
+                    count = topics_found[topic].partitions
+                    if partition >= count and topic not in known:
+                        problem = f"{topic}-{partition} is not there: the topic has {count} partitions"
                         raise OptionError("assign", problem)
-                return sorted(place for place in assigned if place.partition < found[place.topic])
-        return sorted(TopicPartition(topic, number) for topic, count in found.items() for number in range(count))
+        everything = {
+            TopicPartition(name, at) for name, topic in topics_found.items() for at in range(topic.partitions)
+        }
+        wanted = (
+            everything.intersection(options.topics.partitions) if isinstance(options.topics, Assign) else everything
+        )
+        ids = {name: topic.id for name, topic in topics_found.items() if topic.id is not None}
+        return Found(sorted(wanted), ids)
 
     def offsets(self, when: int, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The first offset as young as ``when`` (ms), `LATEST` where there is none; or of `EARLIEST` or `LATEST`."""
@@ -179,39 +214,49 @@ class Cluster:
         found = self.offsets_at({place: offset for place, offset in asked.items() if offset in (EARLIEST, LATEST)})
         return asked | found
 
+    def ids(self, topics: Collection[str]) -> dict[str, str]:
+        """The id of each of these topics that is there, where the broker gives one."""
+        if not topics:
+            return {}
+        found = self._topics(topics, topics, True)
+        return {name: topic.id for name, topic in found.items() if topic.id is not None}
+
     def there(self, places: Collection[TopicPartition]) -> list[TopicPartition]:
         """Those of these partitions that are there; at least one is asked about."""
         topics = {place.topic for place in places}
-        counts = self._counts_of(topics, known=topics)
-        return [place for place in places if place.partition < counts[place.topic]]
+        found = self._topics(topics, topics, False)
+        return [place for place in places if place.partition < found[place.topic].partitions]
 
-    def _counts_of(self, topics: Collection[str], known: Collection[str]) -> dict[str, int]:
-        """How many partitions each topic has, of all topics in one question; 0 for a known one that is not there."""
+    def _topics(self, topics: Collection[str], known: Collection[str], with_ids: bool) -> dict[str, _Topic]:
+        """All topics in one question; one without partitions stands for a known one that is not there."""
 
-        def ask(wait_s: float) -> dict[str, int]:
-            counts: dict[str, int] = {}
-            for topic, count, error in self._described(topics, wait_s):
-                if error is not None and (topic not in known or error.code() not in UNKNOWN):
-                    raise _RefusedError(f"topic {topic}", error)
-                counts[topic] = count
-            return counts
+        def ask(wait_s: float) -> dict[str, _Topic]:
+            found: dict[str, _Topic] = {}
+            for name, topic, error in self._described(topics, wait_s, with_ids):
+                if error is not None and (name not in known or error.code() not in UNKNOWN):
+                    raise _RefusedError(f"topic {name}", error)
+                found[name] = topic
+            return found
 
         return self._answer(f"topic{'s' if len(topics) > 1 else ''} {', '.join(sorted(topics))}", ask)
 
-    def _described(self, topics: Collection[str], wait_s: float) -> Iterator[tuple[str, int, Any]]:
-        """Each topic with the number of its partitions, and Kafka's error for it or None."""
-        if len(topics) == 1:  # needs no connection of an admin client
-            for topic, described in self.client.consumer.list_topics(*topics, timeout=wait_s).topics.items():
-                yield topic, len(described.partitions), described.error
+    def _described(self, topics: Collection[str], wait_s: float, with_ids: bool) -> Iterator[tuple[str, _Topic, Any]]:
+        """Each topic with what Kafka tells of it, and Kafka's error for it or None."""
+        if len(topics) == 1 and not with_ids:  # needs no connection of an admin client
+            for name, described in self.client.consumer.list_topics(*topics, timeout=wait_s).topics.items():
+                yield name, _Topic(len(described.partitions)), described.error
             return
         asked = confluent_kafka.TopicCollection(list(topics))
-        for topic, answer in self.client.admin.describe_topics(asked, request_timeout=wait_s).items():
+        for name, answer in self.client.admin.describe_topics(asked, request_timeout=wait_s).items():
             try:
-                yield topic, len(answer.result(wait_s + 1).partitions), None
+                described = answer.result(wait_s + 1)
             except confluent_kafka.KafkaException as error:
-                yield topic, 0, error.args[0]
+                yield name, _Topic(), error.args[0]
             except TimeoutError:
-                yield topic, 0, _Error(_Error._TIMED_OUT)
+                yield name, _Topic(), _Error(_Error._TIMED_OUT)
+            else:
+                told = str(described.topic_id).translate(_AS_KAFKA_WRITES_IDS)
+                yield name, _Topic(len(described.partitions), None if told == NO_ID else told), None
 
     def _counts(self) -> dict[str, int]:
         found = self._answer("the topics", lambda wait_s: self.client.consumer.list_topics(timeout=wait_s))

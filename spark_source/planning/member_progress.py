@@ -46,6 +46,8 @@ class MemberOffset:
     """What the stream last committed of a partition that it lost before its position could be committed."""
     generation: int = -1
     """The group's generation that the micro-batch was planned in, for those who look at a checkpoint."""
+    ids: Mapping[str, str] = field(default_factory=dict)
+    """The id of each topic (KIP-516) that the positions are in, where the broker gives one."""
 
     def ranges(self) -> tuple[OffsetRange, ...]:
         """What the micro-batch reads, by topic and partition."""
@@ -82,6 +84,7 @@ def member_offset(offset: Mapping[str, Any], group: str) -> MemberOffset:
         begins=from_json(offset["begins"]),
         committed=from_json(offset["committed"]),
         generation=offset["generation"],
+        ids=offset.get("topic_ids", {}),
     )
 
 
@@ -95,7 +98,15 @@ def as_json(offset: MemberOffset) -> dict[str, Any]:
         "positions": to_json(offset.positions),
         "begins": to_json(offset.begins),
         "committed": to_json(offset.committed),
+        "topic_ids": dict(sorted(offset.ids.items())),
     }
+
+
+def apart(offset: MemberOffset, same: Positions, ids: Mapping[str, str]) -> MemberOffset:
+    """An offset that reads nothing, and knows no other positions than these, in topics with these ids."""
+    last = {place: own for place in same if (own := offset.last_committed(place)) is not None}
+    committed = {place: own for place, own in last.items() if own != same[place]}
+    return MemberOffset(offset.group, same, committed=committed, generation=offset.generation, ids=ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +233,7 @@ class Holdings:
             dict(sorted(begins.items())),
             dict(sorted(committed.items())),
             generation,
+            start.ids,
         )
         self._answered, self._reading = answer, {place: mine[place] for place in begins}
         return answer

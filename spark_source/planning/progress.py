@@ -7,6 +7,7 @@ Admission is that of ``KafkaMicroBatchStream``. Pure: Kafka's answers and the ti
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil
@@ -21,6 +22,10 @@ Positions: TypeAlias = Mapping[TopicPartition, int]
 
 MODE, MEMBER = "assignment.mode", "member"
 """What marks the offset of a stream that is a member of a group: a key that no topic is a value of, and its value."""
+
+_ID = re.compile(r"\(id of (.+): ([\w-]+)\)", re.ASCII)
+"""How the id of a topic is written into an offset: as a name that no topic can have, without partitions. Spark's Kafka
+source reads over it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,34 @@ def to_json(positions: Positions) -> dict[str, dict[str, int]]:
     for (topic, partition), offset in sorted(positions.items()):
         topics.setdefault(topic, {})[str(partition)] = offset
     return topics
+
+
+def ids_in(offset: Mapping[str, Any]) -> dict[str, str]:
+    """The ids of topics (KIP-516) in a checkpoint. Older ones have none, nor has one of Spark's Kafka source."""
+    return {found[1]: found[2] for name in offset if (found := _ID.fullmatch(name))}
+
+
+def with_ids(positions: Positions, ids: Mapping[str, str]) -> dict[str, dict[str, int]]:
+    """As `to_json`, with the id of each topic that is known."""
+    offset = to_json(positions)
+    return offset | {f"(id of {topic}: {ids[topic]})": {} for topic in sorted(ids.keys() & offset.keys())}
+
+
+def apart_from_made_anew(
+    positions: Positions, was: Mapping[str, str], now: Mapping[str, str]
+) -> tuple[dict[TopicPartition, int], tuple[str, ...]]:
+    """The positions in topics that are still the same, and what is lost of those that have another id now.
+
+    A topic whose id is not known on both sides counts as the same.
+    """
+    anew = {topic for topic, id_ in was.items() if now.get(topic, id_) != id_}
+    losses = tuple(
+        f"{topic}-{partition} was deleted and made anew, with what it held from offset {offset} on (the topic's id was"
+        f" {was[topic]} and is {now[topic]})"
+        for (topic, partition), offset in sorted(positions.items())
+        if topic in anew
+    )
+    return {place: offset for place, offset in positions.items() if place.topic not in anew}, losses
 
 
 def positions_of(offset: Mapping[str, Any]) -> dict[TopicPartition, int]:

@@ -2,7 +2,8 @@
 
 ``LOADWISE_MEMBER_KILLS_S=300 make test-kafka TESTS=tests/spark_source/test_member_kills.py`` kills for five minutes; a
 few times by default, for each start of Spark takes its time. Killed are a consumer, the process of the stream that is
-the member, and the driver with all that it has started. ``LOADWISE_SEED`` repeats what is killed, and in which order.
+the member, and the driver with all that it has started: whatever has read since it was started, and so consumers also
+while the stream starts again.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from spark_program import SparkProgram
 from topics import make_topic
 from traffic import traffic
 
+FIRST = ("consumer", "member", "driver")
+"""What is killed first; then whatever has read."""
 KILLS = 2
 """So many times at least."""
 SECONDS = int(os.environ.get("LOADWISE_MEMBER_KILLS_S", "0"))
@@ -56,12 +59,16 @@ class Consumer:
         self.start()
 
     def start(self):
+        self.begun_at = self.file.stat().st_size
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def kill(self):
         self.process.kill()
         self.process.wait()
+
+    def has_read(self):
+        return self.file.stat().st_size > self.begun_at
 
     def came(self):
         lines = self.file.read_text().splitlines(keepends=True)
@@ -82,6 +89,12 @@ class Scene:
 
     def start_stream(self):
         self.stream = self.running.enter_context(SparkProgram(STREAM, self.folder, *self.arguments, self.folder))
+        self.begun_at = self.batches()
+
+    def ready(self):
+        """What has read since it was started: killing it again does something else than before."""
+        stream = ["member", "driver"] if self.batches() > self.begun_at + 1 else []
+        return stream + ["consumer" for consumer in self.consumers if consumer.has_read()]
 
     def batches(self):
         return len(list((self.folder / "sink").iterdir()))
@@ -95,13 +108,13 @@ class Scene:
         return found
 
     def kill(self, what):
-        """Kill one side in whatever it is doing, and wait until the stream reads again."""
-        time.sleep(self.chance.random() * 2)  # nothing waits for this: it varies what they are doing
+        """Kill one side in whatever it is doing, and start it again."""
         if what == "consumer":
-            victim = self.chance.choice(self.consumers)
+            victim = self.chance.choice([consumer for consumer in self.consumers if consumer.has_read()])
             victim.kill()
             victim.start()
         elif what == "member":
+            self.begun_at = self.batches()
             for pid, (_, command) in self.stream.processes().items():
                 if b"python_streaming_source_runner" in command:
                     with suppress(ProcessLookupError):
@@ -109,8 +122,6 @@ class Scene:
         else:
             self.stream.__exit__()
             self.start_stream()
-        before = self.batches()
-        self.stream.wait_for(lambda: self.batches() > before + 1)
 
 
 def test_kills_on_both_sides_lose_nothing(apache_kafka, topic_name, group_id, tmp_path):
@@ -125,8 +136,10 @@ def test_kills_on_both_sides_lose_nothing(apache_kafka, topic_name, group_id, tm
         scene.stream.wait_for(lambda: scene.batches() > 2)
         began = time.monotonic()
         while len(kills) < KILLS or time.monotonic() - began < SECONDS:
-            first = ("consumer", "member", "driver")[len(kills) : len(kills) + 1]
-            kills.append(chance.choice(first or ("consumer", "consumer", "member", "member", "driver")))
+            time.sleep(chance.random() * 2)  # nothing waits for this: it varies what they are doing
+            first = FIRST[len(kills) : len(kills) + 1]
+            scene.stream.wait_for(lambda first=first: scene.ready() and set(first) <= set(scene.ready()))
+            kills.append(chance.choice(first or scene.ready()))
             scene.kill(kills[-1])
         lasted_s = time.monotonic() - began
         writing.close()

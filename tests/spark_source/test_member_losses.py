@@ -8,11 +8,12 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer
 from member_group import PARTITIONS, Group, Stream
 from pyspark.sql.streaming.datasource import ReadAllAvailable
-from topics import WAIT_S, fill, until
+from topics import WAIT_S, fill, make_topic, until
 
 from loadwise.spark_source import member_stream
 from loadwise.spark_source.cluster.group_members import Changes, GroupMembers
@@ -39,14 +40,69 @@ def unread(coordinator, topic_name, group_id):
         each.end()
 
 
-def test_a_topic_made_anew_is_a_loss(coordinator, unread):
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("size", [5, 20, 30])
+def test_a_topic_made_anew_is_a_loss(group, size, restarted):
+    group.write(*[20] * PARTITIONS)
+    stream = group.stream()
+    stream.until(lambda: group.committed() == [20] * PARTITIONS)
+    if restarted:
+        stream.end()
+    delete(group)
+    make_topic(group.broker, group.topic, PARTITIONS)
+    fill(group.broker, group.topic, [size] * PARTITIONS)
+    if restarted:
+        stream.restart()
+    with pytest.raises(
+        DataLossError, match=r"-0 was deleted and made anew, .* offset 20 on .*; set failOnDataLoss=fal"
+    ):
+        stream.until(lambda: False)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_stream_that_may_lose_data_reads_all_of_a_topic_made_anew_unseen(group, restarted, caplog):
+    group.write(*[20] * PARTITIONS)
+    stream = group.stream(failOnDataLoss="false")
+    stream.until(lambda: group.committed() == [20] * PARTITIONS)
+    if restarted:
+        stream.end()
+    delete(group)
+    make_topic(group.broker, group.topic, PARTITIONS)
+    group.write(*[30] * PARTITIONS)
+    if restarted:
+        stream.restart()
+    before = stream.read()
+    stream.until(lambda: group.committed() == [30] * PARTITIONS)
+    assert stream.read() - before == Counter((each, at) for each in range(PARTITIONS) for at in range(30))
+    assert caplog.text.count("was deleted and made anew, with what it held from offset 20 on") == PARTITIONS
+
+
+def test_what_others_have_committed_of_a_topic_made_anew_is_where_a_stream_goes_on(coordinator, unread, caplog):
     stream = unread.stream()
     stream.until(lambda: unread.committed() == [20] * PARTITIONS)
+    stream.end()
     delete(unread)
     coordinator.create_topic(unread.topic, PARTITIONS)
-    fill(unread.broker, unread.topic, [5] * PARTITIONS)
-    with pytest.raises(DataLossError, match="deleted and made anew; set failOnDataLoss=false"):
-        stream.until(lambda: False)
+    fill(unread.broker, unread.topic, [30] * PARTITIONS)
+    other = Consumer({"bootstrap.servers": unread.broker, "group.id": unread.group_id})
+    other.commit(offsets=[TopicPartition(unread.topic, each, 20) for each in range(PARTITIONS)], asynchronous=False)
+    other.close()
+    stream.restart()
+    stream.until(lambda: unread.committed() == [30] * PARTITIONS)
+    assert stream.read() == Counter((each, at) for each in range(PARTITIONS) for at in range(30))
+
+
+def test_an_unfinished_micro_batch_of_a_member_is_not_read_from_another_topic(coordinator, unread):
+    stream = unread.stream()
+    while not stream.log or not stream.log[-1]["begins"]:
+        stream.done = len(stream.log)
+        stream.ask()
+    stream.end()
+    delete(unread)
+    coordinator.create_topic(unread.topic, PARTITIONS)
+    fill(unread.broker, unread.topic, [30] * PARTITIONS)
+    with pytest.raises(DataLossError, match=r"-0 was deleted and made anew, with what it held from offset 0 on"):
+        stream.restart()
 
 
 IS_GONE = r"-0 is gone, with what it held from offset 20 on; .*failOnDataLoss=false"
