@@ -31,6 +31,8 @@ from benchmarks.spark.page import render
 from benchmarks.spark.results import Measured, Scenario, goals, goals_markdown, markdown
 
 KINDS = ["uniform", "skewed"]
+GOALS = ["count", "all columns"]
+"""Of `WORKS`, what goals are set for."""
 NEAR_EMPTY, SMALL = 1, 500
 """Records a partition and micro-batch."""
 WARM_UP = 3
@@ -75,7 +77,9 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--micro-batches", type=int, default=10, help="how many of them are measured in a round")
     parser.add_argument("--only", choices=["batches", "micro-batches"], help="one of both")
     parser.add_argument("--kinds", choices=KINDS, nargs="+", default=KINDS, help="of the topics of batches")
-    parser.add_argument("--works", choices=list(WORKS), nargs="+", default=list(WORKS), help="what batches do")
+    parser.add_argument(
+        "--works", choices=list(WORKS), nargs="+", default=GOALS, help="what batches do; default: %(default)s"
+    )
     parser.add_argument("--brokers", help="a Kafka that runs already; default: Apache Kafka, started for this")
     parser.add_argument(
         "--delays-ms",
@@ -141,7 +145,7 @@ def measured(
             for number, (kind, work) in enumerate(product(topics, chosen.works)):
                 options = {"kafka.bootstrap.servers": brokers, "subscribe": topics[kind]}
                 scenario = Scenario(f"{kind}, {work}", slots, delay_ms=delay_ms)
-                everybody = batch_readers(slots, connector=bool(jars))
+                everybody = batch_readers(slots, records, connector=bool(jars))
                 warm_up = 1 if number else WARM_UP
                 yield (
                     scenario,
@@ -151,15 +155,15 @@ def measured(
                 )
             if chosen.only == "batches" or delay_ms:
                 continue
-            for name, records in (("near-empty", NEAR_EMPTY), ("small", SMALL)):
-                scenario = Scenario(f"{name} micro-batches, {records} a partition", slots, micro=True)
+            for name, each in (("near-empty", NEAR_EMPTY), ("small", SMALL)):
+                scenario = Scenario(f"{name} micro-batches, {each} a partition", slots, micro=True)
                 yield (
                     scenario,
                     measure_micro_batches(
                         spark,
                         brokers,
                         stream_readers(slots, connector=bool(jars)),
-                        records=records,
+                        records=each,
                         count=chosen.micro_batches,
                         rounds=chosen.rounds,
                     ),

@@ -7,6 +7,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.spark.readers import READY, RECORDS, TASKS
+
 _RESET_PEAK = "5"
 """What ``/proc/PID/clear_refs`` takes as the order to forget the peak: see ``man proc_pid_clear_refs``."""
 _DAEMON = b"pyspark.daemon\0pyspark.worker"
@@ -14,9 +16,10 @@ _MEGABYTE = 1 << 20
 
 
 def idle_mb(spark: Any) -> float:
-    """What a worker takes that has read nothing: it has Arrow and pandas loaded, as each worker of a source has."""
-    slots = spark.sparkContext.defaultParallelism
-    spark.range(slots).repartition(slots).mapInArrow(lambda batches: batches, "id long").collect()
+    """What a worker takes that has read nothing: it has Arrow loaded, as each worker of a source has."""
+    slots = str(spark.sparkContext.defaultParallelism)
+    ready = spark.read.format(READY).options(**{RECORDS: slots, TASKS: slots})
+    ready.load().write.format("noop").mode("overwrite").save()
     return median(_status_mb(worker, "VmRSS") for worker in _workers(spark))
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer
 
 from benchmarks.spark.batches import PARTITIONS, VALUE, in_turn, publish
 from benchmarks.spark.cpu import meter
-from benchmarks.spark.readers import Reader
+from benchmarks.spark.readers import COUNTER, READY, Reader
+from benchmarks.spark.ready import write_counter
 from benchmarks.spark.results import Measured, medians
 
 WARM_UP = 5
@@ -51,6 +53,11 @@ def _measure(spark: Any, brokers: str, reader: Reader, *, records: int, count: i
     producer = Producer({"bootstrap.servers": brokers, "linger.ms": 5})
     found: list[Measured] = []
     with tempfile.TemporaryDirectory(prefix="loadwise-benchmark-", ignore_cleanup_errors=True) as checkpoint:
+        told = PARTITIONS
+        if reader.format == READY:  # reads no Kafka, and is told of the records when they are there
+            counter = Path(checkpoint, COUNTER)
+            write_counter(counter, told)
+            options = {COUNTER: str(counter)}
         writer = reader.frame(spark, options, stream=True).writeStream.format("noop")
         query = writer.option("checkpointLocation", checkpoint).trigger(processingTime="0 seconds").start()
         try:
@@ -63,6 +70,9 @@ def _measure(spark: Any, brokers: str, reader: Reader, *, records: int, count: i
                         for partition in range(PARTITIONS):
                             producer.produce(topic, VALUE, partition=partition)
                     producer.flush(PATIENCE_S)
+                    if reader.format == READY:
+                        told += PARTITIONS * records
+                        write_counter(counter, told)
                     seen = _next_micro_batches(query, last, PARTITIONS * records)
                 last = seen[-1]["batchId"]
                 # One that began before all records were there is of another size, and so is the next.

@@ -1,4 +1,7 @@
-"""Who is measured: this source and Spark's own Kafka source, each as it comes and tuned, on the same topic."""
+"""Who is measured: this source and Spark's own Kafka source, each as it comes and tuned, on the same topic.
+
+And beside them a Python source that reads nothing: `benchmarks.spark.ready`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-OURS, THEIRS = "loadwise", "kafka"
+OURS, THEIRS, READY = "loadwise", "kafka", "ready"
+RECORDS, TASKS, COUNTER = "records", "tasks", "counter"
+"""Options of `benchmarks.spark.ready`: how many of each there are, and the file that tells a stream of records."""
 MIN_PARTITIONS = 24
 
 TUNED = {
@@ -44,24 +49,25 @@ def _at_a_time(slots: int) -> int:
     return min(slots, os.cpu_count() or slots)
 
 
-def batch_readers(slots: int, *, connector: bool) -> list[Reader]:
-    """Everybody who reads a batch, in a session with so many task slots."""
+def batch_readers(slots: int, records: int, *, connector: bool) -> list[Reader]:
+    """Everybody who reads a batch of so many records, in a session with so many task slots."""
     minimum = {"minPartitions": str(MIN_PARTITIONS)}
-    ours = [
+    python = [
         Reader(OURS, OURS),
         Reader(by_hand(slots), OURS, {"numTasks": str(_at_a_time(slots)), "loadBy": "records"}),
         # Spark tells the connector which columns a query needs, and a Python source only what .schema() says.
         Reader(f"{OURS}, value only", OURS, schema="value binary"),
+        Reader(READY, READY, {RECORDS: str(records), TASKS: str(_at_a_time(slots))}),
     ]
     theirs = [
         Reader(THEIRS, THEIRS),
-        Reader(f"{THEIRS}, minPartitions={MIN_PARTITIONS}", THEIRS, minimum),
         Reader(f"{THEIRS}, tuned", THEIRS, TUNED),
         Reader(f"{THEIRS}, tuned, minPartitions={MIN_PARTITIONS}", THEIRS, TUNED | minimum),
     ]
-    return ours + (theirs if connector else [])
+    return python + (theirs if connector else [])
 
 
 def stream_readers(slots: int, *, connector: bool) -> list[Reader]:
     """Everybody whose micro-batches are measured: more tasks than partitions help nobody there."""
-    return [reader for reader in batch_readers(slots, connector=connector) if "minPartitions" not in reader.options]
+    everybody = batch_readers(slots, 0, connector=connector)
+    return [reader for reader in everybody if "minPartitions" not in reader.options]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from benchmarks.spark.readers import MIN_PARTITIONS, OURS, THEIRS, by_hand
+from benchmarks.spark.readers import MIN_PARTITIONS, OURS, READY, THEIRS, by_hand
 
 NEAR, FAR = 0.75, 0.4
 """What a batch may take of the tuned connector's time, with a broker beside it and with one far away."""
@@ -115,7 +115,7 @@ def _goals(scenario: Scenario, readers: Mapping[str, Measured]) -> Iterator[Goal
     else:
         most = FAR if scenario.delay_ms else NEAR
         wanted = {THEIRS: 0.45, tuned: most, f"{tuned}, minPartitions={MIN_PARTITIONS}": most}
-    for other, bound in (wanted | {by_hand(scenario.slots): NO_WORSE}).items():
+    for other, bound in (wanted | {by_hand(scenario.slots): NO_WORSE, READY: None}).items():
         if other in readers:
             yield Goal(f"{scenario}: wall by that of {other}", ours.wall_s / readers[other].wall_s, bound)
     if ours.longest_over_mean is not None:

@@ -9,13 +9,16 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.spark.environment import session_of_its_own
+from benchmarks.spark.environment import ROOT, session_of_its_own
+from benchmarks.spark.ready import ReadySource
 
 
 @contextmanager
 def session(slots: int, *, jars: str, log: Path) -> Iterator[Any]:
     """A local session with these jars in a JVM of its own, whose standard error goes to the end of a file."""
     os.environ["PYSPARK_PYTHON"] = sys.executable  # whatever the shell has: it is this environment that is measured
+    # Spark's Python processes find `benchmarks.spark.ready` by it.
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     settings = {
         "spark.driver.memory": "2g",
         # Between two looks for records: a micro-batch then seldom begins while its records are still being written.
@@ -29,6 +32,7 @@ def session(slots: int, *, jars: str, log: Path) -> Iterator[Any]:
             spark = running.enter_context(
                 session_of_its_own("loadwise benchmark", master=f"local[{slots}]", settings=settings)
             )
+        spark.dataSource.register(ReadySource)
         yield spark
 
 

@@ -44,8 +44,9 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     if any("connector" in getattr(item, "fixturenames", ()) for item in request.session.items):
         with suppress(JarsMissingError):  # those tests are told by the fixture that they ask for
             jars = spark_jars()
-    # Spark's Python processes inherit the JVM's environment: they find loadwise and own_assignor.py by this path.
-    packages = [str(Path(loadwise.__file__).parents[1]), str(Path(__file__).parent)]
+    # Spark's Python processes inherit the JVM's environment: they find loadwise, own_assignor.py and the benchmark's
+    # source by this path.
+    packages = [str(Path(loadwise.__file__).parents[1]), str(Path(__file__).parent), str(Path(__file__).parents[2])]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([*packages, os.environ.get("PYTHONPATH", "")]))
         patch.setenv("PYSPARK_PYTHON", sys.executable)

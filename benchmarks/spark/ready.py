@@ -1,0 +1,127 @@
+"""A Python source of ready-made batches: what Spark's Python data source API takes by itself, whoever reads Kafka.
+
+It has the columns and about the bytes of what the others read, and neither plans, fetches nor decodes: its tasks hand
+one Arrow batch to Spark over and over. What a query with it takes is the floor for every source in Python.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from benchmarks.spark.readers import COUNTER, READY, RECORDS, TASKS
+
+COLUMNS = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int"
+BATCH_RECORDS = 10_000
+TOPIC = f"uniform-{'0' * 36}"
+VALUE = b"v" * 100
+
+
+class ReadySource(DataSource):
+    """So many records in so many tasks; a stream has as many as a file tells."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name for ``format()``."""
+        return READY
+
+    def schema(self) -> str:
+        """Those of Kafka's records."""
+        return COLUMNS
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """For a batch query."""
+        return ReadyReader(self.options)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - as Spark calls it
+        """For a stream."""
+        return ReadyStreamReader(self.options)
+
+
+class ReadyReader(DataSourceReader):
+    """Hands out ready-made batches."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._records = int(options[RECORDS])
+        self._tasks = int(options[TASKS])
+
+    def partitions(self) -> list[InputPartition]:
+        """Equal shares."""
+        return shares(self._records, self._tasks)
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The batches of one task."""
+        return batches(partition.value)
+
+
+class ReadyStreamReader(DataSourceStreamReader):
+    """Hands out as many records as a file has the number of, in one task."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._counter = Path(options[COUNTER])
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - as Spark calls it
+        """None of them."""
+        return {RECORDS: 0}
+
+    def latestOffset(self) -> dict[str, int]:  # noqa: N802 - as Spark calls it
+        """All that there are by now."""
+        return {RECORDS: read_counter(self._counter)}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+        """One task."""
+        return shares(end[RECORDS] - start[RECORDS], 1)
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Its batches."""
+        return batches(partition.value)
+
+
+def shares(records: int, tasks: int) -> list[InputPartition]:
+    """An input partition for each task, which holds the number of its records."""
+    edges = [records * task // tasks for task in range(tasks + 1)]
+    return [InputPartition(edges[task + 1] - edges[task]) for task in range(tasks)]
+
+
+def batches(records: int) -> Iterator[Any]:
+    """So many records."""
+    for left in range(records, 0, -BATCH_RECORDS):
+        yield _batch() if left >= BATCH_RECORDS else _batch().slice(0, left)
+
+
+@cache
+def _batch() -> Any:
+    """Once in each process."""
+    schema = pa.schema(
+        {
+            "key": pa.binary(),
+            "value": pa.binary(),
+            "topic": pa.string(),
+            "partition": pa.int32(),
+            "offset": pa.int64(),
+            "timestamp": pa.timestamp("us", "UTC"),
+            "timestampType": pa.int32(),
+        }
+    )
+    values = {"key": None, "value": VALUE, "topic": TOPIC}
+    arrays = [pa.array([values.get(field.name, 0)] * BATCH_RECORDS, field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def write_counter(counter: Path, records: int) -> None:
+    """Tell a stream how many records there are."""
+    new = counter.with_suffix(".new")
+    new.write_text(str(records))
+    os.replace(new, counter)
+
+
+def read_counter(counter: Path) -> int:
+    """What was told last."""
+    return int(counter.read_text())
