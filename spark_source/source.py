@@ -19,6 +19,7 @@ from typing import Any
 
 from loadwise.installation import pip_install
 from loadwise.spark_source.errors import MissingDependencyError
+from loadwise.spark_source.garbage import exclude_what_is_loaded
 from loadwise.spark_source.options.parse import parse_either
 from loadwise.spark_source.options.query import Everywhere, SourceOptions
 from loadwise.spark_source.planning.assignors import assignor_named
@@ -52,6 +53,7 @@ class LoadwiseDataSource(DataSource):
         check_installed()
         options = parse_either(self.options)
         assignor_named(options.assignor)
+        exclude_what_is_loaded()
         return full_schema(include_headers=options.include_headers)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -90,6 +92,7 @@ class LoadwiseReader(DataSourceReader):
         # log of its Python processes (spark.sql.pyspark.worker.logging.enabled), and nowhere by default.
         logger.setLevel(logging.INFO)
         found = planned_by(self._options)
+        exclude_what_is_loaded()
         logger.info("%s", found)
         if isinstance(self._options.ending, Everywhere):
             # PySpark asks once for each DataFrame, and gives every action on it these tasks.

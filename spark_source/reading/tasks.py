@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from loadwise.spark_source.errors import MissingDependencyError
+from loadwise.spark_source.garbage import exclude_what_is_loaded
 from loadwise.spark_source.options.query import SourceOptions
 from loadwise.spark_source.reading.arrow_batches import BatchBuilder
 from loadwise.spark_source.task import Task
@@ -37,4 +38,5 @@ def read_task(task: Task, options: SourceOptions, builder: BatchBuilder) -> Iter
             f"reading Kafka from Spark needs {library}, which is not installed where this task runs: install it"
             " there, or set reader=messages"
         ) from error
+    exclude_what_is_loaded()
     return batch_reader.read_ranges(task.ranges, options, builder)

@@ -1,6 +1,10 @@
-"""What a process that Spark gives to the next task keeps: connections to Kafka, to be found as they were left."""
+"""What a process that Spark gives to the next task keeps: connections to Kafka, to be found as they were left; and
+modules, which are not looked through for garbage after each task.
+"""
 
 from __future__ import annotations
+
+import gc
 
 import pytest
 
@@ -12,10 +16,12 @@ from loadwise.coordinator import Coordinator
 from loadwise.spark_source.cluster import client
 from loadwise.spark_source.cluster.kept import MOST, REUSED, Kept
 from loadwise.spark_source.errors import ReadTimeoutError
+from loadwise.spark_source.garbage import exclude_what_is_loaded
 from loadwise.spark_source.planning.query import checked, planned_by
 from loadwise.spark_source.reading import batch_reader
 from loadwise.spark_source.reading.arrow_batches import BatchBuilder, full_schema
 from loadwise.spark_source.reading.tasks import read_task
+from loadwise.spark_source.source import LoadwiseDataSource
 from loadwise.spark_source.task import OffsetRange, Task
 
 
@@ -146,3 +152,29 @@ def test_the_longest_unused_goes_first():
         assert ended[3:] == ["made from 7"]
         kept.clear()
     assert len(ended) == 4 + MOST - 1
+
+
+@pytest.fixture
+def freezes(monkeypatch):
+    """What was done to collections of garbage; this process of the tests' stays as it is."""
+    done = []
+    monkeypatch.setattr(gc, "freeze", lambda: done.append("frozen"))
+    exclude_what_is_loaded.cache_clear()
+    yield done
+    exclude_what_is_loaded.cache_clear()
+
+
+def test_each_kind_of_process_leaves_what_it_has_loaded_out_of_later_collections_once(cluster, reused, freezes):
+    source = LoadwiseDataSource({"kafka.bootstrap.servers": cluster.bootstrap_servers, "subscribe": "t"})
+    reader = source.reader(full_schema(include_headers=False))
+    for times, step in enumerate((source.schema, reader.partitions, lambda: read(given(cluster), *ALL)), 1):
+        exclude_what_is_loaded.cache_clear()  # each step has a process of its own
+        step()
+        step()
+        assert len(freezes) == times
+
+
+def test_a_process_that_nobody_uses_again_is_left_alone(cluster, freezes, monkeypatch):
+    monkeypatch.delenv(REUSED, raising=False)
+    assert read(given(cluster), *ALL) == FOUND
+    assert not freezes
