@@ -101,8 +101,16 @@ class Restraint:
 
     def exhausted(self, now_ms: int) -> bool:
         """Whether the rebalances of this hour are used up."""
+        return self._used(now_ms) >= self.settings.most_per_hour
+
+    def saves(self, now_ms: int) -> bool:
+        """Whether half of the rebalances of this hour are used up, so that the others are not to be spent on lag."""
+        used = self._used(now_ms)
+        return used > 0 and 2 * used >= self.settings.most_per_hour
+
+    def _used(self, now_ms: int) -> int:
         self._asked_ms = [at for at in self._asked_ms if now_ms - at < _HOUR_MS]
-        return len(self._asked_ms) >= self.settings.most_per_hour
+        return len(self._asked_ms)
 
     def memory(self, now_ms: int) -> Memory:
         """What the next leader must know."""

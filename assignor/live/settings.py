@@ -32,7 +32,10 @@ class LiveSettings:
     most_per_hour: int = 6
     """Requests for a rebalance in any hour."""
     drain_s: float = 30.0
-    """A backlog is planned to be gone after so many seconds, or as soon as the group can manage if that is later."""
+    """A backlog is planned to be gone after so many seconds, or as soon as the group can manage if that is later.
+
+    Once half of ``most_per_hour`` are used up, 64 times as long: the others are kept for what arrives.
+    """
 
     cost: Mapping[str, float] = field(default_factory=dict)
     """Topic to what one of its records costs a member, in relation to the others: 1 for a topic that is not named.

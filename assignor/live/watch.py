@@ -27,6 +27,8 @@ _NEVER_A_BACKLOG = 10.0
 """So few records waiting are no backlog, however slowly they come."""
 _FORGOTTEN, _FEW = 2, 100
 """Partitions that the group has given up are kept up to so many times those that it has, and some: it may return."""
+_TIMES_LONGER = 64.0
+"""A backlog has so many times longer where rebalances must be saved: little counts then but what arrives."""
 _BACKLOG_S = 1.0
 """A member lags where more than so many seconds of its arrivals wait."""
 
@@ -320,7 +322,9 @@ class GroupWatch:
         rate, recent = rate * cost, self._rates.recent() * cost
         # Topics that the group has given up, or that are deleted, stay in the index, and ask nothing of its members.
         asking = slice(None) if self._watched is None else self._watched.rows
-        horizon = horizon_s(waiting[asking], rate[asking], capacity, self.settings.drain_s)
+        # Moving partitions for a backlog takes two rebalances: when it is gone, they are best moved back.
+        saving = _TIMES_LONGER if self.restraint.saves(self.read_at_ms or 0) else 1.0
+        horizon = horizon_s(waiting[asking], rate[asking], capacity, self.settings.drain_s * saving)
         return demand(rate, recent, waiting, horizon)
 
     def _cost(self) -> Floats | float:

@@ -65,6 +65,14 @@ def test_one_reading_is_not_enough():
     assert not group.asked
 
 
+@given(most=st.integers(0, 12), ages=st.lists(st.integers(0, 2 * HOUR_MS), max_size=12))
+def test_rebalances_are_saved_when_half_of_those_of_an_hour_are_used_up(most, ages):
+    restraint = Group(most_per_hour=most).restraint
+    restraint.remember(Memory(ages_ms=tuple(ages)), 0)
+    used = sum(age < HOUR_MS for age in ages)
+    assert restraint.saves(0) == (used >= max(most / 2, 1))
+
+
 def test_what_a_rebalance_costs_is_waited_for():
     quick, long = Group(took_ms=500), Group(took_ms=20_000)
     quick.read(1.1, 0.7, seconds=600)
