@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loadwise.installation import pip_install
-from loadwise.spark_source.cluster.kept import Kept
+from loadwise.spark_source.cluster.kept import Kept, made_from
 from loadwise.spark_source.errors import MissingDependencyError, OptionError
 from loadwise.spark_source.options.client_config import ClientConfig, java_name
 
@@ -130,15 +130,15 @@ def connected(config: ClientConfig, *, group_id_prefix: str, reads_samples: bool
 @contextmanager
 def kept_or_connected(config: ClientConfig, *, group_id_prefix: str) -> Iterator[Client]:
     """As `connected` for one who ``reads_samples``, and kept for the next query of this process if all went well."""
-    made_from = (group_id_prefix, *sorted(config.settings.items()))
-    client = _KEPT.take(made_from) or connect(config, group_id_prefix=group_id_prefix, reads_samples=True)
+    of = (group_id_prefix, made_from(config.settings))
+    client = _KEPT.take(of) or connect(config, group_id_prefix=group_id_prefix, reads_samples=True)
     client.forget_complaints()
     try:
         yield client
     except BaseException:
         client.consumer.close()
         raise
-    _KEPT.give(made_from, client)
+    _KEPT.give(of, client)
 
 
 def connect(config: ClientConfig, *, group_id_prefix: str, reads_samples: bool = False) -> Client:

@@ -33,6 +33,27 @@ logger = logging.getLogger(__name__)
 
 TURN_S = 0.05
 """How long one member's join is waited for before the others have their turn: none may wait for another of ours."""
+AGAIN_S = 60.0
+"""After this time kafka-python may complain of the same thing again."""
+_COMPLAINTS = logging.getLogger("kafka.cluster")
+"""Where kafka-python tells ten times a second that a subscribed topic is not there."""
+
+
+class OnceAMinute(logging.Filter):
+    """Lets each complaint through once in `AGAIN_S`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told_at: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether nobody was told this within the time, by the record's own clock."""
+        text = record.getMessage()
+        if record.created - self._told_at.get(text, -AGAIN_S) < AGAIN_S:
+            return False
+        self._told_at = {each: at for each, at in self._told_at.items() if record.created - at < AGAIN_S}
+        self._told_at[text] = record.created
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +97,8 @@ class GroupMembers:
     def __init__(self, config: ClientConfig, group: GroupMember, topics: Topics) -> None:
         self._group = group
         self._members: list[_Member] = []
+        self._filter = OnceAMinute()
+        _COMPLAINTS.addFilter(self._filter)
         try:
             settings = member_settings({"client.id": "loadwise-spark", **config.settings, **group.settings})
             for number in range(group.members):
@@ -159,6 +182,7 @@ class GroupMembers:
         for member in self._members:
             member.membership.close()
         self._members = []
+        _COMPLAINTS.removeFilter(self._filter)
 
     def _poll(self, membership: Membership, timeout_s: float) -> None:
         try:

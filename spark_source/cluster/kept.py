@@ -8,7 +8,8 @@ Spark's own Kafka source keeps consumers in its executors likewise (``KafkaDataC
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -16,8 +17,21 @@ MOST = 4
 """So many are kept at most: a job seldom reads from more clusters by turns."""
 REUSED = "SPARK_REUSE_WORKER"
 """What PySpark has in the environment of a process that others use after this one."""
+FILES = ("ssl.certificate.location", "ssl.key.location", "ssl.keystore.location")
+"""The settings that name files, which are read when a connection is made."""
 
 T = TypeVar("T")
+
+
+def made_from(settings: Mapping[str, str]) -> Hashable:
+    """What connections with these settings are made from: a certificate that was renewed on disk makes others."""
+    files = []
+    for name in FILES:
+        if name in settings:
+            with suppress(OSError):  # whoever connects tells that a file is not there
+                found = os.stat(settings[name])
+                files.append((name, found.st_ino, found.st_size, found.st_mtime_ns))
+    return tuple(sorted(settings.items())), tuple(files)
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ from loadwise.spark_source.cluster.brokers import (
     UnreachableError,
     tls_context,
 )
-from loadwise.spark_source.cluster.kept import Kept
+from loadwise.spark_source.cluster.kept import Kept, made_from
 from loadwise.spark_source.errors import START_BEHIND, BatchError, OtherReaderError
 from loadwise.spark_source.options.connection_config import ConnectionConfig, connection_config
 from loadwise.spark_source.options.query import EARLIEST, SourceOptions
@@ -50,8 +50,8 @@ def read_ranges(ranges: Sequence[OffsetRange], options: SourceOptions, builder: 
 
 
 def _read(ranges: Sequence[OffsetRange], options: SourceOptions, builder: BatchBuilder) -> Iterator[Any]:
-    made_from = tuple(sorted(options.client.settings.items()))
-    connections = _KEPT.take(made_from) or _Connections.of(connection_config(options.client.settings))
+    of = made_from(options.client.settings)
+    connections = _KEPT.take(of) or _Connections.of(connection_config(options.client.settings))
     brokers, thread = connections.brokers, connections.thread
     brokers.topics = frozenset(item.topic for item in ranges)
     fetching = Fetching(brokers, ranges)
@@ -70,7 +70,7 @@ def _read(ranges: Sequence[OffsetRange], options: SourceOptions, builder: BatchB
     finally:
         # What is still on its way would come between the next task's answers.
         if thread.run(fetching.close()) and done:
-            _KEPT.give(made_from, connections)
+            _KEPT.give(of, connections)
         else:
             connections.close()
     if others:

@@ -14,7 +14,7 @@ from topics import fill
 
 from loadwise.coordinator import Coordinator
 from loadwise.spark_source.cluster import client
-from loadwise.spark_source.cluster.kept import MOST, REUSED, Kept
+from loadwise.spark_source.cluster.kept import MOST, REUSED, Kept, made_from
 from loadwise.spark_source.errors import ReadTimeoutError
 from loadwise.spark_source.garbage import exclude_what_is_loaded
 from loadwise.spark_source.planning.query import checked, planned_by
@@ -133,6 +133,19 @@ def test_who_has_other_settings_is_given_another_client(cluster, reused):
     planned_by(given(cluster))
     planned_by(given(cluster, **{"kafka.client.id": "another"}))
     assert len(client._KEPT._free) == 2
+
+
+def test_a_certificate_that_was_renewed_on_disk_makes_new_connections(tmp_path):
+    file = tmp_path / "client.pem"
+    file.write_text("one")
+    settings = {"bootstrap.servers": "a:1", "ssl.certificate.location": str(file)}
+    first = made_from(settings)
+    assert made_from(settings) == first
+    (tmp_path / "renewed").write_text("two")
+    (tmp_path / "renewed").replace(file)
+    assert made_from(settings) != first
+    file.unlink()
+    assert made_from(settings) not in (first, made_from({"bootstrap.servers": "a:1"}))
 
 
 def test_the_longest_unused_goes_first():

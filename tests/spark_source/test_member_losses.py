@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 
 import pytest
@@ -16,7 +17,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from topics import WAIT_S, fill, make_topic, until
 
 from loadwise.spark_source import member_stream
-from loadwise.spark_source.cluster.group_members import Changes, GroupMembers
+from loadwise.spark_source.cluster.group_members import Changes, GroupMembers, OnceAMinute
 from loadwise.spark_source.errors import DataLossError, GroupUnavailableError, OptionError
 from loadwise.spark_source.options.client_config import translate
 from loadwise.spark_source.options.query import GroupMember, Subscribe
@@ -154,6 +155,14 @@ def test_a_stream_that_may_lose_data_reads_all_of_a_topic_of_the_same_name_and_t
         stream.until(lambda size=size: unread.committed() == [size] * PARTITIONS)
         assert stream.read() - before == Counter((each, at) for each in range(PARTITIONS) for at in range(size))
         assert caplog.text.count("was made anew, and is read from its first offset 0 on") == PARTITIONS
+
+
+def test_kafka_python_complains_of_a_missing_topic_once_a_minute():
+    passes, text = OnceAMinute().filter, "Topic clicks not found in cluster metadata"
+    times = {0: True, 1: False, 59: False, 61: True, 62: False, 122: True}
+    records = {at: logging.makeLogRecord({"msg": text, "created": float(at)}) for at in times}
+    assert {at: passes(record) for at, record in records.items()} == times
+    assert passes(logging.makeLogRecord({"msg": "another", "created": 122.0}))
 
 
 def test_topics_that_a_pattern_finds_later_are_read_from_their_beginning(coordinator, topic_name, group_id):
