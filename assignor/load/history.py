@@ -12,8 +12,9 @@ many different keys that run saw. ``hot`` has the keys with the most bytes. Reco
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,17 @@ class HotKey:
 
 
 @dataclass(frozen=True, slots=True)
+class Hour:
+    """What a topic has held in one hour."""
+
+    begins: datetime
+    load: tuple[float, ...]
+    """Of each partition: bytes or records."""
+    hottest: HotKey | None
+    """The key with the most load in this hour; None where no record had a key."""
+
+
+@dataclass(frozen=True, slots=True)
 class TopicHistory:
     """What a topic has held over all hours of a table."""
 
@@ -51,6 +63,8 @@ class TopicHistory:
     """How many different hours there are."""
     hot: tuple[HotKey, ...]
     """The keys with the most load, the first of them with the most."""
+    by_hour: tuple[Hour, ...] = ()
+    """Each hour that held anything, in order; empty where no hot keys were asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +109,15 @@ def history(path: str | Path, *, by: str = "bytes", hot: int = 20) -> list[Topic
     hours = {row["topic"]: row["hour_count_distinct"] for row in _distinct_hours(table, path)}
     keys = _hot_keys(table, by) if hot else {}
     counts = _counts(table, path)
+    sizes = {topic: max(max(loads) + 1, counts.get(topic, 0)) for topic, loads in found.items()}
+    by_hour = _by_hour(table, by, sizes) if hot else {}
     return [
         TopicHistory(
             topic,
-            tuple(loads.get(number, 0.0) for number in range(max(max(loads) + 1, counts.get(topic, 0)))),
+            tuple(loads.get(number, 0.0) for number in range(sizes[topic])),
             hours[topic],
             tuple(sorted(keys.get(topic, ()), key=lambda each: (-each.load, each.key, each.partition))[:hot]),
+            by_hour.get(topic, ()),
         )
         for topic, loads in sorted(found.items())
     ]
@@ -127,23 +144,42 @@ def _counts(table: Any, path: str | Path) -> dict[str, int]:
 
 def _hot_keys(table: Any, by: str) -> dict[str, list[HotKey]]:
     """The hot keys of each topic, with what they have in all hours where they were hot."""
+    sums = _keys(table, by).group_by(["topic", "partition", "key"]).aggregate([("load", "sum")])
+    found: dict[str, list[HotKey]] = {}
+    for row in sums.to_pylist():
+        found.setdefault(row["topic"], []).append(HotKey(row["key"], row["partition"], float(row["load_sum"])))
+    return found
+
+
+def _by_hour(table: Any, by: str, sizes: Mapping[str, int]) -> dict[str, tuple[Hour, ...]]:
+    """Each topic hour by hour; ``sizes`` are the numbers of partitions."""
+    loads: dict[tuple[str, datetime], list[float]] = {}
+    for row in table.group_by(["topic", "hour", "partition"]).aggregate([(by, "sum")]).to_pylist():
+        load = loads.setdefault((row["topic"], row["hour"]), [0.0] * sizes[row["topic"]])
+        load[row["partition"]] = float(row[f"{by}_sum"])
+    hottest: dict[tuple[str, datetime], HotKey] = {}
+    sums = _keys(table, by).group_by(["topic", "hour", "partition", "key"]).aggregate([("load", "sum")])
+    for row in sums.to_pylist():
+        here, key = (row["topic"], row["hour"]), HotKey(row["key"], row["partition"], float(row["load_sum"]))
+        known = hottest.get(here)
+        if known is None or (-key.load, key.key) < (-known.load, known.key):
+            hottest[here] = key
+    found: dict[str, list[Hour]] = {}
+    for (topic, begins), load in sorted(loads.items()):
+        found.setdefault(topic, []).append(Hour(begins, tuple(load), hottest.get((topic, begins))))
+    return {topic: tuple(hours) for topic, hours in found.items()}
+
+
+def _keys(table: Any, by: str) -> Any:
+    """The hot keys of all rows as a table of topic, hour, partition, key and load."""
     import pyarrow as pa  # noqa: PLC0415 - see _table
     import pyarrow.compute as pc  # noqa: PLC0415 - see _table
 
     hot = table.column("hot").combine_chunks()
     rows, each = pc.list_parent_indices(hot), pc.list_flatten(hot)
-    columns = [
-        table.column("topic").take(rows),
-        table.column("partition").take(rows),
-        each.field("key"),
-        each.field(by),
-    ]
-    flat = pa.table(columns, names=["topic", "partition", "key", "load"])
-    sums = flat.group_by(["topic", "partition", "key"]).aggregate([("load", "sum")])
-    found: dict[str, list[HotKey]] = {}
-    for row in sums.to_pylist():
-        found.setdefault(row["topic"], []).append(HotKey(row["key"], row["partition"], float(row["load_sum"])))
-    return found
+    columns = [table.column(name).take(rows) for name in ("topic", "hour", "partition")]
+    names = ["topic", "hour", "partition", "key", "load"]
+    return pa.table([*columns, each.field("key"), each.field(by)], names=names)
 
 
 def _table(path: str | Path, columns: list[str], *, may_miss: list[str]) -> Any:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from loadwise.assignor.errors import BadGroupError
-from loadwise.assignor.load.history import HistoryLoad, HotKey, TopicHistory, history
+from loadwise.assignor.load.history import HistoryLoad, HotKey, Hour, TopicHistory, history
 from loadwise.assignor.load.source import LoadSource
 from loadwise.cli import loads
 from loadwise.cli.app import app
@@ -61,9 +61,14 @@ def table(tmp_path: Path) -> Path:
 
 def test_rows_of_a_partition_add_up(table: Path):
     hot = [(b"a", 0, 360.0), (b"b", 0, 40.0), (b"c", 2, 40.0)]
+    three, four = (datetime(2026, 11, 22, hour, tzinfo=UTC) for hour in (3, 4))
+    hours = (
+        Hour(three, (100.0, 0.0, 40.0), HotKey(b"a", 0, 60.0)),
+        Hour(four, (300.0, 0.0, 0.0), HotKey(b"a", 0, 300.0)),
+    )
     assert history(table) == [
-        TopicHistory("t", (400.0, 0.0, 40.0), 2, tuple(HotKey(*each) for each in hot)),
-        TopicHistory("u", (7.0,), 1, ()),
+        TopicHistory("t", (400.0, 0.0, 40.0), 2, tuple(HotKey(*each) for each in hot), hours),
+        TopicHistory("u", (7.0,), 1, (), (Hour(three, (7.0,), None),)),
     ]
     assert history(table, by="records", hot=1)[0].load == (800.0, 0.0, 80.0)
     assert history(table, hot=1)[0].hot == (HotKey(b"a", 0, 360.0),)
@@ -105,6 +110,26 @@ def test_a_key_that_is_no_text_is_shown_by_its_bytes(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist([row("t", 0, 3, 100) | hot], schema=SCHEMA), tmp_path / "table")
     done = CliRunner().invoke(app, ["loads", str(tmp_path / "table")])
     assert r"key b'\xff\x01' in partition 0: 90.0% of all bytes" in done.output
+
+
+def test_a_hot_key_that_changes_each_hour_is_told(tmp_path: Path) -> None:
+    rows = [
+        row("t", number, hour, 70 if number == hour else 10, **{f"k{hour}": 65})
+        for hour in range(4)
+        for number in range(4)
+    ]
+    rows = [each if each["partition"] == each["hour"].hour else each | {"hot": []} for each in rows]
+    rows.append(row("t", 0, 9, 5, late=5))  # an hour with next to nothing
+    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), tmp_path / "table")
+    done = CliRunner().invoke(app, ["loads", str(tmp_path / "table")])
+    assert (
+        "4 of 4 hours are uneven, with 4 different hottest keys; in the worst, 2026-11-22 00:00, partition 0 has"
+        in done.output
+    )
+    assert "2.80 times the mean and key 'k0' 65.0% of the bytes" in done.output
+    assert "Over all hours the partitions are even, but 4 of 4 hours are not." in done.output
+    told = json.loads(CliRunner().invoke(app, ["loads", str(tmp_path / "table"), "--json"]).stdout)[0]["uneven_hours"]
+    assert (told["uneven"], told["hottest_keys"], told["key"], told["max_over_mean"]) == (4, 4, "k0", 2.8)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from loadwise.running_group.command_config import properties
 from loadwise.running_group.errors import BadConnectionError
 
 if TYPE_CHECKING:
-    from loadwise.loads.skew import Skew
+    from loadwise.loads.skew import Skew, UnevenHours
 
 _OUR_ERROR = re.compile(r"^loadwise\.spark_source\.errors\.\w+: (.+)$", re.MULTILINE)
 """The source's own error within Spark's, behind the traceback of the process that it was raised in."""
@@ -228,8 +228,20 @@ def _text(skew: Skew, by: str) -> str:
         if share < _LEAST_SHOWN:
             break
         lines.append(f"  key {_shown(each.key)} in partition {each.partition}: {share:.1%} of all {by}")
+    if (apart := skew.hours_apart) is not None:
+        lines.append(f"  {_hours(apart, by)}")
     lines += [f"  with {each.change}: {each.max_over_mean:.2f}" for each in skew.what_if]
     return "\n".join([*lines, f"  {skew.advice}"])
+
+
+def _hours(apart: UnevenHours, by: str) -> str:
+    load, key = apart.worst.load, apart.worst.hottest
+    told = (
+        f"{apart.uneven} of {apart.of} hours are uneven, with {apart.hot_keys} different hottest keys; in the worst,"
+        f" {apart.worst.begins:%Y-%m-%d %H:%M}, partition {load.index(max(load))} has {apart.max_over_mean:.2f} times"
+        " the mean"
+    )
+    return told if key is None else f"{told} and key {_shown(key.key)} {key.load / sum(load):.1%} of the {by}"
 
 
 def _shown(key: bytes) -> str:
@@ -254,5 +266,20 @@ def _as_json(skew: Skew, by: str) -> dict[str, Any]:
             for each in skew.hot
         ],
         "what_if": [{"change": each.change, "max_over_mean": each.max_over_mean} for each in skew.what_if],
+        "uneven_hours": _hours_as_json(skew.hours_apart),
         "advice": skew.advice,
+    }
+
+
+def _hours_as_json(apart: UnevenHours | None) -> dict[str, Any] | None:
+    if apart is None:
+        return None
+    key = apart.worst.hottest
+    return {
+        "uneven": apart.uneven,
+        "of": apart.of,
+        "hottest_keys": apart.hot_keys,
+        "worst": apart.worst.begins.isoformat(),
+        "max_over_mean": apart.max_over_mean,
+        "key": None if key is None else key.key.decode("utf-8", "backslashreplace"),
     }

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from loadwise.assignor.algorithms import algorithm
-from loadwise.assignor.load.history import HotKey, TopicHistory
+from loadwise.assignor.load.history import HotKey, Hour, TopicHistory
 from loadwise.assignor.model import GroupSnapshot, Member
 
 PartitionOf: TypeAlias = Callable[[bytes, int], int]
@@ -40,6 +40,22 @@ class WhatIf:
 
 
 @dataclass(frozen=True, slots=True)
+class UnevenHours:
+    """What the sum over all hours hides."""
+
+    uneven: int
+    """How many hours are above `EVEN`."""
+    of: int
+    """How many hours hold enough to be looked at: half as much as the mean hour, or more."""
+    worst: Hour
+    """The most uneven one."""
+    max_over_mean: float
+    """Of that hour."""
+    hot_keys: int
+    """How many different keys were the hottest of an uneven hour."""
+
+
+@dataclass(frozen=True, slots=True)
 class Skew:
     """What a topic's history tells."""
 
@@ -58,6 +74,8 @@ class Skew:
     """Whether the hot keys are where murmur2 puts them."""
     what_if: tuple[WhatIf, ...]
     advice: str
+    hours_apart: UnevenHours | None = None
+    """None where no hour is uneven."""
 
 
 def skew_of(history: TopicHistory, partition_of: PartitionOf) -> Skew:
@@ -80,8 +98,11 @@ def skew_of(history: TopicHistory, partition_of: PartitionOf) -> Skew:
             for times in TIMES
         ]
     fullest = max(range(count), key=lambda number: load[number])
-    advice = _advice(uneven, hot, total, count, what_if, by_hash=by_hash)
-    return Skew(history.topic, history.hours, total, count, uneven, fullest, hot, by_hash, tuple(what_if), advice)
+    apart = _uneven_hours(history.by_hour, total)
+    advice = _advice(uneven, hot, total, count, what_if, by_hash=by_hash, apart=apart)
+    return Skew(
+        history.topic, history.hours, total, count, uneven, fullest, hot, by_hash, tuple(what_if), advice, apart
+    )
 
 
 def max_over_mean(load: Sequence[float]) -> float:
@@ -97,6 +118,16 @@ def shared(load: Sequence[float], members: int) -> float:
     )
     owners = algorithm("weighted").assign(group).owner
     return max_over_mean(np.bincount(owners, weights=load, minlength=members).tolist())
+
+
+def _uneven_hours(hours: Sequence[Hour], total: float) -> UnevenHours | None:
+    looked_at = [hour for hour in hours if 2 * sum(hour.load) * len(hours) >= total]
+    uneven = [hour for hour in looked_at if max_over_mean(hour.load) > EVEN]
+    if not uneven:
+        return None
+    worst = max(uneven, key=lambda hour: max_over_mean(hour.load))
+    keys = {hour.hottest.key for hour in uneven if hour.hottest is not None}
+    return UnevenHours(len(uneven), len(looked_at), worst, max_over_mean(worst.load), len(keys))
 
 
 def _spread(load: Sequence[float], keys: Sequence[HotKey]) -> list[float]:
@@ -120,8 +151,21 @@ def _more(load: Sequence[float], hot: Sequence[HotKey], times: int, partition_of
 
 
 def _advice(
-    uneven: float, hot: Sequence[HotKey], total: float, count: int, what_if: Sequence[WhatIf], *, by_hash: bool
+    uneven: float,
+    hot: Sequence[HotKey],
+    total: float,
+    count: int,
+    what_if: Sequence[WhatIf],
+    *,
+    by_hash: bool,
+    apart: UnevenHours | None,
 ) -> str:
+    if uneven <= EVEN and apart is not None:
+        return (
+            f"Over all hours the partitions are even, but {apart.uneven} of {apart.of} hours are not. Loads out of"
+            " history hide that: let the group measure its load live, and give a key that is hot for an hour a finer"
+            " form."
+        )
     if uneven <= EVEN:
         return "The partitions are even enough: nothing need be done."
     if hot and hot[0].load * count > EVEN * total:
