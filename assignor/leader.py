@@ -157,10 +157,12 @@ class Leader:
             for member, notes in members:
                 if notes is not None:
                     self._watch.estimates.recalled(name_of(member), _speed(notes.learned_per_s), now_ms)
-                    self._watch.measured(name_of(member), _speed(notes.measured_per_s), now_ms)
                     topics = _with_checksums(member.topics) if notes.took_s else ()
                     self._watch.took(name_of(member), _by_topic(notes.took_s, topics))
             self._learn_costs(now_ms)
+            for member, notes in members:
+                if notes is not None:  # in records of the costs that were learned just now
+                    self._watch.measured(name_of(member), _speed(notes.measured_per_s), now_ms)
             if not self._members:  # who has led until now knows more than anybody was told
                 newest = max((notes.memory for _, notes in members if notes is not None), key=_newer, default=Memory())
                 self._watch.restraint.remember(newest, now_ms)
@@ -259,10 +261,11 @@ class Leader:
             self._watch.read_columns(offsets.keys(), positions, now_ms)
             if not self._watch.leads:
                 return
-            self._watch.measured(self.name, self.busy.per_s, now_ms)
+            told = self._take_notes(offsets) | {self.name: self.busy.per_s}
             self._watch.took(self.name, self.busy.each_s)
-            self._take_notes(offsets, now_ms)
             self._learn_costs(now_ms)
+            for name, per_s in told.items():  # in records of the costs that were learned just now
+                self._watch.measured(name, _speed(per_s), now_ms)
             try:
                 decision = self._watch.decide(now_ms)
             except Exception as error:  # noqa: BLE001 (an algorithm may be anybody's, and the reading itself was good)
@@ -282,8 +285,8 @@ class Leader:
         lag = lags(beginning, end, committed, from_beginning=self.lag.from_beginning)
         return np.column_stack([end, lag, ~np.isnan(committed), np.full(len(end), math.inf)])
 
-    def _take_notes(self, offsets: Mapping[tuple[str, int], PartitionOffsets], now_ms: int) -> None:
-        """Take in what members wrote beside the offsets of partitions that they own."""
+    def _take_notes(self, offsets: Mapping[tuple[str, int], PartitionOffsets]) -> dict[str, float]:
+        """Take in what members wrote beside the offsets of partitions that they own; answer their records/s."""
         newest: dict[str, CommitNote] = {}
         for partition, where in offsets.items():
             if not where.metadata or not is_note(where.metadata) or (owner := self._watch.owner_of(partition)) is None:
@@ -292,11 +295,12 @@ class Leader:
             if note is not None and (owner not in newest or note.at_ms > newest[owner].at_ms):
                 newest[owner] = note
         topics = _with_checksums(self._watch.topics) if any(note.took_s for note in newest.values()) else ()
-        for name, note in newest.items():
-            if self._noted_ms.get(name) != note.at_ms:  # else it was taken in with an earlier reading
-                self._noted_ms[name] = note.at_ms
-                self._watch.measured(name, _speed(note.measured_per_s), now_ms)
-                self._watch.took(name, _by_topic(note.took_s, topics))
+        # What was taken in with an earlier reading is no news.
+        news = {name: note for name, note in newest.items() if self._noted_ms.get(name) != note.at_ms}
+        for name, note in news.items():
+            self._noted_ms[name] = note.at_ms
+            self._watch.took(name, _by_topic(note.took_s, topics))
+        return {name: note.measured_per_s for name, note in news.items()}
 
     def _learn_costs(self, now_ms: int) -> None:
         if self._watch.learn_costs(now_ms):

@@ -62,8 +62,8 @@ TURN_S = WAKE_S
 """How often the member gets its turn while records are read, and how long librdkafka waits for records at a time."""
 JOINING_TURN_S = 0.01
 """The same while a join is under way."""
-MEASURE_S = 1.0
-"""How often it is measured what the application processes."""
+MEASURE_S, MEASURE_SHARE = 0.05, 0.02
+"""How often it is measured what the application processes, and what part of all time that may take at most."""
 COMMIT_TIMEOUT_S = 60.0
 """How long a synchronous commit waits; librdkafka's ``socket.timeout.ms`` by default."""
 
@@ -113,8 +113,9 @@ class ConfluentConsumer(Consumer):
         self._auto_commit_at = monotonic() + self._auto_commit_s
         self._turn_at = 0.0
         self._measured_at = monotonic()
+        self._measure_at = 0.0
         self._measured: dict[Partition, int] = {}  # positions at that time
-        self._waited_s = 0.0  # for records, since then
+        self._waited_s = 0.0  # for records and in turns of the member, since then
         self._calm = False  # the member needs no turn yet; its thread takes this back
         self._put_off: Exception | None = None  # what the next call raises
 
@@ -165,10 +166,10 @@ class ConfluentConsumer(Consumer):
         ends = None if timeout is None or timeout < 0 else monotonic() + timeout
         if self._was_late():
             return polled_late(self._options["max_poll_interval_ms"])
+        self._measure()
         while True:
-            wait_s = self._take_turn(ends)
             began = monotonic()
-            message = _read(self, wait_s)
+            message = _read(self, self._take_turn(ends))
             self._waited_s += monotonic() - began
             if message is not None or (ends is not None and monotonic() >= ends):
                 return message
@@ -182,13 +183,13 @@ class ConfluentConsumer(Consumer):
         ends = None if timeout is None or timeout < 0 else monotonic() + timeout
         if self._was_late():
             return [polled_late(self._options["max_poll_interval_ms"])]
+        self._measure()
         while True:
             if messages and self._member is not None and self._member.joining:
                 return messages  # they may be of partitions that the next turn gives up
+            began = monotonic()
             try:
-                wait_s = self._take_turn(ends)
-                began = monotonic()
-                messages += super().consume(num_messages - len(messages), wait_s)
+                messages += super().consume(num_messages - len(messages), self._take_turn(ends))
             except Exception as error:
                 if not messages:
                     raise
@@ -404,15 +405,18 @@ class ConfluentConsumer(Consumer):
         if self._auto_commit_at <= now:
             self._auto_commit_at = now + self._auto_commit_s
             self._commit_later(self._to_commit())
-        if now - self._measured_at >= MEASURE_S:
-            self._measure(member.busy, now)
         turn = JOINING_TURN_S if member.joining else TURN_S
         self._turn_at = monotonic() + turn
         return min(left, turn)
 
-    def _measure(self, busy: BusyTime | None, now: float) -> None:
-        """Tell how many records the application has processed, and how long it took for that."""
-        if busy is None:
+    def _measure(self) -> None:
+        """Tell how many records the application has processed, and how long it took for that.
+
+        It has processed all that was read whenever it asks for more, and only then.
+        """
+        busy: BusyTime | None = None if self._member is None else self._member.busy
+        now = monotonic()
+        if busy is None or now < self._measure_at:
             return
         before, self._measured = self._measured, {key: at.offset for key, at in self._positions().items()}
         records: dict[str, int] = {}
@@ -424,6 +428,7 @@ class ConfluentConsumer(Consumer):
         busy.given(records, now_ns - int(worked_s * 1e9))
         busy.polls(now_ns)
         self._measured_at, self._waited_s = now, 0.0
+        self._measure_at = now + max(MEASURE_S, (monotonic() - now) / MEASURE_SHARE)
 
     # Commits
 

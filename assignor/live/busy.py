@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from loadwise.assignor.live.topic_times import TopicTimes
+from loadwise.assignor.live.topic_times import LARGE_POLL, TopicTimes
 
 _ENOUGH_S = 0.5
 """So much work must have been seen before it is a measurement..."""
@@ -25,8 +25,6 @@ _FEWEST = 4.0
 """So many polls must have given records..."""
 _PRECISE = 0.05
 """... and the standard error must be no larger than this part of the result."""
-_LARGE = 100
-"""What a large poll gives at least, where the time that it would take can be told."""
 _HALF_LIFE_S = 60.0
 _ROUNDING = 1e-6
 _NS = 1e-9
@@ -72,7 +70,7 @@ class BusyTime:
         if not self._in_line or self._polls < _FEWEST:
             return 0.0
         largest = max(self._largest, self._records / self._polls)
-        return self._speed(max(largest, _LARGE)) or self._speed(largest)
+        return self._speed(max(largest, LARGE_POLL)) or self._speed(largest)
 
     @property
     def each_s(self) -> dict[str, float]:

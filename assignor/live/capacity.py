@@ -105,12 +105,13 @@ class CapacityEstimates:
         self._members: tuple[str, ...] = ()
         self._seen: deque[tuple[int, Floats]] = deque()
         self._lagging_since = np.empty(0)
+        self._since_ms = 0
+        """When the present assignment began."""
 
     def watch(self, members: tuple[str, ...], now_ms: int) -> None:
         """Begin anew with these members, after a rebalance: what happened during it is no measurement."""
-        self._members = members
-        self._seen.clear()
-        self._lagging_since = np.full(len(members), math.nan)
+        self._members, self._since_ms = members, now_ms
+        self._begin_anew()
         there = set(members)
         for member, known in list(self._known.items()):
             if member not in there and now_ms - known.at_ms > _FORGOTTEN_MS:
@@ -118,11 +119,13 @@ class CapacityEstimates:
                 self._told.pop(member, None)
                 self._shown.pop(member, None)
 
-    def rescale(self, factors: Mapping[str, float], now_ms: int) -> None:
+    def rescale(self, factors: Mapping[str, float]) -> None:
         """Records are counted in another unit from now on, in which each member's numbers are so many times as large.
 
-        What was seen in the old unit is no measurement in the new one.
+        What was seen in the old unit is no measurement in the new one. What was learned of a member before the present
+        assignment is forgotten: it may have been by other records, for which the factor is another one.
         """
+        self._known = {member: known for member, known in self._known.items() if known.at_ms >= self._since_ms}
         for member, factor in factors.items():
             if member in self._known:
                 known = self._known[member]
@@ -131,7 +134,11 @@ class CapacityEstimates:
                 known.most_per_s *= factor
         self._told.clear()
         self._shown.clear()
-        self.watch(self._members, now_ms)
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._seen.clear()
+        self._lagging_since = np.full(len(self._members), math.nan)
 
     def measured(self, member: str, per_s: float, now_ms: int) -> None:
         """Take in what a member has measured of itself while it was busy, as far as the group's commits bear it out."""
@@ -188,7 +195,8 @@ class CapacityEstimates:
             if known is None or per_s > known.per_s:
                 self._known[member] = _Known(per_s, 0.0, now_ms, False, least, math.inf)
         elif least > known.per_s:
-            self._known[member] = _Known(per_s, known.trust, now_ms, True, least, max(most, known.most_per_s))
+            # That is no new measurement, so it is as old as the one before.
+            self._known[member] = _Known(per_s, known.trust, known.at_ms, True, least, max(most, known.most_per_s))
 
     def _show(self, member: str, per_s: float, shown: _Shown) -> None:
         """A member with a backlog has processed so much: no less and no more than that, but for a commit."""

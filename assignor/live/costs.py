@@ -68,26 +68,49 @@ class LearnedCosts:
         self._told: dict[str, Mapping[str, float]] = {}
         self.news = False
         """Whether members have told something since the last `settle`."""
+        self._newest: dict[str, Mapping[str, float]] = {}
+        """What members have told last, where that was of several topics."""
+        self._rates: Mapping[str, float] = {}
         self._steps: dict[str, int] = {}
         self._busiest = ""
 
     def told(self, member: str, each_s: Mapping[str, float]) -> None:
         """A member works for so many seconds on a record of each topic; empty where it has told none."""
         usable = {topic: each for topic, each in each_s.items() if 0 < each < math.inf}
-        if len(usable) > 1 and self._told.get(member) != usable:  # a single topic is compared with nothing
+        if len(usable) <= 1:  # a single topic is compared with nothing
+            self._newest.pop(member, None)
+            return
+        self._newest[member] = usable
+        if self._told.get(member) != usable:
             self._told[member] = usable
             self.news = True
+
+    def speed_of(self, member: str) -> float:
+        """Records of the mean cost that a member processes in a busy second, by what it takes for those of each topic.
+
+        0 where it has told no such times last, or nothing was learned of costs. Topics count by what arrives in them.
+        Its records in a busy second would tell less: they change with what it reads, and vary from poll to poll.
+        """
+        told = self._newest.get(member, {})
+        shares = {topic: self._rates.get(topic, 0.0) for topic in told if topic in self.of_topic}
+        if not any(shares.values()):
+            shares = dict.fromkeys(shares, 1.0)
+        took_s = sum(share * told[topic] for topic, share in shares.items())
+        paid = sum(share * self.of_topic[topic] for topic, share in shares.items())
+        return paid / took_s if took_s > 0 else 0.0
 
     def keep(self, members: Iterable[str]) -> None:
         """Forget what others have told, but not what was learned of it."""
         there = set(members)
         self._told = {member: each for member, each in self._told.items() if member in there}
+        self._newest = {member: each for member, each in self._newest.items() if member in there}
 
     def settle(self, rates: Mapping[str, float]) -> bool:
         """Merge what members have told; ``rates`` is each topic's arrivals in records/s. Whether a cost has changed."""
         if not self.news:
             return False
         self.news = False
+        self._rates = rates
         topics = {topic for each in self._told.values() for topic in each}
         if not topics:
             return False

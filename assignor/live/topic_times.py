@@ -10,8 +10,9 @@ polls are found among the newest ones: those that took far longer than a robust 
 iteratively reweighted least squares; the scale is the median absolute residual). Where more than a few polls are so,
 that is what the records cost.
 
-A time is claimed when its standard error is small. Topics that always come in the same proportion cannot be told apart,
-and nothing is claimed of them. Where all polls give as many records, what a poll itself takes belongs to its records.
+A time is claimed when its standard error is small. To the time of a record belongs its part of a poll of a hundred.
+Topics that always come in the same proportion cannot be told apart, and nothing is claimed of them. Where all polls
+give as many records, what a poll itself takes belongs to its records.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ import numpy as np
 
 from loadwise.assignor.model import Bools, Floats
 
+LARGE_POLL = 100
+"""What a large poll gives at least. Members get such polls once they are busy."""
 _HALF_LIFE_S = 600.0
 _MOST_TOPICS = 32
 """Of so many topics the times are measured; a poll that gives records of others as well is left out."""
@@ -171,11 +174,13 @@ class TopicTimes:
         times, inverse = _least_squares(products, with_time)
         squares = time_squares - 2 * times @ with_time + times @ products @ times
         variance = max(float(squares), 0.0) / max(polls - np.count_nonzero(times), 1.0)
-        error = np.sqrt(variance * np.diag(inverse))
+        each_s = times + times[_POLL] / LARGE_POLL
+        squared = np.diag(inverse) + 2 * inverse[_POLL] / LARGE_POLL + inverse[_POLL, _POLL] / LARGE_POLL**2
+        error = np.sqrt(variance * np.maximum(squared, 0.0))
         told_apart = np.diag(inverse) * np.diag(products) <= _TOLD_APART
-        claimed = (error <= _PRECISE * times) & (times > 0) & told_apart & (products[_POLL] >= _LEAST_POLLS)
-        order = sorted(places.items(), key=lambda each: -times[each[1]] * products[_POLL, each[1]])
-        return {topic: float(times[place]) for topic, place in order if claimed[place]}
+        claimed = (error <= _PRECISE * each_s) & (times > 0) & told_apart & (products[_POLL] >= _LEAST_POLLS)
+        order = sorted(places.items(), key=lambda each: -each_s[each[1]] * products[_POLL, each[1]])
+        return {topic: float(each_s[place]) for topic, place in order if claimed[place]}
 
     def _fold(self, oldest: int) -> None:
         """Take so many of the newest polls into the sums, without those in which the process stood still."""

@@ -97,6 +97,8 @@ class GroupWatch:
         self._mean_costs = MeanCosts()
         self._learned_costs = LearnedCosts()
         self._watched: _Watched | None = None
+        self._last_watched: _Watched | None = None
+        """The assignment that is watched, or was before the rebalance that is going on."""
 
     @property
     def costs(self) -> Mapping[str, float]:
@@ -169,7 +171,8 @@ class GroupWatch:
 
     def measured(self, member: str, per_s: float, now_ms: int) -> None:
         """Take in how many of its records a member processes in a busy second, as it has measured it; 0 for nothing."""
-        self.estimates.measured(member, per_s * self._mean_costs.of(member), now_ms)
+        speed = self._learned_costs.speed_of(member) or per_s * self._mean_costs.of(member)
+        self.estimates.measured(member, speed, now_ms)
 
     def took(self, member: str, each_s: Mapping[str, float]) -> None:
         """Take in for how many seconds a member works on a record of each topic, as it has measured it."""
@@ -184,14 +187,16 @@ class GroupWatch:
         old = self._cost()
         if not self._learned_costs.settle(rates):
             return False
-        if self._watched is not None:
-            rate = self._of_group(self._watched, self._rates.rates() * old)
-            changed = self._of_group(self._watched, self._rates.rates() * self._cost())
-            before, after = self._sums(self._watched, rate), self._sums(self._watched, changed)
+        if self._last_watched is not None:
+            rate = self._of_group(self._last_watched, self._rates.rates() * old)
+            changed = self._of_group(self._last_watched, self._rates.rates() * self._cost())
+            before, after = self._sums(self._last_watched, rate), self._sums(self._last_watched, changed)
             factors = np.where((before > 0) & (after > 0), after / np.where(before > 0, before, 1.0), 1.0).tolist()
-            of_member = dict(zip(self._watched.names, factors, strict=True))
+            of_member = dict(zip(self._last_watched.names, factors, strict=True))
             self._mean_costs.rescale(of_member)
-            self.estimates.rescale(of_member, now_ms)
+            self.estimates.rescale(of_member)
+            for member in of_member:
+                self.estimates.measured(member, self._learned_costs.speed_of(member), now_ms)
         return True
 
     def loads(self) -> dict[str, Floats]:
@@ -232,7 +237,7 @@ class GroupWatch:
             for number in range(count)
         )
         self._forget(group)
-        watched = self._watched = _Watched(
+        watched = self._watched = self._last_watched = _Watched(
             group=group,
             rows=self._index.rows_of(group),
             names=names,

@@ -95,8 +95,8 @@ class Live(Policy):
 
     def measured(self, member: str, per_s: float, each_s: Mapping[str, float], now_s: int) -> None:
         """Take it for the member's capacity, and for what records cost."""
-        self.watch.measured(member, per_s, now_s * 1000)
         self.watch.took(member, each_s)
+        self.watch.measured(member, per_s, now_s * 1000)
 
     def read(self, reading: Reading, now_s: int) -> bool:
         """Take a reading, and decide."""

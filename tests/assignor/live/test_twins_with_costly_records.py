@@ -1,0 +1,161 @@
+"""Identical members that read different mixes of cheap and costly records come out as identical."""
+
+import random
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+from test_leader import Group
+
+from loadwise.assignor.algorithms.weighted import Weighted
+from loadwise.assignor.live.busy import BusyTime
+from loadwise.assignor.live.costs import LearnedCosts
+from loadwise.assignor.live.settings import LiveSettings
+from loadwise.assignor.live.watch import GroupWatch, Position
+from loadwise.assignor.model import Assignment, GroupSnapshot, Member
+from loadwise.protocol.live_notes import MemberNotes, checksum
+
+SECOND_NS = 1_000_000_000
+SPEED, COST = 1400.0, 10
+RATES = [75.0] * 12 + [45.0] * 2
+"""Of the partitions of the topics cheap and costly."""
+TIMES = {"cheap": 1 / SPEED, "costly": COST / SPEED}
+COSTLY_FIRST = [0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0, 2]
+COSTLY_LAST = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 1, 2]
+"""Who owns each partition: the first member has one of the costly ones and few others, or the second one."""
+
+
+class Machine:
+    """What a member of a group measures on a machine that stands still now and then for a moment."""
+
+    def __init__(self, seed, *, slower=1.0):
+        self.busy, self._draw, self._slower = BusyTime(), random.Random(seed), slower
+        self._now_ns, self._late_ns = 0, 0
+
+    def work(self, rates, seconds):
+        """Polls five times a second, each giving what has come since the last one."""
+        end_ns = self._now_ns + seconds * SECOND_NS
+        since_ns = self._now_ns
+        while self._now_ns < end_ns:
+            self.busy.polls(self._now_ns)
+            self._now_ns += SECOND_NS // 5
+            elapsed_s, since_ns = (self._now_ns - since_ns) / SECOND_NS, self._now_ns
+            given = {topic: round(self._draw.gauss(rate, rate**0.5) * elapsed_s) for topic, rate in rates.items()}
+            given = {topic: count for topic, count in given.items() if count > 0}
+            self.busy.given(given, self._now_ns)
+            work_s = self._slower * sum(count * TIMES[topic] for topic, count in given.items())
+            stood_s = self._draw.uniform(0.1, 0.3) * (self._draw.random() < work_s / 0.9)
+            self._now_ns += round((work_s + stood_s) * SECOND_NS)
+        self.busy.polls(self._now_ns)
+
+
+def rates_of(owner, member):
+    mine = [rate if each == member else 0.0 for rate, each in zip(RATES, owner, strict=True)]
+    return {"cheap": sum(mine[:12]), "costly": sum(mine[12:])}
+
+
+def group_of(names):
+    return GroupSnapshot.of([Member(id=name, topics=["cheap", "costly"]) for name in names], {"cheap": 12, "costly": 2})
+
+
+def read(watch, now_ms):
+    ends = [Position(int(rate * now_ms / 1000), 0) for rate in RATES]
+    places = [("cheap", number) for number in range(12)] + [("costly", number) for number in range(2)]
+    watch.read(dict(zip(places, ends, strict=True)), now_ms)
+
+
+def capacities(watch, names, now_ms):
+    return watch.estimates.of(dict.fromkeys(names, 0.0), now_ms).per_s
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("slower", [1.0, 2.0])
+def test_members_of_stalled_machines_come_out_as_identical_where_costly_partitions_have_moved(seed, slower):
+    """And a third one as slow as it is."""
+    names = ("a", "b", "c")
+    machines = dict(zip(names, (Machine(seed), Machine(100 + seed), Machine(200 + seed, slower=slower)), strict=True))
+    watch = GroupWatch(LiveSettings(), Weighted(), slack_s=1.0)
+    told = 0
+    for owner, began_s in ((COSTLY_FIRST, 0), (COSTLY_LAST, 40)):
+        watch.assigned(
+            Assignment(group_of(names), np.array(owner, np.int32)),
+            {},
+            generation=1,
+            now_ms=began_s * 1000 + 1,
+            duration_ms=100,
+        )
+        for now_s in range(began_s + 5, began_s + 45, 5):
+            for number, (name, machine) in enumerate(machines.items()):
+                machine.work(rates_of(owner, number), 5)
+                if now_s > 40 or name != "b":
+                    watch.took(name, machine.busy.each_s if now_s > 40 else {})
+                    watch.measured(name, machine.busy.per_s, now_s * 1000)
+            read(watch, now_s * 1000)
+            watch.learn_costs(now_s * 1000)
+            told += bool(watch.costs)
+    assert told > 4
+    first, second, third = capacities(watch, names, 80_000).tolist()
+    assert first == second
+    assert third == (first if slower == 1 else pytest.approx(first / slower, rel=0.25))
+
+
+def test_what_was_learned_by_other_records_is_forgotten_when_costs_are_learned():
+    """One member had the costly records and has told how many of them it processes; then the other one gets them."""
+    names = ("a", "b", "c")
+    watch = GroupWatch(LiveSettings(), Weighted(), slack_s=1.0)
+    for generation, owner in enumerate((COSTLY_FIRST, COSTLY_LAST)):
+        began_ms = 40_000 * generation
+        watch.assigned(
+            Assignment(group_of(names), np.array(owner, np.int32)),
+            {},
+            generation=generation,
+            now_ms=began_ms + 1,
+            duration_ms=100,
+        )
+        for now_ms in range(began_ms + 5000, began_ms + 40_000, 5000):
+            read(watch, now_ms)
+            if generation == 0:
+                watch.measured("a", 340.0, now_ms)
+    watch.took("b", TIMES)
+    watch.learn_costs(now_ms)
+    assert watch.costs["costly"] > 5 * watch.costs["cheap"]
+    assert len(set(capacities(watch, names, now_ms).tolist())) == 1
+
+
+def test_members_that_tell_as_they_join_what_records_take_come_out_as_identical():
+    """Each of them reads another mix, and one has told a number of records of a costly one."""
+    group = Group("a", "b", live=LiveSettings())
+    group.rebalance(topics=["t", "u"])
+    group.run([50.0] * 12, 10)
+    took_s = {checksum("t"): 0.001, checksum("u"): 0.01}
+    leader = group.members["a"].leader
+    members = [(Member(id=name, topics=["t", "u"]), each) for name, each in (("a", 900.0), ("b", 200.0))]
+    notes = [(member, MemberNotes(measured_per_s=per_s, took_s=took_s)) for member, per_s in members]
+    leader.joining(capacity_given=False)
+    first, second = leader.equip(notes)
+    assert first.capacity == second.capacity
+
+
+def test_the_newest_costs_count_for_what_members_tell_with_the_same_commits():
+    group = Group("a", "b", live=LiveSettings())
+    group.rebalance(topics=["t", "u"])
+    group.members["a"].leader.busy = Mock(per_s=900.0, each_s={"t": 0.001, "u": 0.01})
+    group.run([50.0] * 12, 10)
+    watch = group.members["a"].leader._watch
+    assert watch.costs["u"] / watch.costs["t"] == pytest.approx(10, rel=0.2)
+    speed = (watch.costs["t"] + watch.costs["u"]) / 0.011  # nothing was known to arrive then
+    assert watch.estimates.known_of(["a"])["a"] == pytest.approx(speed)
+
+
+def test_a_member_is_as_fast_as_it_takes_for_records_of_the_mean_cost():
+    costs = LearnedCosts()
+    for name, slower in (("a", 1), ("b", 1), ("slow", 4)):
+        costs.told(name, {topic: slower * each_s for topic, each_s in TIMES.items()})
+    assert costs.speed_of("a") == 0.0, "nothing was learned yet"
+    rates = {"cheap": 900.0, "costly": 90.0}
+    costs.settle(rates)
+    assert costs.speed_of("a") == costs.speed_of("b") == pytest.approx(4 * costs.speed_of("slow"))
+    assert costs.speed_of("a") == pytest.approx(990 / (1800 / SPEED))
+    assert costs.speed_of("nobody") == 0.0
+    costs.told("a", {"cheap": 0.001})
+    assert costs.speed_of("a") == 0.0, "it is not known for several topics any more"
