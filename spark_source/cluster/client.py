@@ -131,8 +131,11 @@ def connected(config: ClientConfig, *, group_id_prefix: str, reads_samples: bool
 def kept_or_connected(config: ClientConfig, *, group_id_prefix: str) -> Iterator[Client]:
     """As `connected` for one who ``reads_samples``, and kept for the next query of this process if all went well."""
     of = (group_id_prefix, made_from(config.settings))
-    client = _KEPT.take(of) or connect(config, group_id_prefix=group_id_prefix, reads_samples=True)
-    client.forget_complaints()
+    client = _KEPT.take(of)
+    if client is None:
+        client = connect(config, group_id_prefix=group_id_prefix, reads_samples=True)
+    else:
+        client.forget_complaints()  # not of a new one: librdkafka tells once that no broker is there
     try:
         yield client
     except BaseException:

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
-from topics import fill
+from topics import fill, until
 
 from loadwise.coordinator import Coordinator
 from loadwise.spark_source.cluster import client
@@ -127,6 +127,21 @@ def test_the_next_query_is_planned_by_the_client_of_the_one_before(cluster, reus
     ((_, second),) = client._KEPT._free.items()
     assert second is first
     assert (second.complaint, second.doubtful, second.all_down) == ("", False, False)
+
+
+def test_what_a_new_client_has_complained_of_already_is_not_forgotten(monkeypatch):
+    """librdkafka tells once that no broker is there, perhaps before the first question."""
+    connect = client.connect
+
+    def heard_at_once(*arguments, **more):
+        made = connect(*arguments, **more)
+        until(lambda: bool(made.why()) and made.all_down, made.why)
+        return made
+
+    monkeypatch.setattr(client, "connect", heard_at_once)
+    options = checked({"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "t"})
+    with client.kept_or_connected(options.client, group_id_prefix="test") as made:
+        assert made.all_down
 
 
 def test_who_has_other_settings_is_given_another_client(cluster, reused):
