@@ -17,7 +17,15 @@ from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 from loadwise.assignor.errors import MissingClientError
-from loadwise.assignor.load.lag import BEGINNINGS_S, HISTORY_S, LagLoad, PartitionOffsets, ends_before
+from loadwise.assignor.load.lag import (
+    BEGINNINGS_S,
+    HISTORY_S,
+    NONE_SINCE,
+    FirstSince,
+    LagLoad,
+    PartitionOffsets,
+    ends_before,
+)
 from loadwise.installation import pip_install
 
 try:
@@ -139,14 +147,18 @@ class AiokafkaLag(LagLoad):
     async def _read_once(self, client: AIOKafkaClient, consumer: AIOKafkaConsumer) -> None:
         offsets = await self._offsets(client, consumer)
         if offsets and self.lacks_history and self.prior_listener is not None:
-            since_ms = round((time.time() - HISTORY_S) * 1000)
+            now_ms = round(time.time() * 1000)
+            since_ms = now_ms - round(HISTORY_S * 1000)
             try:
                 found = await consumer.offsets_for_times({TopicPartition(*each): since_ms for each in offsets})
             except Exception as error:  # noqa: BLE001 (it is only a first guess, which the next readings replace)
                 log.debug("What arrived in the last minute cannot be read: %r", error)
             else:
-                before = {each: -1 if at is None else at.offset for each, at in found.items()}
-                self.prior_listener(ends_before(before, offsets))
+                first = {
+                    each: NONE_SINCE if at is None else FirstSince(at.offset, at.timestamp)
+                    for each, at in found.items()
+                }
+                self.prior_listener(ends_before(first, offsets, now_ms))
         self.update(offsets)
 
     async def _connect(self, stack: AsyncExitStack) -> tuple[AIOKafkaClient, AIOKafkaConsumer]:

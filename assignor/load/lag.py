@@ -26,6 +26,8 @@ STALE_AFTER_AT_LEAST_S = 30.0
 
 HISTORY_S = 60.0
 """The log is asked where its partitions ended so long ago."""
+_YOUNGEST_S = 5.0
+"""A topic is taken to be so old at least: what came in a moment is no rate."""
 
 
 BEGINNINGS_S = 60.0
@@ -65,20 +67,53 @@ def lags(beginning: Floats, end: Floats, committed: Floats, *, from_beginning: b
     return np.maximum(end - position, 0.0)
 
 
-def ends_before(
-    found: Mapping[tuple[str, int], int], offsets: Mapping[tuple[str, int], PartitionOffsets]
-) -> dict[tuple[str, int], int]:
-    """Where partitions ended some time ago, by what ListOffsets answers for that time (``found``, -1 for nothing).
+class FirstSince(NamedTuple):
+    """The first record of a partition that is younger than some time, as ListOffsets answers it."""
 
-    It answers the first record that is as young, and -1 where there is none: nothing came since, or the records carry
-    times of their own, from long ago. So it is believed only of topics in which it has found a record.
+    offset: int
+    """-1 where there is none."""
+    timestamp: int
+    """When it came, in ms since 1970, by its producer's clock or its broker's."""
+
+
+NONE_SINCE = FirstSince(-1, -1)
+
+
+def ends_before(
+    found: Mapping[tuple[str, int], FirstSince], offsets: Mapping[tuple[str, int], PartitionOffsets], now_ms: int
+) -> dict[tuple[str, int], int]:
+    """Where partitions ended `HISTORY_S` ago, by the first records since then. ``now_ms`` is in ms since 1970.
+
+    There is no such record where nothing came since, or where the records carry times of their own, from long ago. So
+    it is believed only of topics in which one was found, and of none in which one has a time that is still to come.
+
+    Of a topic that has had its first record since then, it is where partitions would have ended if they had always had
+    the rate that they have had since that record: below 0. By what they had, which is nothing, the rate would be too
+    low, and a backlog would count for too much beside it.
     """
-    telling = {topic for (topic, _), offset in found.items() if offset >= 0}
-    return {
-        partition: min(offset, offsets[partition].end) if offset >= 0 else offsets[partition].end
-        for partition, offset in found.items()
-        if partition in offsets and partition[0] in telling
+    telling = {topic for (topic, _), first in found.items() if first.offset >= 0}
+    telling -= {topic for (topic, _), first in found.items() if first.timestamp > now_ms + _YOUNGEST_S * 1000}
+    older = {
+        partition[0]
+        for partition, first in found.items()
+        if partition in offsets and (first.offset if first.offset >= 0 else offsets[partition].end) > 0
     }
+    began_ms: dict[str, int] = {}
+    for (topic, _), first in found.items():
+        if first.offset >= 0 and topic not in older:
+            began_ms[topic] = min(first.timestamp, began_ms.get(topic, first.timestamp))
+    ends: dict[tuple[str, int], int] = {}
+    for partition, first in found.items():
+        topic = partition[0]
+        if partition not in offsets or topic not in telling:
+            continue
+        end = offsets[partition].end
+        if topic in began_ms:
+            age_s = min(max((now_ms - began_ms[topic]) / 1000, _YOUNGEST_S), HISTORY_S)
+            ends[partition] = round(end * (1 - HISTORY_S / age_s))
+        else:
+            ends[partition] = min(first.offset, end) if first.offset >= 0 else end
+    return ends
 
 
 class LagLoad:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from loadwise.assignor.errors import BadGroupError
 from loadwise.assignor.impute import guess
 from loadwise.assignor.load.drain import DrainLoad, drain_weight
-from loadwise.assignor.load.lag import LagLoad, PartitionOffsets, lag_of, lags
+from loadwise.assignor.load.lag import NONE_SINCE, FirstSince, LagLoad, PartitionOffsets, ends_before, lag_of, lags
 from loadwise.assignor.load.mix import MixedLoad, mix
 from loadwise.assignor.load.rate import RateLoad
 from loadwise.assignor.load.source import FixedLoad
@@ -195,3 +195,40 @@ def test_what_was_not_read_for_an_hour_is_forgotten() -> None:
         assert sorted(lag.snapshot(["t"]).load) == sorted(kept)
         assert sorted(lag.arrivals.snapshot(["t"]).load) == sorted(kept)
     assert plain(dict(lag.snapshot(["t"]).load)) == {"t": [4000.0, 100.0]}, "a topic is kept as a whole"
+
+
+NOW_MS = 1_700_000_000_000
+
+
+def rates_by(found: dict[int, FirstSince], ends: list[int]) -> dict[int, float]:
+    """Partition to the records/s of the last minute, by where it ended before that."""
+    offsets = {("t", number): PartitionOffsets(0, end, None) for number, end in enumerate(ends)}
+    before = ends_before({("t", number): first for number, first in found.items()}, offsets, NOW_MS)
+    return {number: (ends[number] - end) / 60 for (_, number), end in before.items()}
+
+
+def test_where_partitions_ended_a_minute_ago_tells_their_rates() -> None:
+    found = {0: FirstSince(400, NOW_MS - 59_000), 1: NONE_SINCE, 2: FirstSince(0, NOW_MS - 100)}
+    assert rates_by(found, [1000, 500, 6]) == {0: 10.0, 1: 0.0, 2: 0.1}
+
+
+@pytest.mark.parametrize("age_s", [5, 12, 30, 60])
+def test_a_topic_that_is_younger_than_a_minute_has_its_rates_since_its_first_record(age_s: int) -> None:
+    """Partition 1 has had its first record in the newest second, and partition 2 none."""
+    found = {0: FirstSince(0, NOW_MS - 1000 * age_s), 1: FirstSince(0, NOW_MS - 900), 2: NONE_SINCE}
+    assert rates_by(found, [100 * age_s, age_s, 0]) == pytest.approx({0: 100.0, 1: 1.0, 2: 0.0}, abs=0.02)
+
+
+def test_what_came_in_a_moment_is_no_rate() -> None:
+    assert rates_by({0: FirstSince(0, NOW_MS - 10)}, [500]) == {0: 100.0}
+
+
+def test_times_that_are_long_ago_or_to_come_tell_nothing() -> None:
+    assert rates_by({0: NONE_SINCE, 1: NONE_SINCE}, [1000, 1000]) == {}
+    assert rates_by({0: FirstSince(0, NOW_MS + 3_600_000), 1: FirstSince(0, NOW_MS - 5)}, [1000, 1000]) == {}
+
+
+def test_a_partition_whose_log_goes_back_further_has_had_that_time() -> None:
+    """Its topic is older than a minute, so that another partition's first record tells nothing of the topic's age."""
+    found = {0: FirstSince(600, NOW_MS - 59_000), 1: FirstSince(0, NOW_MS - 6000)}
+    assert rates_by(found, [1200, 600]) == {0: 10.0, 1: 10.0}

@@ -78,8 +78,6 @@ def restart(broker, clients, assignor):
             group.join(client, speed=SPEED)
         settled(group, 3)
         group.wait_until(lambda: group.lag <= TOTAL, why="catching up")
-        # A new leader takes the rate over a minute. In a topic's first seconds it is too low, and lag counts too much.
-        busiest_share(group, after_s=2 * MEASURED_S)
         for former, client in zip(list(group.members), clients, strict=True):
             former.stop()
             settled(group, 2)

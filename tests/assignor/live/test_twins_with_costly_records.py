@@ -40,13 +40,16 @@ class Machine:
             self.busy.polls(self._now_ns)
             self._now_ns += SECOND_NS // 5
             elapsed_s, since_ns = (self._now_ns - since_ns) / SECOND_NS, self._now_ns
-            given = {topic: round(self._draw.gauss(rate, rate**0.5) * elapsed_s) for topic, rate in rates.items()}
+            given = {topic: self._came(rate * elapsed_s) for topic, rate in rates.items()}
             given = {topic: count for topic, count in given.items() if count > 0}
             self.busy.given(given, self._now_ns)
             work_s = self._slower * sum(count * TIMES[topic] for topic, count in given.items())
             stood_s = self._draw.uniform(0.1, 0.3) * (self._draw.random() < work_s / 0.9)
             self._now_ns += round((work_s + stood_s) * SECOND_NS)
         self.busy.polls(self._now_ns)
+
+    def _came(self, mean):
+        return max(round(self._draw.gauss(mean, mean**0.5)), 0)
 
 
 def rates_of(owner, member):
