@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from benchmarks.spark.readers import OURS
+from benchmarks.spark.readers import OURS, READY
 from benchmarks.spark.results import Goal, Measured, Results, Scenario, amount
 from loadwise.report.page import definitions, document, table
 from loadwise.report.scale import ticks
@@ -18,6 +18,7 @@ MEANINGS = [
     ("wall", "from before the query is planned to its answer; of a micro-batch, Spark's triggerExecution"),
     ("CPU", "seconds of the JVM and of all Python processes below it; the broker's are left out"),
     ("longest/mean", "how long the longest task ran, by the mean of all: 1 is perfect"),
+    (READY, "a Python source that reads nothing and hands over ready-made batches: what Spark itself takes"),
     ("tuned", "kafka.fetch.max.wait.ms=10, kafka.max.poll.records=20000, kafka.receive.buffer.bytes=1 MiB"),
 ]
 

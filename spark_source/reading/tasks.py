@@ -29,6 +29,7 @@ def read_task(task: Task, options: SourceOptions, builder: BatchBuilder) -> Iter
     if options.reader == "messages":
         from loadwise.spark_source.reading import message_reader  # noqa: PLC0415 - each needs its own client, and no other
 
+        exclude_what_is_loaded()
         return message_reader.read_ranges(task.ranges, options, builder)
     try:
         from loadwise.spark_source.reading import batch_reader  # noqa: PLC0415 - see above

@@ -5,6 +5,7 @@ modules, which are not looked through for garbage after each task.
 from __future__ import annotations
 
 import gc
+from functools import partial
 
 import pytest
 
@@ -195,7 +196,8 @@ def freezes(monkeypatch):
 def test_each_kind_of_process_leaves_what_it_has_loaded_out_of_later_collections_once(cluster, reused, freezes):
     source = LoadwiseDataSource({"kafka.bootstrap.servers": cluster.bootstrap_servers, "subscribe": "t"})
     reader = source.reader(full_schema(include_headers=False))
-    for times, step in enumerate((source.schema, reader.partitions, lambda: read(given(cluster), *ALL)), 1):
+    reads = [partial(read, given(cluster, reader=name), *ALL) for name in ("batches", "messages")]
+    for times, step in enumerate((source.schema, reader.partitions, *reads), 1):
         exclude_what_is_loaded.cache_clear()  # each step has a process of its own
         step()
         step()
