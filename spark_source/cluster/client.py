@@ -42,7 +42,7 @@ OF_SAMPLES = {
 }
 """Settings of a consumer that reads no more than a few records of each partition."""
 
-_DURATION = re.compile(r" \(after \d+ms in state [^)]*\)")
+_DURATION = re.compile(r" \(after \d+ms in state [^()]*(\([^()]*\)[^()]*)*\)")
 """What alone tells one complaint from the next, of a connection that is tried over and over."""
 
 

@@ -82,7 +82,8 @@ _REMEDY = (
     " kafka.default.api.timeout.ms"
 )
 _REMEDIES = {
-    _Error.TOPIC_AUTHORIZATION_FAILED: "give this user (kafka.sasl.*, kafka.ssl.*) DESCRIBE and READ on the topic"
+    _Error.UNKNOWN_TOPIC_OR_PART: "check the name and kafka.bootstrap.servers; reading makes no topic",
+    _Error.TOPIC_AUTHORIZATION_FAILED: "give this user (kafka.sasl.*, kafka.ssl.*) DESCRIBE and READ on the topic",
 }
 
 

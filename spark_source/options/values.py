@@ -26,7 +26,9 @@ def number(options: Mapping[str, str], name: str, *, least: int = 1) -> int | No
         return None
     text = options[name].strip()
     if not re.fullmatch(r"\d{1,19}", text, re.ASCII) or not least <= int(text) <= MOST:
-        raise OptionError(name, f"must be a whole number of at least {least} and at most {MOST}, not {options[name]!r}")
+        # The upper bound helps those alone who have gone beyond it.
+        most = f" and at most {MOST}" if text.isdecimal() and len(text) >= len(str(MOST)) else ""
+        raise OptionError(name, f"must be a whole number of at least {least}{most}, not {options[name]!r}")
     return int(text)
 
 

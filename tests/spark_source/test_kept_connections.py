@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
+from confluent_kafka import KafkaError
 from topics import fill, until
 
 from loadwise.coordinator import Coordinator
@@ -143,6 +144,18 @@ def test_what_a_new_client_has_complained_of_already_is_not_forgotten(monkeypatc
     options = checked({"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "t"})
     with client.kept_or_connected(options.client, group_id_prefix="test") as made:
         assert made.all_down
+
+
+@pytest.mark.parametrize("often", ["", ", 30 identical error(s) suppressed"])
+def test_a_complaint_is_told_without_how_long_and_how_often(often):
+    class Consumer:
+        def poll(self, _):
+            """Nothing is waiting."""
+
+    made = client.Client(Consumer(), None)
+    text = f"127.0.0.1:1: Connect failed: Connection refused (after 12ms in state CONNECT{often})"
+    made.note(KafkaError(KafkaError._TRANSPORT, text))
+    assert made.complaint == "127.0.0.1:1: Connect failed: Connection refused"
 
 
 def test_who_has_other_settings_is_given_another_client(cluster, reused):
