@@ -21,6 +21,7 @@ import socket
 import threading
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from importlib.util import find_spec
 from time import monotonic, sleep
 from typing import IO, Any
 
@@ -29,8 +30,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import StructType
 
 from loadwise.assignor.model import TopicPartition
+from loadwise.installation import pip_install
 from loadwise.spark_source.cluster.application import FOLDERS, claimed
-from loadwise.spark_source.errors import OptionError
+from loadwise.spark_source.errors import MissingDependencyError, OptionError
 from loadwise.spark_source.options.query import EARLIEST, LATEST, GroupMember
 from loadwise.spark_source.planning.member_progress import Holdings, MemberOffset, apart, as_json, member_offset
 from loadwise.spark_source.planning.progress import MODE, Positions, apart_from_made_anew
@@ -131,6 +133,11 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
     def _joined(self) -> Any:
         """The members, which are made at the first question."""
         if self._members is None:
+            if find_spec("kafka") is None:
+                raise MissingDependencyError(
+                    "assignment.mode=member needs kafka-python where the driver runs, which is not installed there:"
+                    f" {pip_install('kafka-python')}"
+                )
             from loadwise.spark_source.cluster.group_members import GroupMembers  # noqa: PLC0415 - needs kafka-python
 
             options, member = self._options, self._member

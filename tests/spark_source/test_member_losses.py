@@ -18,7 +18,7 @@ from topics import WAIT_S, fill, make_topic, until
 
 from loadwise.spark_source import member_stream
 from loadwise.spark_source.cluster.group_members import Changes, GroupMembers, OnceAMinute
-from loadwise.spark_source.errors import DataLossError, GroupUnavailableError, OptionError
+from loadwise.spark_source.errors import DataLossError, GroupUnavailableError, MissingDependencyError, OptionError
 from loadwise.spark_source.options.client_config import translate
 from loadwise.spark_source.options.query import GroupMember, Subscribe
 from loadwise.spark_source.reading.arrow_batches import full_schema
@@ -198,6 +198,15 @@ def test_a_group_without_a_strategy_in_common_is_named(group):
     with pytest.raises(GroupUnavailableError, match=r"option assignment\.strategy: .* none of weighted"):
         stream.until(lambda: False)
     consumer.end()
+
+
+def test_a_member_without_kafka_python_is_told_what_to_install(group, monkeypatch):
+    monkeypatch.setattr(member_stream, "find_spec", lambda name: None if name == "kafka" else name)
+    group.write(1)
+    with pytest.raises(
+        MissingDependencyError, match=r"needs kafka-python where the driver runs, .*pip install .*kafka-python"
+    ):
+        group.stream().until(lambda: False)
 
 
 def test_triggers_that_end_are_refused(group):

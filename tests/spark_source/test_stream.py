@@ -15,10 +15,11 @@ pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brin
 
 from confluent_kafka import Consumer, TopicPartition
 from pyspark.errors import StreamingQueryException
+from pyspark.sql.streaming import StreamingQueryListener
 from topics import WAIT_S
 
 from loadwise.spark_source.planning.progress import Lag, ids_in
-from loadwise.spark_source.session import lag_of
+from loadwise.spark_source.session import imbalance_of, lag_of
 from loadwise.spark_source.stream import BEGUN_HERE
 
 pytestmark = pytest.mark.spark
@@ -115,6 +116,30 @@ def test_processing_time_reads_live_traffic_and_shows_its_lag(spark, topic, tmp_
     until(35, 12)
     until(65, 22)
     assert max(sink.sizes()) <= 22  # no partition starves: at least one offset of each
+
+
+def test_a_listener_is_told_the_lag_and_the_imbalance(spark, topic, tmp_path):
+    told = []
+
+    class Listener(StreamingQueryListener):
+        def onQueryStarted(self, event):  # noqa: N802 - as Spark calls it
+            """Nothing of this is asked for."""
+
+        def onQueryProgress(self, event):  # noqa: N802 - as Spark calls it
+            (source,) = event.progress.sources
+            told.append((event.progress.numInputRows, lag_of(source), imbalance_of(source)))
+
+        def onQueryTerminated(self, event):  # noqa: N802 - as Spark calls it
+            """Nothing of this is asked for."""
+
+    topic, listener = topic([60, 0, 30]), Listener()
+    spark.streams.addListener(listener)
+    try:
+        query = run(spark, topic, tmp_path, Sink(), startingOffsets="earliest", maxOffsetsPerTrigger=45)
+        wait_for(lambda: len([rows for rows, _, _ in told if rows]) == 2, query)
+    finally:
+        spark.streams.removeListener(listener)
+    assert [each for each in told if each[0]] == [(45, Lag(0, 15.0, 30), 2.0), (45, Lag(0, 0.0, 0), 2.0)]
 
 
 def test_trigger_once(spark, topic, tmp_path):
