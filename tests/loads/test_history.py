@@ -112,6 +112,14 @@ def test_a_key_that_is_no_text_is_shown_by_its_bytes(tmp_path: Path) -> None:
     assert r"key b'\xff\x01' in partition 0: 90.0% of all bytes" in done.output
 
 
+def test_hours_with_the_same_hot_key_tell_nothing_new(tmp_path: Path) -> None:
+    rows = [row("t", number, hour, 10 + 60 * (number == 0), hot=60) for hour in range(4) for number in range(4)]
+    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), tmp_path / "table")
+    done = CliRunner().invoke(app, ["loads", str(tmp_path / "table")])
+    assert "has 2.80 times the mean" in done.output
+    assert "hours are uneven" not in done.output
+
+
 def test_a_hot_key_that_changes_each_hour_is_told(tmp_path: Path) -> None:
     rows = [
         row("t", number, hour, 70 if number == hour else 10, **{f"k{hour}": 65})

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _OUR_ERROR = re.compile(r"^loadwise\.spark_source\.errors\.\w+: (.+)$", re.MULTILINE)
 """The source's own error within Spark's, behind the traceback of the process that it was raised in."""
 _KEYS_SHOWN = 5
+_MUCH_MORE = 1.5
+"""How many times as uneven as all hours together the worst one is, where it is told with the same hottest key."""
 _LEAST_SHOWN = 0.01
 """The share of its topic that a key has at least which is shown."""
 
@@ -228,7 +230,9 @@ def _text(skew: Skew, by: str) -> str:
         if share < _LEAST_SHOWN:
             break
         lines.append(f"  key {_shown(each.key)} in partition {each.partition}: {share:.1%} of all {by}")
-    if (apart := skew.hours_apart) is not None:
+    apart = skew.hours_apart
+    # Where one key is hot all the time, its hours tell nothing new.
+    if apart is not None and (apart.hot_keys != 1 or apart.max_over_mean > _MUCH_MORE * skew.max_over_mean):
         lines.append(f"  {_hours(apart, by)}")
     lines += [f"  with {each.change}: {each.max_over_mean:.2f}" for each in skew.what_if]
     return "\n".join([*lines, f"  {skew.advice}"])
