@@ -29,6 +29,8 @@ _FORGOTTEN, _FEW = 2, 100
 """Partitions that the group has given up are kept up to so many times those that it has, and some: it may return."""
 _TIMES_LONGER = 64.0
 """A backlog has so many times longer where rebalances must be saved: little counts then but what arrives."""
+_ONE_COST = 0.25
+"""Octaves between the mean cost of a member's records lately and that of those that it has now."""
 _BACKLOG_S = 1.0
 """A member lags where more than so many seconds of its arrivals wait."""
 
@@ -171,8 +173,20 @@ class GroupWatch:
 
     def measured(self, member: str, per_s: float, now_ms: int) -> None:
         """Take in how many of its records a member processes in a busy second, as it has measured it; 0 for nothing."""
-        speed = self._learned_costs.speed_of(member) or per_s * self._mean_costs.of(member)
+        speed = self._learned_costs.speed_of(member)
+        if not speed and self._reads_one_cost(member):
+            speed = per_s * self._mean_costs.of(member)
         self.estimates.measured(member, speed, now_ms)
+
+    def _reads_one_cost(self, member: str) -> bool:
+        """Whether all its records cost the same, now and lately: a number of mixed ones tells no speed. O(P)."""
+        watched, costs = self._last_watched, self._learned_costs.of_topic
+        if not costs or watched is None or member not in watched.names:
+            return True
+        group = watched.group
+        mine = set(group.topic_of[group.owner == watched.names.index(member)].tolist())
+        each = {costs.get(group.topics[topic], 1.0) for topic in mine}
+        return len(each) == 1 and abs(math.log2(self._mean_costs.of(member) / each.pop())) < _ONE_COST
 
     def took(self, member: str, each_s: Mapping[str, float]) -> None:
         """Take in for how many seconds a member works on a record of each topic, as it has measured it."""

@@ -125,6 +125,24 @@ def test_what_was_learned_by_other_records_is_forgotten_when_costs_are_learned()
     assert len(set(capacities(watch, names, now_ms).tolist())) == 1
 
 
+def test_a_number_of_mixed_records_tells_no_speed_once_costs_are_learned():
+    """It changes with what is read, and nobody knows which records were counted. That of cheap ones alone tells it."""
+    names = ("a", "b", "c")
+    owner = np.array([0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 0, 1], np.int32)
+    watch = GroupWatch(LiveSettings(), Weighted(), slack_s=1.0)
+    watch.assigned(Assignment(group_of(names), owner), {}, generation=1, now_ms=1, duration_ms=100)
+    for now_ms in range(5000, 40_000, 5000):
+        read(watch, now_ms)
+        watch.took("b", TIMES)
+        watch.learn_costs(now_ms)
+        for name, per_s in (("a", 900.0), ("b", 100.0), ("c", SPEED / 4)):
+            watch.measured(name, per_s, now_ms)
+    first, second, slow = capacities(watch, names, now_ms).tolist()
+    assert watch.estimates.known_of(names)["a"] == 0.0
+    assert first > 1.5 * slow
+    assert second > 1.5 * slow
+
+
 def test_members_that_tell_as_they_join_what_records_take_come_out_as_identical():
     """Each of them reads another mix, and one has told a number of records of a costly one."""
     group = Group("a", "b", live=LiveSettings())
