@@ -3,8 +3,9 @@
 Everything is then in records of one cost: what arrives and waits, and what members can process. Users may state the
 costs. Otherwise they are learned from how long members work on a record of each topic, as
 `loadwise.assignor.live.topic_times` measures it. A fast member needs less time for the records of all topics, so its
-times are compared with each other only. What the members find is merged by medians. It is rounded to half octaves, and
-what differs little does not differ at all, so that topics whose records cost the same come out as the same.
+times are compared with each other only. What the members find is merged by medians. It is rounded to quarters of
+an octave, and what differs little does not differ at all, so that topics whose records cost the same come out as the
+same.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ _HALF_LIFE_MS = 60_000
 """As long as members remember what they measure of themselves."""
 _SWEEPS = 10
 """Medians over topics and over members in turn: so often, or until nothing changes."""
-_STEPS_PER_OCTAVE = 2
+_STEPS_PER_OCTAVE = 4
 _FURTHEST = 7.0
 """Costs differ by so many octaves at most."""
 _APART, _ALIKE = 0.7, 0.5
 """Octaves from which on a topic is told from the busiest one, and below which it is not any more."""
-_STAYS = 0.75
+_STAYS = 1.5
 """A cost stays as it is up to so many steps from what is found now: it must not go to and fro."""
 _MUCH_BUSIER = 2.0
 """Topics are compared with the busiest one until another has so many times its arrivals: it must not change often."""
@@ -185,7 +186,7 @@ def _medians(groups: Ints, values: Floats, size: int) -> Floats:
 
 
 def _step(octaves: float, before: int) -> int:
-    """The half octaves that a topic is given, where it had ``before``."""
+    """The quarters of an octave that a topic is given, where it had ``before``."""
     octaves = min(max(octaves, -_FURTHEST), _FURTHEST)
     if abs(octaves) < (_ALIKE if before else _APART):
         return 0

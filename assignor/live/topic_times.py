@@ -10,7 +10,8 @@ polls are found among the newest ones: those that took far longer than a robust 
 iteratively reweighted least squares; the scale is the median absolute residual). Where more than a few polls are so,
 that is what the records cost.
 
-A time is claimed when its standard error is small. To the time of a record belongs its part of a poll of a hundred.
+A time is claimed when its standard error is small. To the time of a record belongs its part of a poll of a hundred, or
+of as many as the member's polls give in the (harmonic) mean if that is more.
 Topics that always come in the same proportion cannot be told apart, and nothing is claimed of them. Where all polls
 give as many records, what a poll itself takes belongs to its records.
 """
@@ -174,8 +175,10 @@ class TopicTimes:
         times, inverse = _least_squares(products, with_time)
         squares = time_squares - 2 * times @ with_time + times @ products @ times
         variance = max(float(squares), 0.0) / max(polls - np.count_nonzero(times), 1.0)
-        each_s = times + times[_POLL] / LARGE_POLL
-        squared = np.diag(inverse) + 2 * inverse[_POLL] / LARGE_POLL + inverse[_POLL, _POLL] / LARGE_POLL**2
+        # What a poll itself takes is known badly where all give many records; what both take together is known well.
+        size = max(LARGE_POLL, polls / products[_POLL, _POLL])
+        each_s = times + times[_POLL] / size
+        squared = np.diag(inverse) + 2 * inverse[_POLL] / size + inverse[_POLL, _POLL] / size**2
         error = np.sqrt(variance * np.maximum(squared, 0.0))
         told_apart = np.diag(inverse) * np.diag(products) <= _TOLD_APART
         claimed = (error <= _PRECISE * each_s) & (times > 0) & told_apart & (products[_POLL] >= _LEAST_POLLS)

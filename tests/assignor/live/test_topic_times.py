@@ -2,6 +2,7 @@
 
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -196,3 +197,16 @@ def test_records_of_which_some_cost_much_more_count_by_their_mean(share):
         slow = sum(draw.random() < share for _ in range(5)) if number % 2 == 0 else 0
         times.took(counts, 0.005 + slow * 0.05, number * SECOND_NS)
     assert times.each_s["b"] == pytest.approx(0.001 + share * 0.05, rel=0.35)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_large_polls_take_is_known_although_what_a_poll_itself_takes_is_not(seed):
+    rng = np.random.default_rng(seed)
+    times = TopicTimes()
+    for second in range(120):
+        cheap, costly = rng.poisson((330, 33)).tolist()
+        busy_s = (0.001 * cheap + 0.01 * costly) * rng.uniform(0.9, 1.1)
+        times.took({"cheap": cheap, "costly": costly}, busy_s, second * SECOND_NS)
+    found = times.each_s
+    assert 330 * found["cheap"] + 33 * found["costly"] == pytest.approx(0.66, rel=0.02)
+    assert found["costly"] / found["cheap"] == pytest.approx(10, rel=0.2)
