@@ -112,6 +112,19 @@ def test_a_key_that_is_no_text_is_shown_by_its_bytes(tmp_path: Path) -> None:
     assert r"key b'\xff\x01' in partition 0: 90.0% of all bytes" in done.output
 
 
+def test_more_partitions_are_no_advice_where_each_hour_has_a_hot_key_of_its_own(tmp_path: Path) -> None:
+    rows = [
+        row("t", number, hour, 10 + 60 * (number == 2), **{f"k{hour}": 9}) for hour in range(8) for number in range(4)
+    ]
+    rows = [
+        each if each["partition"] != 2 else each | row("t", 2, each["hour"].hour, 70, **{f"k{each['hour'].hour}": 65})
+        for each in rows
+    ]
+    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), tmp_path / "table")
+    done = CliRunner().invoke(app, ["loads", str(tmp_path / "table")])
+    assert "in the worst one a single key has 65% of the load. More partitions cannot mend that" in done.output
+
+
 def test_hours_with_the_same_hot_key_tell_nothing_new(tmp_path: Path) -> None:
     rows = [row("t", number, hour, 10 + 60 * (number == 0), hot=60) for hour in range(4) for number in range(4)]
     pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), tmp_path / "table")

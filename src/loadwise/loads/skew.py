@@ -174,6 +174,12 @@ def _advice(
             f"The hottest key alone has {share:.0%} of the load, {fair:.1f} times what a partition should have. More"
             " partitions cannot mend that: give its records a finer key, or spread them (a number behind the key)."
         )
+    key = apart.worst.hottest if apart is not None else None
+    if apart is not None and key is not None and key.load * count > EVEN * (total_then := sum(apart.worst.load)):
+        return (
+            "No key is too large over all hours, but in the worst one a single key has"
+            f" {key.load / total_then:.0%} of the load. More partitions cannot mend that: give such keys a finer form."
+        )
     better = min(what_if[-len(TIMES) :], key=lambda each: each.max_over_mean) if by_hash else None
     if better is not None and better.max_over_mean < uneven:
         return (
