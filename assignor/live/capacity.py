@@ -143,6 +143,7 @@ class CapacityEstimates:
     def measured(self, member: str, per_s: float, now_ms: int) -> None:
         """Take in what a member has measured of itself while it was busy, as far as the group's commits bear it out."""
         if per_s > 0:
+            per_s = min(per_s, LARGEST)
             self._told[member] = per_s, now_ms
             shown = self._shown.get(member)
             if shown is not None and now_ms - shown.at_ms <= _RECENT_MS:

@@ -59,7 +59,7 @@ class Restraint:
 
     def asked(self, now_ms: int, worst: float, best: float, healthy: float) -> None:
         """A rebalance was asked for."""
-        self._asked_ms.append(now_ms)
+        self._asked_ms = [*(at for at in self._asked_ms if now_ms - at < _HOUR_MS), now_ms]
         self._told = False
         self._gain = max(worst, healthy) - max(best, healthy)
         self._expected = (worst, best)
@@ -109,8 +109,8 @@ class Restraint:
         return used > 0 and 2 * used >= self.settings.most_per_hour
 
     def _used(self, now_ms: int) -> int:
-        self._asked_ms = [at for at in self._asked_ms if now_ms - at < _HOUR_MS]
-        return len(self._asked_ms)
+        # None is forgotten here: the effect of the last one is to be judged, however long nothing could be read.
+        return sum(now_ms - at < _HOUR_MS for at in self._asked_ms)
 
     def memory(self, now_ms: int) -> Memory:
         """What the next leader must know."""

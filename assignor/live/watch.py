@@ -174,15 +174,17 @@ class GroupWatch:
     def measured(self, member: str, per_s: float, now_ms: int) -> None:
         """Take in how many of its records a member processes in a busy second, as it has measured it; 0 for nothing."""
         speed = self._learned_costs.speed_of(member)
-        if not speed and self._reads_one_cost(member):
+        if not speed and per_s > 0 and self._reads_one_cost(member):
             speed = per_s * self._mean_costs.of(member)
         self.estimates.measured(member, speed, now_ms)
 
     def _reads_one_cost(self, member: str) -> bool:
         """Whether all its records cost the same, now and lately: a number of mixed ones tells no speed. O(P)."""
         watched, costs = self._last_watched, self._learned_costs.of_topic
-        if not costs or watched is None or member not in watched.names:
+        if not costs:
             return True
+        if watched is None or member not in watched.names:
+            return False  # what it has read is not known
         group = watched.group
         mine = set(group.topic_of[group.owner == watched.names.index(member)].tolist())
         each = {costs.get(group.topics[topic], 1.0) for topic in mine}
@@ -356,7 +358,7 @@ class GroupWatch:
         lagging = waiting > np.maximum(_BACKLOG_S * self._sums(watched, rate), _NEVER_A_BACKLOG)
         cost = self._cost()
         processed = self._sums(watched, self._of_group(watched, self._processed * cost))
-        if self.settings.cost or len(watched.group.topics) > 1:
+        if self.costs or len(watched.group.topics) > 1:
             records, paid = (self._sums(watched, self._of_group(watched, each)) for each in (went_on, went_on * cost))
             self._mean_costs.saw(watched.names, records, paid, now_ms - before_ms)
         self.estimates.update(processed, lagging, now_ms, since_ms=before_ms)  # it is the backlog of both readings

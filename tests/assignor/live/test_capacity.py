@@ -1,9 +1,12 @@
 """What is learned about members from what they are seen to process."""
 
+import math
+
 import numpy as np
 import pytest
 
 from loadwise.assignor.live.capacity import CapacityEstimates
+from loadwise.assignor.model import LARGEST
 
 STEP_MS = 5_000
 
@@ -134,3 +137,12 @@ def test_while_somebody_falls_behind_all_are_taken_to_do_what_the_best_has_done(
     assert soon.known
     assert not soon.proven.any()
     assert soon.per_s.tolist() == [900.0, 900.0]
+
+
+@pytest.mark.parametrize("told", [math.inf, 1e308, LARGEST])
+def test_a_member_that_tells_more_than_any_can_do_breaks_nothing(told):
+    estimates = CapacityEstimates()
+    estimates.watch(("a", "b", "c"), 0)
+    for member, per_s in (("a", told), ("b", told), ("c", 100.0)):
+        estimates.measured(member, per_s, 1000)
+    assert np.isfinite(estimates.of(dict.fromkeys("abc", 0.0), 1000).per_s).all()

@@ -73,6 +73,16 @@ def test_rebalances_are_saved_when_half_of_those_of_an_hour_are_used_up(most, ag
     assert restraint.saves(0) == (used >= max(most / 2, 1))
 
 
+def test_the_effect_of_the_last_one_is_judged_also_where_nothing_was_read_for_an_hour():
+    group = Group()
+    group.read(1.5, 0.6, seconds=10, obey=False)
+    assert len(group.asked) == 1
+    group.now_ms += HOUR_MS
+    assert not group.restraint.saves(group.now_ms)
+    group.read(1.5, 0.6, seconds=600, obey=False)
+    assert len(group.asked) > 1
+
+
 def test_what_a_rebalance_costs_is_waited_for():
     quick, long = Group(took_ms=500), Group(took_ms=20_000)
     quick.read(1.1, 0.7, seconds=600)

@@ -143,6 +143,44 @@ def test_a_number_of_mixed_records_tells_no_speed_once_costs_are_learned():
     assert second > 1.5 * slow
 
 
+def test_a_group_that_gives_a_topic_up_is_measured_by_the_records_of_the_other():
+    names = ("a", "b", "c")
+    owner = np.array([0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 0, 1], np.int32)
+    watch = GroupWatch(LiveSettings(), Weighted(), slack_s=1.0)
+    watch.assigned(Assignment(group_of(names), owner), {}, generation=1, now_ms=1, duration_ms=100)
+    for now_ms in range(5000, 60_000, 5000):
+        read(watch, now_ms)
+        watch.took("b", TIMES)
+        watch.learn_costs(now_ms)
+    one = GroupSnapshot.of([Member(id=name, topics=["cheap"]) for name in names], {"cheap": 12})
+    watch.assigned(Assignment(one, owner[:12]), {}, generation=2, now_ms=60_001, duration_ms=100)
+    for now_ms in range(65_000, 600_000, 5000):
+        read(watch, now_ms)
+        for name, per_s in (("a", SPEED), ("b", SPEED), ("c", SPEED / 4)):
+            watch.took(name, {})
+            watch.measured(name, per_s, now_ms)
+    cheap = watch.costs["cheap"]
+    assert watch.estimates.known_of(names) == pytest.approx(
+        {"a": SPEED * cheap, "b": SPEED * cheap, "c": 350 * cheap}, rel=0.01
+    )
+
+
+def test_a_new_leader_believes_no_number_of_records_of_which_it_does_not_know_what_they_cost():
+    group = Group("a", "b", live=LiveSettings())
+    leader = group.members["a"].leader
+    took_s = {checksum("t"): 0.001, checksum("u"): 0.01}
+    members = [Member(id=name, topics=["t", "u"]) for name in ("a", "b")]
+    leader.joining(capacity_given=False)
+    first, second = leader.equip(
+        [
+            (members[0], MemberNotes(measured_per_s=900.0, took_s=took_s)),
+            (members[1], MemberNotes(measured_per_s=100.0)),
+        ]
+    )
+    assert leader._watch.costs
+    assert first.capacity == second.capacity
+
+
 def test_members_that_tell_as_they_join_what_records_take_come_out_as_identical():
     """Each of them reads another mix, and one has told a number of records of a costly one."""
     group = Group("a", "b", live=LiveSettings())
