@@ -116,6 +116,7 @@ class ConfluentConsumer(Consumer):
         self._measure_at = 0.0
         self._measured: dict[Partition, int] = {}  # positions at that time
         self._waited_s = 0.0  # for records and in turns of the member, since then
+        self._nothing_at: float | None = None  # when a call has ended without records, if the last one has
         self._calm = False  # the member needs no turn yet; its thread takes this back
         self._put_off: Exception | None = None  # what the next call raises
 
@@ -159,7 +160,8 @@ class ConfluentConsumer(Consumer):
         so does a ``KafkaException`` where the group refuses the member. When the last call was longer ago than
         ``max.poll.interval.ms``, the first answer is a message with the error ``_MAX_POLL_EXCEEDED``.
         """
-        if self._calm:  # nothing dearer than this beside each record: `make bench-confluent` shows it
+        # Nothing dearer than this beside each record: `make bench-confluent` shows it.
+        if self._calm and self._nothing_at is None:
             message = _read(self, 0)
             if message is not None:
                 return message
@@ -171,8 +173,11 @@ class ConfluentConsumer(Consumer):
             began = monotonic()
             message = _read(self, self._take_turn(ends))
             self._waited_s += monotonic() - began
-            if message is not None or (ends is not None and monotonic() >= ends):
+            if message is not None:
                 return message
+            if ends is not None and monotonic() >= ends:
+                self._nothing_at = monotonic()
+                return None
 
     def consume(self, num_messages: int = 1, timeout: float | None = -1) -> list[Message]:
         """Answer up to so many messages, fewer when the timeout is over or a rebalance waits for them.
@@ -197,6 +202,8 @@ class ConfluentConsumer(Consumer):
                 return messages
             self._waited_s += monotonic() - began
             if len(messages) >= num_messages or (ends is not None and monotonic() >= ends):
+                if not messages:
+                    self._nothing_at = monotonic()
                 return messages
 
     def close(self) -> None:
@@ -369,6 +376,7 @@ class ConfluentConsumer(Consumer):
         if left:
             super().incremental_unassign(left)
         for key in keys(partitions):
+            self._measured.pop(key, None)  # if it comes back, others have processed what was in between
             self._stored.pop(key, None)
             self._sent.pop(key, None)
 
@@ -412,10 +420,14 @@ class ConfluentConsumer(Consumer):
     def _measure(self) -> None:
         """Tell how many records the application has processed, and how long it took for that.
 
-        It has processed all that was read whenever it asks for more, and only then.
+        It has processed all that was read whenever it asks for more, and only then. What it does after a call that
+        gave nothing is no work on records.
         """
         busy: BusyTime | None = None if self._member is None else self._member.busy
         now = monotonic()
+        if self._nothing_at is not None:
+            self._waited_s += now - self._nothing_at
+            self._nothing_at = None
         if busy is None or now < self._measure_at:
             return
         before, self._measured = self._measured, {key: at.offset for key, at in self._positions().items()}

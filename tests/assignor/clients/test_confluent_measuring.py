@@ -1,0 +1,70 @@
+"""What confluent-kafka's consumer tells of the work between its calls: without a broker, by a clock of the test."""
+
+from __future__ import annotations
+
+from unittest.mock import Mock
+
+import pytest
+from kafka.structs import OffsetAndMetadata, TopicPartition
+
+from loadwise.assignor.clients import confluent_kafka
+from loadwise.assignor.clients.confluent_kafka import ConfluentConsumer, confluent_consumer
+
+PARTITION = TopicPartition("t", 0)
+
+
+class Measured:
+    """A consumer whose position, records and clock a test sets; what it has told of its work."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, consumer: ConfluentConsumer) -> None:
+        self.now, self.position, self.told = 1000.0, 0, []
+        self.consumer, self.busy = consumer, Mock()
+        self.busy.given.side_effect = self._given
+        self.busy.polls.side_effect = self._polls
+        consumer._member = Mock(busy=self.busy, joining=False, polled_late=False)
+        consumer._positions = lambda: {PARTITION: OffsetAndMetadata(self.position, "", -1)}
+        monkeypatch.setattr(confluent_kafka, "monotonic", lambda: self.now)
+
+    def _given(self, records, since_ns):
+        self._records, self._since_ns = dict(records), since_ns
+
+    def _polls(self, now_ns):
+        self.told.append((self._records.get("t", 0), round((now_ns - self._since_ns) * 1e-9, 3)))
+
+    def measure(self, position):
+        self.now += 1
+        self.position = position
+        self.consumer._measure()
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    with confluent_consumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 2}) as consumer:
+        yield Measured(monkeypatch, consumer)
+
+
+def test_what_others_processed_before_a_partition_came_back_is_not_counted(measured):
+    measured.measure(5000)
+    measured.measure(5100)
+    measured.consumer._left_to_us = False
+    measured.consumer.revoked([PARTITION])
+    measured.measure(9001)
+    measured.measure(9003)
+    assert [records for records, _ in measured.told] == [0, 100, 0, 2]
+
+
+def test_a_pause_after_a_call_without_records_is_no_work(measured, monkeypatch):
+    """Who finds nothing and sleeps would be taken for slow."""
+    found = [None, "message", None, "message"]
+    monkeypatch.setattr(confluent_kafka, "_read", lambda *_: found.pop() if found else None)
+    measured.measure(0)
+    for _ in range(6):
+        if measured.consumer.poll(0) is None:
+            measured.now += 0.1
+        else:
+            measured.position += 1
+            measured.now += 0.001
+    measured.consumer._measure_at = 0.0
+    measured.consumer.poll(0)
+    assert sum(records for records, _ in measured.told) == 2
+    assert sum(worked_s for records, worked_s in measured.told if records) == pytest.approx(0.002)
