@@ -180,7 +180,7 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         ends = self._ends_of(holdings.held, taken)
         self._latest = dict(ends)
         end = holdings.next_offset(begun, ends, most=options.admission.max_offsets, generation=members.generation)
-        left = any(place in holdings.held and at > end.positions[place] for place, at in ends.items())
+        left = any(ends.get(place, -1) > end.positions.get(place, at) for place, at in holdings.held.items())
         if left and end is not begun:
             members.given({place: end.positions[place] - at for place, at in end.begins.items()})
         return end

@@ -30,6 +30,13 @@ def delete(group):
     admin.delete_topics([group.topic])[group.topic].result(WAIT_S)
 
 
+def commit(group, offset):
+    """As another member has done that left again."""
+    other = Consumer({"bootstrap.servers": group.broker, "group.id": group.group_id})
+    other.commit(offsets=[TopicPartition(group.topic, each, offset) for each in range(PARTITIONS)], asynchronous=False)
+    other.close()
+
+
 @pytest.fixture
 def unread(coordinator, topic_name, group_id):
     """A group of our coordinator with 20 records in each partition, whose topic a test may delete."""
@@ -85,12 +92,37 @@ def test_what_others_have_committed_of_a_topic_made_anew_is_where_a_stream_goes_
     delete(unread)
     coordinator.create_topic(unread.topic, PARTITIONS)
     fill(unread.broker, unread.topic, [30] * PARTITIONS)
-    other = Consumer({"bootstrap.servers": unread.broker, "group.id": unread.group_id})
-    other.commit(offsets=[TopicPartition(unread.topic, each, 20) for each in range(PARTITIONS)], asynchronous=False)
-    other.close()
+    commit(unread, 20)
     stream.restart()
     stream.until(lambda: unread.committed() == [30] * PARTITIONS)
     assert stream.read() == Counter((each, at) for each in range(PARTITIONS) for at in range(30))
+
+
+@pytest.fixture
+def later(coordinator, unread):
+    """A topic that came while the stream was stopped, of which others have read all, and the stream's reader of it."""
+    options = unread.options(subscribePattern=f"^{unread.topic}")
+    del options["subscribe"]
+    unread.ended.append(stream := Stream(options))
+    stream.until(lambda: unread.committed() == [20] * PARTITIONS)
+    stream.end()
+    topic = Group(unread.broker, f"{unread.topic}-2", unread.group_id)
+    coordinator.create_topic(topic.topic, PARTITIONS)
+    topic.write(*[20] * PARTITIONS)
+    commit(topic, 20)
+    stream.restart()
+    stream.until(lambda: len(stream.reader._holdings.owned) == 2 * PARTITIONS)
+    stream.step()
+    assert topic.topic not in stream.log[-1]["positions"]  # no micro-batch had anything of it
+    return topic, stream
+
+
+def test_partitions_that_others_have_read_to_the_end_need_no_micro_batch(later):
+    topic, stream = later
+    before = stream.read()
+    topic.write(*[5] * PARTITIONS)
+    stream.until(lambda: topic.committed() == [25] * PARTITIONS)
+    assert stream.read() - before == Counter((each, at) for each in range(PARTITIONS) for at in range(20, 25))
 
 
 def test_an_unfinished_micro_batch_of_a_member_is_not_read_from_another_topic(coordinator, unread):
