@@ -159,6 +159,9 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         members, holdings, options = self._joined, self._holdings, self._options
         members.asked()
         holdings.given_back(begun)
+        if holdings.owned:
+            # Before the commits: the coordinator would take those of the old topic for the new one.
+            begun = self._without_made_anew(begun, {})
         self._tell()
         changes = members.take_part(options.client.api_timeout_ms / 1000)
         if changes is None:
@@ -168,9 +171,9 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
             return begun
         taken = {place: at for place, at in holdings.held.items() if place in changes.lost}
         holdings.lost(changes.lost)
-        commits = self._kafka.committed(changes.gained)
-        begun = self._without_made_anew(begun, commits)
         if changes.gained:
+            commits = self._kafka.committed(changes.gained)
+            begun = self._without_made_anew(begun, commits)
             unknown = [place for place, commit in commits.items() if commit is None and place not in begun.positions]
             jumps = holdings.gained(begun, commits, self._kafka.offsets(EARLIEST, unknown))
             self._log("group %s: now %d partitions are this stream's", members.group, len(holdings.owned))
@@ -191,17 +194,21 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         What this stream would have read on is a loss. What others have committed of the new topic is where it goes on.
         """
         held = self._holdings.held
-        topics = {place.topic for place in (*begun.positions, *commits)}
+        stood = {**begun.positions, **held}
+        topics = {place.topic for place in (*stood, *commits)}
         ids = {topic: told for topic, told in begun.ids.items() if topic in topics} | self._kafka.ids(topics)
-        same, _ = apart_from_made_anew(begun.positions, begun.ids, ids)
         if ids == begun.ids:
             return begun
+        same, _ = apart_from_made_anew(begun.positions, begun.ids, ids)
         mine = {place for place in held if place not in self._gone} | {
             place for place, commit in commits.items() if commit is None
         }
-        lost = {place: at for place, at in begun.positions.items() if place in mine and place not in same}
-        self._lose(apart_from_made_anew(lost, begun.ids, ids)[1])
-        self._holdings.moved(self._kafka.offsets(EARLIEST, [place for place in lost if place in held]))
+        mine_stood = {place: at for place, at in stood.items() if place in mine}
+        kept, losses = apart_from_made_anew(mine_stood, begun.ids, ids)
+        self._lose(losses)
+        anew = [place for place in held if place in mine and place not in kept]
+        # It may have fewer partitions now.
+        self._holdings.moved(self._kafka.offsets(EARLIEST, self._kafka.there(anew)) if anew else {})
         return apart(begun, same, ids)
 
     def _tell(self) -> None:

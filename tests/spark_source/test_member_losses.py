@@ -98,6 +98,20 @@ def test_what_others_have_committed_of_a_topic_made_anew_is_where_a_stream_goes_
     assert stream.read() == Counter((each, at) for each in range(PARTITIONS) for at in range(30))
 
 
+def test_a_topic_made_anew_before_a_micro_batch_was_committed_is_still_a_loss_after_a_restart(coordinator, unread):
+    """The coordinator takes the commit for the new topic: then it looks as if others had read that up to there."""
+    stream = unread.stream()
+    stream.until(lambda: stream.read().total() == 20 * PARTITIONS)
+    delete(unread)
+    coordinator.create_topic(unread.topic, PARTITIONS)
+    fill(unread.broker, unread.topic, [30] * PARTITIONS)
+    for _ in range(2):
+        with pytest.raises(DataLossError, match=r"-0 was deleted and made anew, with what it held from offset 20 on"):
+            stream.until(lambda: stream.read().total() > 20 * PARTITIONS)
+        stream.end()
+        stream.restart()
+
+
 @pytest.fixture
 def later(coordinator, unread):
     """A topic that came while the stream was stopped, of which others have read all, and the stream's reader of it."""
@@ -123,6 +137,27 @@ def test_partitions_that_others_have_read_to_the_end_need_no_micro_batch(later):
     topic.write(*[5] * PARTITIONS)
     stream.until(lambda: topic.committed() == [25] * PARTITIONS)
     assert stream.read() - before == Counter((each, at) for each in range(PARTITIONS) for at in range(20, 25))
+
+
+def test_a_topic_made_anew_is_a_loss_where_the_checkpoint_has_no_position_in_it(coordinator, later):
+    topic, stream = later
+    delete(topic)
+    coordinator.create_topic(topic.topic, PARTITIONS)
+    topic.write(*[30] * PARTITIONS)
+    with pytest.raises(DataLossError, match=r"-2-0 was deleted and made anew, with what it held from offset 20 on"):
+        stream.until(lambda: topic.committed() == [30] * PARTITIONS)
+
+
+def test_a_topic_made_anew_with_fewer_partitions_is_read_where_losses_are_allowed(coordinator, unread, caplog):
+    stream = unread.stream(failOnDataLoss="false")
+    stream.until(lambda: unread.committed() == [20] * PARTITIONS)
+    delete(unread)
+    coordinator.create_topic(unread.topic, 2)
+    fill(unread.broker, unread.topic, [30, 30])
+    before = stream.read()
+    stream.until(lambda: (stream.read() - before).total() >= 60)
+    assert stream.read() - before == Counter((each, at) for each in range(2) for at in range(30))
+    assert caplog.text.count("was deleted and made anew, with what it held from offset 20 on") == PARTITIONS
 
 
 def test_an_unfinished_micro_batch_of_a_member_is_not_read_from_another_topic(coordinator, unread):
