@@ -141,8 +141,10 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if end != self._answered:
             # It was planned before this process began. What was made anew since can be read no more.
             now = self._kafka.ids(ids_in(end).keys())
+            unread = ended | begun
+            _, gone = apart_from_made_anew(unread, ids_in(end), now)
             begun, _ = apart_from_made_anew(begun, ids_in(end), now)
-            ended, gone = apart_from_made_anew(ended, ids_in(end), now)
+            ended, _ = apart_from_made_anew(ended, ids_in(end), now)
         begun, anew = apart_from_made_anew(begun, ids_in(start), ids_in(end))
         found = step(begun, ended, self._first_offsets(begun, ended))
         if not ours:
