@@ -133,6 +133,14 @@ def test_hours_with_the_same_hot_key_tell_nothing_new(tmp_path: Path) -> None:
     assert "hours are uneven" not in done.output
 
 
+def test_a_single_hour_without_keys_tells_nothing_new(tmp_path: Path) -> None:
+    rows = [row("t", number, 3, 70 if number == 0 else 10) for number in range(4)]
+    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), tmp_path / "table")
+    done = CliRunner().invoke(app, ["loads", str(tmp_path / "table")])
+    assert "has 2.80 times the mean" in done.output
+    assert "hours are uneven" not in done.output
+
+
 def test_a_hot_key_that_changes_each_hour_is_told(tmp_path: Path) -> None:
     rows = [
         row("t", number, hour, 70 if number == hour else 10, **{f"k{hour}": 65})

@@ -231,8 +231,8 @@ def _text(skew: Skew, by: str) -> str:
             break
         lines.append(f"  key {_shown(each.key)} in partition {each.partition}: {share:.1%} of all {by}")
     apart = skew.hours_apart
-    # Where one key is hot all the time, its hours tell nothing new.
-    if apart is not None and (apart.hot_keys != 1 or apart.max_over_mean > _MUCH_MORE * skew.max_over_mean):
+    # Where one key is hot all the time, or none is, the hours tell nothing new.
+    if apart is not None and (apart.hot_keys > 1 or apart.max_over_mean > _MUCH_MORE * skew.max_over_mean):
         lines.append(f"  {_hours(apart, by)}")
     lines += [f"  with {each.change}: {each.max_over_mean:.2f}" for each in skew.what_if]
     return "\n".join([*lines, f"  {skew.advice}"])
@@ -240,8 +240,9 @@ def _text(skew: Skew, by: str) -> str:
 
 def _hours(apart: UnevenHours, by: str) -> str:
     load, key = apart.worst.load, apart.worst.hottest
+    keys = f", with {apart.hot_keys} different hottest keys" if apart.hot_keys > 1 else ""
     told = (
-        f"{apart.uneven} of {apart.of} hours are uneven, with {apart.hot_keys} different hottest keys; in the worst,"
+        f"{apart.uneven} of {apart.of} hours are uneven{keys}; in the worst,"
         f" {apart.worst.begins:%Y-%m-%d %H:%M}, partition {load.index(max(load))} has {apart.max_over_mean:.2f} times"
         " the mean"
     )
