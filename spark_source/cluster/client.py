@@ -96,6 +96,14 @@ class Client:
             logger.warning("%s", text)
         self.complaint, self.remedy = text, _REFUSALS.get(error.code(), "")
 
+    def answered(self) -> None:
+        """A question was answered: a login that was refused before is no reason to give the next question up early.
+
+        Nothing is polled here, since a record that has come would be lost.
+        """
+        self.heard, self.all_down = True, False
+        self.complaint = self.remedy = ""
+
     def forget_complaints(self) -> None:
         """Begin anew: what it told up to now is of no interest to the next query."""
         self._hear()

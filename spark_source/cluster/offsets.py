@@ -296,7 +296,7 @@ class Cluster:
                 sleep(min(ASK_AGAIN_S, deadline - now))
                 now = monotonic()
             else:
-                self.client.heard, self.client.all_down = True, False
+                self.client.answered()
                 return answer
 
     def _is_in_vain(self, tried_s: float) -> bool:

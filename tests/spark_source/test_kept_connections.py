@@ -11,11 +11,12 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import ClusterMetadata
 from topics import fill, until
 
 from loadwise.coordinator import Coordinator
-from loadwise.spark_source.cluster import client
+from loadwise.spark_source.cluster import client, offsets
 from loadwise.spark_source.cluster.kept import MOST, REUSED, Kept, made_from
 from loadwise.spark_source.errors import ReadTimeoutError
 from loadwise.spark_source.garbage import exclude_what_is_loaded
@@ -194,6 +195,36 @@ def test_the_longest_unused_goes_first():
         assert ended[3:] == ["made from 7"]
         kept.clear()
     assert len(ended) == 4 + MOST - 1
+
+
+def test_a_login_that_was_refused_before_the_last_answer_ends_no_question_early(monkeypatch):
+    """A stream keeps its client for as long as it runs, and its brokers may be down for half a minute later on."""
+    now_s, down_until_s = [0.0], 0.0
+
+    def pass_time(seconds):
+        now_s[0] += seconds
+
+    class Consumer:
+        def poll(self, _):
+            return None
+
+        def list_topics(self, timeout):
+            pass_time(timeout if now_s[0] < down_until_s else 0.0)
+            if now_s[0] < down_until_s:
+                raise KafkaException(KafkaError(KafkaError._TRANSPORT, "no connection"))
+            (found := ClusterMetadata()).topics = {}
+            return found
+
+    monkeypatch.setattr(offsets, "monotonic", lambda: now_s[0])
+    monkeypatch.setattr(offsets, "sleep", pass_time)
+    options = checked({"kafka.bootstrap.servers": "a:1", "subscribePattern": "t"})
+    kept = client.Client(Consumer(), options.client)
+    asking = offsets.Cluster(kept, 60_000)
+    kept.note(KafkaError(KafkaError._AUTHENTICATION, "the login was refused"))
+    assert asking.partitions(options) == []
+    down_until_s = 30.0
+    assert asking.partitions(options) == []
+    assert now_s[0] >= down_until_s
 
 
 @pytest.fixture
