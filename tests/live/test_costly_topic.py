@@ -56,8 +56,9 @@ def learn(broker, clients, assignor):
             group.join(client, speed=SPEED)
         group.wait_until(lambda: group.settled(2), why="joining")
         began = time.monotonic()
-        # What is learned first may be further off, and is corrected by what is measured after that.
-        near = pytest.approx(COST, rel=0.45)
+        # What is learned first may be further off, and is corrected by what is measured after that. With a cost of
+        # 13.4, ten of the cheap partitions would be best with one member: 1.25 by the true cost.
+        near = pytest.approx(COST, rel=0.3)
         group.wait_until(lambda: learned(group) == near, TWO_MINUTES_S, why="learning of the costs")
         learned_s = time.monotonic() - began
         # What waits in a partition counts too, and nobody would know how much of it had come by then.

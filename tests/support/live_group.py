@@ -10,6 +10,7 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
 from confluent_kafka import Producer
 from topics import WAIT_S, make_topic
 
@@ -22,7 +23,8 @@ _TICK_S = 0.05
 class Arrivals:
     """Records that arrive in partitions, of one topic or two, at rates that may change; a thread of its own.
 
-    They come every ``tick_s``: where groups run side by side, fewer and larger arrivals leave the machine time.
+    They come every ``tick_s``: where groups run side by side, fewer and larger arrivals leave the machine time. Of two
+    topics they come by chance (Poisson): what a record of each costs cannot be told where they are always mixed alike.
     """
 
     def __init__(self, servers, topic, rates, costly_rates=(), tick_s=_TICK_S):
@@ -36,6 +38,7 @@ class Arrivals:
         self._due = [0.0] * len(self.rates)
         self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 10, "log_level": 0})
         self._topic = topic
+        self._chance = np.random.default_rng(1) if costly_rates else None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -62,7 +65,8 @@ class Arrivals:
         while not self._ended.wait(self._tick_s):
             now = time.monotonic()
             for partition, rate in enumerate(list(self.rates)):
-                due[partition] += rate * (now - last)
+                mean = rate * (now - last)
+                due[partition] += mean if self._chance is None else self._chance.poisson(mean)
                 topic, number = self._places[partition]
                 for _ in range(int(due[partition])):
                     self._producer.produce(topic, (b"c" if self.costly[partition] else b"x") * 20, partition=number)

@@ -70,12 +70,14 @@ def is_costly(record):
 class Work:
     """Work that takes its time, however busy the machine is."""
 
-    def __init__(self, speed):
-        self._speed, self._done_at, self._late_s = speed, 0.0, 0.0
+    def __init__(self, args):
+        self._speed, self._done_at, self._late_s = args.speed, 0.0, 0.0
+        # Made up for in other pieces, costly records would look dearer than they are, and cheap ones cheaper.
+        self._makes_up = not args.costly_after
 
     def add(self, cost):
         takes_s = cost / self._speed
-        made_up_s = min(self._late_s, takes_s / 2)
+        made_up_s = min(self._late_s, takes_s / 2) if self._makes_up else 0.0
         self._late_s -= made_up_s
         self._done_at = time.monotonic() + takes_s - made_up_s
 
@@ -137,7 +139,7 @@ def kafka_python(args, ended):
     unreadable, read = Unreadable(args, kafka.errors), kafka_python_lag.KafkaPythonLag._read_once
     kafka_python_lag.KafkaPythonLag._read_once = lambda lag: unreadable.check() or read(lag)
     consumer = kafka_consumer(*topics(args), **options(args))
-    report, work = Report(args), Work(args.speed)
+    report, work = Report(args), Work(args)
     try:
         while not ended.is_set():
             work.add(report.processed(consumer.poll(timeout_ms=200)))
@@ -163,7 +165,7 @@ async def aiokafka(args, ended):
     aiokafka_lag.AiokafkaLag._read_once = read_once
     consumer = aiokafka_consumer(*topics(args), **options(args))
     await consumer.start()
-    report, work = Report(args), Work(args.speed)
+    report, work = Report(args), Work(args)
     try:
         while not ended.is_set():
             work.add(report.processed(await consumer.getmany(timeout_ms=200, max_records=100)))
@@ -199,7 +201,7 @@ def confluent(args, ended):
     config, assignor = librdkafka(args)
     consumer = confluent_consumer(config, assignor=assignor)
     consumer.subscribe(topics(args))
-    report, work = Report(args), Work(args.speed)
+    report, work = Report(args), Work(args)
     try:
         while not ended.is_set():
             work.add(report.processed(by_partition(consumer.consume(100, timeout=0.2))))
@@ -216,7 +218,7 @@ async def confluent_aio(args, ended):
     config, assignor = librdkafka(args)
     consumer = aio_confluent_consumer(config, assignor=assignor)
     await consumer.subscribe(topics(args))
-    report, work = Report(args), Work(args.speed)
+    report, work = Report(args), Work(args)
     try:
         while not ended.is_set():
             work.add(report.processed(by_partition(await consumer.consume(100, timeout=0.2))))
@@ -238,7 +240,7 @@ def spark(args, ended):
     given = {"subscribe": args.topic, "startingOffsets": "earliest", "assignment.mode": "member"}
     given |= {"assignment.strategy": assignor, "maxOffsetsPerTrigger": str(int(args.speed / 2))}
     stream = Stream(given | {f"kafka.{name}": str(value) for name, value in config.items()})
-    report, work = Report(args), Work(args.speed)
+    report, work = Report(args), Work(args)
     try:
         while not ended.is_set():
             stream.step()
