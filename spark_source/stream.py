@@ -140,11 +140,9 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         gone: tuple[str, ...] = ()
         if end != self._answered:
             # It was planned before this process began. What was made anew since can be read no more.
-            now = self._kafka.ids(ids_in(end).keys())
-            unread = ended | begun
-            _, gone = apart_from_made_anew(unread, ids_in(end), now)
-            begun, _ = apart_from_made_anew(begun, ids_in(end), now)
-            ended, _ = apart_from_made_anew(ended, ids_in(end), now)
+            ids = ids_in(end)
+            same, gone = apart_from_made_anew(ended | begun, ids, self._kafka.ids(ids.keys()))
+            begun, ended = ({place: at for place, at in each.items() if place in same} for each in (begun, ended))
         begun, anew = apart_from_made_anew(begun, ids_in(start), ids_in(end))
         found = step(begun, ended, self._first_offsets(begun, ended))
         if not ours:

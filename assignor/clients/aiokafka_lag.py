@@ -17,15 +17,7 @@ from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 from loadwise.assignor.errors import MissingClientError
-from loadwise.assignor.load.lag import (
-    BEGINNINGS_S,
-    HISTORY_S,
-    NONE_SINCE,
-    FirstSince,
-    LagLoad,
-    PartitionOffsets,
-    ends_before,
-)
+from loadwise.assignor.load.lag import BEGINNINGS_S, HISTORY_S, LagLoad, PartitionOffsets, ends_before, first_since
 from loadwise.installation import pip_install
 
 try:
@@ -154,11 +146,7 @@ class AiokafkaLag(LagLoad):
             except Exception as error:  # noqa: BLE001 (it is only a first guess, which the next readings replace)
                 log.debug("What arrived in the last minute cannot be read: %r", error)
             else:
-                first = {
-                    each: NONE_SINCE if at is None else FirstSince(at.offset, at.timestamp)
-                    for each, at in found.items()
-                }
-                self.prior_listener(ends_before(first, offsets, now_ms))
+                self.prior_listener(ends_before(first_since(found), offsets, now_ms))
         self.update(offsets)
 
     async def _connect(self, stack: AsyncExitStack) -> tuple[AIOKafkaClient, AIOKafkaConsumer]:

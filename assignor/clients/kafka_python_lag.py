@@ -11,18 +11,11 @@ import re
 import threading
 import time
 from collections.abc import Collection, Iterable, Mapping
+from itertools import starmap
 from typing import Any
 
 from loadwise.assignor.errors import MissingClientError
-from loadwise.assignor.load.lag import (
-    BEGINNINGS_S,
-    HISTORY_S,
-    NONE_SINCE,
-    FirstSince,
-    LagLoad,
-    PartitionOffsets,
-    ends_before,
-)
+from loadwise.assignor.load.lag import BEGINNINGS_S, HISTORY_S, LagLoad, PartitionOffsets, ends_before, first_since
 from loadwise.installation import pip_install
 
 try:
@@ -147,19 +140,12 @@ class KafkaPythonLag(LagLoad):
         if offsets and self.lacks_history and self.prior_listener is not None:
             try:
                 now_ms = round(time.time() * 1000)
-                found = self._first_since(now_ms - round(HISTORY_S * 1000), offsets)
-                self.prior_listener(ends_before(found, offsets, now_ms))
+                wanted = dict.fromkeys(starmap(TopicPartition, offsets), now_ms - round(HISTORY_S * 1000))
+                found = self._connected().list_partition_offsets(wanted, isolation_level=self._isolation_level)
+                self.prior_listener(ends_before(first_since(found), offsets, now_ms))
             except Exception as error:  # noqa: BLE001 (it is only a first guess, which the next readings replace)
                 log.debug("What arrived in the last minute cannot be read: %r", error)
         self.update(offsets)
-
-    def _first_since(self, at_ms: int, offsets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], FirstSince]:
-        wanted = dict.fromkeys((TopicPartition(*partition) for partition in offsets), at_ms)
-        found = self._connected().list_partition_offsets(wanted, isolation_level=self._isolation_level)
-        return {
-            tuple(partition): NONE_SINCE if at is None else FirstSince(at.offset, at.timestamp)
-            for partition, at in found.items()
-        }
 
     def _topics_to_read(self) -> Collection[str]:
         if self.pattern is None:

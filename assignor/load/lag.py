@@ -79,6 +79,14 @@ class FirstSince(NamedTuple):
 NONE_SINCE = FirstSince(-1, -1)
 
 
+def first_since(found: Mapping[Any, Any]) -> dict[tuple[str, int], FirstSince]:
+    """What a client answers for a time: of each partition an offset and a timestamp, or None for no such record."""
+    return {
+        tuple(partition): NONE_SINCE if at is None else FirstSince(at.offset, at.timestamp)
+        for partition, at in found.items()
+    }
+
+
 def ends_before(
     found: Mapping[tuple[str, int], FirstSince], offsets: Mapping[tuple[str, int], PartitionOffsets], now_ms: int
 ) -> dict[tuple[str, int], int]:

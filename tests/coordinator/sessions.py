@@ -6,11 +6,13 @@ import socket
 import struct
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kafka.protocol import admin, consumer, metadata, producer
 from topics import WAIT_S
+
+_GROUP = 32
 
 
 class Session:
@@ -130,6 +132,24 @@ class Session:
         groups = self.ask(request, admin.ListGroupsResponse).groups
         mine = [group for group in groups if group.group_id == self.group]
         return [(group.protocol_type, group.group_state, group.group_type) for group in mine]
+
+    def alter_groups(self, configs: Mapping[str, Mapping[str, str | None]]) -> dict[str, int]:
+        """Set configs of groups, or take them away where they are None; each group's error."""
+        row = admin.IncrementalAlterConfigsRequest.AlterConfigsResource
+        resources = [
+            row(
+                resource_type=_GROUP,
+                resource_name=group,
+                configs=[
+                    row.AlterableConfig(name=name, config_operation=0 if value is not None else 1, value=value)
+                    for name, value in wanted.items()
+                ],
+            )
+            for group, wanted in configs.items()
+        ]
+        request = admin.IncrementalAlterConfigsRequest(version=1, resources=resources, validate_only=False)
+        told = self.ask(request, admin.IncrementalAlterConfigsResponse).responses
+        return {each.resource_name: int(each.error_code) for each in told}
 
     def delete(self) -> int:
         request = admin.DeleteGroupsRequest(version=2, groups_names=[self.group])

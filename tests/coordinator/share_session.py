@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
-from kafka.protocol import admin, metadata
+from kafka.protocol import metadata
 from record_batches import batch
 from sessions import Session
 from topics import WAIT_S
 
 from loadwise.protocol import share_group
 
-_GROUP = 32
 _Told = Mapping[int, Sequence[tuple[int, int, Sequence[int]]]]
 """By partition: first and last offset, and what is told of them."""
 
@@ -43,15 +42,7 @@ class ShareSession(Session):
         self.configure({"share.auto.offset.reset": "earliest"} | {f"share.{k}": v for k, v in configs.items()})
 
     def configure(self, configs: Mapping[str, str]) -> None:
-        resource = admin.IncrementalAlterConfigsRequest.AlterConfigsResource
-        rows = [resource.AlterableConfig(name=name, config_operation=0, value=each) for name, each in configs.items()]
-        request = admin.IncrementalAlterConfigsRequest(
-            version=1,
-            resources=[resource(resource_type=_GROUP, resource_name=self.group, configs=rows)],
-            validate_only=False,
-        )
-        (answer,) = self.ask(request, admin.IncrementalAlterConfigsResponse).responses
-        assert answer.error_code == 0, answer
+        assert self.alter_groups({self.group: configs}) == {self.group: 0}
 
     def fill(self, *sizes: int) -> None:
         """Batches of so many records, into partition 0."""

@@ -14,7 +14,6 @@ from loadwise.protocol import streams_group
 
 _Heartbeat = streams_group.StreamsGroupHeartbeatRequest
 _Tasks = Mapping[str, Sequence[int]]
-_GROUP = 32
 _TOPIC = 2
 _KINDS = ("active", "standby", "warmup")
 
@@ -243,33 +242,12 @@ class StreamsSession(ConsumerSession):
         """
         self._configured += 1
         shown, other = str(5000 + self._configured), f"{self.group}-configured"
-        error, _ = self._alter((self.group, configs), (other, {"heartbeat_interval_ms": shown}))
+        wanted = {f"streams.{name.replace('_', '.')}": value for name, value in configs.items()}
+        errors = self.alter_groups({self.group: wanted, other: {"streams.heartbeat.interval.ms": shown}})
         deadline = time.monotonic() + WAIT_S
         while (answer := self.enter("m", self.subtopology("0", "t"), group_id=other))[-1][1] != int(shown):
             assert time.monotonic() < deadline, answer
-        return error
-
-    def _alter(self, *groups: tuple[str, Mapping[str, str | None]]) -> list[int]:
-        resource = admin.IncrementalAlterConfigsRequest.AlterConfigsResource
-        resources = [
-            resource(
-                resource_type=_GROUP,
-                resource_name=group,
-                configs=[
-                    resource.AlterableConfig(
-                        name=f"streams.{name.replace('_', '.')}",
-                        config_operation=0 if value is not None else 1,
-                        value=value,
-                    )
-                    for name, value in configs.items()
-                ],
-            )
-            for group, configs in groups
-        ]
-        request = admin.IncrementalAlterConfigsRequest(version=1, resources=resources, validate_only=False)
-        told = self.ask(request, admin.IncrementalAlterConfigsResponse).responses
-        errors = {each.resource_name: int(each.error_code) for each in told}
-        return [errors[group] for group, _ in groups]
+        return errors[self.group]
 
     def forget(self, *names: str) -> Any:
         """OffsetDelete of partition 0 of these topics."""

@@ -23,6 +23,9 @@ TIMES = {"cheap": 1 / SPEED, "costly": COST / SPEED}
 COSTLY_FIRST = [0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0, 2]
 COSTLY_LAST = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 1, 2]
 """Who owns each partition: the first member has one of the costly ones and few others, or the second one."""
+MIXED = [0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 0, 1]
+"""The first two have records of both topics, and the third has cheap ones alone."""
+NAMES = ("a", "b", "c")
 
 
 class Machine:
@@ -57,8 +60,11 @@ def rates_of(owner, member):
     return {"cheap": sum(mine[:12]), "costly": sum(mine[12:])}
 
 
-def group_of(names):
-    return GroupSnapshot.of([Member(id=name, topics=["cheap", "costly"]) for name in names], {"cheap": 12, "costly": 2})
+def assigned(watch, owner, *, generation=1, began_ms=0):
+    topics = {"cheap": 12, "costly": 2} if len(owner) == len(RATES) else {"cheap": 12}
+    group = GroupSnapshot.of([Member(id=name, topics=list(topics)) for name in NAMES], topics)
+    partitions = Assignment(group, np.array(owner, np.int32))
+    watch.assigned(partitions, {}, generation=generation, now_ms=began_ms + 1, duration_ms=100)
 
 
 def read(watch, now_ms):
@@ -67,26 +73,28 @@ def read(watch, now_ms):
     watch.read(dict(zip(places, ends, strict=True)), now_ms)
 
 
-def capacities(watch, names, now_ms):
-    return watch.estimates.of(dict.fromkeys(names, 0.0), now_ms).per_s
+def learning(watch, until_ms):
+    """The times of readings, while the second member tells what records of both topics take."""
+    for now_ms in range(5000, until_ms, 5000):
+        read(watch, now_ms)
+        watch.took("b", TIMES)
+        watch.learn_costs(now_ms)
+        yield now_ms
+
+
+def capacities(watch, now_ms):
+    return watch.estimates.of(dict.fromkeys(NAMES, 0.0), now_ms).per_s
 
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("slower", [1.0, 2.0])
 def test_members_of_stalled_machines_come_out_as_identical_where_costly_partitions_have_moved(seed, slower):
     """And a third one as slow as it is."""
-    names = ("a", "b", "c")
-    machines = dict(zip(names, (Machine(seed), Machine(100 + seed), Machine(200 + seed, slower=slower)), strict=True))
+    machines = dict(zip(NAMES, (Machine(seed), Machine(100 + seed), Machine(200 + seed, slower=slower)), strict=True))
     watch = GroupWatch(LiveSettings(), Weighted(), slack_s=1.0)
     told = 0
     for owner, began_s in ((COSTLY_FIRST, 0), (COSTLY_LAST, 40)):
-        watch.assigned(
-            Assignment(group_of(names), np.array(owner, np.int32)),
-            {},
-            generation=1,
-            now_ms=began_s * 1000 + 1,
-            duration_ms=100,
-        )
+        assigned(watch, owner, began_ms=began_s * 1000)
         for now_s in range(began_s + 5, began_s + 45, 5):
             for number, (name, machine) in enumerate(machines.items()):
                 machine.work(rates_of(owner, number), 5)
@@ -97,24 +105,17 @@ def test_members_of_stalled_machines_come_out_as_identical_where_costly_partitio
             watch.learn_costs(now_s * 1000)
             told += bool(watch.costs)
     assert told > 4
-    first, second, third = capacities(watch, names, 80_000).tolist()
+    first, second, third = capacities(watch, 80_000).tolist()
     assert first == second
     assert third == (first if slower == 1 else pytest.approx(first / slower, rel=0.25))
 
 
 def test_what_was_learned_by_other_records_is_forgotten_when_costs_are_learned():
     """One member had the costly records and has told how many of them it processes; then the other one gets them."""
-    names = ("a", "b", "c")
     watch = GroupWatch(LiveSettings(), Weighted(), slack_s=1.0)
     for generation, owner in enumerate((COSTLY_FIRST, COSTLY_LAST)):
         began_ms = 40_000 * generation
-        watch.assigned(
-            Assignment(group_of(names), np.array(owner, np.int32)),
-            {},
-            generation=generation,
-            now_ms=began_ms + 1,
-            duration_ms=100,
-        )
+        assigned(watch, owner, generation=generation, began_ms=began_ms)
         for now_ms in range(began_ms + 5000, began_ms + 40_000, 5000):
             read(watch, now_ms)
             if generation == 0:
@@ -122,45 +123,34 @@ def test_what_was_learned_by_other_records_is_forgotten_when_costs_are_learned()
     watch.took("b", TIMES)
     watch.learn_costs(now_ms)
     assert watch.costs["costly"] > 5 * watch.costs["cheap"]
-    assert len(set(capacities(watch, names, now_ms).tolist())) == 1
+    assert len(set(capacities(watch, now_ms).tolist())) == 1
 
 
 def test_a_number_of_mixed_records_tells_no_speed_once_costs_are_learned():
     """It changes with what is read, and nobody knows which records were counted. That of cheap ones alone tells it."""
-    names = ("a", "b", "c")
-    owner = np.array([0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 0, 1], np.int32)
     watch = GroupWatch(LiveSettings(), Weighted(), slack_s=1.0)
-    watch.assigned(Assignment(group_of(names), owner), {}, generation=1, now_ms=1, duration_ms=100)
-    for now_ms in range(5000, 40_000, 5000):
-        read(watch, now_ms)
-        watch.took("b", TIMES)
-        watch.learn_costs(now_ms)
+    assigned(watch, MIXED)
+    for now_ms in learning(watch, 40_000):
         for name, per_s in (("a", 900.0), ("b", 100.0), ("c", SPEED / 4)):
             watch.measured(name, per_s, now_ms)
-    first, second, slow = capacities(watch, names, now_ms).tolist()
-    assert watch.estimates.known_of(names)["a"] == 0.0
+    first, second, slow = capacities(watch, now_ms).tolist()
+    assert watch.estimates.known_of(NAMES)["a"] == 0.0
     assert first > 1.5 * slow
     assert second > 1.5 * slow
 
 
 def test_a_group_that_gives_a_topic_up_is_measured_by_the_records_of_the_other():
-    names = ("a", "b", "c")
-    owner = np.array([0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 0, 1], np.int32)
     watch = GroupWatch(LiveSettings(), Weighted(), slack_s=1.0)
-    watch.assigned(Assignment(group_of(names), owner), {}, generation=1, now_ms=1, duration_ms=100)
-    for now_ms in range(5000, 60_000, 5000):
-        read(watch, now_ms)
-        watch.took("b", TIMES)
-        watch.learn_costs(now_ms)
-    one = GroupSnapshot.of([Member(id=name, topics=["cheap"]) for name in names], {"cheap": 12})
-    watch.assigned(Assignment(one, owner[:12]), {}, generation=2, now_ms=60_001, duration_ms=100)
+    assigned(watch, MIXED)
+    assert list(learning(watch, 60_000))
+    assigned(watch, MIXED[:12], generation=2, began_ms=60_000)
     for now_ms in range(65_000, 600_000, 5000):
         read(watch, now_ms)
         for name, per_s in (("a", SPEED), ("b", SPEED), ("c", SPEED / 4)):
             watch.took(name, {})
             watch.measured(name, per_s, now_ms)
     cheap = watch.costs["cheap"]
-    assert watch.estimates.known_of(names) == pytest.approx(
+    assert watch.estimates.known_of(NAMES) == pytest.approx(
         {"a": SPEED * cheap, "b": SPEED * cheap, "c": 350 * cheap}, rel=0.01
     )
 
