@@ -60,24 +60,39 @@ def slots(spark: Any) -> int:
 def lag_of(source: Any) -> Lag | None:
     """How far one source of a ``StreamingQueryProgress`` was behind the end of its partitions.
 
-    ``lag_of(query.lastProgress.sources[0])``; None before the first micro-batch. Of a member of a group: behind the end
-    of those that it owns.
+    ``lag_of(query.lastProgress.sources[0])``. Of a member of a group: behind the end of those that it owns.
+
+    None where the progress does not tell where the partitions end, or how far the query has got: before the first
+    micro-batch, and of one that a restarted query replays, since Spark has not asked for an end of it then
+    (``MicroBatchExecution``).
     """
-    if not source.latestOffset or not source.endOffset:
+    end, latest = _told(source.endOffset), _told(source.latestOffset)
+    if end is None or latest is None:
         return None
-    return lag(positions_of(json.loads(source.endOffset)), positions_of(json.loads(source.latestOffset)))
+    return lag(positions_of(end), positions_of(latest))
 
 
 def imbalance_of(source: Any) -> float | None:
     """How uneven the partitions were in what a micro-batch read: the most of any by the mean, 1.0 at best.
 
     It is how much longer the longest task would have taken than the mean with a task for each partition. ``source`` is
-    one of a ``StreamingQueryProgress``. None where nothing was read. Of a member of a group: among those that it read.
+    one of a ``StreamingQueryProgress``. None where nothing was read, or where the progress does not tell where the
+    micro-batch began or ended, as that of the first one. Of a member of a group: among those that it read.
     """
-    if not source.startOffset or not source.endOffset:
+    start, end = _told(source.startOffset), _told(source.endOffset)
+    if start is None or end is None:
         return None
-    end = json.loads(source.endOffset)
-    ended = positions_of(end)
     if end.get(MODE) == MEMBER:
-        return imbalance(from_json(end["begins"]), ended) if source.startOffset != source.endOffset else None
-    return imbalance(positions_of(json.loads(source.startOffset)), ended)
+        return imbalance(from_json(end["begins"]), positions_of(end)) if start != end else None
+    return imbalance(positions_of(start), positions_of(end))
+
+
+def _told(offset: str | None) -> dict[str, Any] | None:
+    """An offset of a progress, None where there is none.
+
+    Spark's null is ``"null"`` in the progress of a query, and ``"None"`` in the one that a listener is given.
+    """
+    if not offset or offset == "None":
+        return None
+    told: dict[str, Any] | None = json.loads(offset)
+    return told

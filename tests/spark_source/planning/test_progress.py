@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
+
+pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
+
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql.streaming.listener import SourceProgress
 
 from loadwise.assignor.model import TopicPartition
 from loadwise.spark_source.planning.member_progress import MemberOffset, as_json
 from loadwise.spark_source.planning.progress import Lag, available, from_json, lag, limited, moved_back, step, to_json
-from loadwise.spark_source.session import imbalance_of
+from loadwise.spark_source.session import imbalance_of, lag_of
 
 places = st.builds(TopicPartition, st.sampled_from(["a", "b.c", "ß"]), st.integers(0, 12))
 positions = st.dictionaries(places, st.integers(0, 1 << 40), max_size=10)
@@ -71,8 +76,26 @@ def test_lag():
     assert lag({}, {}) == Lag(0, 0.0, 0)
 
 
-def progress(start, end):
-    return SimpleNamespace(startOffset=start and json.dumps(start), endOffset=json.dumps(end))
+def progress(start, end, latest=None):
+    told = [each and json.dumps(each) for each in (start, end, latest)]
+    return SimpleNamespace(**dict(zip(("startOffset", "endOffset", "latestOffset"), told, strict=True)))
+
+
+def without(name, form):
+    """A progress of Spark's that does not tell one of its offsets, in one of the ways in which PySpark puts that."""
+    found = progress(to_json(at(4)), to_json(at(9)), to_json(at(11)))
+    if form == "a query's":
+        source = {"description": "", "numInputRows": 5, "inputRowsPerSecond": 1.0, "processedRowsPerSecond": 1.0}
+        source |= {each: json.loads(text) for each, text in vars(found).items()} | {name: None}
+        return SourceProgress.fromJson(source)
+    if form == "a listener's":
+        told = {each: partial(str, text) for each, text in vars(found).items()} | {name: lambda: None}
+        more = {
+            each: lambda: 0 for each in ("description", "numInputRows", "inputRowsPerSecond", "processedRowsPerSecond")
+        }
+        return SourceProgress.fromJObject(SimpleNamespace(**told, **more, metrics=dict))
+    setattr(found, name, None)
+    return found
 
 
 @given(positions)
@@ -87,6 +110,17 @@ def test_the_fullest_partition_is_told_by_the_mean():
     assert imbalance_of(progress(to_json(at(0, 0)), to_json(at(3, 1, 900)))) == 1.5  # a new one has no known beginning
     assert imbalance_of(progress(to_json(at(4)), to_json(at(4)))) is None
     assert imbalance_of(progress(None, to_json(at(4)))) is None
+
+
+@pytest.mark.parametrize("form", ["a query's", "a listener's", "None"])
+@pytest.mark.parametrize(
+    ("name", "behind", "uneven"),
+    [("startOffset", Lag(2, 2.0, 2), None), ("endOffset", None, None), ("latestOffset", None, 1.0)],
+)
+def test_of_a_progress_that_tells_no_offset_there_is_no_lag_or_imbalance(name, form, behind, uneven):
+    found = without(name, form)
+    assert lag_of(found) == behind
+    assert imbalance_of(found) == uneven
 
 
 def test_of_a_member_those_partitions_count_that_it_read():
