@@ -156,10 +156,12 @@ class Leader:
             now_ms = self._now_ms()
             for member, notes in members:
                 if notes is not None:
-                    self._watch.estimates.recalled(name_of(member), _speed(notes.learned_per_s), now_ms)
+                    # Who led in between knows more than what this member had learned before.
+                    learned_per_s, again = _speed(notes.learned_per_s), not self._members
+                    self._watch.estimates.recalled(name_of(member), learned_per_s, now_ms, instead=again)
                     topics = _with_checksums(member.topics) if notes.took_s else ()
-                    self._watch.took(name_of(member), _by_topic(notes.took_s, topics))
-            self._learn_costs(now_ms)
+                    self._watch.took(name_of(member), _by_topic(notes.took_s, topics), now_ms)
+            self._learn_costs()
             for member, notes in members:
                 if notes is not None:  # in records of the costs that were learned just now
                     self._watch.measured(name_of(member), _speed(notes.measured_per_s), now_ms)
@@ -261,9 +263,9 @@ class Leader:
             self._watch.read_columns(offsets.keys(), positions, now_ms)
             if not self._watch.leads:
                 return
-            told = self._take_notes(offsets) | {self.name: self.busy.per_s}
-            self._watch.took(self.name, self.busy.each_s)
-            self._learn_costs(now_ms)
+            told = self._take_notes(offsets, now_ms) | {self.name: self.busy.per_s}
+            self._watch.took(self.name, self.busy.each_s, now_ms)
+            self._learn_costs()
             for name, per_s in told.items():  # in records of the costs that were learned just now
                 self._watch.measured(name, _speed(per_s), now_ms)
             try:
@@ -285,7 +287,7 @@ class Leader:
         lag = lags(beginning, end, committed, from_beginning=self.lag.from_beginning)
         return np.column_stack([end, lag, ~np.isnan(committed), np.full(len(end), math.inf)])
 
-    def _take_notes(self, offsets: Mapping[tuple[str, int], PartitionOffsets]) -> dict[str, float]:
+    def _take_notes(self, offsets: Mapping[tuple[str, int], PartitionOffsets], now_ms: int) -> dict[str, float]:
         """Take in what members wrote beside the offsets of partitions that they own; answer their records/s."""
         newest: dict[str, CommitNote] = {}
         for partition, where in offsets.items():
@@ -299,11 +301,11 @@ class Leader:
         news = {name: note for name, note in newest.items() if self._noted_ms.get(name) != note.at_ms}
         for name, note in news.items():
             self._noted_ms[name] = note.at_ms
-            self._watch.took(name, _by_topic(note.took_s, topics))
+            self._watch.took(name, _by_topic(note.took_s, topics), now_ms)
         return {name: note.measured_per_s for name, note in news.items()}
 
-    def _learn_costs(self, now_ms: int) -> None:
-        if self._watch.learn_costs(now_ms):
+    def _learn_costs(self) -> None:
+        if self._watch.learn_costs():
             costs = ", ".join(f"{topic} {cost:.2g}" for topic, cost in sorted(self._watch.costs.items()))
             log.info("What records cost by what members take for them, 1 in the mean: %s", costs or "all the same")
 

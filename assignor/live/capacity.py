@@ -144,15 +144,21 @@ class CapacityEstimates:
         """Take in what a member has measured of itself while it was busy, as far as the group's commits bear it out."""
         if per_s > 0:
             per_s = min(per_s, LARGEST)
+            known = self._known.get(member)
+            if known is not None and known.proven and known.at_ms - now_ms > _RECENT_MS:
+                return  # it was told long before what is known was learned
             self._told[member] = per_s, now_ms
             shown = self._shown.get(member)
             if shown is not None and now_ms - shown.at_ms <= _RECENT_MS:
                 per_s = min(max(per_s, shown.least_per_s), shown.most_per_s)
             self._known[member] = _Known.exactly(per_s, 1.0, now_ms)
 
-    def recalled(self, member: str, per_s: float, now_ms: int) -> None:
-        """Take in what an earlier leader had learned of a member, unless more is known."""
-        if per_s > 0 and member not in self._known:
+    def recalled(self, member: str, per_s: float, now_ms: int, *, instead: bool = False) -> None:
+        """Take in what an earlier leader had learned of a member, unless more is known.
+
+        ``instead`` of what is known, where that leader has led since it was learned.
+        """
+        if per_s > 0 and (instead or member not in self._known):
             self._known[member] = _Known.exactly(per_s, _RECALLED, now_ms)
 
     def known_of(self, members: Sequence[str]) -> dict[str, float]:

@@ -65,40 +65,46 @@ class LearnedCosts:
 
     def __init__(self) -> None:
         self.of_topic: Mapping[str, float] = {}
-        """Topic to its cost, where the mean record costs 1; empty while no topic is told from another."""
+        """Topic to its cost, where the mean record costs 1; empty while no topic is told from another.
+
+        While nothing is known to arrive, it is the mean of the topics.
+        """
         self._told: dict[str, Mapping[str, float]] = {}
         self.news = False
         """Whether members have told something since the last `settle`."""
-        self._newest: dict[str, Mapping[str, float]] = {}
-        """What members have told last, where that was of several topics."""
+        self._newest: dict[str, tuple[Mapping[str, float], int]] = {}
+        """What members have told last, where that was of several topics, and when."""
+        self._by_arrivals = False
+        """Whether `of_topic` is relative to the mean of what arrives."""
         self._rates: Mapping[str, float] = {}
         self._steps: dict[str, int] = {}
         self._busiest = ""
 
-    def told(self, member: str, each_s: Mapping[str, float]) -> None:
+    def told(self, member: str, each_s: Mapping[str, float], now_ms: int) -> None:
         """A member works for so many seconds on a record of each topic; empty where it has told none."""
         usable = {topic: each for topic, each in each_s.items() if 0 < each < math.inf}
         if len(usable) <= 1:  # a single topic is compared with nothing
             self._newest.pop(member, None)
             return
-        self._newest[member] = usable
+        self._newest[member] = usable, now_ms
         if self._told.get(member) != usable:
             self._told[member] = usable
             self.news = True
 
-    def speed_of(self, member: str) -> float:
-        """Records of the mean cost that a member processes in a busy second, by what it takes for those of each topic.
+    def speed_of(self, member: str) -> tuple[float, int]:
+        """Records of the mean cost that a member processes in a busy second, and when it has told what tells that.
 
-        0 where it has told no such times last, or nothing was learned of costs. Topics count by what arrives in them.
+        It goes by what the member takes for the records of each topic, and these count by what arrives in them. 0 where
+        it has told no such times last, or nothing was learned of costs.
         Its records in a busy second would tell less: they change with what it reads, and vary from poll to poll.
         """
-        told = self._newest.get(member, {})
+        told, at_ms = self._newest.get(member, ({}, 0))
         shares = {topic: self._rates.get(topic, 0.0) for topic in told if topic in self.of_topic}
         if not any(shares.values()):
             shares = dict.fromkeys(shares, 1.0)
         took_s = sum(share * told[topic] for topic, share in shares.items())
         paid = sum(share * self.of_topic[topic] for topic, share in shares.items())
-        return paid / took_s if took_s > 0 else 0.0
+        return (paid / took_s if took_s > 0 else 0.0), at_ms
 
     def keep(self, members: Iterable[str]) -> None:
         """Forget what others have told, but not what was learned of it."""
@@ -126,14 +132,17 @@ class LearnedCosts:
         steps = before | {
             topic: _step(octaves - found[busiest], before.get(topic, 0)) for topic, octaves in found.items()
         }
-        if steps == before or not any([*steps.values(), *before.values()]):
+        arriving = {topic: rates.get(topic, 0.0) for topic in steps}
+        arrives = any(arriving.values())
+        settled = steps == before and (self._by_arrivals or not arrives)
+        if settled or not any([*steps.values(), *before.values()]):
             return False
-        self._steps = steps
+        self._steps, self._by_arrivals = steps, arrives
         self.of_topic = {}
         if any(steps.values()):
+            weights = arriving if arrives else dict.fromkeys(steps, 1.0)
             cost = {topic: 2.0 ** (step / _STEPS_PER_OCTAVE) for topic, step in steps.items()}
-            arriving = sum(rates.get(topic, 0.0) for topic in cost)
-            mean = sum(rates.get(topic, 0.0) * each for topic, each in cost.items()) / arriving if arriving else 1.0
+            mean = sum(weights[topic] * each for topic, each in cost.items()) / sum(weights.values())
             self.of_topic = {topic: each / mean for topic, each in cost.items()}
         return True
 

@@ -173,7 +173,7 @@ class GroupWatch:
 
     def measured(self, member: str, per_s: float, now_ms: int) -> None:
         """Take in how many of its records a member processes in a busy second, as it has measured it; 0 for nothing."""
-        speed = self._learned_costs.speed_of(member)
+        speed, _ = self._learned_costs.speed_of(member)
         if not speed and per_s > 0 and self._reads_one_cost(member):
             speed = per_s * self._mean_costs.of(member)
         self.estimates.measured(member, speed, now_ms)
@@ -190,12 +190,12 @@ class GroupWatch:
         each = {costs.get(group.topics[topic], 1.0) for topic in mine}
         return len(each) == 1 and abs(math.log2(self._mean_costs.of(member) / each.pop())) < _ONE_COST
 
-    def took(self, member: str, each_s: Mapping[str, float]) -> None:
+    def took(self, member: str, each_s: Mapping[str, float], now_ms: int) -> None:
         """Take in for how many seconds a member works on a record of each topic, as it has measured it."""
         if not self.settings.cost:
-            self._learned_costs.told(member, each_s)
+            self._learned_costs.told(member, each_s, now_ms)
 
-    def learn_costs(self, now_ms: int) -> bool:
+    def learn_costs(self) -> bool:
         """Learn from what members took for their records; whether a cost has changed. O(P) where there is news."""
         if not self._learned_costs.news:
             return False
@@ -212,7 +212,7 @@ class GroupWatch:
             self._mean_costs.rescale(of_member)
             self.estimates.rescale(of_member)
             for member in of_member:
-                self.estimates.measured(member, self._learned_costs.speed_of(member), now_ms)
+                self.estimates.measured(member, *self._learned_costs.speed_of(member))
         return True
 
     def loads(self) -> dict[str, Floats]:

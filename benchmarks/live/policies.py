@@ -95,13 +95,13 @@ class Live(Policy):
 
     def measured(self, member: str, per_s: float, each_s: Mapping[str, float], now_s: int) -> None:
         """Take it for the member's capacity, and for what records cost."""
-        self.watch.took(member, each_s)
+        self.watch.took(member, each_s, now_s * 1000)
         self.watch.measured(member, per_s, now_s * 1000)
 
     def read(self, reading: Reading, now_s: int) -> bool:
         """Take a reading, and decide."""
         self.watch.read(reading.positions(), now_s * 1000)
-        self.watch.learn_costs(now_s * 1000)
+        self.watch.learn_costs()
         decision = self.watch.decide(now_s * 1000)
         if decision is None or not decision.ask:
             return False

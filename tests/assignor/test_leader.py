@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from loadwise.assignor.errors import BadGroupError
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.load.lag import LagLoad, PartitionOffsets
+from loadwise.assignor.model import Member
 from loadwise.assignor.participant import Participant
 from loadwise.assignor.subscription import JoinedMember
 from loadwise.protocol.consumer import Assignment, Subscription
@@ -412,3 +413,22 @@ def test_who_follows_another_has_nothing_to_resume():
     group = Group("a", "b")
     group.rebalance()
     assert [member.to_resume for member in group.members.values()] == [False, False]
+
+
+def test_who_leads_again_believes_the_leader_that_led_in_between():
+    """It has learned hours ago that a member is as fast as it is itself. Since then that one has become slow."""
+    group = Group("a", "b", live=LiveSettings())
+    members = [(Member(id=name, topics=["t"]), MemberNotes(measured_per_s=SPEED)) for name in group.members]
+    leader = group.members["a"].leader
+    leader.joining(capacity_given=False)
+    assert [member.capacity for member in leader.equip(members)] == [SPEED, SPEED]
+    group.rebalance()
+    group.leader = "b"
+    group.rebalance()
+    group.now_s += 3 * 3600
+    leader.joining(capacity_given=False)
+    again = [
+        (member, MemberNotes(learned_per_s=per_s)) for (member, _), per_s in zip(members, (SPEED, 90.0), strict=True)
+    ]
+    fast, slow = leader.equip(again)
+    assert slow.capacity < fast.capacity / 4

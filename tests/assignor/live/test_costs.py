@@ -51,7 +51,7 @@ RATES = {"cheap": 2000.0, "costly": 200.0, "other": 100.0}
 def learned(*told, rates=RATES):
     costs = LearnedCosts()
     for number, each_s in enumerate(told):
-        costs.told(f"m{number}", each_s)
+        costs.told(f"m{number}", each_s, 0)
     costs.settle(rates)
     return costs
 
@@ -72,10 +72,23 @@ def test_the_mean_record_costs_1():
     assert sum(RATES[topic] * each for topic, each in cost.items()) == pytest.approx(sum(RATES.values()))
 
 
+def test_the_mean_topic_costs_1_until_it_is_known_what_arrives():
+    costs = learned({"cheap": 0.001, "costly": 0.01}, rates={})
+    assert sum(costs.of_topic.values()) == pytest.approx(2)
+    costs.told("m0", {"cheap": 0.001, "costly": 0.0101}, 0)
+    assert not costs.settle({})
+    costs.told("m0", {"cheap": 0.001, "costly": 0.01}, 0)
+    assert costs.settle(RATES)
+    mean = sum(RATES[topic] * each for topic, each in costs.of_topic.items()) / (RATES["cheap"] + RATES["costly"])
+    assert mean == pytest.approx(1)
+    costs.told("m0", {"cheap": 0.001, "costly": 0.0101}, 0)
+    assert not costs.settle({topic: 2 * rate for topic, rate in RATES.items()})
+
+
 @given(st.dictionaries(st.sampled_from(sorted(RATES)), st.floats(0.9, 1.2), min_size=2))
 def test_topics_that_differ_little_do_not_differ(each_s):
     costs = LearnedCosts()
-    costs.told("a", each_s)
+    costs.told("a", each_s, 0)
     assert not costs.settle(RATES)
     assert costs.of_topic == {}
 
@@ -98,10 +111,10 @@ def test_a_cost_does_not_go_to_and_fro():
     costs = learned({"cheap": 0.001, "costly": 0.001 * 2**2.26})
     before = costs.of_topic
     for octaves in (2.24, 2.15, 2.6, 2.3, 2.2):
-        costs.told("m0", {"cheap": 0.001, "costly": 0.001 * 2**octaves})
+        costs.told("m0", {"cheap": 0.001, "costly": 0.001 * 2**octaves}, 0)
         assert not costs.settle(RATES)
     assert costs.of_topic is before
-    costs.told("m0", {"cheap": 0.001, "costly": 0.001})
+    costs.told("m0", {"cheap": 0.001, "costly": 0.001}, 0)
     assert costs.settle(RATES)
     assert costs.of_topic == {}
 
@@ -109,7 +122,7 @@ def test_a_cost_does_not_go_to_and_fro():
 def test_another_topic_may_become_the_busiest():
     costs = learned({"cheap": 0.001, "costly": 0.01})
     before = costs.of_topic
-    costs.told("m0", {"cheap": 0.00101, "costly": 0.01})
+    costs.told("m0", {"cheap": 0.00101, "costly": 0.01}, 0)
     assert not costs.settle(RATES | {"costly": 9000.0})
     assert costs.of_topic is before
 
@@ -128,7 +141,7 @@ def test_what_the_gone_have_told_is_forgotten():
         {"cheap": 0.001, "costly": 0.01}, {"cheap": 0.001, "costly": 0.02}, {"cheap": 0.001, "costly": 0.02}
     )
     costs.keep(["m0"])
-    costs.told("m0", {"cheap": 0.001, "costly": 0.0101})
+    costs.told("m0", {"cheap": 0.001, "costly": 0.0101}, 0)
     assert costs.settle(RATES)
     assert costs.of_topic["costly"] / costs.of_topic["cheap"] == pytest.approx(10, rel=0.2)
 
@@ -137,14 +150,14 @@ def test_costs_stay_where_two_topics_take_turns_as_the_busiest():
     """Each change would make the group forget what its members were seen to do."""
     costs = LearnedCosts()
     told = {"a": 1.0, "b": 2.0, "c": 2.0**0.6}
-    costs.told("m0", told)
+    costs.told("m0", told, 0)
     costs.settle({"a": 100.0, "b": 99.0, "c": 50.0})
     changes = 0
     for turn in range(10):
-        costs.told("m0", told | {"c": told["c"] * (1 + turn / 1000)})
+        costs.told("m0", told | {"c": told["c"] * (1 + turn / 1000)}, 0)
         changes += costs.settle({"a": 100.0, "b": 101.0 - 2 * (turn % 2), "c": 50.0})
     assert changes == 0
-    costs.told("m0", told)
+    costs.told("m0", told, 0)
     assert costs.settle({"a": 100.0, "b": 300.0, "c": 50.0})
     assert costs.of_topic["b"] == costs.of_topic["c"]
 
@@ -152,7 +165,7 @@ def test_costs_stay_where_two_topics_take_turns_as_the_busiest():
 def test_topics_that_are_gone_have_no_cost_any_more():
     costs = LearnedCosts()
     for day in range(3):
-        costs.told("m0", {f"cheap-{day}": 0.001, f"costly-{day}": 0.01})
+        costs.told("m0", {f"cheap-{day}": 0.001, f"costly-{day}": 0.01}, 0)
         assert costs.settle({f"cheap-{day}": 100.0, f"costly-{day}": 10.0})
     assert costs.of_topic.keys() == {"cheap-2", "costly-2"}
 

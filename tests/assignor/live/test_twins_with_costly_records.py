@@ -77,8 +77,8 @@ def learning(watch, until_ms):
     """The times of readings, while the second member tells what records of both topics take."""
     for now_ms in range(5000, until_ms, 5000):
         read(watch, now_ms)
-        watch.took("b", TIMES)
-        watch.learn_costs(now_ms)
+        watch.took("b", TIMES, now_ms)
+        watch.learn_costs()
         yield now_ms
 
 
@@ -99,10 +99,10 @@ def test_members_of_stalled_machines_come_out_as_identical_where_costly_partitio
             for number, (name, machine) in enumerate(machines.items()):
                 machine.work(rates_of(owner, number), 5)
                 if now_s > 40 or name != "b":
-                    watch.took(name, machine.busy.each_s if now_s > 40 else {})
+                    watch.took(name, machine.busy.each_s if now_s > 40 else {}, now_s * 1000)
                     watch.measured(name, machine.busy.per_s, now_s * 1000)
             read(watch, now_s * 1000)
-            watch.learn_costs(now_s * 1000)
+            watch.learn_costs()
             told += bool(watch.costs)
     assert told > 4
     first, second, third = capacities(watch, 80_000).tolist()
@@ -120,8 +120,8 @@ def test_what_was_learned_by_other_records_is_forgotten_when_costs_are_learned()
             read(watch, now_ms)
             if generation == 0:
                 watch.measured("a", 340.0, now_ms)
-    watch.took("b", TIMES)
-    watch.learn_costs(now_ms)
+    watch.took("b", TIMES, now_ms)
+    watch.learn_costs()
     assert watch.costs["costly"] > 5 * watch.costs["cheap"]
     assert len(set(capacities(watch, now_ms).tolist())) == 1
 
@@ -147,7 +147,7 @@ def test_a_group_that_gives_a_topic_up_is_measured_by_the_records_of_the_other()
     for now_ms in range(65_000, 600_000, 5000):
         read(watch, now_ms)
         for name, per_s in (("a", SPEED), ("b", SPEED), ("c", SPEED / 4)):
-            watch.took(name, {})
+            watch.took(name, {}, now_ms)
             watch.measured(name, per_s, now_ms)
     cheap = watch.costs["cheap"]
     assert watch.estimates.known_of(NAMES) == pytest.approx(
@@ -199,12 +199,31 @@ def test_the_newest_costs_count_for_what_members_tell_with_the_same_commits():
 def test_a_member_is_as_fast_as_it_takes_for_records_of_the_mean_cost():
     costs = LearnedCosts()
     for name, slower in (("a", 1), ("b", 1), ("slow", 4)):
-        costs.told(name, {topic: slower * each_s for topic, each_s in TIMES.items()})
-    assert costs.speed_of("a") == 0.0, "nothing was learned yet"
+        costs.told(name, {topic: slower * each_s for topic, each_s in TIMES.items()}, 0)
+    assert costs.speed_of("a") == (0.0, 0), "nothing was learned yet"
     rates = {"cheap": 900.0, "costly": 90.0}
     costs.settle(rates)
-    assert costs.speed_of("a") == costs.speed_of("b") == pytest.approx(4 * costs.speed_of("slow"))
-    assert costs.speed_of("a") == pytest.approx(990 / (1800 / SPEED))
-    assert costs.speed_of("nobody") == 0.0
-    costs.told("a", {"cheap": 0.001})
-    assert costs.speed_of("a") == 0.0, "it is not known for several topics any more"
+    speeds = {name: costs.speed_of(name)[0] for name in ("a", "b", "slow")}
+    assert speeds["a"] == speeds["b"] == pytest.approx(4 * speeds["slow"])
+    assert speeds["a"] == pytest.approx(990 / (1800 / SPEED))
+    assert costs.speed_of("nobody") == (0.0, 0)
+    costs.told("a", {"cheap": 0.001}, 0)
+    assert costs.speed_of("a") == (0.0, 0), "it is not known for several topics any more"
+
+
+def test_what_a_member_told_hours_ago_is_no_news_when_costs_change():
+    """It was slow then, and nothing has confirmed that since: it is tried again."""
+    watch = GroupWatch(LiveSettings(), Weighted(), slack_s=1.0)
+    assigned(watch, MIXED)
+    read(watch, 5000)
+    for name, slower in (("a", 1), ("b", 4), ("c", 1)):
+        watch.took(name, {topic: slower * each_s for topic, each_s in TIMES.items()}, 5000)
+    watch.learn_costs()
+    slow = capacities(watch, 5000)
+    assert slow[1] == pytest.approx(slow[0] / 4, rel=0.2)
+    hours_later_ms = 3 * 3_600_000
+    read(watch, hours_later_ms)
+    for name in ("a", "c"):
+        watch.took(name, TIMES | {"costly": 20 / SPEED}, hours_later_ms)
+    assert watch.learn_costs()
+    assert len(set(capacities(watch, hours_later_ms).tolist())) == 1
