@@ -91,13 +91,13 @@ async def test_lag_is_shared_out_and_capacity_counts(group, topic):
         producer.close()
 
     await asyncio.to_thread(fill)
-    lag = {"auto_offset_reset": "earliest", "lag_interval_s": 0.2}
-    leader = await group.join("aiokafka", topic, **lag)
-    second = await group.join("kafka-python", topic, capacity=2.0, **lag)
-    await group.settle(6)
+    # With readings much closer than the five seconds that are usual, it shows earlier of large partitions than of small
+    # ones that no more records come, and in between the demand is not in proportion to the records.
+    leader = await group.join("aiokafka", topic, auto_offset_reset="earliest")
+    second = await group.join("kafka-python", topic, capacity=2.0, auto_offset_reset="earliest")
+    owned = await group.settle(6)
     records = {0: 80, 1: 20, 2: 20, 3: 20, 4: 20, 5: 80}
-    assert sum(records[number] for _, number in leader.owned()) == 80
-    assert sum(records[number] for _, number in second.owned()) == 160
+    assert [sum(records[number] for _, number in partitions) for partitions in owned] == [80, 160]
     assert leader.consumer.assignor.participant.fallbacks == 0
 
     await group.leave(leader)
