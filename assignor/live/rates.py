@@ -145,20 +145,17 @@ class ArrivalRates:
     def _newest_rates(self) -> Floats:
         """The rate in the longest window that agrees with all shorter ones; NaN where the newest reading is."""
         now_ms, end = self._ends[-1]
-        noise = self._noise()
-        rate = np.full(len(end), math.nan)
-        low, high = np.full(len(end), -math.inf), np.full(len(end), math.inf)
-        agreed = ~np.isnan(end)
-        for at_ms, earlier in list(self._ends)[-2::-1]:
-            seconds = (now_ms - at_ms) / 1000
-            count = end - earlier
-            known = agreed & ~np.isnan(count)
-            margin = _DEVIATIONS * np.sqrt(noise * np.maximum(count, 1.0)) / seconds
-            low = np.where(known, np.maximum(low, count / seconds - margin), low)
-            high = np.where(known, np.minimum(high, count / seconds + margin), high)
-            agreed &= low <= high
-            rate = np.where(known & agreed, count / seconds, rate)
-        return rate
+        earlier = list(self._ends)[-2::-1]
+        seconds = (now_ms - np.array([[at_ms] for at_ms, _ in earlier])) / 1000
+        count = end - np.array([ends for _, ends in earlier])
+        known = ~np.isnan(count)
+        margin = _DEVIATIONS * np.sqrt(self._noise() * np.maximum(count, 1.0)) / seconds
+        low = np.maximum.accumulate(np.where(known, count / seconds - margin, -math.inf))
+        high = np.minimum.accumulate(np.where(known, count / seconds + margin, math.inf))
+        agreed = known & np.logical_and.accumulate(low <= high)
+        longest = len(earlier) - 1 - np.argmax(agreed[::-1], axis=0)
+        of_longest = np.take_along_axis(count / seconds, longest[np.newaxis], axis=0)[0]
+        return np.where(agreed.any(axis=0), of_longest, math.nan)
 
     def _noise(self) -> float:
         """How many times as much counts vary as Poisson ones do, in the median; a shift is one difference of many."""

@@ -81,14 +81,21 @@ class _Sums(NamedTuple):
     """Sums over polls, each weighed by its age and divided by its records, since its variance grows with these."""
 
     products: Floats
-    """float64[n, n]: of the products of two counts, by their places; a poll counts as 1."""
+    """float64[places, places]: of the products of two counts; a poll counts as 1."""
     with_time: Floats
-    """float64[n]: of the products of a count and the time."""
+    """float64[places]: of the products of a count and the time."""
     time_squares: float
     polls: float
 
+    def with_places(self, places: int) -> _Sums:
+        """The same where there are so many places; nothing has come of the new ones."""
+        new = places - len(self.with_time)
+        if not new:
+            return self
+        return self._replace(products=np.pad(self.products, (0, new)), with_time=np.pad(self.with_time, (0, new)))
+
     def plus(self, table: _Table, chosen: Bools) -> _Sums:
-        """The same and the chosen polls of a table (bool[polls])."""
+        """The same and the chosen polls of a table (bool[polls]) of as many places."""
         counts, busy_s, weight = table.counts[chosen], table.busy_s[chosen], table.weight[chosen]
         weighed = counts * (weight / table.records[chosen])[:, np.newaxis]
         return _Sums(
@@ -113,9 +120,9 @@ class _Table(NamedTuple):
     weight: Floats
 
     @classmethod
-    def of(cls, polls: Sequence[_Poll]) -> _Table:
+    def of(cls, polls: Sequence[_Poll], places: int) -> _Table:
         """The table of some polls."""
-        counts = np.zeros((len(polls), _PLACES))
+        counts = np.zeros((len(polls), places))
         counts[:, _POLL] = 1.0
         for row, poll in enumerate(polls):
             for place, count in poll.given:
@@ -124,7 +131,7 @@ class _Table(NamedTuple):
         return cls(counts, counts[:, 1:].sum(axis=1), busy_s, weight)
 
 
-_NOTHING = _Sums(np.zeros((_PLACES, _PLACES)), np.zeros(_PLACES), 0.0, 0.0)
+_NOTHING = _Sums(np.zeros((1, 1)), np.zeros(1), 0.0, 0.0)
 
 
 class TopicTimes:
@@ -132,6 +139,8 @@ class TopicTimes:
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
+        self._size = 1
+        """So many places there have been, with that of the poll itself."""
         self._seen: tuple[_Sums, list[_Poll]] = _NOTHING, []
         """The sums, and the newest polls, which are not in the sums yet."""
         self._since_ns: int | None = None
@@ -166,9 +175,11 @@ class TopicTimes:
     def _find(self) -> dict[str, float]:
         # The places first: one that another thread gives to a new topic meanwhile has too few polls to be claimed.
         places, newest, (sums, recent) = self._places.copy(), self._newest, self._seen
-        table = _Table.of(recent.copy())
         if len(places) < 2:  # a single topic is compared with nothing
             return {}
+        recent = recent.copy()
+        size = self._size  # after the polls: none of them has a place beyond
+        table, sums = _Table.of(recent, size), sums.with_places(size)
         products, with_time, time_squares, polls = sums.plus(table, _ordinary(table, sums, newest)).scaled(1 / newest)
         if polls < _FEWEST:
             return {}
@@ -176,9 +187,9 @@ class TopicTimes:
         squares = time_squares - 2 * times @ with_time + times @ products @ times
         variance = max(float(squares), 0.0) / max(polls - np.count_nonzero(times), 1.0)
         # What a poll itself takes is known badly where all give many records; what both take together is known well.
-        size = max(LARGE_POLL, polls / products[_POLL, _POLL])
-        each_s = times + times[_POLL] / size
-        squared = np.diag(inverse) + 2 * inverse[_POLL] / size + inverse[_POLL, _POLL] / size**2
+        large = max(LARGE_POLL, polls / products[_POLL, _POLL])
+        each_s = times + times[_POLL] / large
+        squared = np.diag(inverse) + 2 * inverse[_POLL] / large + inverse[_POLL, _POLL] / large**2
         error = np.sqrt(variance * np.maximum(squared, 0.0))
         told_apart = np.diag(inverse) * np.diag(products) <= _TOLD_APART
         claimed = (error <= _PRECISE * each_s) & (times > 0) & told_apart & (products[_POLL] >= _LEAST_POLLS)
@@ -188,7 +199,7 @@ class TopicTimes:
     def _fold(self, oldest: int) -> None:
         """Take so many of the newest polls into the sums, without those in which the process stood still."""
         sums, recent = self._seen
-        table = _Table.of(recent)
+        table, sums = _Table.of(recent, self._size), sums.with_places(self._size)
         chosen = _ordinary(table, sums, self._newest)
         chosen[oldest:] = False
         self._seen = sums.plus(table, chosen), recent[oldest:]
@@ -202,6 +213,7 @@ class TopicTimes:
             for topic in [each for each, at in self._places.items() if self._seen[0].products[_POLL, at] < least]:
                 self._forget(self._places.pop(topic))
         free = sorted({*range(1, _PLACES)} - {*self._places.values()}) if new else []
+        self._size = max([self._size, *(place + 1 for place in free[: len(new)])])
         self._places.update(zip(new, free, strict=False))
         return len(new) <= len(free)
 
@@ -241,7 +253,7 @@ def _ordinary(table: _Table, earlier: _Sums, newest: float) -> Bools:
         fit = earlier.plus(table._replace(weight=counted), everything)
         each = np.sqrt(np.diag(fit.products)) + _NS
         # Whatever cannot be told apart is shared somehow: only what it adds up to matters here.
-        alike = fit.products / np.outer(each, each) + _SMALLEST_EIGENVALUE * np.eye(_PLACES)
+        alike = fit.products / np.outer(each, each) + _SMALLEST_EIGENVALUE * np.eye(len(each))
         expected_s = table.counts @ (np.linalg.solve(alike, fit.with_time / each) / each)
         residual = (table.busy_s - expected_s) / deviation
         scale = max(_DEVIATIONS_OF_MEDIAN * float(np.median(np.abs(residual))), smallest)

@@ -28,11 +28,13 @@ class Reading:
     seen: Bools
     """bool[P]: which partitions the reading has."""
 
-    def positions(self) -> dict[tuple[str, int], Position]:
-        """As a leader gets them."""
+    def positions(self) -> tuple[Sequence[tuple[str, int]], Floats]:
+        """As `GroupWatch.read_columns` gets them: the partitions, and the fields of a `Position` of each."""
         rows = np.flatnonzero(self.seen)
-        each = zip(rows.tolist(), self.end[rows].tolist(), self.lag[rows].tolist(), strict=True)
-        return {self.partitions[row]: Position(int(end), int(lag)) for row, end, lag in each}
+        usual = Position(0, 0)
+        others = [np.full(len(rows), value, np.float64) for value in (usual.committed, usual.age_s)]
+        columns = np.stack([np.floor(self.end[rows]), np.floor(self.lag[rows]), *others], axis=1)
+        return [self.partitions[row] for row in rows.tolist()], columns
 
 
 class Policy:
@@ -91,7 +93,8 @@ class Live(Policy):
     def begin(self, scene: Scene, minute_ago: Reading) -> None:
         """Take what the log tells for an early reading."""
         self._stated = scene.stated
-        self.watch.prior({partition: where.end for partition, where in minute_ago.positions().items()}, -60_000)
+        partitions, positions = minute_ago.positions()
+        self.watch.prior(dict(zip(partitions, positions[:, 0].astype(int).tolist(), strict=True)), -60_000)
 
     def measured(self, member: str, per_s: float, each_s: Mapping[str, float], now_s: int) -> None:
         """Take it for the member's capacity, and for what records cost."""
@@ -100,7 +103,7 @@ class Live(Policy):
 
     def read(self, reading: Reading, now_s: int) -> bool:
         """Take a reading, and decide."""
-        self.watch.read(reading.positions(), now_s * 1000)
+        self.watch.read_columns(*reading.positions(), now_s * 1000)
         self.watch.learn_costs()
         decision = self.watch.decide(now_s * 1000)
         if decision is None or not decision.ask:
@@ -122,6 +125,8 @@ class Live(Policy):
 class GreedyAlways(Live):
     """Largest first from scratch, by the newest rates, at every reading that would change anything."""
 
+    learns = False
+
     def __init__(self) -> None:
         super().__init__("greedy at every reading")
         self._assignor = Greedy()
@@ -131,7 +136,7 @@ class GreedyAlways(Live):
 
     def read(self, reading: Reading, now_s: int) -> bool:
         """Take a reading; rebalance where the answer differs."""
-        self.watch.read(reading.positions(), now_s * 1000)
+        self.watch.read_columns(*reading.positions(), now_s * 1000)
         if self._last is None:
             return False
         answer = self._assignor.assign(GroupSnapshot.of(self._members, self._counts, load=self.watch.loads()))
