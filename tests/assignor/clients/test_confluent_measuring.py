@@ -5,6 +5,7 @@ from __future__ import annotations
 from unittest.mock import Mock
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from loadwise.assignor.clients import confluent_kafka
@@ -46,7 +47,6 @@ def measured(monkeypatch):
 def test_what_others_processed_before_a_partition_came_back_is_not_counted(measured):
     measured.measure(5000)
     measured.measure(5100)
-    measured.consumer._left_to_us = False
     measured.consumer.revoked([PARTITION])
     measured.measure(9001)
     measured.measure(9003)
@@ -64,7 +64,29 @@ def test_a_pause_after_a_call_without_records_is_no_work(measured, monkeypatch):
         else:
             measured.position += 1
             measured.now += 0.001
-    measured.consumer._measure_at = 0.0
+    measured.now += 1  # it is measured again
     measured.consumer.poll(0)
     assert sum(records for records, _ in measured.told) == 2
     assert sum(worked_s for records, worked_s in measured.told if records) == pytest.approx(0.002)
+
+
+@pytest.mark.parametrize("call", ["poll", "consume"])
+def test_neither_a_call_that_raises_nor_what_follows_it_is_work(measured, monkeypatch, call):
+    """A broker that is away makes a call wait and raise, and applications wait a while before the next one."""
+
+    def read(*_):
+        measured.now += 5
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+
+    monkeypatch.setattr(confluent_kafka, "_read", read)
+    monkeypatch.setattr(confluent_kafka, "_consume", read)
+    measured.measure(0)
+    measured.position = 100
+    measured.now += 0.2
+    for _ in range(3):
+        with pytest.raises(KafkaException):
+            getattr(measured.consumer, call)(timeout=1)
+        measured.now += 10
+    measured.measure(100)
+    assert sum(records for records, _ in measured.told) == 100
+    assert sum(worked_s for _, worked_s in measured.told[1:]) == pytest.approx(0.2)

@@ -1,0 +1,101 @@
+"""What a confluent-kafka consumer commits: what it has stored and not committed yet, with its member's generation."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from kafka.structs import OffsetAndMetadata
+from kafka.structs import TopicPartition as Partition
+
+from loadwise.assignor.clients.confluent_terms import as_confluent, confluent_error, listed, not_owned
+from loadwise.assignor.clients.librdkafka_config import milliseconds
+from loadwise.assignor.clients.membership import Membership
+from loadwise.assignor.clients.membership_commits import CommitOutcome, Offsets
+
+log = logging.getLogger(__name__)
+
+_TIMEOUT_S = 60.0
+"""How long a synchronous commit waits; librdkafka's ``socket.timeout.ms`` by default."""
+
+
+class Commits:
+    """What was stored, what was committed last or is on the way, and what the application is told of it."""
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        on_commit: Callable[[KafkaError | None, list[TopicPartition]], None] | None,
+    ) -> None:
+        self.stores_what_is_read = _is_true(config.get("enable.auto.offset.store", True))
+        """Whether what was read is stored without a call of ``store_offsets``."""
+        self.every_s = _auto_commit_s(config)
+        """How often to commit what is stored; infinite where nothing is committed unasked."""
+        self._on_commit = on_commit
+        self._stored: dict[Partition, OffsetAndMetadata] = {}
+        self._sent: dict[Partition, int] = {}
+
+    def store(self, offsets: Offsets) -> None:
+        """The application has stored these."""
+        self._stored |= offsets
+
+    def forget(self, partitions: Iterable[Partition]) -> None:
+        """These are others' now."""
+        for key in partitions:
+            self._stored.pop(key, None)
+            self._sent.pop(key, None)
+
+    def wanted(self, read: Offsets | None) -> dict[Partition, OffsetAndMetadata]:
+        """What is to be committed: of what was ``read``, where that is stored, or else of what `store` was given."""
+        stored = self._stored if read is None else read
+        return {key: offset for key, offset in stored.items() if self._sent.get(key) != offset.offset}
+
+    def tell_of_nothing(self) -> None:
+        """The application wants to commit, and there is nothing to: ``on_commit`` is told."""
+        if self._on_commit is not None:
+            self._on_commit(KafkaError(KafkaError._NO_OFFSET), [])
+
+    def later(self, member: Membership, offsets: Offsets) -> None:
+        """Commit these; ``on_commit`` is told how it came out."""
+        self._mark_sent(offsets)
+        with as_confluent():
+            member.commit_async(offsets, self._came_out)
+
+    def now(self, member: Membership, offsets: Offsets) -> list[TopicPartition]:
+        """Commit these and wait for the answer. Raises ``KafkaException`` where they are refused or not owned."""
+        with as_confluent():
+            outcome = member.commit(offsets, _TIMEOUT_S)
+        self._mark_sent(outcome.committed)
+        if outcome.dropped:
+            raise KafkaException(not_owned(outcome.dropped))
+        return listed(outcome.committed)
+
+    def _mark_sent(self, offsets: Offsets) -> None:
+        self._sent |= {key: offset.offset for key, offset in offsets.items()}
+
+    def _came_out(self, outcome: CommitOutcome) -> None:
+        for key, offset in (*outcome.refused.items(), *outcome.dropped.items()):
+            if self._sent.get(key) == offset.offset:
+                del self._sent[key]
+        if outcome.dropped:
+            log.warning("Offsets of partitions that are not owned any more were not committed: %s", outcome.dropped)
+        if outcome.error is not None:
+            log.warning("A commit was refused: %s", outcome.error)
+        if self._on_commit is None:
+            return
+        if outcome.dropped:
+            self._on_commit(not_owned(outcome.dropped), listed(outcome.dropped))
+        reached = dict(outcome.committed) | dict(outcome.refused)
+        if reached:
+            self._on_commit(None if outcome.error is None else confluent_error(outcome.error), listed(reached))
+
+
+def _is_true(value: Any) -> bool:
+    return str(value).lower() in ("true", "t", "1")
+
+
+def _auto_commit_s(config: Mapping[str, Any]) -> float:
+    every_ms = milliseconds("auto.commit.interval.ms", config.get("auto.commit.interval.ms", 5000))
+    return every_ms / 1000 if _is_true(config.get("enable.auto.commit", True)) and every_ms else float("inf")
