@@ -63,7 +63,10 @@ class Leader:
         self.decision: Decision | None = None
         """The newest decision."""
         self.rebalances: Counter[str] = Counter()
-        """How many rebalances this member has led, by cause: ``load``, ``members`` that came or went, ``other``."""
+        """How many rebalances this member has led, by cause.
+
+        ``load``, ``members`` that came or went, ``second_round`` of a cooperative one, ``other``.
+        """
         self.moved_share = 0.0
         """What these have moved: the parts of the whole demand at the time, added up."""
         self._settings = settings
@@ -79,6 +82,7 @@ class Leader:
         self._remembered_ms = 0
         self._stated: dict[str, float] = {}
         self._led: tuple[Assignment, dict[str, float]] | None = None
+        self._second_round = False
         self._is_watcher = False
         self._members: frozenset[str] = frozenset()  # of the newest generation, where this member leads it
         self._asked = False
@@ -173,11 +177,14 @@ class Leader:
             self._stated = stated
             return self._watch.capacities([member for member, _ in members], stated, now_ms)
 
-    def lead(self, target: Assignment) -> dict[str, bytes]:
-        """Watch this assignment once it is in force; answer what to tell each member with it."""
+    def lead(self, target: Assignment, *, second_round: bool = False) -> dict[str, bytes]:
+        """Watch this assignment once it is in force; answer what to tell each member with it.
+
+        ``second_round``: it was decided in the rebalance before, and partitions were given up for it since.
+        """
         with self._lock:
             now_ms = self._now_ms()
-            self._led = target, self._stated
+            self._led, self._second_round = (target, self._stated), second_round
             memory = self._watch.restraint.memory(now_ms)
             names = [
                 instance or member
@@ -195,7 +202,7 @@ class Leader:
             # What it told the others to remember is in its own assignment; what they had joined with is older.
             now_ms = self._now_ms()
             self._watch.restraint.remember(_aged(self._memory, now_ms - self._remembered_ms), now_ms)
-            self._led = target, self._stated
+            self._led, self._second_round = (target, self._stated), False
             self.lag.include(target.group.topics)
         self.joined(None, generation)
 
@@ -234,6 +241,8 @@ class Leader:
             return "load", "rebalanced for the load"
         if not self._members:
             return "other", "this member leads now"
+        if self._second_round:
+            return "second_round", "second round of the same rebalance"
         came, went = len(members - self._members), len(self._members - members)
         if came or went:
             return "members", f"rebalanced: {came} members came, {went} went"

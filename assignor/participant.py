@@ -294,10 +294,12 @@ class Participant:
         racks = None
         if any(member.rack is not None for member in members):
             racks = {topic: replicas for topic in counts if (replicas := cluster.replica_racks(topic))}
-        target = self._target(strategy, GroupSnapshot.of(members, counts, racks=racks))
+        group = GroupSnapshot.of(members, counts, racks=racks)
+        begun = self._begun(group)
+        target = self._target(strategy, group) if begun is None else begun
         if leader is not None:
             try:
-                notes = leader.lead(target)
+                notes = leader.lead(target, second_round=begun is not None)
                 self._traced.discard(_WATCHING)
             except Exception as error:  # noqa: BLE001 (as above)
                 self._note_failure(_WATCHING, error)
@@ -324,14 +326,15 @@ class Participant:
     def _strategy(self, protocol: str | None) -> Strategy:
         return self.strategies[0] if protocol is None else _offered(self.strategies, protocol)
 
-    def _target(self, strategy: Strategy, group: GroupSnapshot) -> Assignment:
-        """The algorithm's answer; where it fails, that of `Sticky`, which has no parameters and needs no load.
-
-        The second round of a cooperative rebalance keeps the target of the first, whatever was read in between.
-        """
+    def _begun(self, group: GroupSnapshot) -> Assignment | None:
+        """The target of a cooperative rebalance of which this is the second round, whatever was read in between."""
         unfinished, self._unfinished = self._unfinished, None
-        if unfinished is not None and _goes_on(unfinished, group):
-            return replace(unfinished, group=replace(group, load=unfinished.group.load))
+        if unfinished is None or not _goes_on(unfinished, group):
+            return None
+        return replace(unfinished, group=replace(group, load=unfinished.group.load))
+
+    def _target(self, strategy: Strategy, group: GroupSnapshot) -> Assignment:
+        """The algorithm's answer; where it fails, that of `Sticky`, which has no parameters and needs no load."""
         loaded = self._with_load(group) if strategy.traits.load and group.size else group
         try:
             target = _checked(self._algorithms[strategy].assign(loaded), loaded)

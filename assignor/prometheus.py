@@ -70,7 +70,7 @@ class GroupCollector(Collector):
         rebalances = CounterMetricFamily(
             "loadwise_rebalances", "Rebalances that this member led, by cause", labels=["group", "cause"]
         )
-        for cause in ("load", "members", "other"):
+        for cause in ("load", "members", "second_round", "other"):
             rebalances.add_metric([self._group_id, cause], leader.rebalances[cause])
         moved = CounterMetricFamily(
             "loadwise_moved_demand_ratio", "Parts of the whole demand that these have moved, added up", labels=labels

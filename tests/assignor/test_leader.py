@@ -278,7 +278,10 @@ def test_the_second_round_of_a_cooperative_rebalance_keeps_the_target_of_the_fir
     group.rebalance()
     assert set().union(*map(group.owned, group.members)) == set(range(PARTITIONS))
     assert sum(len(group.owned(name)) for name in group.members) == PARTITIONS
+    leader = group.members["a"].leader
     assert group.members["a"]._unfinished is None
+    assert leader.rebalances == {"other": 2, "load": 1, "second_round": 1}, "the first of all moved nothing"
+    assert str(leader.decision).startswith("Generation 4: second round of the same rebalance")
 
 
 def test_notes_that_cannot_be_read_stop_nobody(caplog):
