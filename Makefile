@@ -27,7 +27,7 @@ test-kafka: $(VENV)/.dev
 SCENES ?= live and not long
 CALM_S ?= 120
 test-live: $(VENV)/.dev
-	LOADWISE_CALM_S=$(CALM_S) $(BIN)/python -m pytest -m "$(SCENES)" -n 1 --dist loadfile $(TESTS)
+	LOADWISE_CALM_S=$(CALM_S) $(BIN)/python -m pytest -o faulthandler_timeout=$$((450 + $(CALM_S))) -m "$(SCENES)" -n 1 --dist loadfile $(TESTS)
 
 # Days of a group in virtual time, under loadwise and other assignors: a table and benchmark-live.html (docs/live.md).
 bench-live: $(VENV)/.all

@@ -68,6 +68,10 @@ class ArrivalRates:
             self._ends.clear()
             self._ends.append((at_ms, ends.copy()))
             self._readings = 0
+            # What was known before so long a pause confirms nothing that is read from now on.
+            known = ~np.isnan(ends)
+            self._rate = np.where(known, math.nan, self._index.padded(self._rate))
+            self._confirmed = np.where(known, math.nan, self._index.padded(self._confirmed))
 
     def update(self, ends: Floats, now_ms: int) -> None:
         """Take in a reading: float64[P], the offset of the next record of each partition, NaN where it was not read.

@@ -129,9 +129,13 @@ class GroupWatch:
         return None if owner == NOBODY else watched.names[owner]
 
     def prior(self, ends: Mapping[tuple[str, int], int], at_ms: int) -> None:
-        """Take in where partitions ended before the first reading, as the log's timestamps tell it."""
+        """Take in where partitions ended before the first reading, or before the first in a long time.
+
+        The log's timestamps tell it.
+        """
         self._index.add(ends)
         self._rates.prior(self._index.array(ends), at_ms)
+        self._last_waiting = np.empty(0)  # it is no second reading of what waits now
 
     def read(self, positions: Mapping[tuple[str, int], Position], now_ms: int) -> None:
         """Take in a reading of all partitions that could be read. O(P)."""

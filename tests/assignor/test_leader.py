@@ -435,3 +435,19 @@ def test_who_leads_again_believes_the_leader_that_led_in_between():
     ]
     fast, slow = leader.equip(again)
     assert slow.capacity < fast.capacity / 4
+
+
+def test_who_leads_again_shares_out_at_once_what_waits_now():
+    """When it led last, hours ago, nothing waited: that is no second reading of now."""
+    group = Group("a", "b", live=LiveSettings())
+    group.rebalance()
+    group.run([50.0] * PARTITIONS, 30)
+    leader = group.members["a"].leader
+    leader.joining(capacity_given=False)
+    group.now_s += 3 * 3600
+    group.end += 50.0 * 3 * 3600
+    group.done = group.end.copy()
+    group.done[3] -= 30_000
+    leader._on_prior({("t", number): int(end) - 3000 for number, end in enumerate(group.end)})
+    group.read()
+    assert leader.snapshot(["t"]).load["t"][3] > 500

@@ -160,3 +160,17 @@ def test_one_wrong_reading_is_not_remembered():
         rates.update(np.array([500.0 * number + wrong]), number * STEP_MS)
     assert rates.rates()[0] == pytest.approx(100)
     assert rates.recent()[0] == pytest.approx(100)
+
+
+def test_rates_from_before_a_long_pause_do_not_confirm_those_of_now():
+    """Somebody else has led the group for hours. Ten times as much arrives now, and the log tells it at once."""
+    index = PartitionIndex()
+    index.add([("t", 0), ("t", 1)])
+    rates = ArrivalRates(index)
+    for second in range(0, 60, 5):
+        rates.update(np.array([100.0, 100.0]) * second, second * 1000)
+    hours_later_ms = 3 * 3_600_000
+    rates.prior(np.array([1_000_000.0, math.nan]), hours_later_ms - 60_000)
+    rates.update(np.array([1_060_000.0, 1_080_000.0]), hours_later_ms)
+    assert rates.confirmed()[0] == pytest.approx(1000)
+    assert rates.confirmed()[1] == pytest.approx(100), "the log tells nothing of it"
