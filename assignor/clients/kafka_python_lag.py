@@ -128,7 +128,9 @@ class KafkaPythonLag(LagLoad):
         """Wait until the next reading is due; False where there will be none."""
         with self._changed:
             while not self._closing and self._tried >= self._asked:
-                left_s = self._tried_at + self.interval_s - time.monotonic()
+                # Where nothing was read yet, the sum would be no number, and a wait for that ends at once.
+                never = self.interval_s == math.inf
+                left_s = math.inf if never else self._tried_at + self.interval_s - time.monotonic()
                 if left_s <= 0:
                     break
                 self._changed.wait(min(left_s, threading.TIMEOUT_MAX))

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import math
 import socket
 import threading
 from unittest.mock import AsyncMock
@@ -85,6 +86,27 @@ async def test_kafka_python_tolerates_a_broker_that_does_not_answer(silent, monk
     ours = [record.getMessage() for record in caplog.records if record.name.startswith("loadwise")]
     assert len(ours) == 1, "one warning, not one a reading"
     assert "cannot be read" in ours[0]
+
+
+async def test_kafka_python_sleeps_until_somebody_asks(nowhere, until):
+    """The thread of a member that has never led its group: it looked without a pause, at the cost of a whole CPU."""
+    waited = []
+
+    class Changed(threading.Condition):
+        def wait(self, timeout=None):
+            waited.append(timeout)
+            return super().wait(timeout)
+
+    lag = KafkaPythonLag("t", group_id="g", bootstrap_servers=nowhere)
+    lag._changed = Changed()
+    lag.set_interval(math.inf)
+    lag.start(at_once=False)
+    await until(lambda: waited)
+    lag.set_interval(math.inf)
+    await until(lambda: len(waited) > 1)
+    await asyncio.to_thread(lag.close)
+    assert waited == [threading.TIMEOUT_MAX] * 2
+    assert lag.failures == 0  # nobody was asked
 
 
 async def test_aiokafka_tolerates_that_there_is_no_broker(nowhere, monkeypatch, caplog, until):
