@@ -111,6 +111,18 @@ _BESIDE_THE_ERROR_OF_ALL: Mapping[str, tuple[range, _Rows]] = {
     "OffsetDelete": (range(99), _Rows("topics", "topics", inner=_PARTITIONS)),
 }
 """Lists whose items can be refused, of responses that have one error code where the whole request is refused."""
+_MOVED = _Rows("results", "topics", ("topic_name", "name"), inner=_Rows("partitions", "partitions", "partition_index"))
+"""The answers of AlterReplicaLogDirs, whose topics are named by directory."""
+_NO_TOKEN: Mapping[str, Any] = {
+    "principal_type": "User",
+    "principal_name": "ANONYMOUS",
+    "token_requester_principal_type": "User",
+    "token_requester_principal_name": "ANONYMOUS",
+    "issue_timestamp_ms": -1,
+    "expiry_timestamp_ms": -1,
+    "max_timestamp_ms": -1,
+}
+"""What Kafka tells of a delegation token that nobody gets, whoever asked for it."""
 _ERRORS = ("error_code", "partition_error_code")
 _NAMES = (
     "entity_name",
@@ -147,10 +159,15 @@ def refusal(call: Call, error: ErrorCode, message: str | None = None, *, tells_w
     rows = _rows(call)
     if rows is not None:
         fields[rows.response] = _items(api.response, getattr(body, rows.request), rows, call.version, why)
+    if api.name == "AlterReplicaLogDirs":
+        named = [topic for directory in body.dirs for topic in directory.topics]
+        fields[_MOVED.response] = _items(api.response, named, _MOVED, call.version, why)
     if api.name == "AlterUserScramCredentials":
         names = dict.fromkeys(each.name for each in (*body.deletions, *body.upsertions))
         result = api.response.AlterUserScramCredentialsResult
         fields["results"] = [result(user=name, error_code=error, error_message=None) for name in names]
+    if api.name == "CreateDelegationToken":
+        fields |= _NO_TOKEN
     if api.name == "DescribeClientQuotas":
         fields["entries"] = None
     if api.name == "InitProducerId":

@@ -23,6 +23,8 @@ def handle(call: Call, cluster: Cluster) -> Message:
         entity = [(each.entity_type, each.entity_name) for each in entry.entity]
         changes = {each.key: None if each.remove else each.value for each in entry.ops}
         try:
+            if len(changes) < len(entry.ops):
+                raise BadConfigError("a quota is there twice, and none of this entity was changed")
             cluster.client_quotas.alter(entity, changes, validate_only=call.body.validate_only)
         except BadConfigError as problem:
             error, message = ErrorCode.INVALID_REQUEST, str(problem)

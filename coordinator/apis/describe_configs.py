@@ -72,8 +72,12 @@ def _describe(call: Call, cluster: Cluster, resource: Message) -> Message:
                 rows = logger_rows()
             else:
                 error = ErrorCode.INVALID_REQUEST
+        case ResourceType.GROUP if not name:
+            error, message = ErrorCode.INVALID_REQUEST, "Group name must not be empty"
         case ResourceType.GROUP:
             rows = resource_rows(cluster, ResourceType.GROUP, name, GROUP_CONFIGS)
+        case ResourceType.CLIENT_METRICS if not name:
+            error, message = ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty"
         case ResourceType.CLIENT_METRICS:
             rows = resource_rows(cluster, ResourceType.CLIENT_METRICS, name, CLIENT_METRICS_CONFIGS)
         case _:

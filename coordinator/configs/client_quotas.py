@@ -5,6 +5,7 @@ Mirrors Kafka's ``ClientQuotaControlManager`` and ``ClientQuotasImage``.
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -23,6 +24,9 @@ _TYPES: Mapping[frozenset[str], frozenset[str]] = {
     frozenset({IP}): _OF_ADDRESSES,
 }
 """What kinds of entities there are, and the quotas that each can have."""
+_WHOLE = {"producer_byte_rate": 2**63 - 1, "consumer_byte_rate": 2**63 - 1, "connection_creation_rate": 2**31 - 1}
+"""Quotas that are whole numbers, and their largest values."""
+_ALMOST_WHOLE = 1e-6
 
 
 class UnknownEntityError(BadConfigError):
@@ -84,9 +88,12 @@ class ClientQuotas:
         if allowed is None or len({kind for kind, _ in entity}) < len(entity):
             kinds = ", ".join(kind for kind, _ in entity) or "nothing"
             raise BadConfigError(f"no quota is of {kinds}; one is of a user, a client-id, both, or an ip")
-        unknown = sorted(set(changes) - allowed)
-        if unknown:
-            raise BadConfigError(f"Invalid configuration key {unknown[0]}; there are {', '.join(sorted(allowed))}")
+        for kind, name in entity:
+            if kind == IP and name is not None and not _is_address(name):
+                raise BadConfigError(f"{name} is not a valid IP address (names are not looked up here)")
+        for key, value in changes.items():
+            if value is not None:
+                _check(key, value, allowed)
         if validate_only:
             return
         now = self._set.setdefault(frozenset(entity), {})
@@ -120,6 +127,27 @@ class ClientQuotas:
             is_whole = not strict or set(named) == {each.type for each in wanted}
             if is_whole and all(each.matches(named) for each in wanted):
                 yield named, quotas
+
+
+def _check(key: str, value: float, allowed: frozenset[str]) -> None:
+    if key not in allowed:
+        raise BadConfigError(f"Invalid configuration key {key}; there are {', '.join(sorted(allowed))}")
+    if value <= 0:
+        raise BadConfigError(f"Quota {key} must be greater than 0")
+    if key in _WHOLE and value > _WHOLE[key]:
+        raise BadConfigError(f"Proposed value for {key} is too large: at most {_WHOLE[key]}")
+    if key in _WHOLE and value % 1.0 > _ALMOST_WHOLE:
+        raise BadConfigError(f"{key} cannot be a fractional value.")
+
+
+def _is_address(name: str) -> bool:
+    if name == "localhost":
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _record(entity: Entity, quotas: Mapping[str, float]) -> QuotaRecord:

@@ -15,7 +15,7 @@ from uuid import UUID
 from kafka.protocol import admin, consumer, metadata, producer
 from record_batches import batch
 
-from loadwise.protocol import consumer_group
+from loadwise.protocol import consumer_group, delegation_token
 
 
 @dataclass(frozen=True)
@@ -131,6 +131,7 @@ def by_id(scene: Scene, rest: dict[str, Any]) -> list[dict[str, Any]]:
 P = producer
 A = admin
 C = consumer
+D = delegation_token
 
 
 @add("Metadata of all", metadata.MetadataRequest, metadata.MetadataResponse, 1, 10, 13)
@@ -498,6 +499,36 @@ def _(scene: Scene) -> dict[str, Any]:
 @add("DescribeLogDirs", A.DescribeLogDirsRequest, A.DescribeLogDirsResponse, 1, 4)
 def _(scene: Scene) -> dict[str, Any]:
     return {"topics": both(scene, "topic", {"partitions": [0]}, names="to")}
+
+
+@add("AlterReplicaLogDirs", A.AlterReplicaLogDirsRequest, A.AlterReplicaLogDirsResponse, 1, 2)
+def _(scene: Scene) -> dict[str, Any]:
+    return {"dirs": [{"path": "/nowhere", "topics": both(scene, "name", {"partitions": [0]}, names="to")}]}
+
+
+@add("UnregisterBroker", D.UnregisterBrokerRequest, D.UnregisterBrokerResponse, 0)
+def _(scene: Scene) -> dict[str, Any]:
+    return {"broker_id": 9}
+
+
+@add("CreateDelegationToken", D.CreateDelegationTokenRequest, D.CreateDelegationTokenResponse, 1, 3)
+def _(scene: Scene) -> dict[str, Any]:
+    return {"owner_principal_type": None, "owner_principal_name": None, "renewers": [], "max_lifetime_ms": -1}
+
+
+@add("RenewDelegationToken", D.RenewDelegationTokenRequest, D.RenewDelegationTokenResponse, 1, 2)
+def _(scene: Scene) -> dict[str, Any]:
+    return {"hmac": b"x", "renew_period_ms": -1}
+
+
+@add("ExpireDelegationToken", D.ExpireDelegationTokenRequest, D.ExpireDelegationTokenResponse, 1, 2)
+def _(scene: Scene) -> dict[str, Any]:
+    return {"hmac": b"x", "expiry_time_period_ms": -1}
+
+
+@add("DescribeDelegationToken", D.DescribeDelegationTokenRequest, D.DescribeDelegationTokenResponse, 1, 3)
+def _(scene: Scene) -> dict[str, Any]:
+    return {"owners": None}
 
 
 @add("DescribeQuorum", A.DescribeQuorumRequest, A.DescribeQuorumResponse, 1)

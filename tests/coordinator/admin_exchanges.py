@@ -7,6 +7,7 @@ from typing import Any
 
 from kafka.protocol import admin
 
+from loadwise.protocol import delegation_token
 from loadwise.protocol.error_codes import ErrorCode
 
 
@@ -175,18 +176,54 @@ def delete_acls(wire: Any, version: int) -> None:
     assert only(answer.filter_results).error_code == ErrorCode.SECURITY_DISABLED
 
 
+def alter_replica_log_dirs(wire: Any, version: int) -> None:
+    row = admin.AlterReplicaLogDirsRequest.AlterReplicaLogDir
+
+    def move(path: str, partitions: list[int]) -> list[int]:
+        topics = [row.AlterReplicaLogDirTopic(name="t", partitions=partitions)]
+        request = admin.AlterReplicaLogDirsRequest(version=version, dirs=[row(path=path, topics=topics)])
+        return [each.error_code for each in only(wire.ask(request, version).results).partitions]
+
+    assert move("memory", [0, 9]) == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert move("/nowhere", [0]) == [ErrorCode.LOG_DIR_NOT_FOUND]
+
+
+def unregister_broker(wire: Any, version: int) -> None:
+    def unregister(broker: int) -> int:
+        request = delegation_token.UnregisterBrokerRequest(version=version, broker_id=broker)
+        return int(wire.ask(request, version).error_code)
+
+    assert (unregister(9), unregister(1)) == (ErrorCode.BROKER_ID_NOT_REGISTERED, ErrorCode.INVALID_REQUEST)
+
+
+def _no_token(request: Any, **fields: Any) -> Callable[[Any, int], None]:
+    def ask(wire: Any, version: int) -> None:
+        answer = wire.ask(request(version=version, **fields), version)
+        assert answer.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+
+    return ask
+
+
 EXCHANGES: dict[str, Callable[[Any, int], None]] = {
     "AlterClientQuotas": alter_client_quotas,
     "AlterPartitionReassignments": alter_partition_reassignments,
+    "AlterReplicaLogDirs": alter_replica_log_dirs,
     "CreateAcls": create_acls,
+    "CreateDelegationToken": _no_token(delegation_token.CreateDelegationTokenRequest, renewers=[], max_lifetime_ms=-1),
     "DeleteAcls": delete_acls,
     "DeleteRecords": delete_records,
     "DescribeAcls": describe_acls,
     "DescribeClientQuotas": describe_client_quotas,
+    "DescribeDelegationToken": _no_token(delegation_token.DescribeDelegationTokenRequest, owners=None),
     "DescribeLogDirs": describe_log_dirs,
     "DescribeQuorum": describe_quorum,
     "DescribeTopicPartitions": describe_topic_partitions,
     "ElectLeaders": elect_leaders,
+    "ExpireDelegationToken": _no_token(
+        delegation_token.ExpireDelegationTokenRequest, hmac=b"x", expiry_time_period_ms=-1
+    ),
     "ListPartitionReassignments": list_partition_reassignments,
+    "RenewDelegationToken": _no_token(delegation_token.RenewDelegationTokenRequest, hmac=b"x", renew_period_ms=-1),
+    "UnregisterBroker": unregister_broker,
     "UpdateFeatures": update_features,
 }

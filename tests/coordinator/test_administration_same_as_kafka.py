@@ -15,6 +15,7 @@ from record_batches import batch
 from topics import WAIT_S
 
 from loadwise.coordinator import ThreadedCoordinator
+from loadwise.protocol import delegation_token
 
 pytestmark = pytest.mark.kafka
 
@@ -79,6 +80,27 @@ class Administrator(Configurator):
         )
         return int(self.ask(request, admin.UpdateFeaturesResponse).error_code)
 
+    def moved(self, partition: int, topic: str | None = None) -> Any:
+        row = admin.AlterReplicaLogDirsRequest.AlterReplicaLogDir
+        topics = [row.AlterReplicaLogDirTopic(name=topic or self.topic, partitions=[partition])]
+        request = admin.AlterReplicaLogDirsRequest(version=2, dirs=[row(path="/nowhere", topics=topics)])
+        answer = self.ask(request, admin.AlterReplicaLogDirsResponse)
+        return [each.error_code for found in answer.results for each in found.partitions]
+
+    def unregistered(self, broker: int) -> Any:
+        request = delegation_token.UnregisterBrokerRequest(version=0, broker_id=broker)
+        answer = self.ask(request, delegation_token.UnregisterBrokerResponse)
+        return answer.error_code, answer.error_message
+
+    def without_token(self) -> Any:
+        asked = delegation_token.CreateDelegationTokenRequest(version=3, renewers=[], max_lifetime_ms=-1)
+        made = self.ask(asked, delegation_token.CreateDelegationTokenResponse)
+        request = delegation_token.DescribeDelegationTokenRequest(version=3, owners=None)
+        described = self.ask(request, delegation_token.DescribeDelegationTokenResponse)
+        times = made.issue_timestamp_ms, made.expiry_timestamp_ms, made.max_timestamp_ms
+        names = made.principal_type, made.principal_name, made.token_requester_principal_name
+        return made.error_code, times, names, made.token_id, made.hmac, described.error_code, described.tokens
+
     def log_dirs(self, *partitions: int, topic: str | None = None) -> Any:
         row = admin.DescribeLogDirsRequest.DescribableLogDirTopic
         asked = [row(topic=topic or self.topic, partitions=list(partitions))]
@@ -112,6 +134,7 @@ def asking(broker: Administrator) -> Iterator[Any]:
     broker.append(batch([b"x"], timestamp=NOW_MS))
     yield [broker.elected(kind, 0, 9) for kind in (0, 1)]
     yield [broker.reassigned(each) for each in ([1], [2], [], [1, 1], None)], broker.reassigned([1], topic="none")
+    yield broker.moved(0), broker.moved(0, topic="none"), broker.unregistered(9), broker.without_token()
     yield broker.log_dirs(0, 5), broker.log_dirs(0, topic="none")
     updates = [("transaction.version", 2, 1), ("transaction.version", 1, 1), ("transaction.version", 9, 1),
                ("transaction.version", 1, 3), ("none", 1, 1), ("metadata.version", 31, 1),
@@ -194,6 +217,12 @@ def quotas(broker: Administrator) -> Iterator[Any]:
     yield alter([("user", user)], ("nonsense", 1.0)), alter([("planet", user)], ("producer_byte_rate", 1.0)), alter([])
     yield alter([("ip", "127.0.0.1"), ("user", user)], ("connection_creation_rate", 1.0))
     yield alter([("user", user)], ("connection_creation_rate", 1.0)), alter([("user", user)], ("x", 1.0), check=True)
+    values = [-1.0, 0.0, 0.5, 5.0000001, 9.3e18, float("nan")]
+    for entity, key in [(("user", user), "producer_byte_rate"), (("user", user), "request_percentage"),
+                        (("ip", "10.0.0.1"), "connection_creation_rate")]:  # fmt: skip
+        yield [alter([entity], (key, value), check=True) for value in values]
+    yield [alter([("ip", name)], ("connection_creation_rate", 1.0), check=True) for name in ("::1", "a b", None)]
+    yield alter([("user", user)], ("nonsense", None)), alter([("user", user)], ("nonsense", 1.0), ("nonsense", 2.0))
     yield described(("planet", 2, None)), described(("user", 2, None), ("user", 2, None)), described(("user", 9, None))
     yield described(("ip", 2, None), ("user", 2, None)), described(("user", 0, "none"))
 

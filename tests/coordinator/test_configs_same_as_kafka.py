@@ -79,6 +79,7 @@ def changing(broker: Configurator) -> Iterator[Any]:
 def other_resources(broker: Configurator) -> Iterator[Any]:
     group = f"group-{uuid4()}"
     yield broker.describe(METRICS, group), broker.alter(GROUP, ""), broker.alter(METRICS, "")
+    yield broker.describe(GROUP, ""), broker.describe(METRICS, "")
     yield (
         broker.alter(GROUP, group, (SET, "no.such", "1")),
         broker.alter(GROUP, group, (SET, "share.auto.offset.reset", "x")),

@@ -1,0 +1,18 @@
+"""ExpireDelegationToken (40): a token is to end earlier. v2 flexible."""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis.access import open_to_all
+from loadwise.coordinator.apis.token_refusals import NEVER_MS, token_error
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
+from loadwise.protocol.messages import Api
+
+
+def handle(call: Call, _: Cluster) -> Message:
+    """Refuse it."""
+    return call.response(error_code=token_error(call), expiry_timestamp_ms=NEVER_MS, throttle_time_ms=0)
+
+
+SERVICE = Service(Api.of(ExpireDelegationTokenRequest, ExpireDelegationTokenResponse), handle, open_to_all)

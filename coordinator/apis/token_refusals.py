@@ -1,0 +1,26 @@
+"""No API of its own: why nobody gets a delegation token (KIP-48).
+
+They are switched off, as in a Kafka that was started without ``delegation.token.secret.key``. Mirrors the checks of
+``KafkaApis.allowTokenRequests`` and ``DelegationTokenControlManager``.
+"""
+
+from __future__ import annotations
+
+from loadwise.coordinator.calls import ANONYMOUS, Call
+from loadwise.protocol.error_codes import ErrorCode
+
+NEVER_MS = -1
+"""The time of a token's end where there is no token (Kafka's ``DelegationTokenManager.ErrorTimestamp``)."""
+
+
+def token_error(call: Call) -> ErrorCode:
+    """What a client is told: one that has not logged in is told that first."""
+    if call.principal == ANONYMOUS:
+        return ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+    return ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
+
+
+def requester(call: Call) -> tuple[str, str]:
+    """Type and name of the principal that asks."""
+    kind, _, name = call.principal.partition(":")
+    return kind, name

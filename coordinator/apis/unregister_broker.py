@@ -1,0 +1,23 @@
+"""UnregisterBroker (64): a broker is not to be part of the cluster any more. The brokers here stay."""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis.access import of_cluster
+from loadwise.coordinator.authorization.acls import Operation
+from loadwise.coordinator.calls import Call, Message, Service
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.delegation_token import UnregisterBrokerRequest, UnregisterBrokerResponse
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import Api
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Tell of a broker that there is none of it, or that it stays."""
+    number = call.body.broker_id
+    error, message = ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {number} is not currently registered"
+    if any(node.id == number for node in cluster.brokers.nodes):
+        error, message = ErrorCode.INVALID_REQUEST, f"Broker {number} stays registered: this cluster keeps its brokers"
+    return call.response(throttle_time_ms=0, error_code=error, error_message=message)
+
+
+SERVICE = Service(Api.of(UnregisterBrokerRequest, UnregisterBrokerResponse), handle, of_cluster(Operation.ALTER))
