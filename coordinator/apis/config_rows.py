@@ -100,10 +100,15 @@ def topic_rows(cluster: Cluster, configs: Mapping[str, str]) -> list[Row]:
 
 
 def new_topic_rows(cluster: Cluster, configs: Mapping[str, str]) -> list[Row]:
-    """The same as they are told when the topic is made: a broker's time in other units is where they come from then."""
+    """The same as they are told when the topic is made.
+
+    A broker's time in other units is where they come from then, and what was given is told as it was given.
+    """
     as_started = broker_configs_of_topics(cluster.settings.configs)
     return [
-        row._replace(source=Source.STATIC_BROKER)
+        row._replace(value=configs[row.name])
+        if row.name in configs
+        else row._replace(source=Source.STATIC_BROKER)
         if row.source is Source.DEFAULT and TOPIC_CONFIGS.by_name[row.name].broker_config in as_started
         else row
         for row in topic_rows(cluster, configs)
@@ -158,12 +163,12 @@ def _rows(cluster: Cluster, definitions: Definitions, configs: Mapping[str, str]
     rows = []
     as_started = broker_configs_of_topics(cluster.settings.configs)
     for name, definition in definitions.by_name.items():
-        synonyms = [Synonym(name, configs[name], source)] if name in configs else []
+        synonyms = [Synonym(name, definition.written(configs[name]), source)] if name in configs else []
         if definition.broker_config is not None:
             synonyms += _of_broker(cluster, definition.broker_config, OF_ALL_BROKERS, definition.default)
         default = as_started.get(definition.broker_config or "", definition.default)  # a broker's time in other units
         value, origin = (synonyms[0].value, synonyms[0].source) if synonyms else (default, Source.DEFAULT)
-        rows.append(Row(name, value, definition.type, origin, synonyms))
+        rows.append(Row(name, definition.written(value), definition.type, origin, synonyms))
     return rows
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -67,6 +68,10 @@ class Definition:
         problem = self.check(value.strip())
         return None if problem is None else self.words.format(value=value, name=self.name, problem=problem)
 
+    def written(self, value: str) -> str:
+        """A value that may be, as Kafka writes it when it describes it (``ConfigDef.convertToString``)."""
+        return _written(self.type, value.strip())
+
 
 class Definitions:
     """All configs of one kind of resource."""
@@ -112,6 +117,31 @@ def items(value: str) -> Sequence[str]:
 
 
 _MOST = {ConfigType.SHORT: 2**15 - 1, ConfigType.INT: INT_MAX, ConfigType.LONG: LONG_MAX}
+
+
+def _written(kind: ConfigType, value: str) -> str:
+    match kind:
+        case ConfigType.BOOLEAN:
+            return value.lower()
+        case ConfigType.SHORT | ConfigType.INT | ConfigType.LONG:
+            return str(int(value))
+        case ConfigType.DOUBLE:
+            return _java_double(float(value))
+        case ConfigType.LIST:
+            return ",".join(items(value))
+    return value
+
+
+def _java_double(number: float) -> str:
+    """A number as Java's ``Double.toString`` writes it: digits and exponent are Python's, their form is not."""
+    if number == 0 or _LEAST_PLAIN <= abs(number) < _FIRST_WITH_EXPONENT:
+        return format(number, "f") if "e" in repr(number) else repr(number)
+    sign, digits, exponent = Decimal(repr(number)).as_tuple()
+    text = "".join(map(str, digits)).rstrip("0") or "0"
+    return f"{'-' * sign}{text[0]}.{text[1:] or '0'}E{len(digits) - 1 + int(exponent)}"
+
+
+_LEAST_PLAIN, _FIRST_WITH_EXPONENT = 1e-3, 1e7
 
 
 def _type_problem(kind: ConfigType, value: str) -> str | None:

@@ -51,7 +51,7 @@ class ShareGroupLimits:
         return replace(
             self,
             **numbers,
-            auto_offset_reset=configs.get("share.auto.offset.reset", self.auto_offset_reset),
-            committed_only=configs.get("share.isolation.level") == "read_committed",
-            renews_locks=configs.get("share.renew.acknowledge.enable", "true").lower() == "true",
+            auto_offset_reset=configs.get("share.auto.offset.reset", self.auto_offset_reset).strip(),
+            committed_only=configs.get("share.isolation.level", "").strip() == "read_committed",
+            renews_locks=configs.get("share.renew.acknowledge.enable", "true").strip().lower() == "true",
         )

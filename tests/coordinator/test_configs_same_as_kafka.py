@@ -43,6 +43,28 @@ def topics(broker: Configurator) -> Iterator[Any]:
     yield [broker.make(**each)[0] for each in wrong]
 
 
+WRITTEN = [
+    ("min.cleanable.dirty.ratio", " 0.20", "0.2"), ("min.cleanable.dirty.ratio", "1", "1.0"),
+    ("min.cleanable.dirty.ratio", "0.00012", "1.2E-4"), ("min.cleanable.dirty.ratio", "1e-9", "1.0E-9"),
+    ("min.cleanable.dirty.ratio", "0", "0.0"), ("retention.ms", " +0077", "77"), ("retention.ms", "-1", "-1"),
+    ("preallocate", " TRUE ", "true"), ("cleanup.policy", " compact , delete ", "compact,delete"),
+    ("compression.type", " gzip", "gzip"), ("max.message.bytes", "0100", "100"),
+]  # fmt: skip
+
+
+def writing(broker: Configurator) -> Iterator[Any]:
+    """A value is told as Kafka writes it, however it was set."""
+    for name, value, told in WRITTEN:
+        yield broker.alter(TOPIC, broker.topic, (SET, name, value)), broker.settled(TOPIC, broker.topic, name, told)
+    for name, value, _ in WRITTEN:
+        yield broker.make(**{name.replace(".", "_"): value})[0], broker.told
+    group = f"group-{uuid4()}"
+    for name, value, told in (("share.isolation.level", " read_committed", "read_committed"),
+                              ("consumer.session.timeout.ms", " 050000 ", "50000")):  # fmt: skip
+        yield broker.alter(GROUP, group, (SET, name, value)), broker.settled(GROUP, group, name, told)
+    yield broker.alter(METRICS, group, (SET, "metrics", " a , b ")), broker.settled(METRICS, group, "metrics", "a,b")
+
+
 def changing(broker: Configurator) -> Iterator[Any]:
     broker.make()
     topic = broker.topic
@@ -178,6 +200,7 @@ def _keyed(keys: list[bytes | None]) -> bytes:
 
 
 SCENARIOS = [
+    writing,
     values_of_topics,
     topics,
     changing,
