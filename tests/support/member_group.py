@@ -20,6 +20,8 @@ from loadwise.spark_source.reading.arrow_batches import full_schema
 from loadwise.spark_source.stream import OURS_TO_LIMIT
 
 PARTITIONS = 4
+SESSION_MS = 60_000
+"""Longer than a machine stalls: who is put out of the group by chance commits nothing, and its records come twice."""
 
 
 class Stream:
@@ -128,7 +130,7 @@ class Group:
         return {(partition, offset) for partition, size in self.written.items() for offset in range(size)}
 
     def options(self, **more):
-        settings = {"bootstrap.servers": self.broker, "group.id": self.group_id, "session.timeout.ms": 6000}
+        settings = {"bootstrap.servers": self.broker, "group.id": self.group_id, "session.timeout.ms": SESSION_MS}
         given = {"startingOffsets": "earliest", "subscribe": self.topic, "assignment.mode": "member"}
         given |= {"fetchOffset.retryIntervalMs": "1"} | {f"kafka.{name}": str(each) for name, each in settings.items()}
         return given | {name.replace("__", "."): str(value) for name, value in more.items()}
@@ -143,13 +145,14 @@ class Group:
             group_id=self.group_id,
             bootstrap_servers=self.broker,
             auto_offset_reset="earliest",
-            session_timeout_ms=6000,
+            session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=500,
             **more,
         )
 
         def poll():
-            # kafka-python's own consumer gives up the commit before a rebalance when its poll ends.
+            # kafka-python's own consumer gives up the commit before a rebalance when its poll ends. So its polls are
+            # long here, and who asks for one lets it commit what it has read soon after the poll has begun.
             records = consumer.poll(timeout_ms=20 if factory is kafka_consumer else 1000)
             return [(record.partition, record.offset) for batch in records.values() for record in batch]
 
@@ -157,7 +160,7 @@ class Group:
         return self.ended[-1]
 
     def confluent(self):
-        settings = {"bootstrap.servers": self.broker, "group.id": self.group_id, "session.timeout.ms": 6000}
+        settings = {"bootstrap.servers": self.broker, "group.id": self.group_id, "session.timeout.ms": SESSION_MS}
         consumer = confluent_consumer(settings | {"auto.offset.reset": "earliest"}, assignor=["weighted", "range"])
         consumer.subscribe([self.topic])
 
@@ -177,7 +180,7 @@ class Group:
                 group_id=self.group_id,
                 bootstrap_servers=self.broker,
                 auto_offset_reset="earliest",
-                session_timeout_ms=6000,
+                session_timeout_ms=SESSION_MS,
                 capacity=1.0,
             )
             await consumer.start()
@@ -206,5 +209,10 @@ class Group:
         return found
 
     def members(self):
+        return len(self.shares())
+
+    def shares(self):
+        """How many partitions each member has."""
         admin = AdminClient({"bootstrap.servers": self.broker})
-        return len(admin.describe_consumer_groups([self.group_id])[self.group_id].result(WAIT_S).members)
+        described = admin.describe_consumer_groups([self.group_id])[self.group_id].result(WAIT_S)
+        return [len(member.assignment.topic_partitions) for member in described.members]
