@@ -74,7 +74,12 @@ class Leader:
         self._clock = clock
         self._lock = threading.RLock()
         self._watch = GroupWatch(
-            settings or LiveSettings(), algorithm, cooperative=cooperative, slack_s=slack_s, jitter=jitter
+            settings or LiveSettings(),
+            algorithm,
+            cooperative=cooperative,
+            slack_s=slack_s,
+            jitter=jitter,
+            waits_for_all=True,
         )
         self._memory = Memory()
         self._learned_per_s = 0.0
@@ -88,7 +93,7 @@ class Leader:
         self._asked = False
         self._off = False
         self._noted_ms: dict[str, int] = {}  # when members wrote their newest notes, each by its own clock
-        self._warned = False
+        self._warned = self._waiting = False  # what the log has told already
         self._failing: set[str] = set()
         lag.interval_s = math.inf  # nobody reads before there is a reason to
         lag.listener = self._on_reading
@@ -310,6 +315,7 @@ class Leader:
         news = {name: note for name, note in newest.items() if self._noted_ms.get(name) != note.at_ms}
         for name, note in news.items():
             self._noted_ms[name] = note.at_ms
+            self._watch.activity.heard(name, now_ms)
             self._watch.took(name, _by_topic(note.took_s, topics), now_ms)
         return {name: note.measured_per_s for name, note in news.items()}
 
@@ -339,9 +345,11 @@ class Leader:
         self._warned = bool(decision.missing)
         if not decision.ask:
             log.debug("%s", decision)
-            if decision.exhausted:
+            if decision.exhausted or (decision.waiting and not self._waiting):
                 log.warning("%s", decision)
+            self._waiting = decision.waiting
             return
+        self._waiting = False
         if settings is None or self._off:
             log.debug("Rebalancing for the load is off: %s", decision)
             return

@@ -23,6 +23,8 @@ class Decision:
     """Why, or why not."""
     exhausted: bool = False
     """Whether one would be asked for, had there not been as many in this hour as there may be."""
+    waiting: bool = False
+    """Whether one would be asked for, did it not have to wait for a member that stands still."""
     members: tuple[str, ...]
     """Instance ids, or member ids where there are none; the arrays are in this order."""
     capacity_per_s: Floats

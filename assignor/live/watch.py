@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from loadwise.assignor.live.activity import Activity
 from loadwise.assignor.live.capacity import Capacities, CapacityEstimates
 from loadwise.assignor.live.costs import LearnedCosts, MeanCosts
 from loadwise.assignor.live.decision import Decision
@@ -66,7 +67,8 @@ class GroupWatch:
     """What is known of one group's load, and whether to ask for a rebalance. Not thread-safe.
 
     ``slack_s`` is the time between two commits of a member, more or less: so much lag means nothing, or as much as the
-    commit is old where that is known and less.
+    commit is old where that is known and less. ``waits_for_all``: a rebalance ends when the last member has joined, as
+    in groups of the classic protocol.
     """
 
     def __init__(
@@ -77,10 +79,13 @@ class GroupWatch:
         cooperative: bool = False,
         slack_s: float = 6.0,
         jitter: float = 0.0,
+        waits_for_all: bool = False,
     ) -> None:
         self.settings = settings
         self.restraint = Restraint(settings, cooperative, jitter)
         self.estimates = CapacityEstimates(slack_s)
+        self.activity = Activity(slack_s)
+        self._waits_for_all = waits_for_all
         self.read_at_ms: int | None = None
         """When the newest reading was taken; None before the first."""
         self._algorithm = algorithm
@@ -265,6 +270,7 @@ class GroupWatch:
             generation=generation,
         )
         self.estimates.watch(names, now_ms)
+        self.activity.watch(names, now_ms)
         self._learned_costs.keep(names)
         self.restraint.rebalanced(now_ms, duration_ms)
         capacities = self.estimates.of(watched.stated, now_ms)
@@ -308,8 +314,13 @@ class GroupWatch:
             judged = self._judge(watched, self._rates.confirmed(), capacities)
             if judged.gain(self.settings.healthy) < self.settings.least_gain:
                 refusal = "only one reading has shown it yet"
+        still = self.activity.standing_still(now_ms) if refusal is None and self._waits_for_all else {}
+        if still:
+            members = ", ".join(f"{member} for {seconds:.0f} s" for member, seconds in still.items())
+            refusal = f"a rebalance would wait for who has a backlog and processes none of it: {members}"
         reason = refusal or ("a rebalance would help" if self.settings.dry_run else "asking for a rebalance")
-        return self._decision(watched, judged, capacities, now_ms, ask=refusal is None, reason=reason)
+        ask, waiting = refusal is None, bool(still)
+        return self._decision(watched, judged, capacities, now_ms, ask=ask, reason=reason, waiting=waiting)
 
     def asked(self, decision: Decision) -> None:
         """The caller has asked for the rebalance that was decided."""
@@ -317,7 +328,15 @@ class GroupWatch:
         self.restraint.asked(decision.now_ms, judged.worst, judged.best, self.settings.healthy)
 
     def _decision(
-        self, watched: _Watched, judged: Judgement, capacities: Capacities, now_ms: int, *, ask: bool, reason: str
+        self,
+        watched: _Watched,
+        judged: Judgement,
+        capacities: Capacities,
+        now_ms: int,
+        *,
+        ask: bool,
+        reason: str,
+        waiting: bool = False,
     ) -> Decision:
         arriving = float(np.nansum(self._of_group(watched, self._rates.rates() * self._cost())))
         missing = 0
@@ -329,6 +348,7 @@ class GroupWatch:
             ask=ask,
             reason=reason,
             exhausted=self.restraint.newly_exhausted,
+            waiting=waiting,
             members=watched.names,
             capacity_per_s=capacities.per_s,
             judgement=judged,
@@ -362,6 +382,7 @@ class GroupWatch:
         lagging = waiting > np.maximum(_BACKLOG_S * self._sums(watched, rate), _NEVER_A_BACKLOG)
         cost = self._cost()
         processed = self._sums(watched, self._of_group(watched, self._processed * cost))
+        self.activity.saw(watched.names, ~lagging | (self._sums(watched, self._of_group(watched, went_on)) > 0), now_ms)
         if self.costs or len(watched.group.topics) > 1:
             records, paid = (self._sums(watched, self._of_group(watched, each)) for each in (went_on, went_on * cost))
             self._mean_costs.saw(watched.names, records, paid, now_ms - before_ms)

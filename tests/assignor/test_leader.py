@@ -37,7 +37,7 @@ class Group:
         self.now_s, self.generation = 1000.0, 0
         self.strategy, self.settings = strategy, settings or {}
         self.end, self.done = np.zeros(PARTITIONS), np.zeros(PARTITIONS)
-        self.members, self.asked, self.metadata = {}, [], {}
+        self.members, self.asked, self.metadata, self.hanging = {}, [], {}, ""
         for name in names:
             self.add(name, self.settings.get(name, live))
         self.leader = names[0]
@@ -84,11 +84,15 @@ class Group:
             for name in self.members:
                 mine = sorted(self.owned(name))
                 waiting = self.end[mine] - self.done[mine]
-                if waiting.sum():
+                if waiting.sum() and name != self.hanging:
                     self.done[mine] += waiting * min(SPEED * step_s / waiting.sum(), 1.0)
             self.read()
             if len(self.asked) > before:
                 return
+
+    def hang(self, name):
+        """This member processes nothing from now on; none where the name is empty."""
+        self.hanging = name
 
     def read(self):
         offsets = {
@@ -451,3 +455,47 @@ def test_who_leads_again_shares_out_at_once_what_waits_now():
     leader._on_prior({("t", number): int(end) - 3000 for number, end in enumerate(group.end)})
     group.read()
     assert leader.snapshot(["t"]).load["t"][3] > 500
+
+
+def test_nobody_is_made_to_wait_for_a_member_that_stands_still(caplog):
+    """Its program hangs for a while: in a rebalance, all would wait until it polls. It is relieved when it goes on."""
+    group = Group("a", "b", "c")
+    group.members["a"].leader.busy = Mock(per_s=SPEED, each_s={})
+    group.rebalance()
+    group.run([112.5] * PARTITIONS, 60)
+    group.hang("b")
+    group.run([112.5] * PARTITIONS, 120)
+    assert group.asked == []
+    told = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert (
+        len([line for line in told if "would wait for who has a backlog and processes none of it: b for" in line]) == 1
+    )
+    group.hang("")
+    group.run([112.5] * PARTITIONS, 15)
+    assert len(group.asked) == 1
+
+
+def test_a_member_that_tells_of_itself_is_not_waited_for_though_it_processes_nothing():
+    """It has paused its partitions, and polls: it would join at once."""
+    group = Group("a", "b", "c")
+    group.members["a"].leader.busy = Mock(per_s=SPEED, each_s={})
+    group.rebalance()
+    group.run([112.5] * PARTITIONS, 60)
+    group.hang("b")
+    [number, *_] = group.owned("b")
+    for second in range(0, 120, 5):
+        group.metadata[number] = CommitNote(member="b", at_ms=second, measured_per_s=SPEED).encode()
+        group.run([112.5] * PARTITIONS, 5)
+    assert group.asked
+
+
+def test_a_member_that_processes_nothing_for_longer_than_clients_may_not_poll_is_not_waited_for():
+    group = Group("a", "b", "c")
+    group.members["a"].leader.busy = Mock(per_s=SPEED, each_s={})
+    group.rebalance()
+    group.run([112.5] * PARTITIONS, 60)
+    group.hang("b")
+    group.run([112.5] * PARTITIONS, 290)
+    assert group.asked == []
+    group.run([112.5] * PARTITIONS, 30)
+    assert len(group.asked) == 1
