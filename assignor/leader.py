@@ -18,6 +18,7 @@ import numpy as np
 from loadwise.assignor.live.busy import BusyTime
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.settings import LiveSettings
+from loadwise.assignor.live.warnings import Warnings
 from loadwise.assignor.live.watch import GroupWatch, name_of
 from loadwise.assignor.load.lag import HISTORY_S, LagLoad, PartitionOffsets, lags
 from loadwise.assignor.load.source import LoadSnapshot
@@ -93,7 +94,7 @@ class Leader:
         self._asked = False
         self._off = False
         self._noted_ms: dict[str, int] = {}  # when members wrote their newest notes, each by its own clock
-        self._warned = self._waiting = False  # what the log has told already
+        self._warnings = Warnings()
         self._failing: set[str] = set()
         lag.interval_s = math.inf  # nobody reads before there is a reason to
         lag.listener = self._on_reading
@@ -340,16 +341,11 @@ class Leader:
 
     def _act(self, decision: Decision) -> None:
         settings = self._settings
-        if decision.missing and not self._warned:
-            log.warning("%s", decision.too_small)
-        self._warned = bool(decision.missing)
+        for line in self._warnings.news(decision):
+            log.warning("%s", line)
         if not decision.ask:
             log.debug("%s", decision)
-            if decision.exhausted or (decision.waiting and not self._waiting):
-                log.warning("%s", decision)
-            self._waiting = decision.waiting
             return
-        self._waiting = False
         if settings is None or self._off:
             log.debug("Rebalancing for the load is off: %s", decision)
             return

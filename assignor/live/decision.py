@@ -36,6 +36,8 @@ class Decision:
     missing: int
     """How many members the group lacks; 0 where it suffices, or where that is not known."""
     settings: LiveSettings
+    overfull: tuple[TopicPartition, float] | None = None
+    """A partition in which more arrives than any member can process, and how many times as much; None without one."""
 
     @property
     def moved(self) -> list[TopicPartition]:
@@ -48,6 +50,17 @@ class Decision:
         return (
             f"The group is too small: {self.judgement.needed:.0%} of what its members can process arrives, and"
             f" {self.missing} more like them are needed to get below {self.settings.healthy:.0%}"
+        )
+
+    @property
+    def too_heavy(self) -> str:
+        """That one partition is too much for any member; for a log. Empty where none is."""
+        if self.overfull is None:
+            return ""
+        (topic, number), times = self.overfull
+        return (
+            f"In {topic}-{number} alone arrives {times:.2f} times what the fastest member can process, so it falls"
+            " behind wherever it is: the topic needs more partitions, or keys that spread its records"
         )
 
     def __str__(self) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from loadwise.assignor.impute import guess
 from loadwise.assignor.live.capacity import Capacities
 from loadwise.assignor.live.settings import LiveSettings
-from loadwise.assignor.model import NOBODY, Assignor, Bools, Floats, GroupSnapshot, Ints, Owners
+from loadwise.assignor.model import NOBODY, Assignor, Bools, Floats, GroupSnapshot, Ints, Owners, TopicPartition
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -98,3 +98,19 @@ def members_missing(demand_per_s: float, capacities: Capacities, healthy: float)
 def _sums(group: GroupSnapshot, owner: Owners, weight: Floats) -> Floats:
     given: Bools = owner != NOBODY
     return np.bincount(owner[given], weight[given], len(group.members)).astype(np.float64)
+
+
+def overfull(
+    group: GroupSnapshot, rate: Floats, waiting: Floats, capacities: Capacities
+) -> tuple[TopicPartition, float] | None:
+    """The partition in which more arrives than any member can process, and how many times as much; None without one.
+
+    ``rate`` and ``waiting`` are float64[P], in records/s and records, NaN where unknown. Only a partition that has a
+    backlog counts: capacities may be estimated too low.
+    """
+    fastest = float(capacities.per_s.max(initial=0.0)) if capacities.known else 0.0
+    behind = np.where(waiting > 0, np.nan_to_num(rate, nan=0.0), 0.0)
+    if not fastest or float(behind.max(initial=0.0)) <= fastest:
+        return None
+    row = int(behind.argmax())
+    return group.name_of(row), float(behind[row]) / fastest

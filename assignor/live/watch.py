@@ -18,7 +18,7 @@ from loadwise.assignor.live.costs import LearnedCosts, MeanCosts
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.demand import backlog, demand, horizon_s
 from loadwise.assignor.live.index import PartitionIndex
-from loadwise.assignor.live.judgement import Judgement, compare, judge, members_missing
+from loadwise.assignor.live.judgement import Judgement, compare, judge, members_missing, overfull
 from loadwise.assignor.live.rates import ArrivalRates
 from loadwise.assignor.live.restraint import Restraint
 from loadwise.assignor.live.settings import LiveSettings
@@ -338,8 +338,8 @@ class GroupWatch:
         reason: str,
         waiting: bool = False,
     ) -> Decision:
-        arriving = float(np.nansum(self._of_group(watched, self._rates.rates() * self._cost())))
-        missing = 0
+        rate = self._of_group(watched, self._rates.rates() * self._cost())
+        arriving, missing = float(np.nansum(rate)), 0
         if capacities.known and bool(capacities.proven.all()) and arriving > capacities.per_s.sum():
             missing = members_missing(arriving, capacities, self.settings.healthy)
         return Decision(
@@ -355,6 +355,7 @@ class GroupWatch:
             lag=self._sums(watched, self._of_group(watched, self._lag)),
             missing=missing,
             settings=self.settings,
+            overfull=overfull(watched.group, rate, self._of_group(watched, self._waiting), capacities),
         )
 
     def _judge(self, watched: _Watched, rate: Floats, capacities: Capacities) -> Judgement:

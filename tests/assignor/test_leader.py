@@ -499,3 +499,18 @@ def test_a_member_that_processes_nothing_for_longer_than_clients_may_not_poll_is
     assert group.asked == []
     group.run([112.5] * PARTITIONS, 30)
     assert len(group.asked) == 1
+
+
+def test_a_partition_that_is_too_much_for_any_member_is_told_once(caplog):
+    """No rebalance helps, and nobody would know why one member falls behind. A burst is not told."""
+    group = Group("a", "b", "c")
+    group.rebalance()
+    group.run([50.0] * PARTITIONS, 60)
+    for _ in range(2):
+        group.run([1200.0] + [10.0] * (PARTITIONS - 1), 25)
+        group.run([10.0] * PARTITIONS, 60)
+    assert "falls behind wherever it is" not in caplog.text
+    group.run([1200.0] + [10.0] * (PARTITIONS - 1), 300)
+    told = [line for line in caplog.text.splitlines() if "falls behind wherever it is" in line]
+    assert len(told) == 1
+    assert "In t-0 alone arrives 1.3" in told[0]
