@@ -110,7 +110,32 @@ def a_leader_that_is_killed_when_it_has_asked(group, client):
     assert group.load_rebalances() <= 3
 
 
+def a_member_that_hangs(group):
+    """It joins no rebalance before it polls again. So the others go on without one, and the log tells why."""
+    for client in MIXED:
+        group.join(client)
+    goes_on(group)
+    hanging, generation = group.members[MIXED.index(KAFKA_PYTHON)], group.generation
+    hanging.toggle_hanging()
+
+    def told():
+        return [line for member in group.members for line in member.told if "would wait for who has a backlog" in line]
+
+    group.wait_until(told, MINUTE_S, why="a warning")
+    others = [number for number in range(len(RATES)) if number not in hanging.owned]
+    before = sum(group.done[number] for number in others)
+    group.wait_until(
+        lambda: sum(group.done[number] for number in others) - before >= READINGS_S * sum(RATES[n] for n in others),
+        why="going on of the others",
+    )
+    assert (group.generation, group.load_rebalances(), len(told())) == (generation, 0, 1)
+    hanging.toggle_hanging()
+    group.wait_until(lambda: group.settled(3) and group.lag <= TOTAL, MINUTE_S, why="catching up")
+    assert group.load_rebalances() <= 1
+
+
 CASES = {
+    "hanging": (a_member_that_hangs,),
     "unreachable": (offsets_that_cannot_be_read, "KafkaConnectionError"),
     "forbidden": (offsets_that_cannot_be_read, "GroupAuthorizationFailedError"),
     "for-a-while": (offsets_that_cannot_be_read_for_a_while,),

@@ -109,6 +109,10 @@ class Member:
         """Its readings of offsets fail from now on, or do not any more."""
         self.process.send_signal(signal.SIGUSR1)
 
+    def toggle_hanging(self):
+        """Its program hangs from now on between two polls, or does not any more; of a kafka-python member only."""
+        self.process.send_signal(signal.SIGUSR2)
+
     def kill(self):
         """As ``kill -9`` does."""
         self.process.kill()

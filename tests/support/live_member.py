@@ -72,8 +72,13 @@ class Work:
 
     def __init__(self, args):
         self._speed, self._done_at, self._late_s = args.speed, 0.0, 0.0
+        self.hangs = False
+        signal.signal(signal.SIGUSR2, self._hang)
         # Made up for in other pieces, costly records would look dearer than they are, and cheap ones cheaper.
         self._makes_up = not args.costly_after
+
+    def _hang(self, *_):
+        self.hangs = not self.hangs
 
     def add(self, cost):
         takes_s = cost / self._speed
@@ -144,6 +149,8 @@ def kafka_python(args, ended):
         while not ended.is_set():
             work.add(report.processed(consumer.poll(timeout_ms=200)))
             time.sleep(work.left_s)
+            while work.hangs and not ended.is_set():
+                time.sleep(REPORT_S)
             work.end()
             report.send(consumer, consumer._coordinator._generation.generation_id)
     finally:
