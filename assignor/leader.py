@@ -22,7 +22,7 @@ from loadwise.assignor.live.warnings import Warnings
 from loadwise.assignor.live.watch import GroupWatch, name_of
 from loadwise.assignor.load.lag import HISTORY_S, LagLoad, PartitionOffsets, lags
 from loadwise.assignor.load.source import LoadSnapshot
-from loadwise.assignor.model import LARGEST, Assignment, Assignor, Floats, Member
+from loadwise.assignor.model import LARGEST, RECORDS_PER_S, Assignment, Assignor, Floats, Member
 from loadwise.protocol.errors import MalformedBytesError
 from loadwise.protocol.live_notes import CommitNote, LeaderNotes, MemberNotes, Memory, checksum, is_note
 
@@ -131,7 +131,9 @@ class Leader:
         if seen is None:
             return None
         with self._lock:
-            return LoadSnapshot(load=self._watch.loads(), unit="records/s", age_s=seen.age_s, max_age_s=seen.max_age_s)
+            return LoadSnapshot(
+                load=self._watch.loads(), unit=RECORDS_PER_S, age_s=seen.age_s, max_age_s=seen.max_age_s
+            )
 
     def joining(self, *, capacity_given: bool) -> MemberNotes:
         """A rebalance begins; answer what this member tells its leader."""

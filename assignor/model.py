@@ -24,6 +24,7 @@ __all__ = [  # one place to import from, whichever side of the edge a name is on
     "LARGEST",
     "NOBODY",
     "NO_GENERATION",
+    "RECORDS_PER_S",
     "SMALLEST_CAPACITY",
     "Assignment",
     "Assignor",
@@ -39,6 +40,9 @@ __all__ = [  # one place to import from, whichever side of the edge a name is on
     "stable_order",
     "utf16_order",
 ]
+
+RECORDS_PER_S = "records/s"
+"""The unit of demands. Where capacities are known, they are in the same one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

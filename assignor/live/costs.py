@@ -3,7 +3,7 @@
 Everything is then in records of one cost: what arrives and waits, and what members can process. Users may state the
 costs. Otherwise they are learned from how long members work on a record of each topic, as
 `loadwise.assignor.live.topic_times` measures it. A fast member needs less time for the records of all topics, so its
-times are compared with each other only. What the members find is merged by medians. It is rounded to quarters of
+times are compared with each other only. What the members find is merged by medians. It is rounded to eighths of
 an octave, and what differs little does not differ at all, so that topics whose records cost the same come out as the
 same.
 """
@@ -21,13 +21,15 @@ _HALF_LIFE_MS = 60_000
 """As long as members remember what they measure of themselves."""
 _SWEEPS = 10
 """Medians over topics and over members in turn: so often, or until nothing changes."""
-_STEPS_PER_OCTAVE = 4
+_STEPS_PER_OCTAVE = 8
 _FURTHEST = 7.0
 """Costs differ by so many octaves at most."""
 _APART, _ALIKE = 0.7, 0.5
 """Octaves from which on a topic is told from the busiest one, and below which it is not any more."""
-_STAYS = 1.5
-"""A cost stays as it is up to so many steps from what is found now: it must not go to and fro."""
+_STAYS = 3.0
+"""A cost stays as it is up to so many steps from what is found now: it must not go to and fro..."""
+_STAYS_LONG, _LONG_MS = 1.2, 60_000
+"""... unless it was found to be off by more than so many steps, always on the same side, for so long."""
 _MUCH_BUSIER = 2.0
 """Topics are compared with the busiest one until another has so many times its arrivals: it must not change often."""
 
@@ -74,10 +76,13 @@ class LearnedCosts:
         """Whether members have told something since the last `settle`."""
         self._newest: dict[str, tuple[Mapping[str, float], int]] = {}
         """What members have told last, where that was of several topics, and when."""
+        self._told_ms = 0
         self._by_arrivals = False
         """Whether `of_topic` is relative to the mean of what arrives."""
         self._rates: Mapping[str, float] = {}
         self._steps: dict[str, int] = {}
+        self._off: dict[str, tuple[bool, int]] = {}
+        """Topics whose costs are off by a little: whether they are too low, and since when."""
         self._busiest = ""
 
     def told(self, member: str, each_s: Mapping[str, float], now_ms: int) -> None:
@@ -87,6 +92,7 @@ class LearnedCosts:
             self._newest.pop(member, None)
             return
         self._newest[member] = usable, now_ms
+        self._told_ms = max(self._told_ms, now_ms)
         if self._told.get(member) != usable:
             self._told[member] = usable
             self.news = True
@@ -130,7 +136,7 @@ class LearnedCosts:
         there = rates.keys() | found.keys()  # topics of a pattern come and go
         before = {topic: step - shift for topic, step in self._steps.items() if topic in there}
         steps = before | {
-            topic: _step(octaves - found[busiest], before.get(topic, 0)) for topic, octaves in found.items()
+            topic: self._step(topic, octaves - found[busiest], before.get(topic, 0)) for topic, octaves in found.items()
         }
         arriving = {topic: rates.get(topic, 0.0) for topic in steps}
         arrives = any(arriving.values())
@@ -145,6 +151,24 @@ class LearnedCosts:
             mean = sum(weights[topic] * each for topic, each in cost.items()) / sum(weights.values())
             self.of_topic = {topic: each / mean for topic, each in cost.items()}
         return True
+
+    def _step(self, topic: str, octaves: float, before: int) -> int:
+        """The parts of an octave that a topic is given, where it had ``before``."""
+        octaves = min(max(octaves, -_FURTHEST), _FURTHEST)
+        off, now_ms = octaves * _STEPS_PER_OCTAVE - before, self._told_ms
+        too_low, since_ms = self._off.pop(topic, (off > 0, now_ms))
+        if abs(octaves) < (_ALIKE if before else _APART):
+            return 0
+        if not before or abs(off) > _STAYS:
+            return before + round(off)
+        if abs(off) <= _STAYS_LONG:
+            return before
+        if too_low != (off > 0):
+            since_ms = now_ms
+        if now_ms - since_ms >= _LONG_MS:
+            return before + round(off)
+        self._off[topic] = off > 0, since_ms
+        return before
 
 
 def _comparable(told: Iterable[Mapping[str, float]], topic: str) -> list[Mapping[str, float]]:
@@ -192,12 +216,3 @@ def _medians(groups: Ints, values: Floats, size: int) -> Floats:
     start = np.cumsum(count) - count
     middle = (ordered[start + np.maximum(count - 1, 0) // 2] + ordered[start + count // 2]) / 2
     return np.where(count > 0, middle, 0.0)
-
-
-def _step(octaves: float, before: int) -> int:
-    """The quarters of an octave that a topic is given, where it had ``before``."""
-    octaves = min(max(octaves, -_FURTHEST), _FURTHEST)
-    if abs(octaves) < (_ALIKE if before else _APART):
-        return 0
-    steps = octaves * _STEPS_PER_OCTAVE
-    return before if before and abs(steps - before) <= _STAYS else round(steps)

@@ -10,7 +10,17 @@ import numpy as np
 from loadwise.assignor.impute import guess
 from loadwise.assignor.live.capacity import Capacities
 from loadwise.assignor.live.settings import LiveSettings
-from loadwise.assignor.model import NOBODY, Assignor, Bools, Floats, GroupSnapshot, Ints, Owners, TopicPartition
+from loadwise.assignor.model import (
+    NOBODY,
+    RECORDS_PER_S,
+    Assignor,
+    Bools,
+    Floats,
+    GroupSnapshot,
+    Ints,
+    Owners,
+    TopicPartition,
+)
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -58,7 +68,7 @@ def judge(
     costs the leader CPU time.
     """
     weight = guess(load, group.topic_of) if group.size and not np.isnan(load).all() else np.zeros(group.size)
-    loaded = replace(group, load=weight, capacity=capacities.per_s, load_unit="records/s")
+    loaded = replace(group, load=weight, capacity=capacities.per_s, load_unit=RECORDS_PER_S)
     possible = max(
         float(weight.sum()) / float(capacities.per_s.sum()),
         float(weight.max(initial=0.0)) / float(capacities.per_s.max(initial=1.0)),

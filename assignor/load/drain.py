@@ -16,7 +16,7 @@ import numpy as np
 
 from loadwise.assignor.errors import BadGroupError
 from loadwise.assignor.load.source import LoadSnapshot, LoadSource, TopicLoads, of_topics
-from loadwise.assignor.model import Floats
+from loadwise.assignor.model import RECORDS_PER_S, Floats
 from loadwise.assignor.rows import topic_loads
 
 
@@ -82,7 +82,7 @@ class DrainLoad:
         coming = {} if rate is None or rate.stale else of_topics(rate.load, topics)
         return LoadSnapshot(
             load=drain_weight(waiting, coming, self.capacity, horizon_s=self.horizon_s),
-            unit="records/s",
+            unit=RECORDS_PER_S,
             age_s=lag.age_s,
             max_age_s=lag.max_age_s,
         )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 import numpy as np
 
 from loadwise.assignor.load.source import LoadSnapshot
-from loadwise.assignor.model import Floats
+from loadwise.assignor.model import RECORDS_PER_S, Floats
 
 FORGOTTEN_S = 3600.0
 """What was not read for so long is forgotten: the group has given it up, or it was deleted."""
@@ -64,4 +64,4 @@ class RateLoad:
         if read is None:
             return None
         load, read_at = read
-        return LoadSnapshot(load=load, unit="records/s", age_s=self._clock() - read_at, max_age_s=self.max_age_s)
+        return LoadSnapshot(load=load, unit=RECORDS_PER_S, age_s=self._clock() - read_at, max_age_s=self.max_age_s)

@@ -15,7 +15,7 @@ from loadwise.assignor.algorithms.weighted import Weighted
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.watch import GroupWatch, Position
-from loadwise.assignor.model import Assignment, Assignor, Bools, Floats, GroupSnapshot, Member
+from loadwise.assignor.model import RECORDS_PER_S, Assignment, Assignor, Bools, Floats, GroupSnapshot, Member
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -116,7 +116,8 @@ class Live(Policy):
         """Assign by demand and learned capacities."""
         stated = {member.id: self._stated.get(member.id, 0.0) for member in members}
         learned = self.watch.capacities(members, stated, now_s * 1000)
-        target = self._assignor.assign(GroupSnapshot.of(learned, counts, load=self.watch.loads()))
+        group = GroupSnapshot.of(learned, counts, load=self.watch.loads(), load_unit=RECORDS_PER_S)
+        target = self._assignor.assign(group)
         end_ms = (now_s + took_s) * 1000
         self.watch.assigned(target, stated, generation=1, now_ms=end_ms, duration_ms=took_s * 1000)
         return target

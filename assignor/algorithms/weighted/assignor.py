@@ -25,9 +25,14 @@ from loadwise.assignor.algorithms.weighted.transfers import give_to_empty, lower
 from loadwise.assignor.algorithms.weighted.working_assignment import WorkingAssignment, scaled
 from loadwise.assignor.bounds import fractional_spread, lower_bound
 from loadwise.assignor.impute import guess
-from loadwise.assignor.model import NOBODY, Assignment, Floats, GroupSnapshot, Owners, Traits
+from loadwise.assignor.model import NOBODY, RECORDS_PER_S, Assignment, Floats, GroupSnapshot, Owners, Traits
 from loadwise.assignor.staging import stage
 
+_OF_ROOM = 0.2
+"""In a group that is nearly full, being above the fair share may cost a member this part of the room that it has at
+the fair share: without room it would never work off what has piled up once."""
+_SMALLEST_EPSILON = 0.01
+"""But members may always be this far above the fair share."""
 _EVEN = 5e-4
 """How near to the fair level an exchange of partitions that are moving anyway still tries to get."""
 _WORTH = 2e-3
@@ -77,6 +82,9 @@ class Weighted:
         weight = weights(group)
         if weight is None:
             return Assignment(group, sticky_owner(group, np.arange(group.size)))
+        tight = self._leaving_room(group, weight)
+        if tight != self:
+            return tight.assign(group)
         weight = scaled(weight)
         weight = np.where(weight < _LEAST, 0.0, weight)
         working = WorkingAssignment(group, weight, _spread_idle(group, weight))
@@ -93,6 +101,16 @@ class Weighted:
                 break
             answer = again
         return Assignment(group, answer)
+
+    def _leaving_room(self, group: GroupSnapshot, weight: Floats) -> Weighted:
+        """Itself, or tighter where the group is nearly full; for that, load and capacity must be in one unit."""
+        if group.load_unit != RECORDS_PER_S:
+            return self
+        load, capacity = float(weight.sum()), float(group.capacity.sum())
+        epsilon = max(_OF_ROOM * (capacity - load) / load, _SMALLEST_EPSILON)
+        if load > capacity or epsilon >= self.epsilon:
+            return self
+        return replace(self, epsilon=epsilon, trigger=epsilon + (self.trigger - self.epsilon))
 
     def _settled(self, working: WorkingAssignment, fair: float, *, known: Owners | None = None) -> Owners:
         """Improve until the answer, taken for what members own, is not improved any more; ``known`` is such a one."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from loadwise.assignor.algorithms import algorithm
-from loadwise.assignor.model import GroupSnapshot, Member
+from loadwise.assignor.model import RECORDS_PER_S, GroupSnapshot, Member
 from loadwise.coordinator.groups.consumer.assignors import ServerAssignor
 from loadwise.coordinator.groups.consumer.load_watch import LoadWatch
 from loadwise.coordinator.groups.consumer.member import ConsumerMember
@@ -59,7 +59,7 @@ def snapshot(
     if load is None:
         return GroupSnapshot.of(rows, partitions, racks=racks)
     equipped = load.with_capacities(rows, now_ms)
-    return GroupSnapshot.of(equipped, partitions, load=load.demand(), load_unit="records/s", racks=racks)
+    return GroupSnapshot.of(equipped, partitions, load=load.demand(), load_unit=RECORDS_PER_S, racks=racks)
 
 
 def targets(group: GroupSnapshot, topics: TopicView, assignor: ServerAssignor) -> dict[str, Partitions]:

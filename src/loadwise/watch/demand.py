@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from loadwise.assignor.load.drain import drain_weight
 from loadwise.assignor.load.lag import lag_of
+from loadwise.assignor.model import RECORDS_PER_S
 from loadwise.compare.situation import Situation
 from loadwise.running_group.members import Reading
 
@@ -33,6 +34,6 @@ def situation(readings: Sequence[Reading], *, window_s: float, from_beginning: b
         labels=now.group.labels,
         partitions=now.partitions,
         load=drain_weight(lag, rate, 0.0, horizon_s=HORIZON_S),
-        load_unit="records/s",
+        load_unit=RECORDS_PER_S,
         racks=now.racks,
     )

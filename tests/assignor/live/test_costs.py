@@ -119,6 +119,25 @@ def test_a_cost_does_not_go_to_and_fro():
     assert costs.of_topic == {}
 
 
+def test_a_cost_that_stays_a_little_off_is_corrected():
+    """The first polls made it 14 % too high: too little to follow at once, and too much to keep for ever."""
+    costs = learned({"cheap": 0.001, "costly": 0.0114})
+    for now_ms in range(0, 60_000, 5000):
+        costs.told("m0", {"cheap": 0.001, "costly": 0.0100 + now_ms * 1e-10}, now_ms)
+        assert not costs.settle(RATES)
+    costs.told("m0", {"cheap": 0.001, "costly": 0.0100}, 60_000)
+    assert costs.settle(RATES)
+    assert costs.of_topic["costly"] / costs.of_topic["cheap"] == pytest.approx(10, rel=0.05)
+
+
+def test_a_cost_that_is_off_to_both_sides_in_turn_stays():
+    costs = learned({"cheap": 0.001, "costly": 0.01})
+    for now_ms in range(0, 600_000, 30_000):
+        too_low = now_ms % 60_000 == 0
+        costs.told("m0", {"cheap": 0.001, "costly": 0.0085 if too_low else 0.0118}, now_ms)
+        assert not costs.settle(RATES)
+
+
 def test_another_topic_may_become_the_busiest():
     costs = learned({"cheap": 0.001, "costly": 0.01})
     before = costs.of_topic

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain, combinations, product
 
 import numpy as np
@@ -17,7 +18,7 @@ from loadwise.assignor.algorithms.weighted.placement import place_largest_first
 from loadwise.assignor.algorithms.weighted.subset import lightest_cover
 from loadwise.assignor.algorithms.weighted.working_assignment import WorkingAssignment
 from loadwise.assignor.measure import measure
-from loadwise.assignor.model import NOBODY, Assignment, GroupSnapshot, Member
+from loadwise.assignor.model import NOBODY, RECORDS_PER_S, Assignment, GroupSnapshot, Member
 from loadwise.assignor.staging import stage
 
 Loads = dict[str, list[float | None]]
@@ -47,6 +48,22 @@ def test_the_incident_of_36_partitions_and_3_members() -> None:
     assert m.load.tolist() == [20.0, 20.0, 20.0]
     idle = [sum(loads[p] == 0 for p in owned["t"]) for owned in answer.by_member().values()]
     assert max(idle) - min(idle) <= 1, "idle partitions are spread by count"
+
+
+def test_members_of_a_nearly_full_group_keep_room_to_work_off_a_backlog() -> None:
+    """Of 5,000 records/s that the members can process 4,750 arrive: 5 % above that would leave nobody any room."""
+    five = [
+        replace(each, owned={"t": list(range(200 * number, 200 * number + 200))}, generation=1)
+        for number, each in enumerate(members(*[1000.0] * 5))
+    ]
+    before = GroupSnapshot.of(five, {"t": 1000}, load={"t": [4.95] * 200 + [4.7] * 800})
+    assert measure(Weighted().assign(before)).moved == 0, "capacities that are only relative tell nothing of room"
+    answer = Weighted().assign(replace(before, load_unit=RECORDS_PER_S))
+    assert measure(answer).load.max() <= 1000 - 0.75 * 250 / 5
+    assert measure(Weighted(trigger=9.0).assign(replace(before, load_unit=RECORDS_PER_S))).moved == 0
+    assert before.load is not None
+    too_much = replace(before, load=before.load * 1.1, load_unit=RECORDS_PER_S)
+    assert measure(Weighted().assign(too_much)).moved == 0, "there is no room that could be kept"
 
 
 def test_a_member_that_joins_gets_its_part_and_nothing_else_moves() -> None:
