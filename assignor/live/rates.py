@@ -20,7 +20,7 @@ from loadwise.assignor.model import Floats, Ints
 _READINGS = 13
 """So many readings are kept: a minute of them, where they come every five seconds."""
 _OLDEST_MS = 180_000
-"""Readings older than this count no more, however few there are."""
+"""Readings older than this count no more, but for the last one before the newest."""
 _DEVIATIONS = 3.0
 """So many standard deviations apart, two counts are not of the same rate."""
 _FOR_NOISE = 5
@@ -87,9 +87,9 @@ class ArrivalRates:
         self._last, self._before = self._index.padded(self._last), self._index.padded(self._before)
         self._fallen = self._index.padded(self._fallen)
         newest = ends.copy()
-        for _ in range(len(self._ends)):
+        for left in reversed(range(len(self._ends))):
             at, old = self._ends.popleft()
-            if now_ms - at <= _OLDEST_MS:
+            if now_ms - at <= _OLDEST_MS or not left:  # who reads seldom has no other
                 self._ends.append((at, self._index.padded(old)))
         self._believe(newest)
         self._ends.append((now_ms, newest))

@@ -210,7 +210,7 @@ class LagLoad:
         """Whether somebody wants to know what arrived before the first reading, or before the first in a long time."""
         if self.prior_listener is None:
             return False
-        return self._read is None or self._clock() - self._read[1] > 2 * HISTORY_S
+        return self._read is None or self._clock() - self._read[1] > max(2 * HISTORY_S, self.max_age_s)
 
     def snapshot(self, topics: Collection[str]) -> LoadSnapshot | None:
         """Answer the newest reading, None before there is one."""

@@ -33,9 +33,9 @@ class Cluster:
 class Group:
     """Members whose readings and rebalances a test makes by hand, on a clock of its own."""
 
-    def __init__(self, *names, strategy="weighted", live=True, settings=None):
+    def __init__(self, *names, strategy="weighted", live=True, settings=None, interval_s=5.0):
         self.now_s, self.generation = 1000.0, 0
-        self.strategy, self.settings = strategy, settings or {}
+        self.strategy, self.settings, self.interval_s = strategy, settings or {}, interval_s
         self.end, self.done = np.zeros(PARTITIONS), np.zeros(PARTITIONS)
         self.members, self.asked, self.metadata, self.hanging = {}, [], {}, ""
         for name in names:
@@ -44,7 +44,7 @@ class Group:
 
     def add(self, name, live=True):
         member = Participant(self.strategy)
-        lag = LagLoad(auto_offset_reset="earliest", clock=lambda: self.now_s)
+        lag = LagLoad(auto_offset_reset="earliest", interval_s=self.interval_s, clock=lambda: self.now_s)
         member.lead_by(lag, live, slack_s=1.0)
         member.leader._clock = lambda: self.now_s
         member.leader.name = name
@@ -514,3 +514,19 @@ def test_a_partition_that_is_too_much_for_any_member_is_told_once(caplog):
     told = [line for line in caplog.text.splitlines() if "falls behind wherever it is" in line]
     assert len(told) == 1
     assert "In t-0 alone arrives 1.3" in told[0]
+
+
+@pytest.mark.parametrize("interval_s", [5, 150, 300])
+def test_a_group_whose_offsets_are_read_seldom_is_balanced_too(interval_s):
+    """Readings are far apart then, but no history is lacked: it would stand for the reading before."""
+    group = Group("a", "b", "c", interval_s=interval_s)
+    group.rebalance()
+    group.run([50.0] * PARTITIONS, 2 * interval_s, step_s=interval_s)
+    hot = group.hot("b")
+    for _ in range(4):
+        group.run(hot, interval_s, step_s=interval_s)
+        lag = group.members["a"].leader.lag
+        group.now_s += interval_s
+        assert not lag.lacks_history
+        group.now_s -= interval_s
+    assert len(group.asked) == 1

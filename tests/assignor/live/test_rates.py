@@ -174,3 +174,10 @@ def test_rates_from_before_a_long_pause_do_not_confirm_those_of_now():
     rates.update(np.array([1_060_000.0, 1_080_000.0]), hours_later_ms)
     assert rates.confirmed()[0] == pytest.approx(1000)
     assert rates.confirmed()[1] == pytest.approx(100), "the log tells nothing of it"
+
+
+@pytest.mark.parametrize("step_ms", [150_000, 600_000])
+def test_rates_are_known_where_readings_come_rarely(step_ms):
+    rng = np.random.default_rng(4)
+    seen = rates_of(rng.poisson(20 * step_ms / 1000, (4, 50)), step_ms=step_ms)
+    assert seen.mean() == pytest.approx(20, rel=0.05)
