@@ -105,7 +105,7 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         ranges = ended.ranges()
         if end != self._answered:
             # It was planned before this process began. What was made anew since can be read no more.
-            same, losses = apart_from_made_anew(ended.begins, ended.ids, self._kafka.ids(ended.ids.keys()))
+            same, losses = apart_from_made_anew(ended.begins, ended.ids, self._ids_now(ended.ids.keys(), ended.ids))
             self._lose(losses)
             ranges = tuple(wanted for wanted in ranges if (wanted.topic, wanted.partition) in same)
         if not ranges:
@@ -196,7 +196,8 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         held = self._holdings.held
         stood = {**begun.positions, **held}
         topics = {place.topic for place in (*stood, *commits)}
-        ids = {topic: told for topic, told in begun.ids.items() if topic in topics} | self._kafka.ids(topics)
+        known = {topic: told for topic, told in begun.ids.items() if topic in topics}
+        ids = known | self._ids_now(topics, known)
         if ids == begun.ids:
             return begun
         same, _ = apart_from_made_anew(begun.positions, begun.ids, ids)

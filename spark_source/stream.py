@@ -141,7 +141,7 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if end != self._answered:
             # It was planned before this process began. What was made anew since can be read no more.
             ids = ids_in(end)
-            same, gone = apart_from_made_anew(ended | begun, ids, self._kafka.ids(ids.keys()))
+            same, gone = apart_from_made_anew(ended | begun, ids, self._ids_now(ids.keys(), ids))
             begun, ended = ({place: at for place, at in each.items() if place in same} for each in (begun, ended))
         begun, anew = apart_from_made_anew(begun, ids_in(start), ids_in(end))
         found = step(begun, ended, self._first_offsets(begun, ended))
@@ -221,6 +221,7 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _end_of(self, begun: Positions, ids: Mapping[str, str]) -> dict[TopicPartition, int]:
         """Where all partitions end now, or ended when ``Trigger.AvailableNow`` began."""
         if self._target:
+            self._target = self._still_there(self._target)
             return self._target
         options = self._options
         # What a query has read from before may be gone. With failOnDataLoss=false every topic may be: once one is gone,
@@ -232,12 +233,30 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             found = self._kafka.found(options, known=topics, with_ids=True)
             self._ids = found.ids
             latest: dict[TopicPartition, int] = self._kafka.offsets(LATEST, found.partitions)
-            # A broker may be behind for a moment; believing it would read records twice.
-            if not moved_back(apart_from_made_anew(begun, ids, found.ids)[0], latest):
+            # A broker may be behind for a moment; believing it would read records twice, or tell of losses.
+            same, _ = apart_from_made_anew(begun, ids, found.ids)
+            if len(same) == len(begun) and not moved_back(same, latest):
                 break
         if self._target is not None:
             self._target = latest
         return latest
+
+    def _still_there(self, target: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """The end of the query, with none of the records of topics that were made anew since: they came later."""
+        ids = self._ids_now(self._ids.keys(), self._ids)
+        kept, losses = apart_from_made_anew(target, self._ids, ids)
+        self._ids = {**self._ids, **ids}
+        return {**kept, **dict.fromkeys(self._kafka.there(target.keys() - kept.keys()), 0)} if losses else target
+
+    def _ids_now(self, topics: Collection[str], known: Mapping[str, str]) -> dict[str, str]:
+        """The ids of topics that are there. Another one than is known is asked for again: a broker may be behind."""
+        for attempt in range(self._options.offset_retries + 1):
+            if attempt:
+                sleep(self._options.offset_retry_interval_ms / 1000)
+            ids: dict[str, str] = self._kafka.ids(topics)
+            if all(known.get(topic, id_) == id_ for topic, id_ in ids.items()):
+                break
+        return ids
 
     def _first_offsets(self, begun: Positions, ended: Positions) -> dict[TopicPartition, int]:
         """Where the partitions that are new begin; without those that are gone again."""

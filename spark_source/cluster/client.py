@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 _Error = confluent_kafka.KafkaError
 UNKNOWN = frozenset((_Error.UNKNOWN_TOPIC_OR_PART, _Error._UNKNOWN_PARTITION, _Error._UNKNOWN_TOPIC))
 """Errors that mean that there is no such topic or partition."""
+BROKER_REPLACED = -137
+"""librdkafka's ``_DESTROY_BROKER``, which older versions lack: what it kept of a broker is gone, as is the question."""
 
 _REFUSALS = {
     _Error._AUTHENTICATION: "check kafka.sasl.mechanism and kafka.sasl.jaas.config",

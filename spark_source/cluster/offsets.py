@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import confluent_kafka
 
 from loadwise.assignor.model import TopicPartition
-from loadwise.spark_source.cluster.client import UNKNOWN, Client
+from loadwise.spark_source.cluster.client import BROKER_REPLACED, UNKNOWN, Client
 from loadwise.spark_source.errors import OffsetsUnavailableError, OptionError
 from loadwise.spark_source.options.query import (
     EARLIEST,
@@ -52,6 +52,7 @@ _NO_ANSWER = frozenset((_Error._TRANSPORT, _Error._TIMED_OUT, _Error._ALL_BROKER
 """Errors that mean that nobody has answered so far."""
 _PASSING = _NO_ANSWER | frozenset(
     (
+        BROKER_REPLACED,
         _Error._WAIT_CACHE,
         _Error.BROKER_NOT_AVAILABLE,
         _Error.FENCED_LEADER_EPOCH,

@@ -17,7 +17,7 @@ import confluent_kafka
 from confluent_kafka.admin import AdminClient
 
 from loadwise.assignor.model import TopicPartition, utf16_order
-from loadwise.spark_source.cluster.client import admin_client
+from loadwise.spark_source.cluster.client import BROKER_REPLACED, admin_client
 from loadwise.spark_source.errors import GroupUnavailableError, PlanError
 from loadwise.spark_source.options.client_config import ClientConfig
 from loadwise.spark_source.planning.plan import Plan
@@ -35,6 +35,7 @@ MOST_WAIT_S = 3600.0
 _Error = confluent_kafka.KafkaError
 _PASSING = frozenset(
     (
+        BROKER_REPLACED,
         _Error._ALL_BROKERS_DOWN,
         _Error._TIMED_OUT,
         _Error._TRANSPORT,

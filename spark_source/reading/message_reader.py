@@ -12,7 +12,7 @@ from typing import Any
 
 import confluent_kafka
 
-from loadwise.spark_source.cluster.client import UNKNOWN, Client, connected
+from loadwise.spark_source.cluster.client import BROKER_REPLACED, UNKNOWN, Client, connected
 from loadwise.spark_source.cluster.offsets import Cluster
 from loadwise.spark_source.errors import START_BEHIND, BatchError
 from loadwise.spark_source.options.query import EARLIEST, SourceOptions
@@ -29,7 +29,13 @@ POLL_S = 0.2
 _Error = confluent_kafka.KafkaError
 _OUT_OF_RANGE = frozenset((_Error._AUTO_OFFSET_RESET, _Error.OFFSET_OUT_OF_RANGE))
 """Answers that mean: these offsets are not there (any more)."""
-_PASSING = frozenset((_Error._ALL_BROKERS_DOWN, _Error._TRANSPORT, _Error._TIMED_OUT, _Error._RESOLVE)) | UNKNOWN
+_PASSING = UNKNOWN | {
+    BROKER_REPLACED,
+    _Error._ALL_BROKERS_DOWN,
+    _Error._RESOLVE,
+    _Error._TIMED_OUT,
+    _Error._TRANSPORT,
+}
 """Answers after which librdkafka goes on trying by itself."""
 _OF_THE_GROUP = frozenset((_Error.GROUP_AUTHORIZATION_FAILED,))
 """librdkafka looks for the coordinator of a group that we ask nothing of: who may not see the group may still read."""

@@ -227,6 +227,24 @@ def test_a_login_that_was_refused_before_the_last_answer_ends_no_question_early(
     assert now_s[0] >= down_until_s
 
 
+def test_a_question_that_went_with_what_librdkafka_kept_of_a_broker_is_asked_again(monkeypatch):
+    failures = [KafkaException(KafkaError(-137))]  # Local: Broker handle destroyed without termination
+
+    class Consumer:
+        def poll(self, _):
+            return None
+
+        def list_topics(self, **_):
+            if failures:
+                raise failures.pop()
+            (found := ClusterMetadata()).topics = {}
+            return found
+
+    monkeypatch.setattr(offsets, "sleep", lambda _: None)
+    options = checked({"kafka.bootstrap.servers": "a:1", "subscribePattern": "t"})
+    assert offsets.Cluster(client.Client(Consumer(), options.client), 60_000).partitions(options) == []
+
+
 @pytest.fixture
 def freezes(monkeypatch):
     """What was done to collections of garbage; this process of the tests' stays as it is."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brin
 from confluent_kafka.admin import AdminClient
 from topics import WAIT_S, fill, make_topic
 
+from loadwise.spark_source.cluster.offsets import Cluster
 from loadwise.spark_source.errors import DataLossError
 from loadwise.spark_source.planning.progress import ids_in
 from loadwise.spark_source.reading.arrow_batches import full_schema
@@ -26,6 +28,7 @@ class Scene:
     def __init__(self, broker, name, by):
         self.broker, self.name = broker, name
         self.options = {"kafka.bootstrap.servers": broker, "startingOffsets": "earliest", "numTasks": "1"}
+        self.options["fetchOffset.retryIntervalMs"] = "1"
         self.options[by] = json.dumps({name: [0, 1]}) if by == "assign" else name
         self.readers = []
         self.make(5, 2)
@@ -121,6 +124,50 @@ def test_an_unfinished_micro_batch_is_not_read_from_another_topic(scene, caplog)
     assert read(reader, stopped, unfinished) == []
     assert "deleted and made anew" in caplog.text
     assert read(reader, unfinished, end_of(reader, unfinished)) == [(0, 0, 9), (1, 0, 7)]
+
+
+@pytest.mark.parametrize("losses", ["refused", "allowed"])
+def test_what_is_available_now_is_nothing_of_a_topic_made_anew_in_the_run(scene, losses, caplog):
+    stopped = begun(scene)
+    fill(scene.broker, scene.name, [6, 0])
+    options = {"maxOffsetsPerTrigger": "2", "failOnDataLoss": str(losses == "refused")}
+    reader = scene.start(**options)
+    reader.prepareForTriggerAvailableNow()
+    end = end_of(reader, stopped)
+    assert read(reader, stopped, end) == [(0, 5, 7)]
+    scene.make_anew(20)  # with fewer partitions
+    last = end_of(reader, end)
+    if losses == "refused":
+        with pytest.raises(DataLossError, match=f"^{scene.name}-0 was deleted and made anew, .* offset 7 on"):
+            reader.partitions(end, last)
+        return
+    assert read(reader, end, last) == []
+    assert caplog.text.count("was deleted and made anew, with what it held from offset") == 2
+    assert end_of(reader, last) == last  # the run is over
+    reader = scene.start()
+    assert read(reader, last, end_of(reader, last)) == [(0, 0, 20)]
+
+
+def test_a_broker_that_tells_an_old_id_for_a_moment_makes_no_loss(scene, monkeypatch):
+    stopped = begun(scene)
+    fill(scene.broker, scene.name, [3, 0])
+    ask, asked = Cluster._topics, []
+
+    def behind(self, *arguments):
+        """What this has answered first was asked of a broker that is behind."""
+        asked.append(arguments)
+        found = ask(self, *arguments)
+        old = {name: replace(topic, id="b2xk") for name, topic in found.items()}
+        return old if len(asked) % 2 else found
+
+    monkeypatch.setattr(Cluster, "_topics", behind)
+    reader = scene.start(maxOffsetsPerTrigger="2")
+    reader.prepareForTriggerAvailableNow()
+    end = end_of(reader, stopped)
+    last = end_of(reader, end)
+    assert read(reader, end, last) == [(0, 7, 8)]
+    assert read(scene.start(), stopped, end) == [(0, 5, 7)]
+    assert len(asked) == 6  # each was asked for again, and believed then
 
 
 def test_an_unfinished_first_micro_batch_is_as_empty_as_it_was(scene):
