@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -14,6 +14,7 @@ from benchmarks.live.world import Scene
 
 HEALTHY = 0.7
 _LOOK_S = 900
+_MOST_UTILISATION, _MOST_OVERLOAD, _MOST_MOVED, _LONGEST_S = 1.10, 0.02, 0.1, 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,7 @@ class Summary:
     avoidable: float
     worst_avoidable: float
     for_load: float
+    worst_for_load: int
     moved_of_greedy: float
     """The load moved by all seeds, over that of the greedy assignor; NaN where that was not played."""
     recovered_s: float
@@ -56,9 +58,27 @@ def summary(seeds: Sequence[Figures], greedy: Sequence[Figures]) -> Summary:
         avoidable=median(it.avoidable for it in seeds),
         worst_avoidable=max(it.avoidable for it in seeds),
         for_load=median(it.for_load for it in seeds),
+        worst_for_load=max(it.for_load for it in seeds),
         moved_of_greedy=moved / most if most else float(moved > 0) if greedy else math.nan,
         recovered_s=max(it.recovered_s for it in seeds),
     )
+
+
+def missed(it: Summary, *, steady: bool) -> Iterator[str]:
+    """The goals that an assignor misses in a scene, also those that it misses with the worst seed only.
+
+    ``steady`` is whether nothing but chance changes there: then no rebalance is to be asked for.
+    """
+    if it.worst_ratio > _MOST_UTILISATION:
+        yield f"utilisation {it.ratio:.3f}, worst {it.worst_ratio:.3f}: more than {_MOST_UTILISATION:.2f}"
+    if it.worst_avoidable > _MOST_OVERLOAD:
+        yield f"overload {it.avoidable:.2%}, worst {it.worst_avoidable:.2%}: more than {_MOST_OVERLOAD:.0%}"
+    if it.moved_of_greedy > _MOST_MOVED:
+        yield f"moved {it.moved_of_greedy:.2%} of what greedy moves: more than {_MOST_MOVED:.0%}"
+    if it.recovered_s > _LONGEST_S:
+        yield f"back after {it.recovered_s:.0f} s: more than {_LONGEST_S:.0f} s"
+    if steady and it.worst_for_load:
+        yield f"{it.worst_for_load} rebalances for the load: more than 0"
 
 
 def figures(scene: Scene, outcome: Outcome, best: Outcome) -> Figures:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.live.scenes import DAY_S, equal_members
-from benchmarks.live.world import Piece, Scene, zipf
+from benchmarks.live.scenes import DAY_S, equal_members, hot_keys
+from benchmarks.live.world import Piece, Readings, Scene, zipf
 from loadwise.assignor.model import Floats
 
 _HALF_DAY_S = 43_200
@@ -139,6 +140,68 @@ def large_group(seed: int) -> Scene:
     return _scene(large_group, "large group", pieces)
 
 
+def ageing_member(seed: int) -> Scene:
+    """Six members; one gets slower for three hours, down to 30 %, until it is started anew: then another one does."""
+    rng = np.random.default_rng(seed)
+    rates = {"t": zipf(60, 3600, 0.6, rng)}
+    pieces = []
+    for at in range(0, DAY_S, 600):
+        which, age = divmod(at, 10_800)
+        slowed = {f"m{which % 6}": 1000.0 * (1 - 0.7 * age / 10_200)}
+        pieces.append(Piece(start_s=at, rates=rates, capacity=equal_members(6) | slowed))
+    return _scene(ageing_member, "ageing member", pieces)
+
+
+def doubled_topic(seed: int) -> Scene:
+    """Five members; after an hour the topic gets twice as many partitions, and each key goes to one of two."""
+    rng = np.random.default_rng(seed)
+    before = zipf(30, 3500, 0.7, rng)
+    part = rng.uniform(0.2, 0.8, 30)
+    after = np.concatenate([before * part, before * (1 - part)])
+    pieces = [
+        Piece(start_s=at, rates={"t": rates}, capacity=equal_members(5)) for at, rates in ((0, before), (3600, after))
+    ]
+    return _scene(doubled_topic, "doubled topic", pieces)
+
+
+def drifting_costs(seed: int) -> Scene:
+    """Six members of two speeds; records of two topics cost 1 and 4, and all rates drift by a twentieth each minute."""
+    rng = np.random.default_rng(seed)
+    speeds = equal_members(6) | {"m4": 600.0, "m5": 600.0}
+    rates = {"cheap": zipf(30, 1700, 0.6, rng), "costly": zipf(30, 400, 0.6, rng)}
+    total = {topic: each.sum() for topic, each in rates.items()}
+    pieces = []
+    for at in range(0, DAY_S, 60):
+        pieces.append(Piece(start_s=at, rates=rates, capacity=speeds, cost={"costly": 4.0}))
+        drifted = {topic: each * np.exp(rng.normal(0, 0.05, len(each))) for topic, each in rates.items()}
+        rates = {topic: each * (total[topic] / each.sum()) for topic, each in drifted.items()}
+    return _scene(drifting_costs, "drifting costs", pieces)
+
+
+def missing_readings(seed: int) -> Scene:
+    """The hot keys move, and each reading lacks 30 % of the partitions."""
+    scene = hot_keys(seed)
+    about = missing_readings.__doc__ or ""
+    return replace(scene, name="missing readings", about=about, readings=Readings(missing=0.3))
+
+
+def hourly_deploys(seed: int) -> Scene:
+    """Six members; each hour all of them are deployed anew, one by one, and half an hour later the hot keys move."""
+    rng = np.random.default_rng(seed)
+    members, number = equal_members(6), 6
+    pieces = []
+    for hour in range(0, DAY_S, 3600):
+        rates = {"t": zipf(60, 3600, 0.7, rng)}
+        pieces.append(Piece(start_s=hour, rates=rates, capacity=members, is_shift=hour > 0))
+        for at in range(hour + 1800, hour + 1800 + 6 * 45, 45):
+            members = {member: speed for member, speed in members.items() if member != f"m{number - 6}"}
+            pieces.append(Piece(start_s=at, rates=rates, capacity=members))
+            members = members | {f"m{number}": 1000.0}
+            number += 1
+            pieces.append(Piece(start_s=at + 20, rates=rates, capacity=members))
+    return _scene(hourly_deploys, "hourly deploys", pieces)
+
+
 FURTHER: tuple[Callable[[int], Scene], ...] = (
     unequal_subscriptions,
     stated_capacities,
@@ -150,6 +213,11 @@ FURTHER: tuple[Callable[[int], Scene], ...] = (
     on_and_off,
     time_zones,
     large_group,
+    ageing_member,
+    doubled_topic,
+    drifting_costs,
+    missing_readings,
+    hourly_deploys,
 )
 
 

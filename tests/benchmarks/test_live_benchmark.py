@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from benchmarks.live.figures import Figures, figures, summary
+from benchmarks.live.figures import Figures, figures, missed, summary
 from benchmarks.live.further_scenes import FURTHER, deleted_topics, growing_topic, unequal_subscriptions
 from benchmarks.live.page import page, svg
 from benchmarks.live.planned import Planned, plan
@@ -112,6 +112,21 @@ def test_a_summary_has_medians_and_the_worst():
     assert (it.ratio, it.worst_ratio) == (1.0, 1.2)
     assert (it.for_load, it.moved_of_greedy, it.recovered_s) == (2, pytest.approx(70 / 600), 50.0)
     assert math.isnan(summary([one, two], []).moved_of_greedy)
+
+
+def test_a_goal_that_is_missed_is_told():
+    best = Figures(ratio=1.0, avoidable=0.0, for_load=0, moved_per_s=1.0, recovered_s=60.0)
+    greedy = Figures(ratio=1.0, avoidable=0.0, for_load=99, moved_per_s=90.0, recovered_s=0.0)
+    assert list(missed(summary([best, best, best], [greedy] * 3), steady=True)) == []
+    worse = Figures(ratio=1.2, avoidable=0.021, for_load=4, moved_per_s=70.0, recovered_s=61.0)
+    told = list(missed(summary([best, best, worse], [greedy] * 3), steady=False))
+    assert told == [
+        "utilisation 1.000, worst 1.200: more than 1.10",
+        "overload 0.00%, worst 2.10%: more than 2%",
+        "moved 26.67% of what greedy moves: more than 10%",
+        "back after 61 s: more than 60 s",
+    ]
+    assert list(missed(summary([best, worse], []), steady=True))[-1] == "4 rebalances for the load: more than 0"
 
 
 def test_the_page_shows_every_assignor():
