@@ -39,6 +39,8 @@ class Asked:
     response: Any
     version: int
     body: Callable[[Scene], dict[str, Any]]
+    only_errors: bool = False
+    """Whether rows without an error do not count: Kafka may leave them out."""
 
     def made(self, scene: Scene) -> Any:
         return built(self.request, self.version, self.body(scene))
@@ -99,6 +101,12 @@ def reduced(struct: Any, version: int, scene: Scene) -> Any:
     return values
 
 
+def errors_of(values: dict[str, Any]) -> Any:
+    """Of a reduced answer its own error, and those of partitions."""
+    rows = [row["error_code"] for topic in values["responses"] for row in topic["partitions"]]
+    return values["error_code"], sorted(error for error in rows if error)
+
+
 def _is_ours(row: Any, scene: Scene) -> bool:
     """Whether a row is of this scene: lists of everything have those of other tests too."""
     names = [row.get(key) for key in ("name", "topic", "group_id", "group", "transactional_id")]
@@ -106,11 +114,13 @@ def _is_ours(row: Any, scene: Scene) -> bool:
     return not named or any(name.startswith(scene.prefix) for name in named)
 
 
-def add(name: str, request: Any, response: Any, *versions: int, to: list[Asked] = REQUESTS) -> Callable[[Any], Any]:
+def add(
+    name: str, request: Any, response: Any, *versions: int, to: list[Asked] = REQUESTS, only_errors: bool = False
+) -> Callable[[Any], Any]:
     """Decorator of what makes a request's body from the scene: it is asked in all of these versions."""
 
     def adding(body: Callable[[Scene], dict[str, Any]]) -> Any:
-        to.extend(Asked(f"{name}-v{version}", request, response, version, body) for version in versions)
+        to.extend(Asked(f"{name}-v{version}", request, response, version, body, only_errors) for version in versions)
         return body
 
     return adding

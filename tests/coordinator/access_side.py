@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from access_requests import Asked, Scene, acl_filter, built, reduced
+from access_requests import Asked, Scene, acl_filter, built, errors_of, reduced
 from group_access_requests import streams_beat
 from kafka.protocol import admin, consumer, metadata, producer
 from secured_kafka import PASSWORDS
@@ -170,7 +170,8 @@ class Side:
                 answer = visitor.ask(request, asked.response)
             except (AssertionError, ConnectionResetError):
                 return "hung up"
-            return reduced(answer, asked.version, scene)
+            values = reduced(answer, asked.version, scene)
+            return errors_of(values) if asked.only_errors else values
 
 
 def log_in(visitor: Visitor, user: str) -> None:

@@ -43,6 +43,17 @@ def _(scene: Scene) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@add("ShareFetch of topics", S.ShareFetchRequest, S.ShareFetchResponse, 1, 2, to=GROUP_REQUESTS, only_errors=True)
+def _(scene: Scene) -> dict[str, Any]:
+    row = {"partition_index": 0, "acknowledgement_batches": []}
+    return {
+        "group_id": scene.name("s"), "member_id": "AAAAAAAAAAAAAAAAAAAAAg", "share_session_epoch": 0, "max_wait_ms": 0,
+        "min_bytes": 1, "max_bytes": 1000, "max_records": 1, "batch_size": 1,
+        "topics": [{"topic_id": each, "partitions": [row]} for each in scene.topic_ids.values()],
+        "forgotten_topics_data": [],
+    }  # fmt: skip
+
+
 @add("ShareAcknowledge", S.ShareAcknowledgeRequest, S.ShareAcknowledgeResponse, 1, to=GROUP_REQUESTS)
 def _(scene: Scene) -> dict[str, Any]:
     return {"group_id": scene.name("s"), "member_id": "x", "share_session_epoch": 1, "topics": []}
