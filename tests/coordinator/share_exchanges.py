@@ -21,7 +21,7 @@ def _heartbeat(wire: Wire, epoch: int = 0, group: str = "s", version: int = 1) -
         member_id=_MEMBER,
         member_epoch=epoch,
         rack_id=None,
-        subscribed_topic_names=["t"],
+        subscribed_topic_names=None if epoch > 0 else ["t"],
     )
     return wire.ask(request, version)
 
@@ -61,9 +61,9 @@ def _begin_at_the_start(wire: Wire) -> None:
 def share_group_heartbeat(wire: Wire, version: int) -> None:
     answer = _heartbeat(wire, version=version)
     (topic,) = answer.assignment.topic_partitions
-    assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, _MEMBER, 1)
+    assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, _MEMBER, 3)
     assert (topic.topic_id, topic.partitions) == (wire.topic_id, [0, 1])
-    assert _heartbeat(wire, 1, version=version).assignment is None
+    assert _heartbeat(wire, 3, version=version).assignment is None
     assert _heartbeat(wire, -1, version=version).member_epoch == -1
     assert _heartbeat(wire, group="g", version=version).error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
@@ -75,7 +75,7 @@ def share_group_describe(wire: Wire, version: int) -> None:
     )
     known, classic, missing = wire.ask(request, version).groups
     (member,) = known.members
-    assert (known.group_state, known.group_epoch, known.assignor_name) == ("Stable", 1, "simple")
+    assert (known.group_state, known.group_epoch, known.assignor_name) == ("Stable", 3, "simple")
     assert (member.member_id, member.subscribed_topic_names) == (_MEMBER, ["t"])
     assert [each.topic_name for each in member.assignment.topic_partitions] == ["t"]
     assert classic.error_code == missing.error_code == ErrorCode.GROUP_ID_NOT_FOUND

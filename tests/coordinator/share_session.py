@@ -142,11 +142,14 @@ class ShareSession(Session):
                 member.client_id,
                 member.rack_id,
                 len(member.subscribed_topic_names),
+                group.assignment_epoch - member.member_epoch,
                 [each.partitions for each in member.assignment.topic_partitions],
             )
             for member in group.members
         ]
-        return group.error_code, group.group_state, group.assignor_name, sorted(members, key=str)
+        # How high epochs are depends on how often a member asks while Kafka makes partitions known in the background.
+        ahead = group.group_epoch - group.assignment_epoch
+        return group.error_code, group.group_state, group.assignor_name, ahead, sorted(members, key=str)
 
     def offsets(self, group: str | None = None, *partitions: int) -> Any:
         """DescribeShareGroupOffsets: of the group its error, of each partition start, lag and error."""

@@ -70,13 +70,17 @@ def groups_of_other_kinds(broker: ShareSession) -> Iterator[Any]:
 
 
 def many_members(broker: ShareSession) -> Iterator[Any]:
-    """Whose epochs are which differs: Kafka makes the partitions known in the background."""
     broker.make(4)
     broker.join_as("a", 4)
     epoch, shared = broker.join_as("b", 2)
     yield len(shared[0])
     yield broker.beat_as("b", epoch)[0]
-    yield sorted(len(each[0]) for _, _, _, each in broker.describe_as_share_group()[3])
+    *told, members = broker.describe_as_share_group()
+    yield told, sorted((behind, len(each[0])) for _, _, _, behind, each in members)
+    yield len(broker.beat_as("b", epoch, broker.topic)[2][0]), broker.beat_as("b", epoch)[2]
+    yield len(broker.beat_as("b", epoch, broker.topic, "none")[2][0])
+    broker.beat_as("b", -1)
+    yield broker.describe_as_share_group()[3]
 
 
 def acknowledging(broker: ShareSession) -> Iterator[Any]:

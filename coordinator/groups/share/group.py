@@ -5,7 +5,8 @@ what is new of its member, has a new assignment made if the group epoch is ahead
 Partitions may have many readers, so nobody has to give anything up first: a member is at its target at once.
 
 It differs from Kafka in one thing. A partition that the group has never read is made known to its leader at once, where
-Kafka does it in the background: until then, its members are assigned nothing, and have to send another heartbeat.
+Kafka does it in the background: until then, its members are assigned nothing, and have to send another heartbeat. The
+epochs are Kafka's when it has done so.
 """
 
 from __future__ import annotations
@@ -153,7 +154,8 @@ class ShareGroup(HeartbeatGroup):
         had = member.current
         self._move(member)
         self._restart_session(member.member_id, now_ms)
-        is_new = event.epoch == 0 or member.current.partitions != had.partitions
+        is_full = event.epoch == 0 or event.topics is not None
+        is_new = is_full or member.current.partitions != had.partitions
         return ShareHeartbeatReply(
             member_id=member.member_id,
             epoch=member.current.epoch,
@@ -189,8 +191,11 @@ class ShareGroup(HeartbeatGroup):
         found = fingerprint(self.hard_state.topics(), self._topics)
         if reason is not None or found != self.hard_state.metadata_hash:
             self._reason = reason or "topics changed"
-            epoch = self.hard_state.epoch + 1
-            self._write(ShareGroupEpoch(group_id=self.group_id, epoch=epoch, metadata_hash=found))
+            self._bump(found)
+
+    def _bump(self, metadata_hash: int) -> None:
+        epoch = self.hard_state.epoch + 1
+        self._write(ShareGroupEpoch(group_id=self.group_id, epoch=epoch, metadata_hash=metadata_hash))
 
     def _update_target(self, now_ms: int) -> None:
         """Make a new assignment if the group epoch is ahead of it, and the last one is old enough."""
@@ -201,10 +206,11 @@ class ShareGroup(HeartbeatGroup):
             return
         found = {name: self._topics.get(name) for name in state.topics()}
         topics = {name: topic for name, topic in found.items() if topic is not None}
-        for topic in topics.values():
-            if state.begun.get(topic.id, 0) < len(topic.partitions):
-                record = ShareTopic(group_id=self.group_id, topic_id=topic.id, partitions=len(topic.partitions))
-                self._write(record)
+        new = [topic for topic in topics.values() if state.begun.get(topic.id, 0) < len(topic.partitions)]
+        for topic in new:
+            self._write(ShareTopic(group_id=self.group_id, topic_id=topic.id, partitions=len(topic.partitions)))
+        if new:
+            self._bump(state.metadata_hash)  # as Kafka does when it has made them known
         partitions = assign(
             {
                 member.member_id: frozenset(topics[name].id for name in member.metadata.topics if name in topics)

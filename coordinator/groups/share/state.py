@@ -39,10 +39,10 @@ class SharesState:
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.epoch = 0
+        self.epoch = 1  # where Kafka 4.3 begins; a first member is at 2 before it has anything, and then at 3
         """The group epoch: it grows when who wants what has changed."""
         self.metadata_hash = 0
-        self.target = ShareTarget(group_id=group_id, epoch=0, partitions={})
+        self.target = ShareTarget(group_id=group_id, epoch=1, partitions={})
         self.members: dict[str, ShareMember] = {}
         self.begun: dict[UUID, int] = {}
         """How many partitions of a topic the group has a state in, from the first on."""

@@ -206,7 +206,7 @@ def test_a_topic_that_is_made_again_is_another_one() -> None:
     unknown = ErrorCode.UNKNOWN_TOPIC_ID
     assert [(each.error_code, each.acknowledge_error_code) for each in topic.partitions] == [(unknown, unknown)]
     new = wire.cluster.topics.create("t", 1).id
-    answer = wire.ask(heartbeat(epoch=1), 1)
+    answer = wire.ask(heartbeat(epoch=3), 1)
     assert [(each.topic_id, each.partitions) for each in answer.assignment.topic_partitions] == [(new, [0])]
     log = wire.cluster.topics.log("t", 0)
     assert log is not None

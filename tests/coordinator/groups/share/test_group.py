@@ -44,8 +44,8 @@ def test_a_first_member_reads_everything() -> None:
     driver = Driver()
     assert driver.given(driver.beat("a", 0, "t")) == {"t": [0, 1, 2, 3]}
     assert driver.group.state is ShareGroupState.STABLE
-    again = driver.beat("a", 1)
-    assert (again.epoch, again.assigned) == (1, None), "nothing is new"
+    again = driver.beat("a", 3)
+    assert (again.epoch, again.assigned) == (3, None), "nothing is new"
     t = driver.topics.id_of("t")
     assert driver.group.hard_state.known(t) == set(range(4)), "it has a state in each of them"
     assert len([each for each in driver.journal if isinstance(each, ShareTopic)]) == 1, "that is one record"
@@ -56,9 +56,9 @@ def test_members_share_and_are_told_at_their_next_heartbeat() -> None:
     driver = Driver()
     driver.beat("a", 0, "t")
     second = driver.beat("b", 0, "t")
-    assert (second.epoch, sum(map(len, driver.given(second).values()))) == (2, 2)  # type: ignore[union-attr]
-    first = driver.beat("a", 1)
-    assert (first.epoch, len(driver.given(first)["t"])) == (2, 2)  # type: ignore[index]
+    assert (second.epoch, sum(map(len, driver.given(second).values()))) == (4, 2)  # type: ignore[union-attr]
+    first = driver.beat("a", 3)
+    assert (first.epoch, len(driver.given(first)["t"])) == (4, 2)  # type: ignore[index]
     assert not set(driver.given(first)["t"]) & set(driver.given(second)["t"])  # type: ignore[index]
 
 
@@ -66,11 +66,11 @@ def test_an_answer_that_was_lost_is_given_again_and_older_epochs_are_fenced() ->
     driver = Driver()
     driver.beat("a", 0, "t")
     driver.beat("b", 0, "t")
-    driver.beat("a", 1)
-    assert driver.beat("a", 1).error is ErrorCode.NONE, "it has missed the answer"
+    driver.beat("a", 3)
+    assert driver.beat("a", 3).error is ErrorCode.NONE, "it has missed the answer"
     driver.beat("c", 0, "t")
-    driver.beat("a", 2)
-    assert driver.beat("a", 1).error is ErrorCode.FENCED_MEMBER_EPOCH
+    driver.beat("a", 4)
+    assert driver.beat("a", 3).error is ErrorCode.FENCED_MEMBER_EPOCH
     assert driver.beat("a", 9).error is ErrorCode.FENCED_MEMBER_EPOCH
     assert driver.beat("x", 1).error is ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -79,11 +79,11 @@ def test_topics_that_come_and_grow_are_read() -> None:
     driver = Driver()
     driver.beat("a", 0, "t", "u")
     driver.topics.set("u", 2)
-    assert driver.given(driver.beat("a", 1)) == {"t": [0, 1, 2, 3], "u": [0, 1]}
+    assert driver.given(driver.beat("a", 3)) == {"t": [0, 1, 2, 3], "u": [0, 1]}
     driver.topics.set("t", 5)
-    assert driver.given(driver.beat("a", 2)) == {"t": [0, 1, 2, 3, 4], "u": [0, 1]}
+    assert driver.given(driver.beat("a", 5)) == {"t": [0, 1, 2, 3, 4], "u": [0, 1]}
     driver.topics.delete("u")
-    assert driver.given(driver.beat("a", 3)) == {"t": [0, 1, 2, 3, 4]}
+    assert driver.given(driver.beat("a", 7)) == {"t": [0, 1, 2, 3, 4]}
 
 
 def test_a_silent_member_goes() -> None:
@@ -94,7 +94,7 @@ def test_a_silent_member_goes() -> None:
     driver.now_ms = SESSION_MS
     driver.handle(Tick())
     assert list(driver.group.members) == ["b"]
-    assert driver.given(driver.beat("b", 2)) == {"t": [0, 1, 2, 3]}
+    assert driver.given(driver.beat("b", 4)) == {"t": [0, 1, 2, 3]}
     assert "session" in driver.transitions[-1].reason
 
 
