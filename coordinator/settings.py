@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from loadwise.coordinator.configs.broker_configs import broker_configs
 from loadwise.coordinator.configs.definitions import INT_MAX, LONG_MAX, ConfigType
+from loadwise.coordinator.configs.group_bounds import BOUNDS
 from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS
 from loadwise.coordinator.errors import BadAssignorError, BadSettingError
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
@@ -240,7 +241,7 @@ def is_known(name: str) -> bool:
 
 def has_effect(name: str) -> bool:
     """Whether a config of Kafka's brokers changes anything here."""
-    return name in SETTINGS or name in _OF_TOPICS
+    return name in SETTINGS or name in _OF_TOPICS or name in BOUNDS
 
 
 def _check(name: str, word: str, text: str) -> None:

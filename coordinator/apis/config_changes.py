@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from loadwise.coordinator.calls import Message
 from loadwise.coordinator.cluster.topics import is_topic_name, name_problem
 from loadwise.coordinator.configs.definitions import BadConfigError, Definitions
+from loadwise.coordinator.configs.group_bounds import check_bounds
 from loadwise.coordinator.configs.resources import (
     CLIENT_METRICS_CONFIGS,
     DYNAMIC_BROKER_CONFIGS,
     GROUP_CONFIGS,
     OF_ALL_BROKERS,
+    THREAD_POOLS,
     ResourceType,
 )
 from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS, check_topic_configs
@@ -103,6 +105,10 @@ def _change(cluster: Cluster, resource: Message, change: Change, *, validate_onl
         raise RefusedError(ErrorCode.INVALID_REQUEST, f"Default {kind.name.lower()} resources are not allowed.")
     configs = change(cluster.resource_configs.of(kind, name), definitions, resource)
     definitions.check(configs)
+    if kind is ResourceType.GROUP:
+        check_bounds(configs, cluster.settings.configs)
+    if kind is ResourceType.BROKER:
+        _check_threads(cluster, name, configs)
     if not validate_only:
         cluster.resource_configs.put(kind, name, configs)
         cluster.configs_changed()
@@ -132,3 +138,18 @@ def _check_broker(cluster: Cluster, resource: Message) -> None:
     if fixed:
         message = f"Cannot update these configs dynamically: [{', '.join(fixed)}]"
         raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+
+
+def _check_threads(cluster: Cluster, name: str, configs: Mapping[str, str]) -> None:
+    """Pools of threads grow and shrink by a factor of two at most (``DynamicThreadPool.validateReconfiguration``)."""
+    of_all = cluster.resource_configs.of(ResourceType.BROKER, OF_ALL_BROKERS)
+    for pool in THREAD_POOLS:
+        default = cluster.settings.configs.get(pool, DYNAMIC_BROKER_CONFIGS.by_name[pool].default)
+        now = int(cluster.resource_configs.of(ResourceType.BROKER, name).get(pool, of_all.get(pool, default)))
+        wanted = int(configs.get(pool, now))
+        if not now // 2 <= wanted <= now * 2:
+            problem = "at least half" if wanted < now else "no greater than double"
+            failed = f"Dynamic thread count update validation failed for {pool}={wanted}"
+            raise RefusedError(
+                ErrorCode.INVALID_REQUEST, f"{failed}: value should be {problem} the current value {now}"
+            )

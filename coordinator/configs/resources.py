@@ -128,6 +128,16 @@ BROKER_THROTTLES = frozenset(
 """Rates that brokers have only while they are set, as kafka-reassign-partitions.sh sets and clears them."""
 
 
+THREAD_POOLS = {
+    "background.threads": 10,
+    "log.cleaner.threads": 1,
+    "num.io.threads": 8,
+    "num.network.threads": 3,
+    "num.replica.fetchers": 1,
+}
+"""Brokers' configs that tell how many threads there are, with their defaults. They have no effect here."""
+
+
 def _count(name: str, default: int) -> Definition:
     return Definition(name=name, type=ConfigType.INT, default=str(default), check=at_least(1))
 
@@ -144,11 +154,7 @@ DYNAMIC_BROKER_CONFIGS = Definitions(
             Definition(name=name, type=ConfigType.LONG, default=str(LONG_MAX), check=at_least(0))
             for name in sorted(BROKER_THROTTLES)
         ),
-        _count("background.threads", 10),
-        _count("log.cleaner.threads", 1),
-        _count("num.io.threads", 8),
-        _count("num.network.threads", 3),
-        _count("num.replica.fetchers", 1),
+        *(_count(name, default) for name, default in THREAD_POOLS.items()),
     ],
 )
 """What brokers can change while they run: the defaults of topics, and what is kept and described without a meaning."""

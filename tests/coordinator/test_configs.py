@@ -142,3 +142,24 @@ def test_an_open_transaction_stays() -> None:
     log.delete_before(3)
     assert (log.start_offset, log.end_offset, log.read(3, 1000, at_least_one=True)) == (3, 3, b"")
     assert log.append(batch([b"z"])).base_offset == 3
+
+
+def test_a_broker_may_be_started_with_other_bounds_for_the_configs_of_groups() -> None:
+    given = {"group.consumer.max.session.timeout.ms": "90000", "group.consumer.min.session.timeout.ms": "45000"}
+
+    def outcome(coordinator: ThreadedCoordinator, value: str) -> str:
+        entry = ConfigEntry("consumer.session.timeout.ms", value, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.GROUP, "g", incremental_configs=[entry])
+        admin = AdminClient({"bootstrap.servers": coordinator.bootstrap_servers})
+        try:
+            admin.incremental_alter_configs([resource])[resource].result(WAIT_S)
+        except KafkaException as refused:
+            return str(refused.args[0].name())
+        return "taken"
+
+    with Coordinator(settings=configured(BrokerSettings(), given)).in_thread() as strict:
+        told = [outcome(strict, value) for value in ("44999", "45000", "90000", "90001")]
+        assert told == ["INVALID_CONFIG", "taken", "taken", "INVALID_CONFIG"]
+    with Coordinator().in_thread() as usual:
+        told = [outcome(usual, value) for value in ("1000", "60000", "60001")]
+        assert told == ["taken", "taken", "INVALID_CONFIG"]

@@ -13,6 +13,7 @@ from kafka.record import MemoryRecordsBuilder
 from record_batches import batch
 
 from loadwise.coordinator import ThreadedCoordinator
+from loadwise.coordinator.configs.resources import GROUP_CONFIGS, THREAD_POOLS
 from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS
 
 pytestmark = pytest.mark.kafka
@@ -63,6 +64,23 @@ def writing(broker: Configurator) -> Iterator[Any]:
                               ("consumer.session.timeout.ms", " 050000 ", "50000")):  # fmt: skip
         yield broker.alter(GROUP, group, (SET, name, value)), broker.settled(GROUP, group, name, told)
     yield broker.alter(METRICS, group, (SET, "metrics", " a , b ")), broker.settled(METRICS, group, "metrics", "a,b")
+
+
+LARGEST = {
+    "assignment.interval.ms": 15_000, "heartbeat.interval.ms": 15_000, "session.timeout.ms": 60_000,
+    "delivery.count.limit": 10, "partition.max.record.locks": 4000, "record.lock.duration.ms": 60_000,
+}  # fmt: skip
+
+
+def bounds(broker: Configurator) -> Iterator[Any]:
+    """How far groups may go with their configs, and brokers with their threads at once."""
+    for name in sorted(GROUP_CONFIGS.by_name):
+        most = LARGEST.get(name.partition(".")[2])
+        if most is not None:
+            yield name, [broker.alter(GROUP, "g", (SET, name, str(most + more)), check=True) for more in (0, 1)]
+    for name, threads in sorted(THREAD_POOLS.items()):
+        values = sorted({1, threads // 2 - 1, threads // 2, threads * 2, threads * 2 + 1, 1000})
+        yield name, [broker.alter(BROKER, "", (SET, name, str(value)), check=True) for value in values]
 
 
 def changing(broker: Configurator) -> Iterator[Any]:
@@ -201,6 +219,7 @@ def _keyed(keys: list[bytes | None]) -> bytes:
 
 SCENARIOS = [
     writing,
+    bounds,
     values_of_topics,
     topics,
     changing,
