@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 
+from loadwise.assignor.strategy import strategies as known_strategies
 from loadwise.spark_source.errors import OptionError
 from loadwise.spark_source.options.query import Assign, GroupMember, Topics
 from loadwise.spark_source.options.values import number
@@ -50,6 +52,12 @@ def group_member(
     strategies = tuple(filter(None, map(str.strip, options.get("assignment.strategy", "weighted").split(","))))
     if not strategies:
         raise OptionError("assignment.strategy", "is empty; name one that all members of the group have, as weighted")
+    there_are = known_strategies()
+    for name in strategies:
+        if name not in there_are:
+            near = get_close_matches(name, there_are, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(there_are)}"
+            raise OptionError("assignment.strategy", f"there is no {name!r}; {hint}")
     settings = {name: java[name].strip() for name in MEMBER_SETTINGS if java.get(name, "").strip()}
     for name, value in settings.items():
         if name.endswith(".ms") and not (value.isdecimal() and int(value)):

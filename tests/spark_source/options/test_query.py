@@ -312,6 +312,16 @@ def test_a_member_is_told_what_to_join_with():
         ({"maxTriggerDelay": "5m"}, "maxTriggerDelay", "leave it out"),
         ({"assignment.members": "65"}, "assignment.members", "at most 64"),
         ({"assignment.strategy": " , "}, "assignment.strategy", "is empty"),
+        (
+            {"assignment.strategy": "wieghted, range"},
+            "assignment.strategy",
+            r"there is no 'wieghted'; did you mean weighted\?",
+        ),
+        (
+            {"assignment.strategy": "even"},
+            "assignment.strategy",
+            "there is no 'even'; there are range, roundrobin, sticky",
+        ),
         ({"assignment.capacity": "-1"}, "assignment.capacity", "a number from 1e-9"),
         ({"assignment.capacity": "much"}, "assignment.capacity", "a number from 1e-9"),
         ({"kafka.session.timeout.ms": "1s"}, "kafka.session.timeout.ms", "a whole number above 0"),
