@@ -315,7 +315,7 @@ def test_a_member_is_told_what_to_join_with():
         (
             {"assignment.strategy": "wieghted, range"},
             "assignment.strategy",
-            r"there is no 'wieghted'; did you mean weighted\?",
+            "there is no 'wieghted'; did you mean weighted?",
         ),
         (
             {"assignment.strategy": "even"},
