@@ -45,6 +45,7 @@ def client_listener(configs: Mapping[str, str]) -> Listener | None:
     """
     if LISTENERS not in configs:
         return None
+    _check_distinct(configs)
     protocols = _protocols(configs.get(_PROTOCOLS, ""))
     controllers = {each.upper() for each in _items(configs.get(_CONTROLLERS, ""))}
     of_brokers = configs.get(_BROKERS, "").strip().upper()
@@ -58,6 +59,19 @@ def client_listener(configs: Mapping[str, str]) -> Listener | None:
     if protocol is None:
         raise BadSettingError(f"{_PROTOCOLS} has no protocol for the listener {name}: write {name}:PLAINTEXT")
     return Listener(name, protocol, host, port, advertised.get(name))
+
+
+def _check_distinct(configs: Mapping[str, str]) -> None:
+    """Raise `BadSettingError` for two listeners of a name, or of a port unless one is for IPv4 and one for IPv6."""
+    for setting in (LISTENERS, ADVERTISED):
+        found = _addresses(configs, setting)
+        for index, (name, host, port) in enumerate(found):
+            for other, its_host, its_port in found[:index]:
+                is_pair = port == its_port and (":" in host) != (":" in its_host)
+                if other == name and not is_pair:
+                    raise BadSettingError(f"{setting}: the name {name} is there twice")
+                if setting == LISTENERS and port == its_port != 0 and not is_pair:
+                    raise BadSettingError(f"{setting}: the port {port} is there twice")
 
 
 def _addresses(configs: Mapping[str, str], setting: str) -> list[tuple[str, str, int]]:

@@ -22,6 +22,7 @@ _AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 LISTENER = re.compile(r"listener\.name\.[^.]+\.")
 """What the name of a setting begins with that is for one listener."""
 _JAAS = "sasl.jaas.config"
+_MECHANISMS = "sasl.enabled.mechanisms"
 _USER = "user_"
 _TLS = {
     "ssl.keystore.location": "keystore",
@@ -33,7 +34,7 @@ _STORE_TYPES = ("ssl.keystore.type", "ssl.truststore.type")
 _RULES = "ssl.principal.mapping.rules"
 _AUTHORIZATION = ("super.users", "allow.everyone.if.no.acl.found")
 NAMES = (
-    "security.protocol", "sasl.enabled.mechanisms", _JAAS, *(f"{each.lower()}.{_JAAS}" for each in MECHANISMS),
+    "security.protocol", _MECHANISMS, _JAAS, *(f"{each.lower()}.{_JAAS}" for each in MECHANISMS),
     "connections.max.reauth.ms", *_TLS, *_STORE_TYPES, _RULES, "authorizer.class.name", *_AUTHORIZATION,
 )  # fmt: skip
 """The settings of security that there are."""
@@ -48,19 +49,23 @@ def security_of(configs: Mapping[str, str]) -> tuple[Security | None, dict[str, 
     """
     others: dict[str, str] = {}
     given: dict[str, str] = {}
+    written_as: dict[str, str] = {}
     for written, value in configs.items():
         name = LISTENER.sub("", written, count=1)
         if name in NAMES:
             given[name] = value
+            written_as[name] = written
         else:
             others[written] = value
     listener = client_listener(others)
     protocol = given.get("security.protocol", "PLAINTEXT" if listener is None else listener.protocol)
+    if not protocol.startswith("SASL_") and _MECHANISMS in given:
+        others[written_as[_MECHANISMS]] = given.pop(_MECHANISMS)  # nobody logs in, so it has no effect, as on Kafka
     if not given and protocol == "PLAINTEXT":
         return None, others
     options: dict[str, Any] = {"protocol": protocol}
-    if "sasl.enabled.mechanisms" in given:
-        options["mechanisms"] = [each.strip() for each in given["sasl.enabled.mechanisms"].split(",")]
+    if _MECHANISMS in given:
+        options["mechanisms"] = [each.strip() for each in given[_MECHANISMS].split(",")]
     reauth = given.get("connections.max.reauth.ms", "0")
     if not (reauth.isascii() and reauth.isdecimal()):
         raise BadSecurityError(f"connections.max.reauth.ms is {reauth!r}; it takes a whole number of milliseconds")

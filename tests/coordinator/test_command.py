@@ -27,7 +27,8 @@ from typer.testing import CliRunner
 from loadwise.cli.app import app
 from loadwise.cli.coordinator import set_on_signals
 from loadwise.coordinator import BrokerSettings, ConsumerGroupLimits, MigrationPolicy
-from loadwise.coordinator.settings import configured, described
+from loadwise.coordinator.security.broker_configs import security_of
+from loadwise.coordinator.settings import configured, described, has_effect
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
@@ -88,7 +89,7 @@ AUTHORIZER = ["--config", "authorizer.class.name=org.apache.kafka.metadata.autho
         (["--config", "security.protocol=SSL"], "needs the broker's key and certificates: ssl.keystore.location"),
         (["--config", "ssl.client.auth=required"], "ssl.keystore.location"),
         (["--config", "ssl.keystore.type=JKS"], "ssl.keystore.type is 'JKS'; it takes PEM"),
-        (["--config", "sasl.enabled.mechanisms=PLAIN"], "security.protocol=SASL_PLAINTEXT"),
+        (["--config", "sasl.jaas.config=PlainLoginModule required user_a=not-to-be-seen;"], "=SASL_PLAINTEXT"),
         (["--config", "super.users=User:a"], "super.users needs an authorizer: authorizer.class.name="),
         (["--config", "authorizer.class.name=Mine"], "it takes org.apache.kafka.metadata.authorizer.StandardAuth"),
         ([*AUTHORIZER, "--config", "super.users=a"], "write 'User:a'"),
@@ -194,6 +195,13 @@ def test_it_starts_with_the_file_that_kafka_is_shipped_with(tmp_path: Path) -> N
     without_effect = line.partition(": ")[2].split(", ")
     assert {"log.dirs", "num.network.threads", "process.roles"} <= set(without_effect)
     assert not {"num.partitions", "log.retention.hours", "listeners"} & set(without_effect)
+
+
+def test_mechanisms_have_no_effect_where_nobody_logs_in() -> None:
+    """As on Kafka, whose images set them whatever the listener is."""
+    given = {"sasl.enabled.mechanisms": "PLAIN", "listeners": "PLAINTEXT://:9092"}
+    assert security_of(given) == (None, given)
+    assert not has_effect("sasl.enabled.mechanisms")
 
 
 def test_a_file_of_kafkas_settings_makes_it_ask_who_a_client_is(tmp_path: Path) -> None:

@@ -39,6 +39,12 @@ def test_without_a_map_a_listener_is_named_as_its_protocol() -> None:
     assert of(listener_security_protocol_map=MAP) is None
 
 
+def test_two_may_have_a_port_where_one_is_for_ipv4_and_one_for_ipv6() -> None:
+    both = of(listeners="PLAINTEXT://127.0.0.1:9092,PLAINTEXT://[::1]:9092")
+    assert both == Listener("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092)
+    assert of(listeners="PLAINTEXT://:0,SSL://:0") is not None, "any free port"
+
+
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
@@ -46,6 +52,12 @@ def test_without_a_map_a_listener_is_named_as_its_protocol() -> None:
         ({"listeners": "PLAINTEXT://:99999"}, "is no listener"),
         ({"listeners": "C://:9093", "controller_listener_names": "C"}, "it takes one that is for clients"),
         ({"listeners": "MINE://:1", "listener_security_protocol_map": MAP}, "has no protocol for the listener MINE"),
+        ({"listeners": "PLAINTEXT://:1,PLAINTEXT://:2"}, "the name PLAINTEXT is there twice"),
+        (
+            {"listeners": "PLAINTEXT://:1", "advertised_listeners": "A://a:1,A://b:1"},
+            "advertised.listeners: the name A",
+        ),
+        ({"listeners": "PLAINTEXT://:1,SSL://:1"}, "the port 1 is there twice"),
         ({"listeners": "MINE://:1", "listener_security_protocol_map": "MINE"}, "a list of listener:protocol"),
     ],
 )
