@@ -39,6 +39,10 @@ class Activity:
         self._last_ms[member] = now_ms
 
     def standing_still(self, now_ms: int) -> dict[str, float]:
-        """Members that stand still, and for how many seconds."""
+        """Members that stand still and would be waited for, and for how many seconds they have."""
+        return {member: ms / 1000 for member, ms in self.silent_ms(now_ms).items() if ms <= _AT_MOST_MS}
+
+    def silent_ms(self, now_ms: int) -> dict[str, int]:
+        """Members that process nothing of their backlog, and for how many ms they have not, however many these are."""
         silent = ((member, now_ms - at) for member, at in self._last_ms.items())
-        return {member: ms / 1000 for member, ms in silent if self._still_ms < ms <= _AT_MOST_MS}
+        return {member: ms for member, ms in silent if ms > self._still_ms}

@@ -116,7 +116,7 @@ def overfull(
     """The partition in which more arrives than any member can process, and how many times as much; None without one.
 
     ``rate`` and ``waiting`` are float64[P], in records/s and records, NaN where unknown. Only a partition that has a
-    backlog counts: capacities may be estimated too low.
+    backlog on which somebody works counts: capacities may be estimated too low.
     """
     fastest = float(capacities.per_s.max(initial=0.0)) if capacities.known else 0.0
     behind = np.where(waiting > 0, np.nan_to_num(rate, nan=0.0), 0.0)

@@ -355,8 +355,14 @@ class GroupWatch:
             lag=self._sums(watched, self._of_group(watched, self._lag)),
             missing=missing,
             settings=self.settings,
-            overfull=overfull(watched.group, rate, self._of_group(watched, self._waiting), capacities),
+            overfull=overfull(watched.group, rate, self._worked_on(watched, now_ms), capacities),
         )
+
+    def _worked_on(self, watched: _Watched, now_ms: int) -> Floats:
+        """float64[P]: the backlog of each partition; NaN where its member stands still, which tells nothing of it."""
+        silent = self.activity.silent_ms(now_ms)
+        works = np.array([*(name not in silent for name in watched.names), False])  # and nobody does not
+        return np.where(works[watched.group.owner], self._of_group(watched, self._waiting), math.nan)
 
     def _judge(self, watched: _Watched, rate: Floats, capacities: Capacities) -> Judgement:
         load = self._demand(rate, float(capacities.per_s.sum()) if capacities.known else None)

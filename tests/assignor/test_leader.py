@@ -516,6 +516,22 @@ def test_a_partition_that_is_too_much_for_any_member_is_told_once(caplog):
     assert "In t-0 alone arrives 1.3" in told[0]
 
 
+@pytest.mark.parametrize("told", [0.0, 500.0])
+def test_a_partition_whose_member_stands_still_is_not_taken_for_too_much(told, caplog):
+    """Any member could process it. The others have little to do, and what they do shows no more than that."""
+    group = Group("a", "b", "c")
+    group.rebalance()
+    [hot, *_] = group.owned("b")
+    rates = [600.0 if number == hot else 10.0 for number in range(PARTITIONS)]
+    group.members["a"].leader.busy = Mock(per_s=told, each_s={})
+    group.run(rates, 90)
+    group.hang("b")
+    group.run(rates, 600)
+    group.hang("")
+    group.run(rates, 60)
+    assert "falls behind wherever it is" not in caplog.text
+
+
 @pytest.mark.parametrize("interval_s", [5, 150, 300])
 def test_a_group_whose_offsets_are_read_seldom_is_balanced_too(interval_s):
     """Readings are far apart then, but no history is lacked: it would stand for the reading before."""
