@@ -21,7 +21,13 @@ from loadwise.coordinator.configs.resources import (
     THREAD_POOLS,
     ResourceType,
 )
-from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS, check_topic_configs
+from loadwise.coordinator.configs.topic_configs import (
+    RETENTION,
+    TOPIC_CONFIGS,
+    broker_configs_of_topics,
+    check_local_retention,
+    check_topic_configs,
+)
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -103,12 +109,15 @@ def _change(cluster: Cluster, resource: Message, change: Change, *, validate_onl
         _check_broker(cluster, resource)
     elif not name:
         raise RefusedError(ErrorCode.INVALID_REQUEST, f"Default {kind.name.lower()} resources are not allowed.")
-    configs = change(cluster.resource_configs.of(kind, name), definitions, resource)
+    before = cluster.resource_configs.of(kind, name)
+    configs = change(before, definitions, resource)
     definitions.check(configs)
     if kind is ResourceType.GROUP:
         check_bounds(configs, cluster.settings.configs)
     if kind is ResourceType.BROKER:
         _check_threads(cluster, name, configs)
+        if any(before.get(each) != configs.get(each) for each in RETENTION):
+            check_local_retention({**_started_with(cluster, name), **configs})
     if not validate_only:
         cluster.resource_configs.put(kind, name, configs)
         cluster.configs_changed()
@@ -141,15 +150,24 @@ def _check_broker(cluster: Cluster, resource: Message) -> None:
 
 
 def _check_threads(cluster: Cluster, name: str, configs: Mapping[str, str]) -> None:
-    """Pools of threads grow and shrink by a factor of two at most (``DynamicThreadPool.validateReconfiguration``)."""
-    of_all = cluster.resource_configs.of(ResourceType.BROKER, OF_ALL_BROKERS)
-    for pool in THREAD_POOLS:
-        default = cluster.settings.configs.get(pool, DYNAMIC_BROKER_CONFIGS.by_name[pool].default)
-        now = int(cluster.resource_configs.of(ResourceType.BROKER, name).get(pool, of_all.get(pool, default)))
-        wanted = int(configs.get(pool, now))
+    """Pools of threads grow and shrink by a factor of two at most (``DynamicThreadPool.validateReconfiguration``).
+
+    That holds too where a number is dropped, and the one that is behind it counts again.
+    """
+    before, behind = cluster.resource_configs.of(ResourceType.BROKER, name), _started_with(cluster, name)
+    for pool, default in THREAD_POOLS.items():
+        otherwise = behind.get(pool, str(default))
+        now, wanted = int(before.get(pool, otherwise)), int(configs.get(pool, otherwise))
         if not now // 2 <= wanted <= now * 2:
             problem = "at least half" if wanted < now else "no greater than double"
             failed = f"Dynamic thread count update validation failed for {pool}={wanted}"
             raise RefusedError(
                 ErrorCode.INVALID_REQUEST, f"{failed}: value should be {problem} the current value {now}"
             )
+
+
+def _started_with(cluster: Cluster, name: str) -> dict[str, str]:
+    """What holds for a broker, or for all, where nothing is set of it; times are in milliseconds."""
+    of_all = {} if name == OF_ALL_BROKERS else cluster.resource_configs.of(ResourceType.BROKER, OF_ALL_BROKERS)
+    as_started = cluster.settings.configs
+    return {**as_started, **broker_configs_of_topics(as_started), **of_all}

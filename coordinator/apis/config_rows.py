@@ -155,6 +155,8 @@ def broker_rows(cluster: Cluster, node: Node | None) -> list[Row]:
         sources = {each.source for each in _of_broker(cluster, first, str(node.id))} if first != name else set()
         if sources & {Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT_BROKER}:
             value = _defaults(name, None).get(name)  # as Kafka: it counts no more, and is shown so
+        if value is not None and name in broker_configs():
+            value = broker_configs()[name].written(value)
         rows.append(Row(name, value, kind, origin, synonyms, is_read_only))
     return rows
 

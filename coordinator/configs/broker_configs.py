@@ -37,14 +37,15 @@ def _definition(name: str, kind: str, default: str, allowed: str) -> Definition:
     )
 
 
-def _not_none(value: str) -> str | None:
+def not_none(value: str) -> str | None:
+    """What is wrong with a time for which records are kept: with 0 there would be none. Any time below 0 is no end."""
     return "it takes times from 1 on, and -1 for no end" if int(value) == 0 else None
 
 
 _BY_HAND: Mapping[str, Callable[[str], str | None]] = {
-    "log.retention.hours": _not_none,
-    "log.retention.minutes": _not_none,
-    "log.retention.ms": _not_none,
+    "log.retention.hours": not_none,
+    "log.retention.minutes": not_none,
+    "log.retention.ms": not_none,
     "log.roll.jitter.ms": at_least(0),
     "log.roll.ms": at_least(1),
 }

@@ -24,8 +24,9 @@ _TYPES: Mapping[frozenset[str], frozenset[str]] = {
     frozenset({IP}): _OF_ADDRESSES,
 }
 """What kinds of entities there are, and the quotas that each can have."""
-_WHOLE = {"producer_byte_rate": 2**63 - 1, "consumer_byte_rate": 2**63 - 1, "connection_creation_rate": 2**31 - 1}
-"""Quotas that are whole numbers, and their largest values."""
+_LONG, _INT = (float(2**63 - 1), "a LONG"), (float(2**31 - 1), "an INT")
+_WHOLE = {"producer_byte_rate": _LONG, "consumer_byte_rate": _LONG, "connection_creation_rate": _INT}
+"""Quotas that are whole numbers, with their largest values. These are doubles, as quotas are: Java compares them so."""
 _ALMOST_WHOLE = 1e-6
 
 
@@ -89,6 +90,8 @@ class ClientQuotas:
             kinds = ", ".join(kind for kind, _ in entity) or "nothing"
             raise BadConfigError(f"no quota is of {kinds}; one is of a user, a client-id, both, or an ip")
         for kind, name in entity:
+            if name == "":
+                raise BadConfigError(f"Empty {kind} not supported")
             if kind == IP and name is not None and not _is_address(name):
                 raise BadConfigError(f"{name} is not a valid IP address (names are not looked up here)")
         for key, value in changes.items():
@@ -134,9 +137,12 @@ def _check(key: str, value: float, allowed: frozenset[str]) -> None:
         raise BadConfigError(f"Invalid configuration key {key}; there are {', '.join(sorted(allowed))}")
     if value <= 0:
         raise BadConfigError(f"Quota {key} must be greater than 0")
-    if key in _WHOLE and value > _WHOLE[key]:
-        raise BadConfigError(f"Proposed value for {key} is too large: at most {_WHOLE[key]}")
-    if key in _WHOLE and value % 1.0 > _ALMOST_WHOLE:
+    if key not in _WHOLE:
+        return
+    largest, kind = _WHOLE[key]
+    if value > largest:
+        raise BadConfigError(f"Proposed value for {key} is too large for {kind}.")
+    if value % 1.0 > _ALMOST_WHOLE:
         raise BadConfigError(f"{key} cannot be a fractional value.")
 
 

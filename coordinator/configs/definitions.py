@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import IntEnum
+from math import isfinite, isnan
 from typing import NamedTuple
 
 INT_MAX = 2**31 - 1
@@ -134,6 +135,8 @@ def _written(kind: ConfigType, value: str) -> str:
 
 def _java_double(number: float) -> str:
     """A number as Java's ``Double.toString`` writes it: digits and exponent are Python's, their form is not."""
+    if not isfinite(number):
+        return "NaN" if isnan(number) else "Infinity" if number > 0 else "-Infinity"
     if number == 0 or _LEAST_PLAIN <= abs(number) < _FIRST_WITH_EXPONENT:
         return format(number, "f") if "e" in repr(number) else repr(number)
     sign, digits, exponent = Decimal(repr(number)).as_tuple()

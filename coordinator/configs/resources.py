@@ -5,11 +5,12 @@ Topics keep their own. Mirrors Kafka's ``ConfigurationControlManager``, ``GroupC
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from types import MappingProxyType
 
+from loadwise.coordinator.configs.broker_configs import not_none
 from loadwise.coordinator.configs.definitions import (
     LONG_MAX,
     ConfigType,
@@ -142,11 +143,22 @@ def _count(name: str, default: int) -> Definition:
     return Definition(name=name, type=ConfigType.INT, default=str(default), check=at_least(1))
 
 
+_CHECKED_OTHERWISE: Mapping[str, Callable[[str], str | None]] = {
+    "log.flush.interval.ms": lambda _: None,
+    "log.retention.ms": not_none,
+}
+"""Brokers' configs that may have other values than those of topics whose defaults they are."""
+
 DYNAMIC_BROKER_CONFIGS = Definitions(
     "broker",
     [
         *(
-            replace(each, name=each.broker_config, broker_config=None)
+            replace(
+                each,
+                name=each.broker_config,
+                broker_config=None,
+                check=_CHECKED_OTHERWISE.get(each.broker_config, each.check),
+            )
             for each in TOPIC_CONFIGS.by_name.values()
             if each.broker_config is not None
         ),

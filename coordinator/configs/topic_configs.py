@@ -135,6 +135,29 @@ def broker_configs_of_topics(configs: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
+_RETAINED = (("log.retention.ms", "log.local.retention.ms"), ("log.retention.bytes", "log.local.retention.bytes"))
+RETENTION = tuple(name for pair in _RETAINED for name in pair)
+"""The brokers' configs that tell how long or how much is kept, in all and on the broker's own disk."""
+_AS_IN_ALL = -2
+"""The value of a local one that stands for the value of the other."""
+
+
+def check_local_retention(configs: Mapping[str, str]) -> None:
+    """Raise `BadConfigError` where more would be kept than in all (``DynamicLogConfig.validateReconfiguration``).
+
+    ``configs`` are all that the broker has, with times in milliseconds; those that it lacks have Kafka's defaults.
+    """
+    defaults = {each.broker_config: each.default for each in TOPIC_CONFIGS.by_name.values()}
+    for in_all, on_disk in _RETAINED:
+        most, local = (int(configs.get(name, defaults[name])) for name in (in_all, on_disk))
+        if most < 0 or local == _AS_IN_ALL:
+            continue
+        if local < 0:
+            raise BadConfigError(f"{on_disk} must not be {local}, which is no end, as {in_all} is {most}")
+        if local > most:
+            raise BadConfigError(f"{on_disk} is {local}, and must not be more than {in_all}, which is {most}")
+
+
 def check_topic_configs(configs: Mapping[str, str]) -> None:
     """Raise `BadConfigError` for what Kafka refuses of a topic's own configs."""
     if not configs:
