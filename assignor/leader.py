@@ -38,7 +38,8 @@ class Leader:
     """The `loadwise.assignor.load.source.LoadSource` of a group's demand, and the watch over its assignment.
 
     ``lag`` reads the offsets, often while this member leads and never while it follows. ``settings`` None: loads are
-    balanced when members come and go, but no rebalance is asked for. ``slack_s`` is about the time between two commits.
+    balanced when members come and go, but no rebalance is asked for. ``slack_s`` is about the time between two commits,
+    ``max_poll_s`` that after which members that have not polled are put out.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Leader:
         *,
         cooperative: bool = False,
         slack_s: float = 6.0,
+        max_poll_s: float = 300.0,
         jitter: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -80,7 +82,7 @@ class Leader:
             cooperative=cooperative,
             slack_s=slack_s,
             jitter=jitter,
-            waits_for_all=True,
+            max_poll_s=max_poll_s,
         )
         self._memory = Memory()
         self._learned_per_s = 0.0

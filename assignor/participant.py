@@ -170,11 +170,13 @@ class Participant:
         live: LiveSettings | bool,
         *,
         slack_s: float,
+        max_poll_s: float = 300.0,
         on_decision: Callable[[Decision], None] | None = None,
     ) -> None:
         """Go by the group's demand, of which ``lag`` reads the offsets, and keep it even while this member leads.
 
-        ``live`` tells when a rebalance is asked for; ``slack_s`` is about the time between two commits of a member.
+        ``live`` tells when a rebalance is asked for; ``slack_s`` is about the time between two commits of a member,
+        ``max_poll_s`` that after which members that have not polled are put out.
         Raises `TypeError` for a ``live`` that is none.
         """
         settings = LiveSettings() if live is True else live or None
@@ -187,6 +189,7 @@ class Participant:
             settings,
             cooperative=self.cooperative,
             slack_s=slack_s,
+            max_poll_s=max_poll_s,
             jitter=random.random(),
         )
         if on_decision is not None:

@@ -171,7 +171,8 @@ def kafka_consumer(
     if participant.load_aware and source is None:
         lag = KafkaPythonLag(*topics, group_id=group_id, interval_s=lag_interval_s, **config)
         if load is None and TRIED.includes_installed:
-            participant.lead_by(lag, live, slack_s=commit_slack_s(config), on_decision=on_decision)
+            slack_s, max_poll_s = commit_slack_s(config), config.get("max_poll_interval_ms", 300_000) / 1000
+            participant.lead_by(lag, live, slack_s=slack_s, max_poll_s=max_poll_s, on_decision=on_decision)
         else:
             participant.load = load_of(lag, load)
     consumer = _Consumer(*topics, participant=participant, lag=lag, group_id=group_id, **config)

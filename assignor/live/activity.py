@@ -2,7 +2,8 @@
 
 A member whose program hangs, or works for minutes on what one poll gave it, joins when it polls again. In an eager
 group nobody reads until then. So it is better left alone with its backlog until it goes on, or until its client has put
-it out because it has not polled for too long.
+it out because it has not polled for too long. A member that polls and has paused its partitions looks the same, until
+it joins at once in a rebalance that others have caused.
 """
 
 from __future__ import annotations
@@ -12,27 +13,42 @@ from collections.abc import Sequence
 from loadwise.assignor.model import Bools
 
 _STILL_MS, _STILL_COMMITS = 10_000, 2.0
-"""Who has a backlog and has shown nothing for so long, and for the time of so many commits, stands still..."""
-_AT_MOST_MS = 300_000
-"""... for so long: clients leave their group then, by default. Whoever is still there hides its work, and joins."""
+"""Who has a backlog and has shown nothing for so long, and for the time of so many commits, stands still."""
+_PROMPT_MS = 5_000
+"""Who joins in a rebalance as short as this polls, though nothing may be seen of its work."""
 
 
 class Activity:
-    """When each member was last seen to go on. ``slack_s`` is about the time between two commits of a member."""
+    """When each member was last seen to go on.
 
-    def __init__(self, slack_s: float) -> None:
+    ``slack_s`` is about the time between two commits of a member, ``max_poll_s`` the time after which clients that have
+    not polled leave their group: whoever is still there hides its work, and joins.
+    """
+
+    def __init__(self, slack_s: float, max_poll_s: float) -> None:
         self._still_ms = max(_STILL_MS, round(_STILL_COMMITS * slack_s * 1000))
+        self._at_most_ms = max_poll_s * 1000
         self._last_ms: dict[str, int] = {}
+        self._read_ms = self._watched_ms = 0
+        self._joins: set[str] = set()
+        """Who has stood still, has joined at once nevertheless, and has not gone on since."""
 
-    def watch(self, members: Sequence[str], now_ms: int) -> None:
-        """These have joined, and all others are gone."""
-        self._last_ms = dict.fromkeys(members, now_ms)
+    def watch(self, members: Sequence[str], now_ms: int, took_ms: int) -> None:
+        """These have joined in a rebalance that took so long, and all others are gone."""
+        began_ms = now_ms - took_ms
+        if took_ms <= _PROMPT_MS and began_ms - self._read_ms <= self._still_ms:
+            self._joins.update(self.silent_ms(began_ms))
+        self._joins.intersection_update(members)
+        self._last_ms, self._watched_ms = dict.fromkeys(members, now_ms), now_ms
 
-    def saw(self, members: Sequence[str], goes_on: Bools, now_ms: int) -> None:
-        """Take in a reading: bool[M], who has committed something new, or has no backlog."""
-        self._last_ms |= dict.fromkeys(
-            (member for member, goes in zip(members, goes_on.tolist(), strict=True) if goes), now_ms
-        )
+    def saw(self, members: Sequence[str], went_on: Bools, lagging: Bools, since_ms: int, now_ms: int) -> None:
+        """Take in a reading: who has committed something new since the one before, and who has a backlog; bool[M]."""
+        self._read_ms = now_ms
+        for member, goes, lags in zip(members, went_on.tolist(), lagging.tolist(), strict=True):
+            if goes or not lags:
+                self._last_ms[member] = now_ms
+            if goes and since_ms >= self._watched_ms:  # before that it may have been another member's work
+                self._joins.discard(member)
 
     def heard(self, member: str, now_ms: int) -> None:
         """The member has told something."""
@@ -40,7 +56,8 @@ class Activity:
 
     def standing_still(self, now_ms: int) -> dict[str, float]:
         """Members that stand still and would be waited for, and for how many seconds they have."""
-        return {member: ms / 1000 for member, ms in self.silent_ms(now_ms).items() if ms <= _AT_MOST_MS}
+        silent = self.silent_ms(now_ms).items()
+        return {member: ms / 1000 for member, ms in silent if ms <= self._at_most_ms and member not in self._joins}
 
     def silent_ms(self, now_ms: int) -> dict[str, int]:
         """Members that process nothing of their backlog, and for how many ms they have not, however many these are."""

@@ -67,8 +67,8 @@ class GroupWatch:
     """What is known of one group's load, and whether to ask for a rebalance. Not thread-safe.
 
     ``slack_s`` is the time between two commits of a member, more or less: so much lag means nothing, or as much as the
-    commit is old where that is known and less. ``waits_for_all``: a rebalance ends when the last member has joined, as
-    in groups of the classic protocol.
+    commit is old where that is known and less. ``max_poll_s``: a rebalance ends when the last member has joined, or has
+    not polled for so long, as in groups of the classic protocol; 0 where it waits for nobody.
     """
 
     def __init__(
@@ -79,13 +79,12 @@ class GroupWatch:
         cooperative: bool = False,
         slack_s: float = 6.0,
         jitter: float = 0.0,
-        waits_for_all: bool = False,
+        max_poll_s: float = 0.0,
     ) -> None:
         self.settings = settings
         self.restraint = Restraint(settings, cooperative, jitter)
         self.estimates = CapacityEstimates(slack_s)
-        self.activity = Activity(slack_s)
-        self._waits_for_all = waits_for_all
+        self.activity = Activity(slack_s, max_poll_s)
         self.read_at_ms: int | None = None
         """When the newest reading was taken; None before the first."""
         self._algorithm = algorithm
@@ -270,7 +269,7 @@ class GroupWatch:
             generation=generation,
         )
         self.estimates.watch(names, now_ms)
-        self.activity.watch(names, now_ms)
+        self.activity.watch(names, now_ms, duration_ms)
         self._learned_costs.keep(names)
         self.restraint.rebalanced(now_ms, duration_ms)
         capacities = self.estimates.of(watched.stated, now_ms)
@@ -314,7 +313,7 @@ class GroupWatch:
             judged = self._judge(watched, self._rates.confirmed(), capacities)
             if judged.gain(self.settings.healthy) < self.settings.least_gain:
                 refusal = "only one reading has shown it yet"
-        still = self.activity.standing_still(now_ms) if refusal is None and self._waits_for_all else {}
+        still = self.activity.standing_still(now_ms) if refusal is None else {}
         if still:
             members = ", ".join(f"{member} for {seconds:.0f} s" for member, seconds in still.items())
             refusal = f"a rebalance would wait for who has a backlog and processes none of it: {members}"
@@ -389,7 +388,8 @@ class GroupWatch:
         lagging = waiting > np.maximum(_BACKLOG_S * self._sums(watched, rate), _NEVER_A_BACKLOG)
         cost = self._cost()
         processed = self._sums(watched, self._of_group(watched, self._processed * cost))
-        self.activity.saw(watched.names, ~lagging | (self._sums(watched, self._of_group(watched, went_on)) > 0), now_ms)
+        committed = self._sums(watched, self._of_group(watched, went_on)) > 0
+        self.activity.saw(watched.names, committed, lagging, before_ms, now_ms)
         if self.costs or len(watched.group.topics) > 1:
             records, paid = (self._sums(watched, self._of_group(watched, each)) for each in (went_on, went_on * cost))
             self._mean_costs.saw(watched.names, records, paid, now_ms - before_ms)

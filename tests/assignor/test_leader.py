@@ -33,9 +33,10 @@ class Cluster:
 class Group:
     """Members whose readings and rebalances a test makes by hand, on a clock of its own."""
 
-    def __init__(self, *names, strategy="weighted", live=True, settings=None, interval_s=5.0):
+    def __init__(self, *names, strategy="weighted", live=True, settings=None, interval_s=5.0, max_poll_s=300.0):
         self.now_s, self.generation = 1000.0, 0
         self.strategy, self.settings, self.interval_s = strategy, settings or {}, interval_s
+        self.max_poll_s = max_poll_s
         self.end, self.done = np.zeros(PARTITIONS), np.zeros(PARTITIONS)
         self.members, self.asked, self.metadata, self.hanging = {}, [], {}, ""
         for name in names:
@@ -45,7 +46,7 @@ class Group:
     def add(self, name, live=True):
         member = Participant(self.strategy)
         lag = LagLoad(auto_offset_reset="earliest", interval_s=self.interval_s, clock=lambda: self.now_s)
-        member.lead_by(lag, live, slack_s=1.0)
+        member.lead_by(lag, live, slack_s=1.0, max_poll_s=self.max_poll_s)
         member.leader._clock = lambda: self.now_s
         member.leader.name = name
 
@@ -489,16 +490,46 @@ def test_a_member_that_tells_of_itself_is_not_waited_for_though_it_processes_not
     assert group.asked
 
 
-def test_a_member_that_processes_nothing_for_longer_than_clients_may_not_poll_is_not_waited_for():
-    group = Group("a", "b", "c")
+@pytest.mark.parametrize("max_poll_s", [300, 1800])
+def test_a_member_that_processes_nothing_for_longer_than_clients_may_not_poll_is_not_waited_for(max_poll_s):
+    group = Group("a", "b", "c", max_poll_s=max_poll_s)
     group.members["a"].leader.busy = Mock(per_s=SPEED, each_s={})
     group.rebalance()
     group.run([112.5] * PARTITIONS, 60)
     group.hang("b")
-    group.run([112.5] * PARTITIONS, 290)
+    group.run([112.5] * PARTITIONS, max_poll_s - 10)
     assert group.asked == []
     group.run([112.5] * PARTITIONS, 30)
     assert len(group.asked) == 1
+
+
+@pytest.mark.parametrize("interval_s", [5, 10])
+def test_a_member_that_stands_still_and_has_joined_at_once_is_not_waited_for(interval_s):
+    """It has paused its partitions, and polls. Once it has gone on, it may hang as well as any other."""
+    group = Group("a", "b", "c", interval_s=interval_s)
+    group.members["a"].leader.busy = Mock(per_s=SPEED, each_s={})
+    group.rebalance()
+    group.run([112.5] * PARTITIONS, 60, step_s=interval_s)
+    group.hang("b")
+    for number in group.owned("b"):
+        group.metadata[number] = CommitNote(member="b", at_ms=1, measured_per_s=SPEED).encode()
+    group.run([112.5] * PARTITIONS, 60, step_s=interval_s)
+    for number in group.owned("a") | group.owned("c"):
+        group.done[number] = group.end[number] = group.end[number] + 100  # b gets some of these, and not their merits
+    had = group.owned("b")
+    group.rebalance()
+    assert group.owned("b") - had
+    assert group.asked == []
+    group.run([112.5] * PARTITIONS, 200, step_s=interval_s)
+    assert len(group.asked) == 1
+
+    group.hang("")
+    group.rebalance()
+    group.run([10.0] * PARTITIONS, 600, step_s=interval_s)
+    asked = len(group.asked)
+    group.hang("b")
+    group.run([112.5] * PARTITIONS, 200, step_s=interval_s)
+    assert len(group.asked) == asked
 
 
 def test_a_partition_that_is_too_much_for_any_member_is_told_once(caplog):
