@@ -9,8 +9,7 @@ from __future__ import annotations
 from loadwise.coordinator.calls import ANONYMOUS, Call
 from loadwise.protocol.error_codes import ErrorCode
 
-NEVER_MS = -1
-"""The time of a token's end where there is no token (Kafka's ``DelegationTokenManager.ErrorTimestamp``)."""
+_NEVER_MS = -1
 
 
 def token_error(call: Call) -> ErrorCode:
@@ -18,6 +17,15 @@ def token_error(call: Call) -> ErrorCode:
     if call.principal == ANONYMOUS:
         return ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     return ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
+
+
+def time_of_no_token_ms(error: ErrorCode) -> int:
+    """The times of a token that is not there.
+
+    Brokers tell -1 (``DelegationTokenManager.ErrorTimestamp``). The controller, which finds that tokens are switched
+    off, leaves the field at 0.
+    """
+    return 0 if error is ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED else _NEVER_MS
 
 
 def requester(call: Call) -> tuple[str, str]:
