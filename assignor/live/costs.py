@@ -138,6 +138,7 @@ class LearnedCosts:
         steps = before | {
             topic: self._step(topic, octaves - found[busiest], before.get(topic, 0)) for topic, octaves in found.items()
         }
+        self._off = {topic: off for topic, off in self._off.items() if topic in there}
         arriving = {topic: rates.get(topic, 0.0) for topic in steps}
         arrives = any(arriving.values())
         settled = steps == before and (self._by_arrivals or not arrives)

@@ -1,6 +1,8 @@
 """The mean cost of a member's records, what records cost by what members tell, and what users may state."""
 
 import numpy as np
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -144,6 +146,17 @@ def test_another_topic_may_become_the_busiest():
     costs.told("m0", {"cheap": 0.00101, "costly": 0.01}, 0)
     assert not costs.settle(RATES | {"costly": 9000.0})
     assert costs.of_topic is before
+
+
+def test_what_is_remembered_of_topics_that_are_gone_does_not_grow():
+    """Each is off by a little when it goes."""
+    costs, sizes = LearnedCosts(), []
+    for day in range(100, 200):
+        for seconds in (0.0114, 0.0100):
+            costs.told("m0", {"cheap": 0.001, f"costly-{day}": seconds}, day)
+            costs.settle({"cheap": 100.0, f"costly-{day}": 10.0})
+        sizes.append(len(pickle.dumps(costs)))
+    assert sizes[-1] == sizes[9]
 
 
 @given(
