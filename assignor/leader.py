@@ -95,7 +95,7 @@ class Leader:
         self._members: frozenset[str] = frozenset()  # of the newest generation, where this member leads it
         self._asked = False
         self._off = False
-        self._noted_ms: dict[str, int] = {}  # when members wrote their newest notes, each by its own clock
+        self._noted: dict[tuple[str, int], str] = {}  # the notes beside the offsets, as they were read last
         self._warnings = Warnings()
         self._failing: set[str] = set()
         lag.interval_s = math.inf  # nobody reads before there is a reason to
@@ -230,7 +230,8 @@ class Leader:
                 return
             target, stated = led
             members = frozenset(target.group.members)
-            self._noted_ms.clear()  # a member that was restarted has another clock
+            there = frozenset(target.group.topics)
+            self._noted = {partition: note for partition, note in self._noted.items() if partition[0] in there}
             took_ms = _UNINTERRUPTED_MS if began_ms is None or not self._members else now_ms - began_ms
             cause, told = self._cause(members)
             self._members, self._asked = members, False
@@ -308,21 +309,24 @@ class Leader:
 
     def _take_notes(self, offsets: Mapping[tuple[str, int], PartitionOffsets], now_ms: int) -> dict[str, float]:
         """Take in what members wrote beside the offsets of partitions that they own; answer their records/s."""
+        # What was read before is no news. Nor is it compared with what is: who was restarted has another clock.
+        news = {
+            partition: where.metadata
+            for partition, where in offsets.items()
+            if where.metadata and where.metadata != self._noted.get(partition) and is_note(where.metadata)
+        }
+        self._noted |= news
         newest: dict[str, CommitNote] = {}
-        for partition, where in offsets.items():
-            if not where.metadata or not is_note(where.metadata) or (owner := self._watch.owner_of(partition)) is None:
-                continue
-            note = CommitNote.decode(where.metadata, owner)
-            if note is not None and (owner not in newest or note.at_ms > newest[owner].at_ms):
+        for partition, metadata in news.items():
+            owner = self._watch.owner_of(partition)
+            note = None if owner is None else CommitNote.decode(metadata, owner)
+            if owner is not None and note is not None and (owner not in newest or note.at_ms > newest[owner].at_ms):
                 newest[owner] = note
         topics = _with_checksums(self._watch.topics) if any(note.took_s for note in newest.values()) else ()
-        # What was taken in with an earlier reading is no news.
-        news = {name: note for name, note in newest.items() if self._noted_ms.get(name) != note.at_ms}
-        for name, note in news.items():
-            self._noted_ms[name] = note.at_ms
+        for name, note in newest.items():
             self._watch.activity.heard(name, now_ms)
             self._watch.took(name, _by_topic(note.took_s, topics), now_ms)
-        return {name: note.measured_per_s for name, note in news.items()}
+        return {name: note.measured_per_s for name, note in newest.items()}
 
     def _learn_costs(self) -> None:
         if self._watch.learn_costs():

@@ -183,6 +183,28 @@ def test_the_leader_learns_from_members_what_records_cost(caplog, costs):
     assert watch.costs["u"] / watch.costs["t"] == pytest.approx(40, rel=0.2)
 
 
+def test_a_note_of_a_member_that_was_restarted_hides_none_of_its_newer_ones():
+    """Clocks begin anew with a machine, and the old note stays beside the offset of an idle partition."""
+    group = Group("a", "b", "c")
+    group.rebalance()
+    idle, busy, *_ = group.owned("b")
+    rates = [0.0 if number == idle else 10.0 for number in range(PARTITIONS)]
+    group.metadata[idle] = CommitNote(member="b", at_ms=900_000_000, measured_per_s=2000.0).encode()
+    for second in range(0, 60, 5):
+        group.metadata[busy] = CommitNote(member="b", at_ms=second, measured_per_s=400.0).encode()
+        group.run(rates, 5)
+    leader = group.members["a"].leader
+    assert leader.equip([(Member(id="b", topics=["t"]), None)])[0].capacity == 400
+
+    before = group.metadata.pop(idle)
+    group.run(rates, 5)
+    group.metadata[idle] = before  # a reading has lacked it
+    group.run(rates, 5)
+    group.rebalance()
+    group.run(rates, 5)
+    assert leader.equip([(Member(id="b", topics=["t"]), None)])[0].capacity == 400
+
+
 def test_a_note_that_is_read_again_is_no_new_evidence():
     group = Group("a", "b")
     group.rebalance()

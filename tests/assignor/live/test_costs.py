@@ -1,8 +1,8 @@
 """The mean cost of a member's records, what records cost by what members tell, and what users may state."""
 
-import numpy as np
 import pickle
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
