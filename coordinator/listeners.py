@@ -6,6 +6,7 @@ there is another; of the others the first counts. Mirrors Kafka's ``SocketServer
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -67,11 +68,18 @@ def _check_distinct(configs: Mapping[str, str]) -> None:
         found = _addresses(configs, setting)
         for index, (name, host, port) in enumerate(found):
             for other, its_host, its_port in found[:index]:
-                is_pair = port == its_port and (":" in host) != (":" in its_host)
-                if other == name and not is_pair:
+                if other == name:
                     raise BadSettingError(f"{setting}: the name {name} is there twice")
+                is_pair = {_ip_version(host), _ip_version(its_host)} == {4, 6}
                 if setting == LISTENERS and port == its_port != 0 and not is_pair:
                     raise BadSettingError(f"{setting}: the port {port} is there twice")
+
+
+def _ip_version(host: str) -> int | None:
+    try:
+        return ipaddress.ip_address(host).version
+    except ValueError:
+        return None
 
 
 def _addresses(configs: Mapping[str, str], setting: str) -> list[tuple[str, str, int]]:

@@ -40,8 +40,12 @@ def test_without_a_map_a_listener_is_named_as_its_protocol() -> None:
 
 
 def test_two_may_have_a_port_where_one_is_for_ipv4_and_one_for_ipv6() -> None:
-    both = of(listeners="PLAINTEXT://127.0.0.1:9092,PLAINTEXT://[::1]:9092")
+    both = of(listeners="PLAINTEXT://127.0.0.1:9092,SSL://[::1]:9092")
     assert both == Listener("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092)
+    assert (
+        of(listeners="PLAINTEXT://[::1]:1,SSL://127.0.0.1:1,SASL_SSL://[::1]:2,SASL_PLAINTEXT://127.0.0.1:2")
+        is not None
+    )
     assert of(listeners="PLAINTEXT://:0,SSL://:0") is not None, "any free port"
 
 
@@ -57,7 +61,18 @@ def test_two_may_have_a_port_where_one_is_for_ipv4_and_one_for_ipv6() -> None:
             {"listeners": "PLAINTEXT://:1", "advertised_listeners": "A://a:1,A://b:1"},
             "advertised.listeners: the name A",
         ),
-        ({"listeners": "PLAINTEXT://:1,SSL://:1"}, "the port 1 is there twice"),
+        ({"listeners": "PLAINTEXT://127.0.0.1:1,PLAINTEXT://[::1]:1"}, "the name PLAINTEXT is there twice"),
+        *(
+            ({"listeners": each}, "the port 1 is there twice")
+            for each in (  # as in Kafka's KafkaConfigTest.testIPv4AndIPv6SamePortListeners
+                "PLAINTEXT://:1,SSL://:1",
+                "PLAINTEXT://[::1]:1,SSL://[::1]:1",
+                "PLAINTEXT://127.0.0.1:1,SSL://127.0.0.1:1",
+                "SSL://[::1]:1,PLAINTEXT://127.0.0.1:1,SASL_SSL://:1",
+                "PLAINTEXT://apache.org:1,SSL://[::1]:1",
+                "PLAINTEXT://apache.org:1,SSL://127.0.0.1:1",
+            )
+        ),
         ({"listeners": "MINE://:1", "listener_security_protocol_map": "MINE"}, "a list of listener:protocol"),
     ],
 )
