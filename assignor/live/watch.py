@@ -177,7 +177,9 @@ class GroupWatch:
         self._last_waiting = np.where(np.isnan(lag), last, waiting)
         if self._watched is not None:
             since_ms = now_ms if before_ms is None else before_ms
-            self._observe(self._watched, self._processed - before_all, since_ms, now_ms)
+            # A backlog that nobody can read, since its broker is away, tells nothing of its member.
+            read = np.where(np.isnan(end), math.nan, 1.0)
+            self._observe(self._watched, self._processed - before_all, read, since_ms, now_ms)
 
     def measured(self, member: str, per_s: float, now_ms: int) -> None:
         """Take in how many of its records a member processes in a busy second, as it has measured it; 0 for nothing."""
@@ -382,9 +384,9 @@ class GroupWatch:
         """float64[P]: what a record of each partition costs; 1 where all cost the same, as far as that is known."""
         return self._index.of_topics(self.costs, 1.0) if self.costs else 1.0
 
-    def _observe(self, watched: _Watched, went_on: Floats, before_ms: int, now_ms: int) -> None:
-        rate = self._of_group(watched, self._rates.rates())
-        waiting = self._sums(watched, self._of_group(watched, self._waiting))
+    def _observe(self, watched: _Watched, went_on: Floats, read: Floats, before_ms: int, now_ms: int) -> None:
+        rate = self._of_group(watched, self._rates.rates() * read)
+        waiting = self._sums(watched, self._of_group(watched, self._waiting * read))
         lagging = waiting > np.maximum(_BACKLOG_S * self._sums(watched, rate), _NEVER_A_BACKLOG)
         cost = self._cost()
         processed = self._sums(watched, self._of_group(watched, self._processed * cost))

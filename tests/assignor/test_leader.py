@@ -39,6 +39,7 @@ class Group:
         self.max_poll_s = max_poll_s
         self.end, self.done = np.zeros(PARTITIONS), np.zeros(PARTITIONS)
         self.members, self.asked, self.metadata, self.hanging = {}, [], {}, ""
+        self.away = set()
         for name in names:
             self.add(name, self.settings.get(name, live))
         self.leader = names[0]
@@ -101,6 +102,7 @@ class Group:
                 0, int(self.end[number]), int(self.done[number]), self.metadata.get(number, "")
             )
             for number in range(PARTITIONS)
+            if number not in self.away
         }
         self.members[self.leader].leader.lag.update(offsets)
 
@@ -583,6 +585,29 @@ def test_a_partition_whose_member_stands_still_is_not_taken_for_too_much(told, c
     group.hang("")
     group.run(rates, 60)
     assert "falls behind wherever it is" not in caplog.text
+
+
+def test_who_has_a_backlog_that_nobody_can_read_is_not_taken_for_slow(caplog):
+    """The broker of one partition is away. Its member keeps up with all others, and its program does not hang."""
+    group = Group("a", "b", "c")
+    group.rebalance()
+    gone, *others = sorted(group.owned("b"))
+    group.members["a"].leader.busy = Mock(per_s=SPEED, each_s={})
+    rates = np.full(PARTITIONS, 110.0)
+    rates[gone] = 0.0
+    group.run(rates, 60)
+    group.end[gone] += 14_000
+    group.run(rates, 10)
+    assert group.end[gone] - group.done[gone] > 4000
+    group.away = {gone}
+    group.done[gone] = group.end[gone]  # what it cannot read keeps it from nothing
+    group.run(rates, 300)
+    assert group.asked == []
+    rates[others] = 0.0  # now nothing shows that it goes on
+    group.run(rates, 60)
+    group.run(group.hot("c"), 60)
+    assert len(group.asked) == 1
+    assert "would wait for" not in caplog.text
 
 
 @pytest.mark.parametrize("interval_s", [5, 150, 300])
