@@ -79,6 +79,9 @@ _FAMILIES: Mapping[str, Sequence[str]] = {
 """Brokers' configs that mean the same time in different units; of those that are set the first counts."""
 
 
+_RETENTION_MS, _NO_END_MS = "retention.ms", -1
+
+
 def other_broker(call: Call, name: str) -> str | None:
     """What is wrong with asking this broker for the loggers of the one of this id; None if they are its own."""
     if not name:
@@ -170,7 +173,10 @@ def _rows(cluster: Cluster, definitions: Definitions, configs: Mapping[str, str]
             synonyms += _of_broker(cluster, definition.broker_config, OF_ALL_BROKERS, definition.default)
         default = as_started.get(definition.broker_config or "", definition.default)  # a broker's time in other units
         value, origin = (synonyms[0].value, synonyms[0].source) if synonyms else (default, Source.DEFAULT)
-        rows.append(Row(name, definition.written(value), definition.type, origin, synonyms))
+        value = definition.written(value)
+        if name == _RETENTION_MS and int(value) < _NO_END_MS:
+            value = str(_NO_END_MS)  # brokers may have other times below zero, and topics get this one for them
+        rows.append(Row(name, value, definition.type, origin, synonyms))
     return rows
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from configurator import Configurator
 
 from loadwise.coordinator import BrokerSettings, Coordinator, configured
 from loadwise.protocol.error_codes import ErrorCode
 
-BROKER, SET, DELETE = 4, 0, 1
+TOPIC, BROKER, SET, DELETE = 2, 4, 0, 1
 TAKEN, REFUSED = ErrorCode.NONE, ErrorCode.INVALID_REQUEST
 LOCAL_MS, LOCAL_BYTES = "log.local.retention.ms", "log.local.retention.bytes"
 
@@ -30,16 +30,17 @@ class Broker(Configurator):
 @contextmanager
 def started(**given: str) -> Iterator[Broker]:
     settings = configured(BrokerSettings(), {name.replace("_", "."): value for name, value in given.items()})
-    with Coordinator(settings=settings).in_thread() as running:
-        broker = Broker(running.bootstrap_servers)
+    with Coordinator(settings=settings).in_thread() as running, closing(Broker(running.bootstrap_servers)) as broker:
         yield broker
-        broker.close()
 
 
 def test_times_may_be_what_they_may_be_at_the_start() -> None:
     """``KafkaConfig.validateValues``: a time below 0 is no end, and 0 is refused. Only a topic bounds flush.ms."""
     with started() as broker:
         assert broker.change("log.retention.ms", "0", "1", "-1", "-2") == [REFUSED, TAKEN, TAKEN, TAKEN]
+        broker.make()
+        ((_, value, *_, synonyms),) = broker.describe(TOPIC, broker.topic, "retention.ms")[1]
+        assert (value, synonyms[0][:2]) == ("-1", ("log.retention.ms", "-2")), "what KafkaConfig hands on to topics"
         assert broker.change("log.flush.interval.ms", "-1", "-2", "x") == [TAKEN, TAKEN, REFUSED]
 
 
