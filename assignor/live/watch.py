@@ -32,6 +32,8 @@ _TIMES_LONGER = 64.0
 """A backlog has so many times longer where rebalances must be saved: little counts then but what arrives."""
 _ONE_COST = 0.25
 """Octaves between the mean cost of a member's records lately and that of those that it has now."""
+_STUCK_MS, _STUCK_COMMITS = 10_000, 2.0
+"""A backlog in which nothing was committed for so long, and for so many commits, is not what keeps its member busy."""
 _BACKLOG_S = 1.0
 """A member lags where more than so many seconds of its arrivals wait."""
 
@@ -100,6 +102,8 @@ class GroupWatch:
         """Where a partition stood before a fall that was confirmed, as long as it has not moved since."""
         self._presumed = np.empty(0)
         self._processed = np.empty(0)
+        self._went_on_ms = np.empty(0)
+        """When something new was committed last."""
         self._mean_costs = MeanCosts()
         self._learned_costs = LearnedCosts()
         self._watched: _Watched | None = None
@@ -166,6 +170,7 @@ class GroupWatch:
         went_on = np.where(self._index.padded(self._presumed) > 0, 0.0, np.maximum(believed - since, 0.0))
         self._stood = np.where(position > old, np.nan, stood)
         self._processed += np.nan_to_num(went_on, nan=0.0)
+        self._went_on_ms = np.where(went_on > 0, now_ms, self._index.padded(self._went_on_ms))
         self._presumed = np.where(np.isnan(end), self._index.padded(self._presumed), 1.0 - committed)
         self._position = np.where(np.isnan(end), old, believed)
         self._fallen = np.where(fell, position, np.where(np.isnan(end), before, np.nan))
@@ -292,7 +297,7 @@ class GroupWatch:
         self._lag, self._waiting, self._last_waiting = kept(self._lag), kept(self._waiting), kept(self._last_waiting)
         self._position, self._fallen = kept(self._position), kept(self._fallen)
         self._presumed, self._processed = kept(self._presumed), kept(self._processed)
-        self._stood = kept(self._stood)
+        self._stood, self._went_on_ms = kept(self._stood), kept(self._went_on_ms)
         self._index.keep(rows)
 
     def unwatch(self) -> None:
@@ -386,8 +391,15 @@ class GroupWatch:
 
     def _observe(self, watched: _Watched, went_on: Floats, read: Floats, before_ms: int, now_ms: int) -> None:
         rate = self._of_group(watched, self._rates.rates() * read)
-        waiting = self._sums(watched, self._of_group(watched, self._waiting * read))
-        lagging = waiting > np.maximum(_BACKLOG_S * self._sums(watched, rate), _NEVER_A_BACKLOG)
+        waiting = self._of_group(watched, self._waiting * read)
+        least = np.maximum(_BACKLOG_S * self._sums(watched, rate), _NEVER_A_BACKLOG)
+        lagging = self._sums(watched, waiting) > least
+        # One that stands while its member goes on with others is paused, or has a record that is tried again and again.
+        goes_on = now_ms - self._of_group(watched, self._went_on_ms) <= max(
+            _STUCK_MS, _STUCK_COMMITS * self._slack_s * 1000
+        )
+        saturated = self._sums(watched, np.where(goes_on, waiting, 0.0)) > least
+        saturated |= lagging & (self._sums(watched, goes_on.astype(float)) == 0)
         cost = self._cost()
         processed = self._sums(watched, self._of_group(watched, self._processed * cost))
         committed = self._sums(watched, self._of_group(watched, went_on)) > 0
@@ -395,7 +407,7 @@ class GroupWatch:
         if self.costs or len(watched.group.topics) > 1:
             records, paid = (self._sums(watched, self._of_group(watched, each)) for each in (went_on, went_on * cost))
             self._mean_costs.saw(watched.names, records, paid, now_ms - before_ms)
-        self.estimates.update(processed, lagging, now_ms, since_ms=before_ms)  # it is the backlog of both readings
+        self.estimates.update(processed, saturated, now_ms, since_ms=before_ms)  # it is the backlog of both readings
 
     def _of_group(self, watched: _Watched, array: Floats) -> Floats:
         return PartitionIndex.pick(self._index.padded(array), watched.rows)

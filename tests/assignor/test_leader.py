@@ -39,7 +39,7 @@ class Group:
         self.max_poll_s = max_poll_s
         self.end, self.done = np.zeros(PARTITIONS), np.zeros(PARTITIONS)
         self.members, self.asked, self.metadata, self.hanging = {}, [], {}, ""
-        self.away = set()
+        self.away, self.beyond = set(), np.zeros(PARTITIONS)
         for name in names:
             self.add(name, self.settings.get(name, live))
         self.leader = names[0]
@@ -99,7 +99,10 @@ class Group:
     def read(self):
         offsets = {
             ("t", number): PartitionOffsets(
-                0, int(self.end[number]), int(self.done[number]), self.metadata.get(number, "")
+                0,
+                int(self.end[number] + self.beyond[number]),  # beyond what can be processed
+                int(self.done[number]),
+                self.metadata.get(number, ""),
             )
             for number in range(PARTITIONS)
             if number not in self.away
@@ -585,6 +588,22 @@ def test_a_partition_whose_member_stands_still_is_not_taken_for_too_much(told, c
     group.hang("")
     group.run(rates, 60)
     assert "falls behind wherever it is" not in caplog.text
+
+
+@pytest.mark.parametrize("per_s", [0.0, SPEED])
+def test_who_keeps_up_with_all_partitions_but_one_that_is_stuck_is_not_taken_for_slow(per_s):
+    """A record in it is tried again and again, whoever has it: to move partitions about would help nobody."""
+    group = Group("a", "b", "c")
+    group.rebalance()
+    stuck, *_ = group.owned("b")
+    group.members["a"].leader.busy = Mock(per_s=per_s, each_s={})
+    rates = [0.0 if number == stuck else 110.0 for number in range(PARTITIONS)]
+    group.run(rates, 60)
+    group.beyond[stuck] = 4000
+    for _ in range(120):
+        group.run(rates, 60)
+    assert len(group.asked) <= 1
+    assert len(group.owned("b")) >= 3
 
 
 def test_who_has_a_backlog_that_nobody_can_read_is_not_taken_for_slow(caplog):
