@@ -11,11 +11,12 @@ from collections.abc import Iterator
 import pytest
 from crashed_once import CrashedOnce
 from hypothesis import HealthCheck, settings
-from kafka_process import running_kafka
+from kafka_process import RETENTION_CHECK_INTERVAL_MS, running_kafka
 from missing import skipped_where_missing
 from secured_kafka import SecuredKafka, secured_kafka
 
 from loadwise.coordinator import Coordinator, ThreadedCoordinator
+from loadwise.coordinator.settings import BrokerSettings
 
 # No test asserts a time: examples that are slow on a busy machine are no failure.
 settings.register_profile("loadwise", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -31,7 +32,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> CrashedOn
 @pytest.fixture(scope="session")
 def coordinator() -> Iterator[ThreadedCoordinator]:
     """A running coordinator on a thread of its own, shared by all tests: ``coordinator.bootstrap_servers``."""
-    with Coordinator().in_thread() as running:
+    settings = BrokerSettings(retention_check_interval_ms=RETENTION_CHECK_INTERVAL_MS)
+    with Coordinator(settings=settings).in_thread() as running:
         yield running
 
 

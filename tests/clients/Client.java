@@ -38,6 +38,9 @@ public class Client {
             // Partitions and replicas: the broker's default, which Java sends as -1 beside an empty list.
             admin.createTopics(List.of(new NewTopic(fresh, Optional.of(3), Optional.empty()))).all().get();
             String again = failure(admin.createTopics(List.of(new NewTopic(fresh, 3, (short) 1))).all());
+            // Kafka's brokers learn of a topic a moment after the answer.
+            while (failure(admin.describeTopics(List.of(fresh)).allTopicNames()).equals("UnknownTopicOrPartitionException"))
+                Thread.sleep(50);
             int partitions = admin.describeTopics(List.of(fresh)).allTopicNames().get().get(fresh).partitions().size();
             boolean listed = admin.listGroups().all().get().stream().anyMatch(each -> each.groupId().equals(group));
             ConsumerGroupDescription described =

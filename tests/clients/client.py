@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
+from collections.abc import Callable
 from typing import Any
 
 WITHIN_S = 60
@@ -16,6 +18,15 @@ WITHIN_S = 60
 
 def say(event: str, **details: Any) -> None:
     print(json.dumps({"event": event, **details}), flush=True)
+
+
+def until_known(describe: Callable[[], Any | None]) -> Any:
+    """What is told of a topic that was just made: Kafka's brokers learn of it a moment after the answer."""
+    deadline = time.monotonic() + WITHIN_S
+    while (described := describe()) is None:
+        assert time.monotonic() < deadline, "the topic is not known"
+        time.sleep(0.05)  # between two looks
+    return described
 
 
 def produce_kafka_python(bootstrap: str, topic: str, texts: list[bytes]) -> None:
@@ -58,7 +69,9 @@ def admin_kafka_python(bootstrap: str, group: str, topic: str) -> dict[str, Any]
         admin.create_topics([NewTopic(fresh, 3, 1)])
     except KafkaError as error:
         again = type(error).__name__
-    (described_topic,) = admin.describe_topics([fresh])
+    described_topic = until_known(
+        lambda: next((each for each in admin.describe_topics([fresh]) if each["partitions"]), None)
+    )
     described = admin.describe_groups([group])[group]
     offsets = admin.list_group_offsets(group)[group]
     seen = {
@@ -88,7 +101,10 @@ async def admin_aiokafka(bootstrap: str, group: str, topic: str) -> dict[str, An
     fresh = f"{topic}-fresh"
     await admin.create_topics([NewTopic(fresh, 3, 1)])
     again = await admin.create_topics([NewTopic(fresh, 3, 1)])
-    described = await admin.describe_topics([fresh])
+    deadline = time.monotonic() + WITHIN_S
+    while not (described := await admin.describe_topics([fresh]))[0]["partitions"]:  # as in until_known
+        assert time.monotonic() < deadline, "the topic is not known"
+        await asyncio.sleep(0.05)  # between two looks
     groups = await admin.list_consumer_groups()
     (answer,) = await admin.describe_consumer_groups([group])
     offsets = await admin.list_consumer_group_offsets(group)
@@ -105,7 +121,7 @@ async def admin_aiokafka(bootstrap: str, group: str, topic: str) -> dict[str, An
 
 
 def admin_confluent_kafka(bootstrap: str, group: str, topic: str) -> dict[str, Any]:
-    from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicCollection
+    from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicCollection
     from confluent_kafka.admin import AdminClient, NewTopic
 
     admin = AdminClient({"bootstrap.servers": bootstrap})
@@ -120,7 +136,16 @@ def admin_confluent_kafka(bootstrap: str, group: str, topic: str) -> dict[str, A
 
     admin.create_topics([NewTopic(fresh, 3, 1)])[fresh].result(WITHIN_S)
     again = failure(admin.create_topics([NewTopic(fresh, 3, 1)])[fresh])
-    described_topic = admin.describe_topics(TopicCollection([fresh]))[fresh].result(WITHIN_S)
+
+    def described_topics() -> Any | None:
+        try:
+            return admin.describe_topics(TopicCollection([fresh]))[fresh].result(WITHIN_S)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
+            return None
+
+    described_topic = until_known(described_topics)
     listed = admin.list_consumer_groups().result(WITHIN_S).valid
     described = admin.describe_consumer_groups([group])[group].result(WITHIN_S)
     wanted = [ConsumerGroupTopicPartitions(group)]

@@ -26,7 +26,7 @@ Compare = Callable[[Mapping[str, str], int], subprocess.CompletedProcess[str]]
 # kafka-python forgets to close the sockets of connections that were refused: in a process of its own, that is nothing.
 # It goes on trying until its time is over.
 PROGRAM = "from loadwise.running_group import admin; admin._TIMEOUT_MS = {}; from loadwise.cli import main; main()"
-PATIENT_MS, IMPATIENT_MS = 60_000, 6_000
+PATIENT_MS, IMPATIENT_MS = 60_000, 20_000
 
 
 def properties(settings: Mapping[str, str]) -> str:

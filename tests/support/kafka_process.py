@@ -27,7 +27,11 @@ POM = Path(__file__).with_name("pom.xml")
 START_TIMEOUT_S = 240
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1",)
 """Options of a JVM that lives for minutes: it compiles quickly and once. A broker of the tests takes 40 % less CPU."""
+RETENTION_CHECK_INTERVAL_MS = 86_400_000
+"""Many tests write records with times of long ago, which every five minutes would be deleted in the middle of one."""
 SETTINGS = {
+    "log.initial.task.delay.ms": "1000",  # the first look at what retention lets go is before the first test
+    "log.retention.check.interval.ms": str(RETENTION_CHECK_INTERVAL_MS),
     "process.roles": "broker,controller",
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
