@@ -244,10 +244,11 @@ def reserved_port() -> Iterator[int]:
         yield port
 
 
-def wait_until_ready(address: str, ended: Callable[[], str | None]) -> None:
+def wait_until_ready(address: str, ended: Callable[[], str | None], brokers: int = 1) -> None:
     """Wait until the broker answers a metadata request with itself in it, and coordinates groups.
 
-    ``ended`` answers its log once it has ended, None before.
+    ``ended`` answers its log once it has ended, None before. With several ``brokers`` it tells of all of them before
+    somebody asks for a coordinator: one that is not there yet when the topic of offsets is made would lead none of it.
     """
     from confluent_kafka import Consumer, KafkaException, TopicPartition
     from confluent_kafka.admin import AdminClient
@@ -258,8 +259,9 @@ def wait_until_ready(address: str, ended: Callable[[], str | None]) -> None:
         if (log := ended()) is not None:
             raise RuntimeError(f"Apache Kafka ended before it answered:\n{log[-4000:]}")
         try:
-            if admin.list_topics(timeout=1).brokers:
+            if len(admin.list_topics(timeout=1).brokers) >= brokers:
                 break
+            time.sleep(0.1)  # between two questions
         except KafkaException:
             pass
         if time.monotonic() > deadline:

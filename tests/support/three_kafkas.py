@@ -69,7 +69,7 @@ def three_kafkas() -> Iterator[dict[int, BrokerProcess]]:
             for each in nodes.values():
                 each.launch()
             for each in nodes.values():
-                wait_until_ready(each.address, each.ended)
+                wait_until_ready(each.address, each.ended, brokers=len(NODES))
             yield nodes
         finally:
             for each in nodes.values():
