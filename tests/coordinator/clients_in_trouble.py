@@ -15,6 +15,7 @@ import aiokafka
 import confluent_kafka
 import kafka
 from kafka_process import jars
+from polled import POLL_MS, know
 from topics import WAIT_S, until
 
 SOON_MS = 3000
@@ -88,8 +89,9 @@ class Traffic:
         read = self.read.setdefault("kafka-python", [])
         settings: dict[str, Any] = {"bootstrap_servers": self._servers, "auto_offset_reset": "earliest"}
         with kafka.KafkaConsumer(self._topic, group_id="read-by-kafka-python", **settings) as consumer:
+            know(consumer)
             while not self._ends.is_set():
-                read += [each.value for rows in consumer.poll(200).values() for each in rows]
+                read += [each.value for rows in consumer.poll(POLL_MS).values() for each in rows]
 
     def aiokafka_writes(self) -> None:
         async def write() -> None:
