@@ -36,7 +36,7 @@ from loadwise.assignor.clients.versions import TriedVersions
 from loadwise.assignor.errors import MissingClientError
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.settings import LiveSettings
-from loadwise.assignor.load.lag import LoadOfLag, commit_slack_s, load_of
+from loadwise.assignor.load.lag import LoadOfLag, commit_slack_s, load_of, max_poll_s
 from loadwise.assignor.load.source import LoadSource
 from loadwise.assignor.model import Assignor
 from loadwise.assignor.participant import AssignorChoice, Participant
@@ -171,8 +171,8 @@ def kafka_consumer(
     if participant.load_aware and source is None:
         lag = KafkaPythonLag(*topics, group_id=group_id, interval_s=lag_interval_s, **config)
         if load is None and TRIED.includes_installed:
-            slack_s, max_poll_s = commit_slack_s(config), config.get("max_poll_interval_ms", 300_000) / 1000
-            participant.lead_by(lag, live, slack_s=slack_s, max_poll_s=max_poll_s, on_decision=on_decision)
+            times = {"slack_s": commit_slack_s(config), "max_poll_s": max_poll_s(config)}
+            participant.lead_by(lag, live, **times, on_decision=on_decision)
         else:
             participant.load = load_of(lag, load)
     consumer = _Consumer(*topics, participant=participant, lag=lag, group_id=group_id, **config)

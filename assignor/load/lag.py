@@ -229,6 +229,11 @@ def commit_slack_s(config: Mapping[str, Any]) -> float:
     return (5000 if itself else config.get("auto_commit_interval_ms", 5000)) / 1000 + 1.0
 
 
+def max_poll_s(config: Mapping[str, Any]) -> float:
+    """After how long without a poll a consumer with these settings leaves its group; five minutes by default."""
+    return float(config.get("max_poll_interval_ms", 300_000)) / 1000
+
+
 LoadOfLag: TypeAlias = Callable[[LagLoad], LoadSource]
 """What makes a load of a group's lag: ``lambda lag: DrainLoad(lag=lag, rate=lag.arrivals, capacity=3000.0)``."""
 

@@ -6,7 +6,7 @@ They are switched off, as in a Kafka that was started without ``delegation.token
 
 from __future__ import annotations
 
-from loadwise.coordinator.calls import ANONYMOUS, Call
+from loadwise.coordinator.calls import ANONYMOUS, Call, Message
 from loadwise.protocol.error_codes import ErrorCode
 
 _NEVER_MS = -1
@@ -26,6 +26,12 @@ def time_of_no_token_ms(error: ErrorCode) -> int:
     off, leaves the field at 0.
     """
     return 0 if error is ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED else _NEVER_MS
+
+
+def refuse_new_end(call: Call) -> Message:
+    """The answer to who wants a token to end at another time."""
+    error = token_error(call)
+    return call.response(error_code=error, expiry_timestamp_ms=time_of_no_token_ms(error), throttle_time_ms=0)
 
 
 def requester(call: Call) -> tuple[str, str]:
