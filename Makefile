@@ -8,26 +8,26 @@ BIN    := $(VENV)/bin
 # Images of containers often set this. The tests start hundreds of Python processes, and each would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-kafka test-kills test-live soak test-upstream test-programs lint bench bench-confluent bench-coordinator bench-live bench-quality bench-spark clean
+.PHONY: demo hunt test test-kafka test-live test-long test-upstream test-programs lint bench bench-confluent bench-coordinator bench-live bench-quality bench-spark clean
 
 demo: $(VENV)/.all
 	$(BIN)/loadwise demo $(DEMO)
 
-# Three processes for two cores, a test file to each: many tests wait for clients and their timeouts. One has all of Spark.
+# The default tier. Three processes for two cores: many tests wait for clients and their timeouts. One has all of Spark.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 3 --dist loadfile $(TESTS)
+	$(BIN)/python -m pytest -n 3 --dist loadgroup $(TESTS)
 
 # The real tier: against Apache Kafka, beside Java and librdkafka members; needs a JDK 17 and Maven.
-KAFKA ?= kafka and not live
+KAFKA ?= kafka and not live and not long
 test-kafka: $(VENV)/.dev
-	$(BIN)/python -m pytest -m "$(KAFKA)" -n 3 --dist loadfile $(TESTS)
+	$(BIN)/python -m pytest -m "$(KAFKA)" -n 3 --dist loadgroup $(TESTS)
 
 # Its scenes of real groups under a load that shifts: members have a second's time, so nothing else runs beside them. SCENES=live
 # plays all of them. Ten calm minutes: make test-live CALM_S=600 TESTS=tests/live/test_steady_and_restart.py::test_steady
 SCENES ?= live and not long
 CALM_S ?= 120
 test-live: $(VENV)/.dev
-	LOADWISE_CALM_S=$(CALM_S) $(BIN)/python -m pytest -o faulthandler_timeout=$$((450 + $(CALM_S))) -m "$(SCENES)" -n 1 --dist loadfile $(TESTS)
+	LOADWISE_CALM_S=$(CALM_S) $(BIN)/python -m pytest -o faulthandler_timeout=$$((450 + $(CALM_S))) -m "$(SCENES)" -n 1 --dist loadgroup $(TESTS)
 
 # Days of a group in virtual time, under loadwise and other assignors: a table and benchmark-live.html (docs/live.md).
 bench-live: $(VENV)/.all
@@ -37,14 +37,24 @@ bench-live: $(VENV)/.all
 bench-quality: $(VENV)/.all
 	$(BIN)/python -m benchmarks.quality $(QUALITY)
 
-# A coordinator with a data directory is killed 200 times under load, and has what it acknowledged; `make test` does it 5 times.
-KILLS ?= 200
-test-kills: $(VENV)/.dev
-	LOADWISE_KILLS=$(KILLS) $(BIN)/python -m pytest -q tests/coordinator/storage/test_kills.py
+# The long tier: soaks, kills and random walks with a fresh seed; then the scenes that `make test-live` leaves out, and other
+# projects' own tests. SEED repeats a run. MINUTES=5 begins no test after five minutes, and leaves out the last two parts.
+SEED ?= $(shell date +%s)
+MINUTES ?=
+LONG ?= (long or hypothesis and not kafka) and not live
+test-long: SEED := $(SEED)
+test-long: $(VENV)/.dev
+	@echo "the seed of this run: make test-long SEED=$(SEED)"
+	LOADWISE_SEED=$(SEED) $(BIN)/python -m pytest -m "$(LONG)" --hypothesis-profile=long-tier --hypothesis-seed=$(SEED) --shuffle=$(SEED) $(if $(MINUTES),--minutes=$(MINUTES)) -n 2 --dist loadgroup $(TESTS)
+ifeq ($(MINUTES)$(TESTS),)
+	$(MAKE) test-live SCENES="live and long"
+	$(MAKE) test-upstream
+endif
 
-# A whole cluster over five days of a fake clock, with faults, restarts and snapshots; then ten real minutes of real clients.
-soak: $(VENV)/.dev
-	$(BIN)/python -m pytest -m soak -s tests/coordinator
+# The default tier many times, each in another order, and which tests do not pass every time. HUNT="--busy 2" adds busy loops.
+RUNS ?= 20
+hunt: $(VENV)/.dev
+	$(BIN)/python tests/hunt/run.py --runs $(RUNS) $(HUNT)
 
 # Other projects' own tests against our coordinator: kafka-python's, and franz-go's where there is Go.
 test-upstream: $(VENV)/.dev

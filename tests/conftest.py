@@ -1,32 +1,54 @@
-"""What all tests share: one coordinator and one Kafka for the session, names of their own, hypothesis's settings."""
+"""What all tests share: one coordinator and one Kafka for the session, names of their own, the order of tests."""
 
 from __future__ import annotations
 
 import gc
 import os
+import socket
+import time
 import uuid
 import warnings
 from collections.abc import Iterator
+from random import Random
 
 import pytest
 from crashed_once import CrashedOnce
-from hypothesis import HealthCheck, settings
 from kafka_process import RETENTION_CHECK_INTERVAL_MS, running_kafka
 from missing import skipped_where_missing
 from secured_kafka import SecuredKafka, secured_kafka
+from seeds import register_profiles
 
 from loadwise.coordinator import Coordinator, ThreadedCoordinator
 from loadwise.coordinator.settings import BrokerSettings
 
-# No test asserts a time: examples that are slow on a busy machine are no failure.
-settings.register_profile("loadwise", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("loadwise")
+register_profiles()
+STARTED_S = time.monotonic()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """pytest: options of these tests alone."""
+    group = parser.getgroup("loadwise's own tests")
+    group.addoption("--shuffle", type=int, metavar="SEED", help="run the tests in an order that this seed decides")
+    group.addoption("--minutes", type=float, help="skip the tests that would begin later than so many minutes")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """pytest: the order in which tests run, the same in each process."""
+    if (seed := config.getoption("shuffle")) is not None:
+        Random(seed).shuffle(items)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """pytest: of the long tier a slice, where only so many minutes are to be spent."""
+    minutes = item.config.getoption("minutes")
+    if minutes is not None and time.monotonic() - STARTED_S > minutes * 60:
+        pytest.skip(f"the {minutes:g} minutes of this slice are over")
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> CrashedOnce | None:
     """pytest-xdist: how tests are dealt out to processes."""
-    return CrashedOnce(config, log) if config.getoption("dist") == "loadfile" else None
+    return CrashedOnce(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.fixture(scope="session")
@@ -72,6 +94,14 @@ def collected() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
+
+
+@pytest.fixture
+def nowhere() -> Iterator[str]:
+    """An address that refuses connections. Its port stays bound, so that no other process listens there meanwhile."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{held.getsockname()[1]}"
 
 
 @pytest.fixture

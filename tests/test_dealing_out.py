@@ -1,24 +1,37 @@
-"""The files that tests/support/crashed_once.py names are there, and are those that it takes them for."""
+"""How tests are dealt out to processes: tests/support/crashed_once.py."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
-from crashed_once import EARLY, SPARK_SESSION, WITH_A_SESSION
+import pytest
 
-ROOT = Path(__file__).parents[1]
-USES_THE_SESSION = re.compile(r"^def \w+\((?:[^()]*[ ,])?spark[,):]", re.MULTILINE)
+SUPPORT = Path(__file__).with_name("support")
+SCHEDULER = """
+    from crashed_once import CrashedOnce
+
+    def pytest_xdist_make_scheduler(config, log):
+        return CrashedOnce(config, log)
+"""
+TESTS = """
+    import os
+    import pytest
+
+    @pytest.mark.parametrize("number", range(4))
+    def test_number(number):
+        with open("ran", "a") as ran:
+            print(number, file=ran)
+        if number == 1:
+            os._exit(1)
+"""
 
 
-def test_what_comes_early_is_there() -> None:
-    assert [file for file in EARLY if file != SPARK_SESSION and not (ROOT / file).is_file()] == []
-
-
-def test_who_needs_the_spark_session_is_with_the_others() -> None:
-    found = {
-        str(file.relative_to(ROOT))
-        for file in (ROOT / "tests").rglob("test_*.py")
-        if USES_THE_SESSION.search(file.read_text())
-    }
-    assert found == set(WITH_A_SESSION)
+def test_a_test_that_ends_its_process_is_not_run_again(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
+    pytester.makeconftest(SCHEDULER)
+    pytester.makepyfile(TESTS)
+    done = pytester.runpytest_subprocess("-n", "1", "--dist", "loadgroup", "-p", "no:loadwise")
+    done.assert_outcomes(passed=3, failed=1)
+    assert sorted((pytester.path / "ran").read_text().split()) == ["0", "1", "2", "3"]

@@ -22,11 +22,7 @@ PIECE_S = 0.05
 @pytest.fixture
 def coordinator(topic_name: str) -> Iterator[ThreadedCoordinator]:
     """One that looks at the load every second."""
-    limits = ConsumerGroupLimits(
-        heartbeat_interval_ms=100,
-        load_interval_ms=1000,
-        live=LiveSettings(patience_s=0.5, least_interval_s=2.0),
-    )
+    limits = ConsumerGroupLimits(heartbeat_interval_ms=100, load_interval_ms=1000, live=LiveSettings())
     with Coordinator({topic_name: PARTITIONS}, settings=BrokerSettings(consumer_groups=limits)).in_thread() as running:
         yield running
 

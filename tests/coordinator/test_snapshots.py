@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 from cluster_walk import MemoryKeeper, new_cluster
-from hypothesis import settings
 from restarting_walk import RestartingWalk
+from seeds import random_walk
 
 from loadwise.coordinator import BadClusterError, leadership
 from loadwise.coordinator.apis import SERVICES
@@ -16,8 +16,7 @@ from loadwise.coordinator.cluster.producer_ids import BLOCK_SIZE
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import NOTHING
 
-TestWalk = RestartingWalk.TestCase
-TestWalk.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+TestWalk = random_walk(RestartingWalk, examples=30, steps=30)
 
 
 def test_a_snapshot_copies_no_record() -> None:

@@ -1,17 +1,13 @@
-"""24 hours of a whole cluster under a fake clock: all protocols at once, faults, restarts, snapshots. ``make soak``."""
+"""Days of a whole cluster under a fake clock: all protocols, faults, restarts, snapshots. ``make test-long``."""
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from restarting_walk import soak
-
-SEED = int(os.environ.get("LOADWISE_SOAK_SEED", "1"))
-"""Another one is another day."""
+from seeds import SEED
 
 
-@pytest.mark.soak
+@pytest.mark.long
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("day", range(5))
 def test_a_day(day: int) -> None:

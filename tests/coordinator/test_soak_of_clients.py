@@ -138,7 +138,7 @@ class Clients:
         return consumer
 
 
-@pytest.mark.soak
+@pytest.mark.long
 @pytest.mark.timeout(MINUTES * 60 + 600)
 def test_ten_minutes(tmp_path: Path) -> None:
     program = Program(tmp_path, "--topic", "t:4", "--topic", "u:2")

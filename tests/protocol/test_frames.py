@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import struct
-import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -56,13 +55,7 @@ def test_a_claimed_size_takes_no_memory() -> None:
 
 
 def test_of_a_large_read_only_the_rest_is_kept() -> None:
-    tracemalloc.start()
-    try:
-        splitter = FrameSplitter()
-        splitter.feed(framed(b"whole") * 100_000 + b"\0")
-        for frame in splitter.frames():
-            assert frame == b"whole"
-        assert tracemalloc.get_traced_memory()[0] < 10_000
-    finally:
-        tracemalloc.stop()
-    assert splitter.buffered_bytes == 1
+    splitter = FrameSplitter()
+    splitter.feed(framed(b"whole") * 100_000 + b"\0")
+    assert list(splitter.frames()) == [b"whole"] * 100_000
+    assert splitter._buffer == b"\0", "the frames that were read are still held"

@@ -87,6 +87,7 @@ class Member:
         command = [sys.executable, str(MEMBER), f"--client={client}", f"--topic={group.topic}", f"--group={group.id}"]
         command += [f"--servers={group.servers}", f"--name={name}", f"--assignor={group.assignor}", f"--speed={speed}"]
         command += [f"--instance={instance}", f"--unreadable={unreadable}", f"--clock={clock}"]
+        command += [f"--shape={group.shape}"]
         command += [f"--more={json.dumps(more)}", f"--costly-after={group.costly_after}"]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
@@ -143,7 +144,17 @@ class LiveGroup:
     """
 
     def __init__(
-        self, servers, topic, group_id, *, assignor="weighted", rates, costly_rates=(), tick_s=_TICK_S, **more
+        self,
+        servers,
+        topic,
+        group_id,
+        *,
+        assignor="weighted",
+        rates,
+        costly_rates=(),
+        tick_s=_TICK_S,
+        shape="in-line",
+        **more,
     ):
         make_topic(servers, topic, len(rates))
         self.costly_after = 0
@@ -151,6 +162,7 @@ class LiveGroup:
             make_topic(servers, COSTLY.format(topic), len(costly_rates))
             self.costly_after = len(rates)
         self.servers, self.topic, self.id, self.assignor = servers, topic, group_id, assignor
+        self.shape = shape
         self.arrivals = Arrivals(servers, topic, rates, costly_rates, tick_s)
         self.members = []
         self._more = more

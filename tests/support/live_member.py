@@ -10,10 +10,13 @@ import argparse
 import asyncio
 import json
 import logging
+import queue
 import signal
 import sys
 import threading
 import time
+
+from loadwise.demo.pace import TokenBucket
 
 REPORT_S = 0.2
 JUMP_S = 8.0
@@ -68,7 +71,10 @@ def is_costly(record):
 
 
 class Work:
-    """Work that takes its time, however busy the machine is."""
+    """Work that takes its time, however busy the machine is; the program sleeps for what a poll has given."""
+
+    most, wait_s = 100, 0.0
+    """Records that a poll may give, and how long the program waits before it."""
 
     def __init__(self, args):
         self._speed, self._done_at, self._late_s = args.speed, 0.0, 0.0
@@ -96,6 +102,71 @@ class Work:
     @property
     def left_s(self):
         return max(self._done_at - time.monotonic(), 0.0)
+
+
+class RecordByRecord(Work):
+    """It asks for each record."""
+
+    most = 1
+
+
+class RateLimit(Work):
+    """It waits for tokens before it polls, and processes what the poll gives at once."""
+
+    def __init__(self, args):
+        super().__init__(args)
+        self._bucket = TokenBucket(self._speed, burst=self._speed * 0.1, now_s=time.monotonic())
+        self._wanted = max(1, int(self._speed * 0.025))
+
+    @property
+    def wait_s(self):
+        missing = self._bucket.available(time.monotonic()) < self._wanted
+        return self._bucket.wait_s(self._wanted) if missing else 0.0
+
+    @property
+    def most(self):
+        return max(1, self._bucket.available(time.monotonic()))
+
+    def add(self, cost):
+        self._bucket.take(cost)
+
+
+class Batch(Work):
+    """It collects 300 records, or those of a second, and then writes them."""
+
+    def __init__(self, args):
+        super().__init__(args)
+        self._collected, self._since = 0, time.monotonic()
+
+    def add(self, cost):
+        self._collected += cost
+        if self._collected >= 300 or time.monotonic() - self._since >= 1.0:
+            super().add(self._collected)
+            self._collected, self._since = 0, time.monotonic() + self.left_s
+
+    def end(self):
+        if not self._collected:
+            super().end()
+
+
+class Tasks(Work):
+    """It starts a task for each record, 50 of them at a time at most; of an aiokafka member only."""
+
+    def __init__(self, args):
+        super().__init__(args)
+        self._free = asyncio.Semaphore(50)
+        self._tasks = set()
+
+    async def start(self, cost):
+        for _ in range(cost):
+            await self._free.acquire()
+            task = asyncio.create_task(asyncio.sleep(50 / self._speed))
+            self._tasks.add(task)
+            task.add_done_callback(lambda task: (self._tasks.discard(task), self._free.release()))
+
+
+SHAPES = {"in-line": Work, "record-by-record": RecordByRecord, "rate-limit": RateLimit, "batch": Batch, "tasks": Tasks}
+POOL = "pool"
 
 
 def topics(args):
@@ -144,16 +215,58 @@ def kafka_python(args, ended):
     unreadable, read = Unreadable(args, kafka.errors), kafka_python_lag.KafkaPythonLag._read_once
     kafka_python_lag.KafkaPythonLag._read_once = lambda lag: unreadable.check() or read(lag)
     consumer = kafka_consumer(*topics(args), **options(args))
-    report, work = Report(args), Work(args)
+    if args.shape == POOL:
+        pool(args, ended, consumer)
+        return
+    report, work = Report(args), SHAPES[args.shape](args)
     try:
         while not ended.is_set():
-            work.add(report.processed(consumer.poll(timeout_ms=200)))
+            time.sleep(work.wait_s)
+            work.add(report.processed(consumer.poll(timeout_ms=200, max_records=work.most)))
             time.sleep(work.left_s)
             while work.hangs and not ended.is_set():
                 time.sleep(REPORT_S)
             work.end()
             report.send(consumer, consumer._coordinator._generation.generation_id)
     finally:
+        consumer.close()
+
+
+def pool(args, ended, consumer):
+    """Eight threads behind a bounded queue, paused while it is full; every two seconds it commits what is done."""
+    from kafka import OffsetAndMetadata
+
+    report, records, done = Report(args), queue.Queue(), queue.Queue()
+
+    def work():
+        while (taken := records.get()) is not None:
+            time.sleep(8 / args.speed)
+            done.put(taken)
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    positions, committed_at = {}, time.monotonic()
+    try:
+        while not ended.is_set():
+            full = records.qsize() >= 200
+            consumer.pause(*consumer.assignment()) if full else consumer.resume(*consumer.paused())
+            for partition, given in consumer.poll(timeout_ms=50).items():
+                for record in given:
+                    records.put((partition, record))
+            while not done.empty():
+                partition, record = done.get()
+                report.processed({partition: [record]})
+                if partition in consumer.assignment():
+                    positions[partition] = max(positions.get(partition, 0), record.offset + 1)
+            positions = {key: offset for key, offset in positions.items() if key in consumer.assignment()}
+            if positions and time.monotonic() - committed_at >= 2.0:
+                committed_at = time.monotonic()
+                consumer.commit_async({key: OffsetAndMetadata(offset, "", -1) for key, offset in positions.items()})
+            report.send(consumer, consumer._coordinator._generation.generation_id)
+    finally:
+        for _ in threads:
+            records.put(None)
         consumer.close()
 
 
@@ -172,10 +285,12 @@ async def aiokafka(args, ended):
     aiokafka_lag.AiokafkaLag._read_once = read_once
     consumer = aiokafka_consumer(*topics(args), **options(args))
     await consumer.start()
-    report, work = Report(args), Work(args)
+    report, work = Report(args), SHAPES[args.shape](args)
     try:
         while not ended.is_set():
-            work.add(report.processed(await consumer.getmany(timeout_ms=200, max_records=100)))
+            await asyncio.sleep(work.wait_s)
+            cost = report.processed(await consumer.getmany(timeout_ms=200, max_records=work.most))
+            await work.start(cost) if isinstance(work, Tasks) else work.add(cost)
             await asyncio.sleep(work.left_s)
             work.end()
             report.send(consumer, consumer._coordinator.generation)
@@ -208,10 +323,11 @@ def confluent(args, ended):
     config, assignor = librdkafka(args)
     consumer = confluent_consumer(config, assignor=assignor)
     consumer.subscribe(topics(args))
-    report, work = Report(args), Work(args)
+    report, work = Report(args), SHAPES[args.shape](args)
     try:
         while not ended.is_set():
-            work.add(report.processed(by_partition(consumer.consume(100, timeout=0.2))))
+            time.sleep(work.wait_s)
+            work.add(report.processed(by_partition(consumer.consume(work.most, timeout=0.2))))
             time.sleep(work.left_s)
             work.end()
             report.send(consumer, consumer._member._coordinator._generation.generation_id)
@@ -275,6 +391,7 @@ def main():
     for name in ("client", "topic", "group", "servers", "name", "assignor"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--instance", default="")
+    parser.add_argument("--shape", choices=[*SHAPES, POOL], default="in-line")
     parser.add_argument("--unreadable", default="")
     parser.add_argument("--clock", choices=["right", "jumps"], default="right")
     parser.add_argument("--costly-after", type=int, default=0)

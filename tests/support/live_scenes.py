@@ -7,7 +7,7 @@ import time
 import pytest
 from live_group import LiveGroup
 
-MINUTE_S = 60.0
+MINUTE_S, WARM_S = 60.0, 20.0
 DRIFT_RATES = [112.5] * 12
 KAFKA_PYTHON, AIOKAFKA, CONFLUENT = "kafka-python", "aiokafka", "confluent-consumer"
 CLIENTS = {
@@ -64,6 +64,25 @@ def slow(group: LiveGroup, clients: tuple[str, ...]) -> str:
     relieved = time.monotonic()
     group.wait_until(lambda: group.lag <= 900, MINUTE_S - (relieved - began), why="a lag below 900")
     return _told(group, generation, relieved - began, time.monotonic() - began)
+
+
+def shape(group: LiveGroup, clients: tuple[str, ...]) -> str:
+    """Members of 600 records/s, 900 arriving: two partitions of one suddenly get 360 each, 780/s for its 600."""
+    for client in clients:
+        group.join(client, speed=600.0)
+    group.wait_until(lambda: group.settled(len(clients)), why="joining")
+    group.wait_until(lambda: group.lag <= 900, why="catching up")
+    before = sum(group.done.values())
+    group.wait_until(lambda: sum(group.done.values()) - before >= 900 * WARM_S, why="going on")
+    assert group.load_rebalances() == 0
+    began, generation = time.monotonic(), group.generation
+    hot = max((member.owned for member in group.members), key=len)[:2]
+    group.arrivals.rates = [360.0 if partition in hot else 18.0 for partition in range(12)]
+    group.wait_until(lambda: group.load_rebalances() >= 1, MINUTE_S, why="a request for a rebalance")
+    group.wait_until(lambda: group.generation > generation and group.settled(len(clients)), why="the rebalance")
+    acted = time.monotonic()
+    group.wait_until(lambda: group.lag <= 900, MINUTE_S - (acted - began), why="a lag below 900")
+    return _told(group, generation, acted - began, time.monotonic() - began)
 
 
 def _told(group: LiveGroup, generation: int, acted_s: float, even_s: float) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from seeds import random_walk
 
 from loadwise.coordinator.groups.share_limits import ShareGroupLimits
 from loadwise.coordinator.shares.acknowledgements import Acknowledgement, AcknowledgeType
@@ -204,8 +204,7 @@ class SharePartitionWalk(RuleBasedStateMachine):
         assert self.share.start_offset == self.share.next_offset == self.log.end
 
 
-TestSharePartition = SharePartitionWalk.TestCase
-TestSharePartition.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestSharePartition = random_walk(SharePartitionWalk, examples=60, steps=25)
 
 
 def acquired(share: SharePartition, member: str, *batches: tuple[int, int], most: int = 500) -> list[Acquired]:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from access_requests import built
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from record_batches import batch
+from seeds import random_walk
 from wires import APIS, TOKENS, Wire
 
 from loadwise.coordinator.calls import Answer, Call
@@ -165,5 +165,4 @@ class WaitingFetches(RuleBasedStateMachine):
                 assert member.waits[2] > 1 or not is_there, f"{name} waits for what is in partition {number}"
 
 
-TestWaitingFetches = WaitingFetches.TestCase
-TestWaitingFetches.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+TestWaitingFetches = random_walk(WaitingFetches, examples=200, steps=40)

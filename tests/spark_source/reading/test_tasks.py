@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -191,7 +192,27 @@ def test_a_batch_that_cannot_be_read_is_named_with_the_option(topic, monkeypatch
     assert text.startswith(f"cannot read {topic.name}-0 at offset 5 (of {topic.name}-0[0, 10)): ")
     assert re.search(problem, text, re.IGNORECASE)
     assert option in text
+    if option == "startingOffsets":
+        assert re.search(
+            r"set reader=(batches|messages), or use Spark's format\('kafka'\).*start a new query behind", text
+        )
     assert "\n" not in text
+
+
+def test_a_batch_that_unpacks_to_more_than_librdkafkas_own_limit_is_read(topic, monkeypatch):
+    """A few kilobytes of zeros, packed by zstd, are 140 MB; Spark's Kafka source reads them."""
+    topic = topic([140])
+    builder = DefaultRecordBatchBuilder(2, 4, False, -1, 0, 0, 1 << 30)
+    for number in range(140):
+        builder.append(number, 1, None, bytes(1 << 20), [])
+    packed = bytes(builder.build())
+
+    def zeros(self, offset, max_bytes, **more):
+        return packed if offset < 140 else b""
+
+    monkeypatch.setattr(PartitionLog, "read", zeros)
+    found = [at for batch in batches(topic.options(), (topic.name, 0, 0, 140)) for at in batch["offset"].to_pylist()]
+    assert found == list(range(140))
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])

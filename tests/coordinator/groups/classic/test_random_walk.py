@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 from itertools import count
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from seeds import random_walk
 
 from loadwise.coordinator.groups.classic.group import ClassicGroup
 from loadwise.coordinator.groups.classic.states import GroupState
@@ -291,10 +291,11 @@ class Walk(RuleBasedStateMachine):
 
 
 def seen(group: ClassicGroup) -> object:
-    """All that a heartbeat may change, and what it must not."""
+    """A copy of what a heartbeat may change and of what it must not: the group goes on changing its members."""
     sessions = {member_id: group.sessions.at(member_id) for member_id in group.members}
-    return dict(group.members), group.generation, group.state, group.next_deadline_ms, sessions, dict(group.waiting)
+    return copy.deepcopy(
+        (group.members, group.generation, group.state, group.next_deadline_ms, sessions, group.waiting)
+    )
 
 
-TestWalk = Walk.TestCase
-TestWalk.settings = settings(max_examples=60, stateful_step_count=50)
+TestWalk = random_walk(Walk, examples=60, steps=50)

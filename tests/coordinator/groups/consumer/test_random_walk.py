@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from consumer_groups import Client, Driver, FakeTopics
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from seeds import random_walk
 
 from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.consumer.state import ConsumerGroupState
@@ -256,5 +256,4 @@ class Walk(RuleBasedStateMachine):
                 self.clients.pop(client.member_id, None)
 
 
-TestWalk = Walk.TestCase
-TestWalk.settings = settings(max_examples=60, stateful_step_count=40)
+TestWalk = random_walk(Walk, examples=60, steps=40)

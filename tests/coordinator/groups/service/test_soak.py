@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from random import Random
 
 import pytest
 from group_clients import HOUR_MS, TOPICS, ClassicClient, ConsumerClient, World
+from seeds import SEED
 
 BEAT_MS = 15_000
-SEED = int(os.environ.get("LOADWISE_SOAK_SEED", "1"))
-"""Another one is another day."""
 GROUPS = ["classic", "consumer", "mixed", "mixed"]
 
 
@@ -26,7 +24,7 @@ def a_client(world: World, number: int) -> ClassicClient | ConsumerClient:
     return ConsumerClient(world, group_id, f"k{number}", topics, instance_id, assignor)
 
 
-@pytest.mark.parametrize("hours", [8, pytest.param(24, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("hours", [8, pytest.param(24, marks=pytest.mark.long)])
 def test_hours_of_groups(hours: int) -> None:
     world = World(Random(SEED), initial_rebalance_delay_ms=3000)
     clients: list[ClassicClient | ConsumerClient] = []

@@ -6,9 +6,9 @@ from typing import Any
 
 from consumer_groups import FakeTopics, by_name
 from heartbeat_groups import HeartbeatDriver
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from seeds import random_walk
 
 from loadwise.coordinator.groups.effects import ShareHeartbeatReply
 from loadwise.coordinator.groups.events import Delete, ExpireSession, ShareHeartbeat, Tick
@@ -180,5 +180,4 @@ class ShareGroupWalk(RuleBasedStateMachine):
                 assert set(self.driver.group.assignment(member.member_id)) <= member.metadata.topics
 
 
-TestShareGroup = ShareGroupWalk.TestCase
-TestShareGroup.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+TestShareGroup = random_walk(ShareGroupWalk, examples=40, steps=25)

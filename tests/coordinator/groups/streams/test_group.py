@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from seeds import random_walk
 from streams_groups import (
     COUNTING,
     REBALANCE_MS,
@@ -332,8 +332,7 @@ class StreamsGroupWalk(RuleBasedStateMachine):
             assert sorted(active) == sorted(tasks("0", 0, 1, 2) | tasks("1", 0, 1, 2))
 
 
-TestStreamsGroup = StreamsGroupWalk.TestCase
-TestStreamsGroup.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+TestStreamsGroup = random_walk(StreamsGroupWalk, examples=40, steps=25)
 
 
 def test_the_topology_of_these_tests_is_sound() -> None:

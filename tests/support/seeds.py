@@ -1,0 +1,36 @@
+"""What random tests begin with: the same in the default tier, a fresh seed and more examples in the long tier."""
+
+from __future__ import annotations
+
+import os
+from unittest import TestCase
+
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine
+
+SEED = int(os.environ.get("LOADWISE_SEED", "1"))
+"""For tests that choose at random without hypothesis; ``make test-long`` prints its own."""
+
+EXAMPLES = 100
+"""How many examples hypothesis tries of a test that sets no number of its own."""
+TIMES = int(os.environ.get("LOADWISE_TIMES", "10"))
+"""How many times more the long tier tries."""
+
+
+def register_profiles() -> None:
+    """Register hypothesis's profiles of both tiers, and load that of the default tier.
+
+    No test asserts a time: examples that are slow on a busy machine are no failure.
+    """
+    common = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=EXAMPLES)
+    settings.register_profile("default-tier", common, derandomize=True)
+    settings.register_profile("long-tier", common, max_examples=EXAMPLES * TIMES, print_blob=True)
+    settings.load_profile("default-tier")
+
+
+def random_walk(machine: type[RuleBasedStateMachine], *, examples: int, steps: int) -> type[TestCase]:
+    """The test of a state machine. In the long tier it tries more than ``examples``."""
+    more = settings().max_examples // EXAMPLES
+    case = machine.TestCase
+    case.settings = settings(max_examples=examples * more, stateful_step_count=steps)
+    return case
