@@ -124,6 +124,8 @@ class GroupSnapshot:
     """
     capacity: Floats
     """float64[M]: what each member can process, relative to the others; above 0."""
+    capacity_known: Bools
+    """bool[M]: whether each capacity was given or measured, and not guessed."""
     load: Floats | None = None
     """float64[P]: load of each partition, NaN where unknown; None where nothing is known at all."""
     load_unit: str = ""
@@ -190,6 +192,7 @@ class GroupSnapshot:
             claim_member=claim_member,
             owner=owner,
             capacity=to_rows.capacities(ordered),
+            capacity_known=np.array([member.capacity_known for member in ordered], bool),
             load=None if load is None else to_rows.loads(load, topics, topic_start),
             load_unit=load_unit,
             racks=rack_names,

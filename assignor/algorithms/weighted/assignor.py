@@ -118,7 +118,7 @@ class Weighted:
             owner = self._improve(working, fair)
             if not np.bincount(owner[owner != NOBODY], minlength=len(working.capacity)).all():
                 working.assign_all(owner)
-                give_to_empty(working)
+                give_to_empty(working, self.epsilon)
                 owner = working.owner.copy()
             if np.array_equal(owner, working.current):
                 break

@@ -98,14 +98,20 @@ def raise_lowest(working: WorkingAssignment, floor: float, ceiling: float) -> No
             working.move(rows[[chosen]], low)
 
 
-def give_to_empty(working: WorkingAssignment) -> None:
+def give_to_empty(working: WorkingAssignment, epsilon: float) -> None:
     """Give every member without a partition one that it may have, of a member that has two or more.
 
-    The lightest is taken, of equals one that is to move anyway, then one of the member that has most. O(P) a member.
+    The lightest is taken, of equals one that is to move anyway, then one of the member that has most. A member so slow
+    that even this one would raise the highest level by more than ``epsilon`` of it gets none, unless its capacity is
+    only guessed: it is learned from what the member does. O(P) a member.
     """
     count = np.bincount(working.owner[working.owner != NOBODY], minlength=len(working.capacity))
+    highest = float(working.level.max(initial=0.0)) * (1 + epsilon)
     for empty in np.flatnonzero(count == 0).tolist():
-        rows = np.flatnonzero(working.eligible[working.class_of, empty] & (count[working.owner] > 1))
+        may_have = working.eligible[working.class_of, empty] & (count[working.owner] > 1)
+        if working.capacity_known[empty]:
+            may_have &= working.weight <= highest * working.capacity[empty]
+        rows = np.flatnonzero(may_have)
         if len(rows):
             owner = working.owner[rows]
             order = np.lexsort((rows, -count[owner], working.current[rows] == owner, working.weight[rows]))

@@ -14,15 +14,23 @@ LOOK = 5_000
 WORK_LIMIT = 60_000_000
 """The work after which nothing more is improved: about half a second of one core."""
 
+_ROUNDS_TO_32_BITS = 2.0**21 + 1
+"""Veltkamp's factor for numbers of 53 bits."""
+
 
 def scaled(values: Floats) -> Floats:
-    """Divide by a power of two, so that the largest is between 0.5 and 1: the others keep all their digits.
+    """Divide by the largest, and round to 32 significant bits: the answer does not depend on the unit.
 
-    Quotients of such loads and capacities are numbers, however large or small the unit is that they were measured in.
+    Numbers that differ by a rounding error only, as a guessed load and the known ones it is the mean of, become equal.
+    So ties stay ties in every unit.
     """
-    _, exponent = np.frexp(values.max(initial=0.0))
-    near: Floats = np.ldexp(values, -exponent)
-    return near
+    largest = values.max(initial=0.0)
+    if not largest:
+        return values
+    near = values / largest
+    wide = near * _ROUNDS_TO_32_BITS
+    rounded: Floats = wide - (wide - near)
+    return rounded
 
 
 class WorkingAssignment:
@@ -35,6 +43,8 @@ class WorkingAssignment:
         """bool[P]: whose load is not known but imputed."""
         self.capacity = scaled(group.capacity)
         """float64[M]: what each member can process, the largest near 1."""
+        self.capacity_known = group.capacity_known
+        """bool[M]: whose capacity is not only a guess."""
         self.eligible = group.subscribers_of_class
         """bool[K, M]: who may read each class."""
         self.fastest = np.where(self.eligible, self.capacity, 0.0).max(axis=1)

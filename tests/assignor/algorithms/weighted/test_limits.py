@@ -41,6 +41,52 @@ def test_only_the_proportions_of_loads_and_of_capacities_matter() -> None:
     assert answers[0] == answers[1] == answers[2]
 
 
+@pytest.mark.parametrize("unit", [3.7, 1e-6, 1 / 3])
+@pytest.mark.parametrize("load", [0.1, 0.3, 0.7, 1.1])
+def test_a_guessed_load_ties_with_the_known_ones_in_every_unit(unit: float, load: float) -> None:
+    """The mean of three loads of 0.1 is not 0.1 but for rounding."""
+    members = [Member(id=f"m{number}", topics=["t"]) for number in range(2)]
+    loads = np.array([np.nan, np.nan, load, load, load, np.nan])
+    answers = [
+        Weighted().assign(GroupSnapshot.of(members, {"t": 6}, load={"t": each})).owner.tolist()
+        for each in (loads, loads * unit)
+    ]
+    assert answers[0] == answers[1]
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data(), factor=st.sampled_from([3.7, 1e-6, 1 / 3]), faster=st.sampled_from([1.0, 0.1, 7.3]))
+def test_a_group_in_other_units_gets_the_same_answer(data: st.DataObject, factor: float, faster: float) -> None:
+    """Loads of which many are equal, and guessed ones that are their mean."""
+    loads = np.array(data.draw(st.lists(st.sampled_from([np.nan, 0.0, 0.1, 0.3, 0.7, 1.1]), min_size=1, max_size=8)))
+    capacities = np.array(data.draw(st.lists(st.sampled_from([0.1, 0.3, 1.0]), min_size=1, max_size=3)))
+    owner = np.array(
+        data.draw(st.lists(st.integers(-1, len(capacities) - 1), min_size=len(loads), max_size=len(loads)))
+    )
+    answers = [
+        Weighted()
+        .assign(
+            GroupSnapshot.of(
+                [
+                    Member(
+                        id=f"m{number}",
+                        topics=["t", "u"],
+                        capacity=capacity,
+                        owned={"t": np.flatnonzero(owner == number).tolist()},
+                        generation=1,
+                    )
+                    for number, capacity in enumerate((capacities * times_capacity).tolist())
+                ],
+                {"t": len(loads), "u": 2},
+                load={"t": loads * times_load},
+            )
+        )
+        .owner.tolist()
+        for times_load, times_capacity in ((1.0, 1.0), (factor, faster))
+    ]
+    assert answers[0] == answers[1]
+
+
 def drifted(seed: int, capacities: np.ndarray) -> GroupSnapshot:
     """A group whose loads have changed since they were assigned."""
     rng = np.random.default_rng(seed)

@@ -126,6 +126,61 @@ def test_a_newcomer_is_filled_up_even_when_nobody_has_too_much() -> None:
     assert measure(Weighted(floor=0.0).assign(joined)).moved == 1, "nobody is left without a partition"
 
 
+def owned_by(capacities: tuple[float, ...], owner: list[int], load: list[float], **guessed: bool) -> GroupSnapshot:
+    return GroupSnapshot.of(
+        [
+            replace(
+                each,
+                owned={"t": [row for row, holder in enumerate(owner) if holder == number]},
+                generation=1,
+                capacity_known=not guessed.get(each.id, False),
+            )
+            for number, each in enumerate(members(*capacities))
+        ],
+        {"t": len(load)},
+        load={"t": load},
+    )
+
+
+@pytest.mark.parametrize("owner", [[NOBODY] * 4, [0, 1, 2, 0], [2, 2, 2, 2]])
+def test_a_member_stays_empty_where_any_partition_would_make_it_the_busiest(owner: list[int]) -> None:
+    """One of the four would keep the slow member at 240 %, and without it nobody is above 60 %."""
+    group = owned_by((1000.0, 1000.0, 125.0), owner, [300.0] * 4)
+    answer = Weighted().assign(group)
+    assert measure(answer).load.tolist() == [600.0, 600.0, 0.0]
+
+
+def test_a_slow_member_that_owns_nothing_gets_idle_partitions_first() -> None:
+    group = owned_by((1000.0, 1000.0, 125.0), [0, 0, 1, 1, 0], [300.0, 300.0, 300.0, 300.0, 0.0])
+    assert Weighted().assign(group).owner.tolist() == [0, 0, 1, 1, 2]
+
+
+def test_a_slow_member_gets_a_partition_that_it_can_bear() -> None:
+    group = owned_by((1000.0, 1000.0, 125.0), [0, 0, 1, 1, 1], [300.0, 300.0, 300.0, 230.0, 70.0])
+    assert Weighted().assign(group).owner.tolist() == [0, 0, 1, 1, 2]
+
+
+def test_a_newcomer_of_unknown_speed_gets_a_partition_whatever_is_guessed_of_it() -> None:
+    group = owned_by((1000.0, 1000.0, 125.0), [0, 0, 1, 1], [300.0] * 4, m002=True)
+    assert Weighted().assign(group).counts()[2] == 1, "its speed is learned from what it does"
+
+
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_a_newcomer_never_makes_the_busiest_member_busier(data: st.DataObject) -> None:
+    """Beside the same group without it, the highest level is not higher by more than epsilon."""
+    capacities = data.draw(st.lists(st.sampled_from([125.0, 500.0, 1000.0, 4000.0]), min_size=2, max_size=3))
+    load = data.draw(st.lists(st.sampled_from([0.0, 60.0, 300.0, 301.0, 900.0]), min_size=1, max_size=6))
+    owner = data.draw(st.lists(st.integers(-1, len(capacities) - 2), min_size=len(load), max_size=len(load)))
+    group = owned_by(tuple(capacities), owner, load)
+    with_all = Weighted().assign(group).owner
+    without = Weighted().assign(owned_by(tuple(capacities[:-1]), owner, load)).owner
+    highest = [
+        (np.bincount(held, load, len(capacities)) / capacities).max() for held in (with_all, without.astype(np.int64))
+    ]
+    assert highest[0] <= highest[1] * 1.05 * (1 + 1e-9)
+
+
 def test_a_guessed_load_is_kept_off_slow_members() -> None:
     known = [0.5] * 40 + [1.5] * 40
     answer = Weighted().assign(Group(members(1, 4, 1), {"t": 88}, {"t": [*[None] * 8, *known]}).snapshot())
