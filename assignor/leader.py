@@ -95,6 +95,7 @@ class Leader:
         self._members: frozenset[str] = frozenset()  # of the newest generation, where this member leads it
         self._asked = False
         self._off = False
+        self._too_slow: frozenset[str] = frozenset()  # the members without a partition, as they were logged last
         self._noted: dict[tuple[str, int], str] = {}  # the notes beside the offsets, as they were read last
         self._warnings = Warnings()
         self._failing: set[str] = set()
@@ -158,11 +159,10 @@ class Leader:
 
     def note(self, name: str) -> str:
         """What this member, by its instance id or member id, writes beside an offset that it commits, or ""."""
-        measured_per_s, took_s = self.busy.per_s, _by_checksum(self.busy.each_s)
-        if self._settings is None or not (measured_per_s or took_s):
+        if self._settings is None:
             return ""
-        note = CommitNote(member=name, at_ms=self._now_ms(), measured_per_s=measured_per_s, took_s=took_s)
-        return note.encode()
+        measured_per_s, took_s = self.busy.per_s, _by_checksum(self.busy.each_s)
+        return CommitNote(member=name, at_ms=self._now_ms(), measured_per_s=measured_per_s, took_s=took_s).encode()
 
     def equip(self, members: Sequence[tuple[Member, MemberNotes | None]]) -> list[Member]:
         """As the leader, answer the members with their capacities, as far as these are known."""
@@ -239,12 +239,24 @@ class Leader:
                 target, stated, generation=generation, now_ms=now_ms, duration_ms=took_ms, cause=told
             )
             log.info("%s", self.decision)
+            self._log_too_slow(self.decision.too_slow)
             self.rebalances[cause] += 1
             self.moved_share += self.decision.judgement.moved_share
             self.lag.only(target.group.topics)
             self.lag.set_interval(self._interval_s)
             decision = self.decision
         self._tell(decision)
+
+    def _log_too_slow(self, names: Iterable[str]) -> None:
+        """Log once which members are left without a partition."""
+        now = frozenset(names)
+        if news := now - self._too_slow:
+            log.info(
+                "Too slow for any partition, and left without one: %s. Each would be busier with the lightest partition"
+                " than the busiest member is now",
+                ", ".join(sorted(news)),
+            )
+        self._too_slow = now
 
     def _cause(self, members: frozenset[str]) -> tuple[str, str]:
         """Why a rebalance was made, as `rebalances` counts it and as the log tells it."""
@@ -283,7 +295,9 @@ class Leader:
             self._watch.read_columns(offsets.keys(), positions, now_ms)
             if not self._watch.leads:
                 return
-            told = self._take_notes(offsets, now_ms) | {self.name: self.busy.per_s}
+            notes = self._notes(offsets)
+            self._watch.noted({name: note.at_ms for name, note in notes.items()}, now_ms)
+            told = self._take_notes(notes, now_ms) | {self.name: self.busy.per_s}
             self._watch.took(self.name, self.busy.each_s, now_ms)
             self._learn_costs()
             for name, per_s in told.items():  # in records of the costs that were learned just now
@@ -297,6 +311,8 @@ class Leader:
             if decision is None:
                 return
             self.decision = decision
+            soon_s = self._watch.tuning.soon_s
+            self.lag.set_interval(min(self._interval_s, soon_s) if decision.soon else self._interval_s)
             self._act(decision)
         self._tell(decision)
 
@@ -307,8 +323,8 @@ class Leader:
         lag = lags(beginning, end, committed, from_beginning=self.lag.from_beginning)
         return np.column_stack([end, lag, ~np.isnan(committed), np.full(len(end), math.inf)])
 
-    def _take_notes(self, offsets: Mapping[tuple[str, int], PartitionOffsets], now_ms: int) -> dict[str, float]:
-        """Take in what members wrote beside the offsets of partitions that they own; answer their records/s."""
+    def _notes(self, offsets: Mapping[tuple[str, int], PartitionOffsets]) -> dict[str, CommitNote]:
+        """What members have newly written beside the offsets of partitions that they own."""
         # What was read before is no news. Nor is it compared with what is: who was restarted has another clock.
         news = {
             partition: where.metadata
@@ -322,6 +338,10 @@ class Leader:
             note = None if owner is None else CommitNote.decode(metadata, owner)
             if owner is not None and note is not None and (owner not in newest or note.at_ms > newest[owner].at_ms):
                 newest[owner] = note
+        return newest
+
+    def _take_notes(self, newest: Mapping[str, CommitNote], now_ms: int) -> dict[str, float]:
+        """Take in what members say of themselves; answer their records/s."""
         topics = _with_checksums(self._watch.topics) if any(note.took_s for note in newest.values()) else ()
         for name, note in newest.items():
             self._watch.activity.heard(name, now_ms)

@@ -39,6 +39,8 @@ class Member:
     """Rack of the member (KIP-881); None if it is not known."""
     capacity: float = 1.0
     """What the member can process relative to the others, or in the unit of the load a second. Finite, above 0."""
+    capacity_known: bool = True
+    """Whether ``capacity`` was given or measured. A guess says nothing about the member's speed."""
 
 
 def utf16_order(text: str) -> bytes:

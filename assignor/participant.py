@@ -201,17 +201,23 @@ class Participant:
         return None if self.leader is None or not self.leader.leads else self.leader.decision
 
     def subscription(
-        self, topics: Iterable[str], *, owned: Mapping[str, Sequence[int]] | None = None, protocol: str | None = None
+        self,
+        topics: Iterable[str],
+        *,
+        owned: Mapping[str, Sequence[int]] | None = None,
+        generation: int | None = None,
+        protocol: str | None = None,
     ) -> bytes:
         """The bytes to join with under one of the strategies, the preferred one where ``protocol`` names none.
 
-        ``owned`` is what the client still holds, None where it cannot tell.
+        ``owned`` is what the client still holds, and ``generation`` the newest that it has joined, which may be newer
+        than its assignment; None where it cannot tell. (Java: ``ConsumerCoordinator.metadata``.)
         """
         joining = write_subscription(
             self._strategy(protocol),
             frozenset(topics),
             owned=self._owned if owned is None else owned,
-            generation=self.generation,
+            generation=self.generation if generation is None else generation,
             capacity=self.capacity,
             rack=self.rack,
             holds=self.cooperative,

@@ -110,4 +110,8 @@ class GroupCollector(Collector):
         imbalance.add_metric([self._group_id], judged.worst / mean if mean else 1.0)
         missing = GaugeMetricFamily("loadwise_members_missing", "Members that the group lacks", labels=["group"])
         missing.add_metric([self._group_id], decision.missing)
-        yield from (imbalance, missing)
+        slow = GaugeMetricFamily(
+            "loadwise_members_too_slow", "Members without a partition because of their speed", labels=["group"]
+        )
+        slow.add_metric([self._group_id], len(decision.too_slow))
+        yield from (imbalance, missing, slow)

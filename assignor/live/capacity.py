@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from loadwise.assignor.live.seen import Pace
 from loadwise.assignor.model import LARGEST, SMALLEST_CAPACITY, Bools, Floats
 
 _SHORTEST_MS = 8_000
@@ -102,6 +103,10 @@ class CapacityEstimates:
         self._told: dict[str, tuple[float, int]] = {}
         """What members have measured of themselves, and when."""
         self._shown: dict[str, _Shown] = {}
+        self._exact: dict[str, int] = {}
+        """When members were last seen to process all that they can, by their notes."""
+        self._off: dict[str, float] = {}
+        """What members have said of themselves over what they were seen to process, where that contradicts it."""
         self._members: tuple[str, ...] = ()
         self._seen: deque[tuple[int, Floats]] = deque()
         self._lagging_since = np.empty(0)
@@ -116,8 +121,8 @@ class CapacityEstimates:
         for member, known in list(self._known.items()):
             if member not in there and now_ms - known.at_ms > _FORGOTTEN_MS:
                 del self._known[member]
-                self._told.pop(member, None)
-                self._shown.pop(member, None)
+                for each in (self._told, self._shown, self._exact, self._off):
+                    each.pop(member, None)
 
     def rescale(self, factors: Mapping[str, float]) -> None:
         """Records are counted in another unit from now on, in which each member's numbers are so many times as large.
@@ -134,6 +139,7 @@ class CapacityEstimates:
                 known.most_per_s *= factor
         self._told.clear()
         self._shown.clear()
+        self._exact.clear()
         self._begin_anew()
 
     def _begin_anew(self) -> None:
@@ -141,9 +147,13 @@ class CapacityEstimates:
         self._lagging_since = np.full(len(self._members), math.nan)
 
     def measured(self, member: str, per_s: float, now_ms: int) -> None:
-        """Take in what a member has measured of itself while it was busy, as far as the group's commits bear it out."""
+        """Take in what a member has measured of itself while it was busy, as far as the group's commits bear it out.
+
+        It is corrected by what the member was seen to do when it fell behind. Where it never has, it is by what the
+        others were: they are mostly of the same program.
+        """
         if per_s > 0:
-            per_s = min(per_s, LARGEST)
+            per_s = min(per_s, LARGEST) / self._off_by(member)
             known = self._known.get(member)
             if known is not None and known.proven and known.at_ms - now_ms > _RECENT_MS:
                 return  # it was told long before what is known was learned
@@ -152,6 +162,23 @@ class CapacityEstimates:
             if shown is not None and now_ms - shown.at_ms <= _RECENT_MS:
                 per_s = min(max(per_s, shown.least_per_s), shown.most_per_s)
             self._known[member] = _Known.exactly(per_s, 1.0, now_ms)
+
+    def seen(self, member: str, pace: Pace, now_ms: int) -> None:
+        """A member that falls behind processes so much: that is its capacity, whatever it says."""
+        said = self._told.get(member)
+        if said is not None:
+            each = said[0] * self._off_by(member)
+            if pace.least_per_s <= each <= pace.most_per_s:
+                self._off.pop(member, None)
+            elif pace.per_s > 0:
+                self._off[member] = each / pace.per_s
+                self._told[member] = pace.per_s, said[1]
+        self._exact[member] = now_ms
+        self._show(member, pace.per_s, _Shown(pace.least_per_s, pace.most_per_s, now_ms))
+
+    def _off_by(self, member: str) -> float:
+        others = self._off.get(member)
+        return float(np.median([*self._off.values()])) if others is None and self._off else others or 1.0
 
     def recalled(self, member: str, per_s: float, now_ms: int, *, instead: bool = False) -> None:
         """Take in what an earlier leader had learned of a member, unless more is known.
@@ -196,6 +223,8 @@ class CapacityEstimates:
         # Before and after the time there may be as much that was processed and is not committed, or was earlier.
         least = max(per_s, 0.0) * watched_ms / (watched_ms + self._slack_ms)
         most = max(per_s, 0.0) * watched_ms / max(watched_ms - self._slack_ms, 1.0)
+        if now_ms - self._exact.get(member, -_RECENT_MS) < _RECENT_MS:
+            return  # what its commits show without its notes is less precise
         if saturated:
             self._show(member, max(per_s, 0.0), _Shown(least, most, now_ms))
         elif known is None or not known.proven:

@@ -25,6 +25,8 @@ class Decision:
     """Whether one would be asked for, had there not been as many in this hour as there may be."""
     waiting: bool = False
     """Whether one would be asked for, did it not have to wait for a member that stands still."""
+    soon: bool = False
+    """Whether the next reading should come soon: it may confirm what this one shows."""
     members: tuple[str, ...]
     """Instance ids, or member ids where there are none; the arrays are in this order."""
     capacity_per_s: Floats
@@ -36,6 +38,8 @@ class Decision:
     missing: int
     """How many members the group lacks; 0 where it suffices, or where that is not known."""
     settings: LiveSettings
+    too_slow: tuple[str, ...] = ()
+    """The members without a partition because of their speed; named as in ``members``."""
     overfull: tuple[TopicPartition, float] | None = None
     """A partition in which more arrives than any member can process, and how many times as much; None without one."""
 

@@ -68,7 +68,8 @@ def judge(
     costs the leader CPU time.
     """
     weight = guess(load, group.topic_of) if group.size and not np.isnan(load).all() else np.zeros(group.size)
-    loaded = replace(group, load=weight, capacity=capacities.per_s, load_unit=RECORDS_PER_S)
+    known = group.capacity_known | capacities.proven
+    loaded = replace(group, load=weight, capacity=capacities.per_s, capacity_known=known, load_unit=RECORDS_PER_S)
     possible = max(
         float(weight.sum()) / float(capacities.per_s.sum()),
         float(weight.max(initial=0.0)) / float(capacities.per_s.max(initial=1.0)),
@@ -108,6 +109,19 @@ def members_missing(demand_per_s: float, capacities: Capacities, healthy: float)
 def _sums(group: GroupSnapshot, owner: Owners, weight: Floats) -> Floats:
     given: Bools = owner != NOBODY
     return np.bincount(owner[given], weight[given], len(group.members)).astype(np.float64)
+
+
+def too_slow(group: GroupSnapshot) -> Ints:
+    """int64[n]: the members that were left without a partition because of their speed.
+
+    Each is slower than the fastest, and owns nothing although another member has two or more and one that it may read.
+    """
+    owned = group.owner != NOBODY
+    count = np.bincount(group.owner[owned], minlength=len(group.members))
+    spare = np.unique(group.class_of[owned][count[group.owner[owned]] > 1])
+    could_read = group.subscribers_of_class[spare].any(axis=0)
+    slower = group.capacity_known & (group.capacity < group.capacity.max(initial=0.0))
+    return np.flatnonzero((count == 0) & could_read & slower)
 
 
 def overfull(

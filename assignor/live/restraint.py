@@ -14,18 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from loadwise.assignor.live.settings import LiveSettings
+from loadwise.assignor.live.tuning import RestraintTuning
 from loadwise.protocol.live_notes import Memory
 
 _HOUR_MS = 3_600_000
-_FIRST_BACK_OFF_MS = 20_000
-_JUDGED_AFTER_MS = 15_000
-"""So long after it has ended, a rebalance must have shown its effect: what waits in what it moved was foreseen."""
-_LONGEST_STEP_MS = 15_000
-"""A pause between readings counts for no more than this: nobody knows what was in between."""
-_AT_LEAST = 2
-"""So many readings in a row must ask for it."""
-_STOPPED_SHARE = 0.2
-"""A cooperative rebalance costs everybody this part of its time at least: members join again."""
 
 
 @dataclass(slots=True)
@@ -36,6 +28,9 @@ class Restraint:
     cooperative: bool
     jitter: float = 0.0
     """From 0 to 1, drawn by the caller: groups that see the same shift do not all act at one moment."""
+    tuning: RestraintTuning = field(default_factory=RestraintTuning)
+    unsure: bool = False
+    """Whether the last reading would have led to a rebalance, had others shown the same before it."""
     newly_exhausted: bool = False
     """Whether the last reading is the first that would have led to a rebalance, had there not been enough this hour."""
     _told: bool = False
@@ -55,7 +50,11 @@ class Restraint:
         """A rebalance, for whatever reason, has ended and took that long."""
         self._rebalanced_ms, self._duration_ms = now_ms, duration_ms
         self._due, self._streak, self._last_reading_ms = 0.0, 0, None
-        self.newly_exhausted = False
+        self.newly_exhausted = self.unsure = False
+
+    def unjudged(self, now_ms: int) -> None:
+        """A reading tells no utilisation: what the imbalance costs is counted from here on."""
+        self._due, self._streak, self._last_reading_ms = 0.0, 0, now_ms
 
     def asked(self, now_ms: int, worst: float, best: float, healthy: float) -> None:
         """A rebalance was asked for."""
@@ -70,11 +69,13 @@ class Restraint:
 
         To be called with every reading: it counts what the imbalance costs.
         """
-        settings = self.settings
-        self.newly_exhausted = False
+        settings, tuning = self.settings, self.tuning
+        self.newly_exhausted = self.unsure = False
         self._judge_the_last(now_ms, worst)
         gain = max(worst, settings.healthy) - max(best, settings.healthy)
-        elapsed = 0 if self._last_reading_ms is None else min(now_ms - self._last_reading_ms, _LONGEST_STEP_MS)
+        elapsed = (
+            0 if self._last_reading_ms is None else min(now_ms - self._last_reading_ms, tuning.longest_step_s * 1000)
+        )
         self._last_reading_ms = now_ms
         if worst <= settings.healthy:
             self._due, self._streak = 0.0, 0
@@ -84,16 +85,17 @@ class Restraint:
             return f"a rebalance would gain {max(gain, 0.0):.2f}, less than {settings.least_gain:g}"
         self._streak += 1
         self._due += gain * elapsed / 1000
-        stopped = max(moved_share, _STOPPED_SHARE) if self.cooperative else 1.0
-        price = settings.patience_s * (1 + 0.2 * self.jitter) + stopped * self._duration_ms / 1000
-        if self._streak < _AT_LEAST or self._due < price:
+        stopped = max(moved_share, tuning.stopped_share) if self.cooperative else 1.0
+        price = tuning.patience_s * (1 + 0.2 * self.jitter) + stopped * self._duration_ms / 1000
+        if self._streak < tuning.readings or self._due < price:
+            self.unsure = True
             return f"the imbalance has cost {self._due:.1f} s of a member's work, a rebalance costs {price:.1f} s"
         if now_ms < self._blocked_until_ms:
             return f"the last one did not help: the next in {(self._blocked_until_ms - now_ms) / 1000:.0f} s at most"
         if self._expected is not None:
             return "the effect of the last one is waited for"
-        if self._rebalanced_ms is not None and now_ms - self._rebalanced_ms < settings.least_interval_s * 1000:
-            return f"the last rebalance is less than {settings.least_interval_s:g} s ago"
+        if self._rebalanced_ms is not None and now_ms - self._rebalanced_ms < tuning.least_interval_s * 1000:
+            return f"the last rebalance is less than {tuning.least_interval_s:g} s ago"
         if self.exhausted(now_ms):
             self.newly_exhausted, self._told = not self._told, True
             return f"{settings.most_per_hour} rebalances for the load in an hour are the most"
@@ -136,7 +138,9 @@ class Restraint:
         since_ms = max(self._asked_ms[-1], self._rebalanced_ms or 0)
         if worst <= max((was + promised) / 2, self.settings.healthy):
             self._expected, self._back_off_ms = None, 0
-        elif now_ms - since_ms >= _JUDGED_AFTER_MS:
-            longest = round(self.settings.longest_back_off_s * 1000)
-            self._expected, self._back_off_ms = None, min(max(2 * self._back_off_ms, _FIRST_BACK_OFF_MS), longest)
+        elif now_ms - since_ms >= self.tuning.judged_after_s * 1000:
+            first, longest = (
+                round(1000 * each) for each in (self.tuning.first_back_off_s, self.tuning.longest_back_off_s)
+            )
+            self._expected, self._back_off_ms = None, min(max(2 * self._back_off_ms, first), longest)
             self._blocked_until_ms = since_ms + self._back_off_ms

@@ -18,18 +18,18 @@ from loadwise.assignor.live.costs import LearnedCosts, MeanCosts
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.demand import backlog, demand, horizon_s
 from loadwise.assignor.live.index import PartitionIndex
-from loadwise.assignor.live.judgement import Judgement, compare, judge, members_missing, overfull
+from loadwise.assignor.live.judgement import Judgement, compare, judge, members_missing, overfull, too_slow
 from loadwise.assignor.live.rates import ArrivalRates
 from loadwise.assignor.live.restraint import Restraint
+from loadwise.assignor.live.seen import Seen
 from loadwise.assignor.live.settings import LiveSettings
+from loadwise.assignor.live.tuning import Tuning
 from loadwise.assignor.model import NOBODY, Assignment, Assignor, Floats, GroupSnapshot, Ints, Member
 
 _NEVER_A_BACKLOG = 10.0
 """So few records waiting are no backlog, however slowly they come."""
 _FORGOTTEN, _FEW = 2, 100
 """Partitions that the group has given up are kept up to so many times those that it has, and some: it may return."""
-_TIMES_LONGER = 64.0
-"""A backlog has so many times longer where rebalances must be saved: little counts then but what arrives."""
 _ONE_COST = 0.25
 """Octaves between the mean cost of a member's records lately and that of those that it has now."""
 _STUCK_MS, _STUCK_COMMITS = 10_000, 2.0
@@ -82,9 +82,11 @@ class GroupWatch:
         slack_s: float = 6.0,
         jitter: float = 0.0,
         max_poll_s: float = 0.0,
+        tuning: Tuning | None = None,
     ) -> None:
-        self.settings = settings
-        self.restraint = Restraint(settings, cooperative, jitter)
+        self.settings, self.tuning = settings, tuning or Tuning()
+        self.seen = Seen(self.tuning.seen)
+        self.restraint = Restraint(settings, cooperative, jitter, self.tuning.restraint)
         self.estimates = CapacityEstimates(slack_s)
         self.activity = Activity(slack_s, max_poll_s)
         self.read_at_ms: int | None = None
@@ -93,7 +95,7 @@ class GroupWatch:
         self._slack_s = slack_s
         self._index = PartitionIndex()
         self._rates = ArrivalRates(self._index)
-        self._lag = np.empty(0)
+        self._lag, self._end = np.empty(0), np.empty(0)
         self._waiting, self._last_waiting = np.empty(0), np.empty(0)
         """The backlog: the smaller one of the two newest readings, and that of the newest."""
         self._position = np.empty(0)
@@ -156,6 +158,7 @@ class GroupWatch:
         before_ms, self.read_at_ms = self.read_at_ms, now_ms
         rows = self._index.rows(partitions)
         end, lag, committed, age = (self._index.spread(rows, column) for column in positions.T)
+        self._end = end
         self._rates.update(end, now_ms)
         old, before = self._index.padded(self._position), self._index.padded(self._fallen)
         position = end - lag
@@ -185,6 +188,19 @@ class GroupWatch:
             # A backlog that nobody can read, since its broker is away, tells nothing of its member.
             read = np.where(np.isnan(end), math.nan, 1.0)
             self._observe(self._watched, self._processed - before_all, read, since_ms, now_ms)
+
+    def noted(self, at_ms: Mapping[str, int], now_ms: int) -> None:
+        """Take in when members have written the notes that the newest reading has, by their own clocks."""
+        watched = self._watched
+        if watched is None or not at_ms:
+            return
+        cost = self._of_group(watched, self._index.of_topics(self.costs, 1.0)) if self.costs else 1.0
+        end, done, rate = (
+            self._of_group(watched, each) for each in (self._end, self._processed, self._rates.confirmed())
+        )
+        behind = self.seen.saw(at_ms, end=end, done=done * cost, rate=rate * cost, cost=cost, now_ms=now_ms)
+        for member, pace in behind.items():
+            self.estimates.seen(member, pace, now_ms)
 
     def measured(self, member: str, per_s: float, now_ms: int) -> None:
         """Take in how many of its records a member processes in a busy second, as it has measured it; 0 for nothing."""
@@ -240,10 +256,10 @@ class GroupWatch:
 
     def capacities(self, members: Sequence[Member], stated: Mapping[str, float], now_ms: int) -> list[Member]:
         """The members with their capacities, learned where users gave none (``stated`` 0, by instance id or id)."""
-        learned = self.estimates.of({name_of(member): stated[member.id] for member in members}, now_ms).per_s
+        learned = self.estimates.of({name_of(member): stated[member.id] for member in members}, now_ms)
         return [
-            replace(member, capacity=float(capacity))
-            for member, capacity in zip(members, learned.tolist(), strict=True)
+            replace(member, capacity=float(capacity), capacity_known=proven or stated[member.id] > 0)
+            for member, capacity, proven in zip(members, learned.per_s.tolist(), learned.proven.tolist(), strict=True)
         ]
 
     def assigned(
@@ -277,6 +293,7 @@ class GroupWatch:
         )
         self.estimates.watch(names, now_ms)
         self.activity.watch(names, now_ms, duration_ms)
+        self.seen.begin(names, group.owner)
         self._learned_costs.keep(names)
         self.restraint.rebalanced(now_ms, duration_ms)
         capacities = self.estimates.of(watched.stated, now_ms)
@@ -295,6 +312,7 @@ class GroupWatch:
             return PartitionIndex.pick(self._index.padded(array), rows)
 
         self._lag, self._waiting, self._last_waiting = kept(self._lag), kept(self._waiting), kept(self._last_waiting)
+        self._end = kept(self._end)
         self._position, self._fallen = kept(self._position), kept(self._fallen)
         self._presumed, self._processed = kept(self._presumed), kept(self._processed)
         self._stood, self._went_on_ms = kept(self._stood), kept(self._went_on_ms)
@@ -313,7 +331,9 @@ class GroupWatch:
         judged = self._judge(watched, self._rates.rates(), capacities)
         if not judged.known:
             reason = "what members can process is not known, since nobody with a backlog was seen to process it"
-            return self._decision(watched, judged, capacities, now_ms, ask=False, reason=reason)
+            soon = bool(self.seen.suspects)
+            self.restraint.unjudged(now_ms)
+            return self._decision(watched, judged, capacities, now_ms, ask=False, reason=reason, soon=soon)
         refusal = self.restraint.refusal(now_ms, worst=judged.worst, best=judged.best, moved_share=judged.moved_share)
         if refusal is None:
             # It goes by what a second reading has confirmed, and so must be worth it by that.
@@ -326,7 +346,8 @@ class GroupWatch:
             refusal = f"a rebalance would wait for who has a backlog and processes none of it: {members}"
         reason = refusal or ("a rebalance would help" if self.settings.dry_run else "asking for a rebalance")
         ask, waiting = refusal is None, bool(still)
-        return self._decision(watched, judged, capacities, now_ms, ask=ask, reason=reason, waiting=waiting)
+        soon = bool(self.seen.suspects) or self.restraint.unsure
+        return self._decision(watched, judged, capacities, now_ms, ask=ask, reason=reason, waiting=waiting, soon=soon)
 
     def asked(self, decision: Decision) -> None:
         """The caller has asked for the rebalance that was decided."""
@@ -343,6 +364,7 @@ class GroupWatch:
         ask: bool,
         reason: str,
         waiting: bool = False,
+        soon: bool = False,
     ) -> Decision:
         rate = self._of_group(watched, self._rates.rates() * self._cost())
         arriving, missing = float(np.nansum(rate)), 0
@@ -355,6 +377,7 @@ class GroupWatch:
             reason=reason,
             exhausted=self.restraint.newly_exhausted,
             waiting=waiting,
+            soon=soon,
             members=watched.names,
             capacity_per_s=capacities.per_s,
             judgement=judged,
@@ -362,6 +385,7 @@ class GroupWatch:
             missing=missing,
             settings=self.settings,
             overfull=overfull(watched.group, rate, self._worked_on(watched, now_ms), capacities),
+            too_slow=tuple(watched.names[member] for member in too_slow(watched.group).tolist()),
         )
 
     def _worked_on(self, watched: _Watched, now_ms: int) -> Floats:
@@ -381,8 +405,9 @@ class GroupWatch:
         # Topics that the group has given up, or that are deleted, stay in the index, and ask nothing of its members.
         asking = slice(None) if self._watched is None else self._watched.rows
         # Moving partitions for a backlog takes two rebalances: when it is gone, they are best moved back.
-        saving = _TIMES_LONGER if self.restraint.saves(self.read_at_ms or 0) else 1.0
-        horizon = horizon_s(waiting[asking], rate[asking], capacity, self.settings.drain_s * saving)
+        tuning = self.tuning.demand
+        shortest_s = tuning.drain_s * (tuning.saving if self.restraint.saves(self.read_at_ms or 0) else 1.0)
+        horizon = horizon_s(waiting[asking], rate[asking], capacity, shortest_s)
         return demand(rate, recent, waiting, horizon)
 
     def _cost(self) -> Floats | float:

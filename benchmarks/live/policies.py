@@ -14,6 +14,7 @@ from loadwise.assignor.algorithms.sticky import Sticky
 from loadwise.assignor.algorithms.weighted import Weighted
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.settings import LiveSettings
+from loadwise.assignor.live.tuning import Tuning
 from loadwise.assignor.live.watch import GroupWatch, Position
 from loadwise.assignor.model import RECORDS_PER_S, Assignment, Assignor, Bools, Floats, GroupSnapshot, Member
 
@@ -83,12 +84,18 @@ class Live(Policy):
 
     learns = True
 
-    def __init__(self, name: str = "loadwise", settings: LiveSettings | None = None) -> None:
+    def __init__(
+        self, name: str = "loadwise", settings: LiveSettings | None = None, tuning: Tuning | None = None
+    ) -> None:
         super().__init__(name, Weighted())
-        self.settings = settings or LiveSettings()
-        self.watch = GroupWatch(self.settings, self._assignor)
+        self.settings, self.tuning = settings or LiveSettings(), tuning or Tuning()
+        self.watch = GroupWatch(self.settings, self._assignor, tuning=self.tuning)
         self.decisions: list[Decision] = []
         self._stated: Mapping[str, float] = {}
+
+    def anew(self) -> Live:
+        """The same before its first reading."""
+        return Live(self.name, self.settings, self.tuning)
 
     def begin(self, scene: Scene, minute_ago: Reading) -> None:
         """Take what the log tells for an early reading."""

@@ -14,17 +14,19 @@ from benchmarks.live.play import Outcome, play
 from benchmarks.live.policies import AllKnowing, Live
 from benchmarks.live.world import Scene
 from loadwise.assignor.live.settings import LiveSettings
+from loadwise.assignor.live.tuning import Tuning
 
 VALUES: Mapping[str, Sequence[float]] = {
     "healthy": (0.5, 0.6, 0.7, 0.8, 0.9),
     "least_gain": (0.02, 0.05, 0.1, 0.2, 0.3),
-    "patience_s": (0.5, 1, 2, 5, 10),
-    "least_interval_s": (5, 10, 20, 60),
-    "longest_back_off_s": (120, 1800, 7200),
     "most_per_hour": (2, 4, 6, 12),
-    "drain_s": (5, 15, 30, 60, 120),
+    "restraint.patience_s": (0.5, 1, 2, 5, 10),
+    "restraint.least_interval_s": (5, 10, 20, 60),
+    "restraint.longest_back_off_s": (120, 1800, 7200),
+    "demand.drain_s": (5, 15, 30, 60, 120),
+    "demand.saving": (1, 8, 64),
 }
-"""What is tried of each setting of `LiveSettings`; the others keep their defaults."""
+"""What is tried of each setting of `LiveSettings`, and of `Tuning` by its stage; the others keep their defaults."""
 
 _PANELS = ("utilisation over the best", "overload that was avoidable, %", "rebalances for the load a day")
 _COLOURS = ("#2563c9", "#c2620a", "#17875a", "#8b3fb5", "#b3363e", "#5b6573", "#0e8a94", "#a08511")
@@ -63,28 +65,42 @@ def _of_scene(work: tuple[Callable[[int], Scene], Sequence[int], int]) -> list[T
     make, seeds, end_s = work
     scenes = {seed: make(seed).shortened(end_s) for seed in seeds}
     best = {seed: play(scene, AllKnowing(), seed) for seed, scene in scenes.items()}
-    default = _mean(scenes, best, LiveSettings())
+    default = _mean(scenes, best, Live())
     tried = []
     for setting, values in VALUES.items():
         for value in values:
-            # most_per_hour is a whole number; the other settings are in units that may be divided
-            change: dict[str, Any] = {setting: int(value) if setting == "most_per_hour" else value}
-            settings = replace(LiveSettings(), **change)
             name, ratio, avoidable, for_load, recovered = (
-                default if settings == LiveSettings() else _mean(scenes, best, settings)
+                default if value == default_of(setting) else _mean(scenes, best, changed(setting, value))
             )
             tried.append(Tried(setting, value, name, ratio, avoidable, for_load * 86_400 / end_s, recovered))
     return tried
 
 
+def default_of(setting: str) -> float:
+    """What a setting is by default."""
+    stage, _, name = setting.rpartition(".")
+    value: float = getattr(getattr(Tuning(), stage) if stage else LiveSettings(), name)
+    return value
+
+
+def changed(setting: str, value: float) -> Live:
+    """Answer loadwise with one setting changed."""
+    stage, _, name = setting.rpartition(".")
+    if stage:
+        change: dict[str, Any] = {stage: replace(getattr(Tuning(), stage), **{name: value})}
+        return Live(tuning=replace(Tuning(), **change))
+    change = {name: int(value) if name == "most_per_hour" else value}
+    return Live(settings=replace(LiveSettings(), **change))
+
+
 def _mean(
-    scenes: Mapping[int, Scene], best: Mapping[int, Outcome], settings: LiveSettings
+    scenes: Mapping[int, Scene], best: Mapping[int, Outcome], live: Live
 ) -> tuple[str, float, float, float, float]:
     each: list[Figures] = []
     name = ""
     for seed, scene in scenes.items():
         name = scene.name
-        each.append(figures(scene, play(scene, Live(settings=settings), seed), best[seed]))
+        each.append(figures(scene, play(scene, live.anew(), seed), best[seed]))
     count = len(each)
     return (
         name,
@@ -98,15 +114,15 @@ def _mean(
 def table(tried: Sequence[Tried]) -> Iterator[str]:
     """One line for each value of each setting: the worst scene and the mean of all."""
     heads = f"{'mean util.':>10} {'worst util.':>22} {'worst overload':>22} {'a day':>7} {'back s':>7}"
-    yield f"{'setting':20} {'value':>7} {heads}"
+    yield f"{'setting':30} {'value':>7} {heads}"
     for setting, values in VALUES.items():
         for value in values:
             of_value = [it for it in tried if (it.setting, it.value) == (setting, value)]
             mean = sum(it.ratio for it in of_value) / len(of_value)
             worst, overload = max(of_value, key=lambda it: it.ratio), max(of_value, key=lambda it: it.avoidable)
-            default = " *" if value == getattr(LiveSettings(), setting) else ""
+            default = " *" if value == default_of(setting) else ""
             yield (
-                f"{setting:20} {value:7g} {mean:10.3f} {worst.ratio:7.3f} {worst.scene:>14} {overload.avoidable:7.2%}"
+                f"{setting:30} {value:7g} {mean:10.3f} {worst.ratio:7.3f} {worst.scene:>14} {overload.avoidable:7.2%}"
                 f" {overload.scene:>14} {sum(it.for_load_a_day for it in of_value):7.0f}"
                 f" {max(it.recovered_s for it in of_value):7.0f}{default}"
             )
@@ -116,7 +132,7 @@ def pictures(tried: Sequence[Tried], folder: Path) -> list[Path]:
     """Write a picture for each setting: a line for each scene, and the default marked."""
     paths = []
     for setting, values in VALUES.items():
-        path = folder / f"live-{setting.replace('_', '-')}.svg"
+        path = folder / f"live-{setting.rpartition('.')[2].replace('_', '-')}.svg"
         path.write_text(_picture(setting, values, [it for it in tried if it.setting == setting]))
         paths.append(path)
     return paths
@@ -141,7 +157,7 @@ def _picture(setting: str, values: Sequence[float], tried: Sequence[Tried]) -> s
             parts.append(f'<line x1="{x0}" y1="{y:.1f}" x2="{x0 + width}" y2="{y:.1f}" stroke="#dfe3e8"/>')
             parts.append(f'<text x="{x0 - 5}" y="{y + 4:.1f}" text-anchor="end">{level:.3g}</text>')
         for number, value in enumerate(values):
-            x, default = x0 + step * number, value == getattr(LiveSettings(), setting)
+            x, default = x0 + step * number, value == default_of(setting)
             if default:
                 parts.append(
                     f'<line x1="{x:.1f}" y1="{_TOP}" x2="{x:.1f}" y2="{_TOP + height}" stroke="#8a94a3"'

@@ -402,7 +402,7 @@ def test_no_numbers_that_peers_tell_stop_the_leader(told):
         for number, terms in enumerate(told)
     ]
     answer = {name: Assignment.decode(data) for name, data in leader.assign(joined, Cluster()).items()}
-    assert sorted(row for given in answer.values() for row in given.partitions["t"]) == list(range(PARTITIONS))
+    assert sorted(row for given in answer.values() for row in given.partitions.get("t", ())) == list(range(PARTITIONS))
     leader.assigned(answer["a"].partitions, 1, user_data=answer["a"].user_data)
     group.run([100.0] * PARTITIONS, 20)
     assert leader.explain() is not None
@@ -557,6 +557,23 @@ def test_a_member_that_stands_still_and_has_joined_at_once_is_not_waited_for(int
     group.hang("b")
     group.run([112.5] * PARTITIONS, 200, step_s=interval_s)
     assert len(group.asked) == asked
+
+
+def test_a_member_left_empty_because_of_its_speed_is_logged_once(caplog):
+    group = Group("a", "b", "c")
+    for name, capacity in (("a", 1.0), ("b", 1.0), ("c", 0.05)):
+        group.members[name].capacity = capacity
+    with caplog.at_level(logging.INFO):
+        group.rebalance()
+        group.run([112.5] * 12, 60)
+        group.rebalance()
+    assert group.owned("c") == set(), "one of 12 partitions would keep it busier than 6 keep the others"
+    assert [record.levelname for record in caplog.records if "without one: c." in record.message] == ["INFO"]
+    assert group.members["a"].explain().too_slow == ("c",)
+    group.members["c"].capacity = 1.0
+    group.rebalance()
+    assert group.owned("c")
+    assert group.members["a"].explain().too_slow == ()
 
 
 def test_a_partition_that_is_too_much_for_any_member_is_told_once(caplog):

@@ -54,6 +54,15 @@ def test_what_the_leader_decided_is_what_is_scraped(group):
     used = decision.judgement.demand.sum() / decision.capacity_per_s.sum()
     assert seen["loadwise_imbalance_ratio",] == pytest.approx(decision.judgement.worst / used)
     assert seen["loadwise_members_missing",] == decision.missing
+    assert seen["loadwise_members_too_slow",] == 0
+
+
+def test_the_members_left_empty_because_of_their_speed_are_counted():
+    group = Group("a", "b", "c")
+    for name, capacity in (("a", 1.0), ("b", 1.0), ("c", 0.05)):
+        group.members[name].capacity = capacity
+    group.rebalance()
+    assert scraped(group.members["a"])["loadwise_members_too_slow",] == 1
 
 
 def test_rebalances_are_counted_by_their_cause_with_what_they_moved(group):

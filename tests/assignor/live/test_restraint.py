@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from loadwise.assignor.live.restraint import Restraint
 from loadwise.assignor.live.settings import LiveSettings
+from loadwise.assignor.live.tuning import RestraintTuning
 from loadwise.protocol.live_notes import Memory
 
 STEP_MS = 5_000
@@ -16,9 +17,9 @@ HOUR_MS = 3_600_000
 class Group:
     """Readings every five seconds, and what became of them."""
 
-    def __init__(self, *, cooperative=False, took_ms=1000, **settings):
+    def __init__(self, *, cooperative=False, took_ms=1000, tuning=None, **settings):
         self.settings = LiveSettings(**settings)
-        self.restraint = Restraint(self.settings, cooperative)
+        self.restraint = Restraint(self.settings, cooperative, tuning=tuning or RestraintTuning())
         self.took_ms = took_ms
         self.now_ms = 0
         self.asked = []
@@ -58,7 +59,7 @@ def test_a_large_imbalance_is_acted_on_soon_and_a_small_one_later():
 
 
 def test_one_reading_is_not_enough():
-    group = Group(least_interval_s=0)
+    group = Group(tuning=RestraintTuning(least_interval_s=0.0))
     for _ in range(20):
         group.read(8.0, 0.5)
         group.read(0.5, 0.5)

@@ -1,0 +1,129 @@
+"""What members are seen to process while they fall behind: evidence that counts more than what they say of themselves.
+
+A note beside a commit tells when it was made, by its member's own clock. So two notes of a member tell exactly what it
+has processed in between, and the ends of its partitions tell what has arrived. A member whose backlog has grown in two
+intervals in a row is at 100 % or more: it processes what it can, and that is its capacity. A pause or a slow record
+lies within one interval, since nothing is committed meanwhile, and the backlog shrinks in the next one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from loadwise.assignor.live.tuning import SeenTuning
+from loadwise.assignor.model import Floats, Ints, Owners
+
+
+class Pace(NamedTuple):
+    """What a member that falls behind is seen to process, in records/s, and by how much that may be wrong."""
+
+    per_s: float
+    least_per_s: float
+    most_per_s: float
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Mark:
+    """A member at the moment of one of its commits; arrays over the group's partitions."""
+
+    at_ms: int
+    """By the member's clock."""
+    read_ms: int
+    """When it was read, by ours."""
+    end: Floats
+    done: Floats
+    """Records that the group has processed so far, in units of cost."""
+
+
+class Seen:
+    """The newest commits of each member of one assignment."""
+
+    def __init__(self, tuning: SeenTuning) -> None:
+        self._tuning = tuning
+        self._marks: dict[str, deque[_Mark]] = {}
+        self._rows: dict[str, Ints] = {}
+        self._suspects: frozenset[str] = frozenset()
+
+    @property
+    def suspects(self) -> frozenset[str]:
+        """Members whose backlog has grown in the newest interval: a reading that comes soon tells more."""
+        return self._suspects
+
+    def begin(self, members: Sequence[str], owner: Owners) -> None:
+        """Watch a new assignment; what was seen of another one is forgotten."""
+        self._marks = {member: deque(maxlen=self._tuning.marks) for member in members}
+        order = np.argsort(owner, kind="stable")
+        starts = np.searchsorted(owner[order], np.arange(len(members) + 1))
+        self._rows = {
+            member: order[start:stop] for member, start, stop in zip(members, starts[:-1], starts[1:], strict=True)
+        }
+        self._suspects = frozenset()
+
+    def saw(
+        self, noted: Mapping[str, int], *, end: Floats, done: Floats, rate: Floats, cost: Floats | float, now_ms: int
+    ) -> dict[str, Pace]:
+        """Take in a reading; answer the members that are seen to fall behind.
+
+        ``noted`` is when members have written their newest notes. The arrays are float64[P]: where partitions end, NaN
+        where that was not read; records that were processed, and the arrival rates that two readings have confirmed, in
+        units of cost, of which a record has ``cost``.
+        """
+        suspects, behind = set(), {}
+        for member, at_ms in noted.items():
+            if member not in self._marks:
+                continue
+            marks, rows = self._marks[member], self._rows[member]
+            mark = _Mark(at_ms, now_ms, (end * cost)[rows], done[rows])
+            if marks and not 0 <= at_ms - marks[-1].at_ms <= now_ms - marks[-1].read_ms + self._tuning.off_ms:
+                marks.clear()  # the clock of another machine, or of one that was started again
+            if not marks or at_ms - marks[-1].at_ms >= self._tuning.shortest_ms:
+                marks.append(mark)
+                pace = self._pace(list(marks), rate[rows])
+                if pace is not None:
+                    suspects.add(member)
+                    if pace.per_s:
+                        behind[member] = pace
+        self._suspects = frozenset(suspects)
+        return behind
+
+    def _pace(self, marks: Sequence[_Mark], rate: Floats) -> Pace | None:
+        """What a member processes, as long as its backlog grows; of 0 records/s where one interval alone shows it."""
+        grew: list[tuple[float, float]] = []
+        for before, after in zip(marks[-2::-1], marks[:0:-1], strict=True):
+            seconds = (after.at_ms - before.at_ms) / 1000
+            between_s = max((after.read_ms - before.read_ms) / 1000, 1e-3)
+            came = np.maximum(after.end - before.end, 0.0) / between_s * seconds
+            went_on = after.done - before.done
+            processed = self._outrun(np.minimum(came, rate * seconds), went_on)
+            if processed is None:
+                # What only one reading shows so far is worth another one, and no more: its ends may be wrong.
+                return Pace(0.0, 0.0, 0.0) if not grew and self._outrun(came, went_on) is not None else self._of(grew)
+            grew.append((processed, seconds))
+        return self._of(grew)
+
+    def _outrun(self, came: Floats, went_on: Floats) -> float | None:
+        """How many records a member has processed in an interval, if clearly more have arrived; else None."""
+        # A partition that stands while its member goes on is paused, or has a record that is tried again and again.
+        counts = (went_on > 0) & ~np.isnan(came)
+        arrived, processed = float(came[counts].sum()), float(went_on[counts].sum())
+        noise = max(self._tuning.deviations * math.sqrt(arrived), self._tuning.least_part * arrived)
+        return processed if arrived - processed > noise else None
+
+    def _of(self, grew: Sequence[tuple[float, float]]) -> Pace | None:
+        """The pace in the intervals in which a backlog grew, the newest first: records and seconds of each."""
+        if not grew:
+            return None
+        if len(grew) < self._tuning.intervals:
+            return Pace(0.0, 0.0, 0.0)
+        # In the oldest interval the member may have begun to fall behind, so that it was idle for a part of it.
+        counted = grew[:-1]
+        processed, seconds = sum(each for each, _ in counted), sum(each for _, each in counted)
+        per_s = processed / seconds
+        error = max(self._tuning.deviations * math.sqrt(processed) / seconds, self._tuning.in_hand * per_s / seconds)
+        return Pace(per_s, max(per_s - error, 0.0), per_s + error)

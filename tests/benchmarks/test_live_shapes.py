@@ -1,0 +1,59 @@
+"""Members whose programs spend their time in various ways: what they say of themselves, and how soon they get help."""
+
+import pytest
+
+from benchmarks.live.programs import PROGRAMS
+from benchmarks.live.shapes import CONFIGS, QUICK, SPEED, Group, burst, calm, downstream, lines, shifted
+
+LYING = ["bucket", "batch", "tasks", "pool"]
+
+
+def said(program, seconds=30.0):
+    """What members say of their speed, in a group in which nothing happens."""
+    group = Group([program] * 3)
+    group.run(seconds)
+    return [member.leader.busy.per_s for member in group.members]
+
+
+def test_a_member_that_sleeps_for_its_records_says_what_it_can():
+    assert said("in line") == pytest.approx([SPEED] * 3, rel=0.06)
+
+
+@pytest.mark.parametrize("program", ["tasks", "pool"])
+def test_a_member_that_hands_its_records_on_says_nothing(program):
+    assert said(program) == [0.0] * 3
+
+
+def test_a_member_with_a_rate_limit_says_more_than_it_can():
+    assert max(said("bucket")) > 1.1 * SPEED
+
+
+@pytest.mark.parametrize("program", LYING)
+def test_an_overload_is_acted_on_within_15_seconds_whatever_the_program_looks_like(program):
+    outcome, at_s = shifted(program, wait_s=45.0)
+    assert not [asked for asked in outcome.asked_s if asked < at_s]
+    assert outcome.first_s(at_s) <= 15.0
+    assert outcome.calm_s(at_s) <= 25.0
+
+
+@pytest.mark.parametrize("program", ["batch", "pool"])
+def test_with_the_clients_defaults_it_is_acted_on_within_25_seconds(program):
+    outcome, at_s = shifted(program, CONFIGS["defaults"], wait_s=60.0)
+    assert outcome.first_s(at_s) <= 25.0
+    assert outcome.calm_s(at_s) <= 40.0
+
+
+@pytest.mark.parametrize(
+    ("play", "program"),
+    [(calm, "pauses of 3 s"), (calm, "one slow in 1,000"), (downstream, "in line"), (burst, "batch")],
+)
+def test_what_passes_by_itself_moves_nothing(play, program):
+    more = {"seconds": 150.0} if play is calm else {}
+    assert play(program, QUICK, 1, **more).asked_s == []
+
+
+def test_the_table_has_a_line_for_each_program():
+    each = [(10.0, 15.0, 2000.0, 0), (12.0, 16.0, 2500.0, 0)]
+    told = list(lines(iter((program, "quick", each, 0) for program in PROGRAMS)))
+    assert [line[:18].strip() for line in told[1:]] == list(PROGRAMS)
+    assert told[1].split()[-6:] == ["11.0", "12.0", "15.5", "16.0", "2,500", "0"]
