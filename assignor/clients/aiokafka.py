@@ -81,11 +81,13 @@ class AiokafkaAssignor(AbstractPartitionAssignor):
     def metadata(self, topics: Iterable[str]) -> bytes:
         """The subscription to join with; the client sends bytes as they are."""
         owned: defaultdict[str, list[int]] | None = None
+        generation = None
         if self.participant.cooperative and self._coordinator is not None:
             owned = defaultdict(list)
             for topic, partition in self._coordinator.held:
                 owned[topic].append(partition)
-        return self.participant.subscription(topics, owned=owned, protocol=self.name)
+            generation = int(self._coordinator.generation)
+        return self.participant.subscription(topics, owned=owned, generation=generation, protocol=self.name)
 
     def on_assignment(self, assignment: Any) -> None:
         """Remember the assignment for the next join."""

@@ -19,13 +19,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
 from aiokafka.client import ConnectionGroup
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.coordinator.protocol import ConsumerProtocol
 from aiokafka.errors import (
+    CommitFailedError,
     IllegalGenerationError,
     InconsistentGroupProtocolError,
     KafkaError,
@@ -37,7 +38,7 @@ from aiokafka.errors import (
 )
 from aiokafka.protocol.admin import DescribeGroupsRequest
 from aiokafka.protocol.commit import OffsetCommitRequest, OffsetFetchRequest
-from aiokafka.protocol.group import JoinGroupRequest
+from aiokafka.protocol.group import JoinGroupRequest, SyncGroupRequest
 from aiokafka.protocol.metadata import MetadataRequest
 
 from loadwise.assignor.clients.commit_notes import with_note
@@ -54,7 +55,16 @@ _ANOTHER_GENERATION = {
 """Codes of a commit whose generation is not, or not any more, the group's."""
 CLOSING_TIMEOUT_S = 10.0
 """How long a member that is to stop tries to commit: where no broker answers, the client does so for ever."""
+_COMMIT_AGAIN_S = 0.02
+"""Between two tries of a commit that the end of a join may let through."""
 _NO_GENERATION = OffsetCommitRequest.DEFAULT_GENERATION_ID
+
+
+def _codes(answer: Any) -> set[int]:
+    """All error codes of an answer about the group's membership, or to a commit."""
+    if hasattr(answer, "error_code"):
+        return {answer.error_code}
+    return {partition[-1] for _, partitions in answer.topics for partition in partitions}
 
 
 def take_over(coordinator: GroupCoordinator, plugs: Sequence[Any], before_assignment: Callable[[Any], Any]) -> None:
@@ -72,6 +82,7 @@ def take_over(coordinator: GroupCoordinator, plugs: Sequence[Any], before_assign
     coordinator._assignors = plugs[:1]  # the client sends one JoinGroup for each of these
     coordinator.last_assignment = None
     coordinator.joining = False
+    coordinator._id_stands = False
 
 
 class Coordinator(GroupCoordinator):
@@ -86,7 +97,11 @@ class Coordinator(GroupCoordinator):
     deleted_topics: DeletedTopics
     last_assignment: Any
     joining: bool
+    """Whether a JoinGroup or its SyncGroup is not answered yet."""
+    _id_stands: bool
+    """Whether the newest answer refused the generation alone."""
     generation: int
+    member_id: str
 
     @property
     def held(self) -> frozenset[Any]:
@@ -100,7 +115,22 @@ class Coordinator(GroupCoordinator):
         if isinstance(request, JoinGroupRequest):
             topics = self._subscription.subscription.topics
             request._group_protocols[:] = [(plug.name, plug.metadata(topics)) for plug in self.plugs]
-        return await super()._send_req(request)
+        answer = await super()._send_req(request)
+        codes = _codes(answer)
+        if isinstance(request, JoinGroupRequest) and RebalanceInProgressError.errno in codes:
+            raise RebalanceInProgressError(self.group_id)  # the client joins again after errors of the connection only
+        self._id_stands = IllegalGenerationError.errno in codes
+        return answer
+
+    def reset_generation(self) -> None:
+        """As the client's; but a member whose generation alone was refused keeps its id, as Java's does.
+
+        Without it, it would join as another member, and the group would wait for the one that it was.
+        """
+        member_id = self.member_id
+        super().reset_generation()
+        if self._id_stands:
+            self.member_id = member_id
 
     async def _do_commit_offsets(self, assignment: Any, offsets: Mapping[Any, Any]) -> None:
         try:
@@ -222,7 +252,10 @@ class CooperativeCoordinator(Coordinator):
 
     async def _send_req(self, request: Any) -> Any:
         if not isinstance(request, OffsetCommitRequest | OffsetFetchRequest):
-            return await super()._send_req(request)
+            answer = await super()._send_req(request)
+            if isinstance(request, SyncGroupRequest):
+                self.joining = False
+            return answer
         sent, beside = self.generation, self.joining
         if beside:
             # A broker answers the requests of a connection in their order, and a JoinGroup only when all have joined.
@@ -232,20 +265,38 @@ class CooperativeCoordinator(Coordinator):
         else:
             answer = await super()._send_req(request)
         if isinstance(request, OffsetCommitRequest) and (beside or self.joining or self.generation != sent):
-            codes = {code for _, partitions in answer.topics for _, code in partitions}
+            codes = _codes(answer)
+            if self.generation == sent and UnknownMemberIdError.errno in codes:
+                raise UnknownMemberIdError(self.group_id)  # the answer to JoinGroup says so, too
             if codes & _ANOTHER_GENERATION:  # that is no news of the generation since
                 raise RebalanceInProgressError(self.group_id)
         return answer
 
-    async def _do_rejoin_group(self, subscription: Any) -> bool:
-        before = self.generation
-        has_assignment = await super()._do_rejoin_group(subscription)
-        if not has_assignment and self.generation not in (before, _NO_GENERATION):
-            # It has joined a generation and got no assignment in it. Leaders of other clients do not believe that it
-            # still holds partitions of the one before (KAFKA-13419), so it must give them up.
-            self.generation = _NO_GENERATION
-            self._performed_join_prepare = False
-        return has_assignment
+    async def commit_offsets(self, assignment: Any, offsets: Mapping[Any, Any]) -> None:
+        """As the client's; but a commit of partitions that the member keeps outlasts a rebalance.
+
+        The broker takes commits of the old generation until all have joined, and of the new one from the leader's
+        SyncGroup on. In between a commit is tried again.
+        """
+        held = self._states_of(offsets)
+        while True:
+            generation = self.generation
+            try:
+                await super().commit_offsets(assignment, offsets)
+                return
+            except CommitFailedError as error:
+                goes_on = self.joining or self.generation not in (generation, _NO_GENERATION)
+                if not (goes_on and isinstance(error.__cause__, RebalanceInProgressError)):
+                    raise
+                if self._states_of(offsets) != held or asyncio.current_task() is self._coordination_task:
+                    raise
+            await asyncio.sleep(_COMMIT_AGAIN_S)
+
+    def _states_of(self, partitions: Iterable[Any]) -> list[int | None]:
+        """What stands for each partition since it was assigned: another object, if it was lost meanwhile."""
+        current = self.last_assignment
+        held = self.held
+        return [id(current.state_value(each)) if each in held else None for each in partitions]
 
     def reset_generation(self) -> None:
         """Forget the generation; what precedes a join is done again, so that it gives up what was lost with it."""

@@ -1,7 +1,8 @@
-"""aiokafka: reading a group's lag, in a task of its own with clients of its own.
+"""aiokafka: reading a group's lag, in a task of its own with a client of its own.
 
-The requests for metadata and for committed offsets are sent here: aiokafka's admin client asks for metadata in a
-way that makes missing topics, and takes the error of a whole OffsetFetch for a group that has committed nothing.
+All requests are sent here. aiokafka's consumers and admin clients ask for the metadata of every topic that they were
+ever asked about, in a way that makes missing topics; a topic that was deleted would come back. The admin client also
+takes the error of a whole OffsetFetch for a group that has committed nothing.
 """
 
 from __future__ import annotations
@@ -12,20 +13,22 @@ import logging
 import math
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 from loadwise.assignor.errors import MissingClientError
-from loadwise.assignor.load.lag import BEGINNINGS_S, HISTORY_S, LagLoad, PartitionOffsets, ends_before, first_since
+from loadwise.assignor.load.lag import BEGINNINGS_S, HISTORY_S, FirstSince, LagLoad, PartitionOffsets, ends_before
 from loadwise.installation import pip_install
 
 try:
-    from aiokafka import AIOKafkaConsumer, TopicPartition
+    from aiokafka import TopicPartition
     from aiokafka.client import AIOKafkaClient, CoordinationType
     from aiokafka.errors import for_code
     from aiokafka.protocol.commit import OffsetFetchRequest
     from aiokafka.protocol.metadata import MetadataRequest
+    from aiokafka.protocol.offset import OffsetRequest, OffsetResetStrategy
 except ImportError as error:
     raise MissingClientError(f"aiokafka is not installed; get it with: {pip_install('aiokafka')}") from error
 
@@ -33,6 +36,9 @@ log = logging.getLogger(__name__)
 
 _TIMEOUT_S = 5.0
 _CLIENT_OPTIONS = frozenset(inspect.signature(AIOKafkaClient).parameters)
+_ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
+_CONSUMER = -1
+"""The replica id of clients in ListOffsets."""
 
 
 class AiokafkaLag(LagLoad):
@@ -47,7 +53,7 @@ class AiokafkaLag(LagLoad):
         self.failures = 0
         """How many readings have failed."""
         self._group_id = group_id
-        self._isolation_level = config.get("isolation_level", "read_uncommitted")
+        self._isolation_level = _ISOLATION_LEVELS[config.get("isolation_level", "read_uncommitted")]
         self._config = {key: value for key, value in config.items() if key in _CLIENT_OPTIONS}
         self._asked = asyncio.Event()
         self._changed = asyncio.Event()
@@ -103,11 +109,11 @@ class AiokafkaLag(LagLoad):
             try:
                 async with AsyncExitStack() as stack:
                     async with asyncio.timeout(_TIMEOUT_S):
-                        client, consumer = await self._connect(stack)
+                        client = await self._connect(stack)
                     while not self._closing:
                         async with asyncio.timeout(_TIMEOUT_S):
                             self._asked.clear()
-                            await self._read_once(client, consumer)
+                            await self._read_once(client)
                         failing = False
                         if self.interval_s == math.inf:
                             break  # nothing is to be read for long: no connection is kept for it
@@ -136,62 +142,85 @@ class AiokafkaLag(LagLoad):
                 async with asyncio.timeout(None if left_s == math.inf else left_s):
                     await self._changed.wait()
 
-    async def _read_once(self, client: AIOKafkaClient, consumer: AIOKafkaConsumer) -> None:
-        offsets = await self._offsets(client, consumer)
+    async def _read_once(self, client: AIOKafkaClient) -> None:
+        leaders = await self._leaders(client)
+        offsets = await self._offsets(client, leaders)
         if offsets and self.lacks_history and self.prior_listener is not None:
             now_ms = round(time.time() * 1000)
             since_ms = now_ms - round(HISTORY_S * 1000)
             try:
-                found = await consumer.offsets_for_times({TopicPartition(*each): since_ms for each in offsets})
+                found = await self._list_offsets(client, leaders, since_ms)
             except Exception as error:  # noqa: BLE001 (it is only a first guess, which the next readings replace)
                 log.debug("What arrived in the last minute cannot be read: %r", error)
             else:
-                self.prior_listener(ends_before(first_since(found), offsets, now_ms))
+                self.prior_listener(ends_before(found, offsets, now_ms))
         self.update(offsets)
 
-    async def _connect(self, stack: AsyncExitStack) -> tuple[AIOKafkaClient, AIOKafkaConsumer]:
+    async def _connect(self, stack: AsyncExitStack) -> AIOKafkaClient:
         client = AIOKafkaClient(**self._config)
-        stack.push_async_callback(_end, client.close)
+        stack.push_async_callback(_end, client)
         await client.bootstrap()
-        consumer = AIOKafkaConsumer(isolation_level=self._isolation_level, **self._config)  # of no group
-        stack.push_async_callback(_end, consumer.stop)
-        await consumer.start()
-        await asyncio.sleep(0)  # its tasks begin: a consumer that is closed before that leaves its connections open
-        return client, consumer
+        await asyncio.sleep(0)  # its task begins: a client that is closed before that leaves its connections open
+        return client
 
     async def _offsets(
-        self, client: AIOKafkaClient, consumer: AIOKafkaConsumer
+        self, client: AIOKafkaClient, leaders: Mapping[TopicPartition, int]
     ) -> dict[tuple[str, int], PartitionOffsets]:
-        partitions = await self._partitions(client)
-        if not partitions:
+        if not leaders:
             return {}
         committed = await self._committed(client)
         now = time.monotonic()
         if now - self._began_at >= BEGINNINGS_S:
             self._began, self._began_at = {}, now
-        asked = [partition for partition in partitions if partition not in self._began]
-        if asked:
-            self._began |= await consumer.beginning_offsets(asked)
-        end = await consumer.end_offsets(partitions)
+        asked = {partition: node for partition, node in leaders.items() if partition not in self._began}
+        found = await self._list_offsets(client, asked, OffsetResetStrategy.EARLIEST)
+        self._began |= {partition: at.offset for partition, at in found.items()}
+        end = await self._list_offsets(client, leaders, OffsetResetStrategy.LATEST)
         return {
-            partition: PartitionOffsets(self._began[partition], end[partition], *committed.get(partition, (None,)))
-            for partition in partitions
+            partition: PartitionOffsets(self._began[partition], at.offset, *committed.get(partition, (None,)))
+            for partition, at in end.items()
+            if partition in self._began
         }
 
-    async def _partitions(self, client: AIOKafkaClient) -> list[TopicPartition]:
-        """The partitions that have leaders, of those topics that there are: none is made by asking."""
+    async def _list_offsets(
+        self, client: AIOKafkaClient, leaders: Mapping[TopicPartition, int], timestamp: int
+    ) -> dict[TopicPartition, FirstSince]:
+        """What the leaders of partitions answer to ListOffsets, without those that have just moved or gone.
+
+        Raises aiokafka's errors where another try would not help.
+        """
+        asked: defaultdict[int, defaultdict[str, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
+        for partition, node in leaders.items():
+            asked[node][partition.topic].append((partition.partition, timestamp))
+        requests = (
+            client.send(node, OffsetRequest(_CONSUMER, self._isolation_level, list(topics.items())))
+            for node, topics in asked.items()
+        )
+        found: dict[TopicPartition, FirstSince] = {}
+        for answer in await asyncio.gather(*requests):
+            for topic, partitions in answer.topics:
+                for number, code, at, offset, *_ in partitions:
+                    partition, error = TopicPartition(topic, number), for_code(code)
+                    if not code:
+                        found[partition] = FirstSince(offset, at)
+                    elif not error.retriable:
+                        raise error(f"offsets of {partition}")
+        return found
+
+    async def _leaders(self, client: AIOKafkaClient) -> dict[TopicPartition, int]:
+        """Who leads the partitions of those topics that there are: none is made by asking."""
         if not (self.topics or self.pattern):
-            return []
+            return {}
         asked = None if self.pattern is not None else sorted(self.topics)
         request = MetadataRequest(asked, allow_auto_topic_creation=False)
         answer = (await client.send(client.get_random_node(), request)).to_object()
-        return [
-            TopicPartition(topic["topic"], partition["partition"])
+        return {
+            TopicPartition(topic["topic"], partition["partition"]): partition["leader"]
             for topic in answer["topics"]
             if topic["topic"] in self.topics or (self.pattern is not None and self.pattern.match(topic["topic"]))
             for partition in topic["partitions"]
             if partition["leader"] >= 0
-        ]
+        }
 
     async def _committed(self, client: AIOKafkaClient) -> dict[TopicPartition, tuple[int, str]]:
         """The group's committed offsets and their metadata.
@@ -212,10 +241,10 @@ class AiokafkaLag(LagLoad):
         }
 
 
-async def _end(close: Callable[[], Awaitable[None]]) -> None:
-    """Close a client. Where its tasks have not begun yet, it answers with their cancellation, which is not ours."""
+async def _end(client: AIOKafkaClient) -> None:
+    """Close a client. Where its task has not begun yet, it answers with its cancellation, which is not ours."""
     try:
-        await close()
+        await client.close()
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is None or task.cancelling():

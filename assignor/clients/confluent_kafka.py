@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from time import monotonic
@@ -42,15 +43,20 @@ from loadwise.assignor.clients.confluent_commits import Commits
 from loadwise.assignor.clients.confluent_terms import (
     after,
     as_confluent,
+    check_subscription,
     keys,
+    listed_partitions,
     named,
+    not_available,
     offsets_of,
     polled_late,
+    without_note,
     written,
 )
 from loadwise.assignor.clients.confluent_work import WorkBetweenCalls
 from loadwise.assignor.clients.librdkafka_config import OF_THE_MEMBER, member_settings
 from loadwise.assignor.clients.membership import WAKE_S, Membership, weakly
+from loadwise.assignor.clients.membership_topics import ToldOnce
 from loadwise.assignor.participant import AssignorChoice
 
 __all__ = ["ConfluentConsumer", "confluent_consumer"]
@@ -105,6 +111,9 @@ class ConfluentConsumer(Consumer):
         self._turn_at = 0.0
         self._calm = False  # the member needs no turn yet; its thread takes this back
         self._put_off: Exception | None = None  # what the next call raises
+        self._told_topics = ToldOnce()
+        self._topic_errors: deque[tuple[str, int]] = deque()  # what the next calls answer
+        self._closed = False
 
     @property
     def assignor(self) -> Any:
@@ -121,6 +130,8 @@ class ConfluentConsumer(Consumer):
         on_lost: Callback | None = None,
     ) -> None:
         """Subscribe to topics, and to those that match where a name begins with ^; the next ``poll`` joins."""
+        self._check_open()
+        check_subscription(topics, on_assign=on_assign, on_revoke=on_revoke, on_lost=on_lost)
         self._callbacks.given = {"on_assign": on_assign, "on_revoke": on_revoke, "on_lost": on_lost or on_revoke}
         with as_confluent():
             if self._member is None:
@@ -135,6 +146,7 @@ class ConfluentConsumer(Consumer):
 
     def unsubscribe(self) -> None:
         """Give everything up, by ``on_revoke``, and leave the group."""
+        self._check_open()
         if self._member is not None:
             with as_confluent():
                 self._member.unsubscribe()
@@ -164,6 +176,9 @@ class ConfluentConsumer(Consumer):
                 raise
             if message is not None:
                 return message
+            if self._topic_errors:
+                self._work.idle_since_s = monotonic()
+                return not_available(*self._topic_errors.popleft())
             if ends is not None and monotonic() >= ends:
                 self._work.idle_since_s = monotonic()
                 return None
@@ -190,8 +205,10 @@ class ConfluentConsumer(Consumer):
                     raise
                 self._put_off, self._calm = error, False
                 return messages
+            while self._topic_errors and len(messages) < num_messages:
+                messages.append(not_available(*self._topic_errors.popleft()))
             if len(messages) >= num_messages or (ends is not None and monotonic() >= ends):
-                if not messages:
+                if not any(message.error() is None for message in messages):
                     self._work.idle_since_s = monotonic()
                 return messages
 
@@ -205,7 +222,12 @@ class ConfluentConsumer(Consumer):
                 with as_confluent():
                     self._member.close()
         finally:
+            self._closed = True
             super().close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("Consumer closed")
 
     def __enter__(self) -> ConfluentConsumer:
         return self
@@ -219,11 +241,13 @@ class ConfluentConsumer(Consumer):
         Raises ``KafkaException`` while the member is of no generation: librdkafka's own, without one, would let a
         member that was put out commit.
         """
+        self._check_open()
         with as_confluent():
             return written(self._joined().metadata(), super().consumer_group_metadata())
 
     def memberid(self) -> str:
         """The member's id in its group; empty while it has none."""
+        self._check_open()
         try:
             return "" if self._member is None else self._member.metadata().member_id
         except IllegalStateError:
@@ -250,6 +274,7 @@ class ConfluentConsumer(Consumer):
         Raises ``KafkaException`` where a synchronous commit is refused, and where it names a partition that is not
         owned now, which is left out. An asynchronous one tells ``on_commit`` that.
         """
+        self._check_open()
         if kwargs.pop("async", asynchronous) is not asynchronous:  # the name before Python 3.7
             asynchronous = not asynchronous
         if kwargs:
@@ -257,11 +282,13 @@ class ConfluentConsumer(Consumer):
         if message is not None and offsets is not None:
             raise ValueError("message and offsets are two ways to name what to commit; give one of them")
         if message is not None:
+            if not isinstance(message, Message):
+                raise TypeError(f"message is {message!r}; it must be a Message")
             if message.error() is not None:
                 raise KafkaException(message.error())
             wanted = offsets_of([after(message)])
         elif offsets is not None:
-            wanted = offsets_of(offsets)
+            wanted = offsets_of(listed_partitions(offsets))
         else:
             wanted = self._to_commit()
         if asynchronous and wanted:
@@ -281,33 +308,38 @@ class ConfluentConsumer(Consumer):
 
     def store_offsets(self, message: Message | None = None, offsets: list[TopicPartition] | None = None) -> None:
         """Remember what the next commit without arguments, or the next automatic one, commits."""
-        if message is not None:
-            super().store_offsets(message=message)
-            self._commits.store(offsets_of([after(message)]))
-        else:
-            super().store_offsets(offsets=offsets)
-            self._commits.store(offsets_of(offsets or ()))
+        given: dict[str, Any] = {"message": message, "offsets": offsets}
+        super().store_offsets(**{name: value for name, value in given.items() if value is not None})
+        self._commits.store(offsets_of([after(message)] if message is not None else offsets or ()))
+
+    def committed(self, partitions: list[TopicPartition], *args: Any, **kwargs: Any) -> list[TopicPartition]:
+        """Get what is committed. Metadata are the user's own: a note of ours is left out."""
+        return [without_note(each) for each in super().committed(partitions, *args, **kwargs)]
 
     # Assignments: by the member, and by callbacks of its rebalances.
 
     def assign(self, partitions: list[TopicPartition]) -> None:
         """In ``on_assign``: read these, from these offsets. Elsewhere what is read follows the group."""
+        self._check_open()
         self._callbacks.decides("on_assign")
         super().assign(partitions)
 
     def incremental_assign(self, partitions: list[TopicPartition]) -> None:
         """In ``on_assign``: read these too, from these offsets. Elsewhere what is read follows the group."""
+        self._check_open()
         self._callbacks.decides("on_assign")
         super().incremental_assign(partitions)
 
     def unassign(self) -> None:
         """In ``on_revoke`` and ``on_lost``: stop reading. Elsewhere what is read follows the group."""
+        self._check_open()
         self._callbacks.decides("on_revoke", "on_lost")
         self._commit_what_goes(super().assignment())
         super().unassign()
 
     def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
         """In ``on_revoke`` and ``on_lost``: stop reading these. Elsewhere what is read follows the group."""
+        self._check_open()
         self._callbacks.decides("on_revoke", "on_lost")
         self._commit_what_goes(partitions)
         super().incremental_unassign(partitions)
@@ -366,6 +398,7 @@ class ConfluentConsumer(Consumer):
 
     def _take_turn(self, ends: float | None) -> float:
         """Let the member have its turn where it is due; how long to wait for records afterwards."""
+        self._check_open()
         if self._put_off is not None:
             error, self._put_off = self._put_off, None
             raise error
@@ -381,6 +414,7 @@ class ConfluentConsumer(Consumer):
         with as_confluent():
             # Nobody reads while all partitions are given up: then the join may be waited for here.
             member.poll(min(left, TURN_S) if joining and not member.owned else 0.0)
+        self._topic_errors += self._told_topics.news(member.topic_errors)
         if self._auto_commit_at <= now:
             self._auto_commit_at = now + self._commits.every_s
             if wanted := self._to_commit():

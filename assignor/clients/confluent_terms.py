@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import struct
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from kafka.errors import (
@@ -21,6 +22,7 @@ from kafka.structs import TopicPartition as Partition
 
 from loadwise.assignor.clients.membership import GroupMetadata
 from loadwise.assignor.clients.membership_commits import Offsets
+from loadwise.protocol.live_notes import is_note
 
 _METADATA = b"CGMDv2:"
 """How librdkafka writes group metadata down: this, the generation, and texts that end in a zero byte."""
@@ -49,11 +51,46 @@ def offsets_of(partitions: Iterable[TopicPartition]) -> dict[Partition, OffsetAn
     """
     return {
         Partition(each.topic, each.partition): OffsetAndMetadata(
-            each.offset, each.metadata or "", -1 if each.leader_epoch is None else each.leader_epoch
+            each.offset, each.metadata or "", _epoch(each.leader_epoch)
         )
         for each in partitions
         if each.offset >= 0
     }
+
+
+def listed_partitions(partitions: Any) -> list[TopicPartition]:
+    """The same list. Raises `TypeError`, as the stock consumer does, where it is none of partitions."""
+    if not isinstance(partitions, list) or not all(isinstance(each, TopicPartition) for each in partitions):
+        raise TypeError(f"{partitions!r} is no list of TopicPartition")
+    return partitions
+
+
+def check_subscription(topics: Any, **callbacks: Any) -> None:
+    """Raise what the stock consumer's ``subscribe`` raises: `TypeError`, and ``KafkaException`` without a topic."""
+    if not isinstance(topics, list) or not all(isinstance(topic, str) for topic in topics):
+        raise TypeError(f"topics are {topics!r}; they must be a list of names")
+    for name, callback in callbacks.items():
+        if callback is not None and not callable(callback):
+            raise TypeError(f"{name} expects a callable, and is {callback!r}")
+    if not topics:
+        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, "no topic to subscribe to; unsubscribe() leaves all"))
+
+
+def without_note(committed: TopicPartition) -> TopicPartition:
+    """What is committed as the user's: without metadata where those are a note of ours."""
+    try:
+        metadata = committed.metadata
+    except UnicodeDecodeError:  # librdkafka has read beyond the user's text
+        return committed
+    if not is_note(metadata):
+        return committed
+    return TopicPartition(
+        committed.topic, committed.partition, committed.offset, leader_epoch=_epoch(committed.leader_epoch)
+    )
+
+
+def _epoch(epoch: int | None) -> int:
+    return -1 if epoch is None else epoch
 
 
 def listed(offsets: Offsets) -> list[TopicPartition]:
@@ -99,8 +136,21 @@ def polled_late(max_poll_interval_ms: int) -> Message:
         f"Application maximum poll interval ({max_poll_interval_ms}ms) exceeded, so the member has left its group:"
         " adjust max.poll.interval.ms for long-running message processing",
     )
+    return _told_by_message(error)
+
+
+def not_available(topic: str, code: int) -> Message:
+    """What a stock consumer's ``poll`` answers once for a subscribed topic that cannot be read.
+
+    Raises it as ``KafkaException`` where `polled_late` does.
+    """
+    reason = f"Subscribed topic not available: {topic}: {KafkaError(code).str()}"
+    return _told_by_message(KafkaError(code, reason), topic=topic)
+
+
+def _told_by_message(error: KafkaError, **message: Any) -> Message:
     try:
-        return Message(error=error)
+        return Message(error=error, **message)
     except TypeError:
         raise KafkaException(error) from None
 

@@ -71,6 +71,8 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):
         """Which of the member's strategies this is."""
         self.joined: Sequence[JoinedMember] = ()
         """The members of the rebalance under way as JoinGroup listed them, where the consumer tells us."""
+        self.generation: int | None = None
+        """The newest generation that the consumer has joined, where it tells us."""
         self._held: Callable[[], Callable[[], Iterable[tuple[str, int]]] | None] | None = None
 
     @property
@@ -87,7 +89,8 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):
         owned = None
         if self.participant.cooperative and self._held is not None and (held := self._held()) is not None:
             owned = _by_topic(held())
-        return self.participant.subscription(topics, owned=owned, protocol=self.name)
+        generation = self.generation if self.participant.cooperative else None
+        return self.participant.subscription(topics, owned=owned, generation=generation, protocol=self.name)
 
     def on_assignment(self, assignment: Any, generation: int) -> None:
         """Remember the assignment for the next join."""

@@ -12,8 +12,11 @@ takes its result. Heartbeats stay off, the broker evicts the member, and the mem
 **Places that are lost.** A member that is evicted while it joins keeps its partitions and positions, because what
 precedes a join is not done again. An eager member that misses a generation keeps its positions in what it is given
 back, although somebody else may have read on from there. Both read records twice, and their next commit moves offsets
-back. A cooperative member that joins a generation and gets no assignment in it keeps what it had, but leaders of other
-clients do not believe it from then on. (Java: ``AbstractCoordinator.resetStateAndRejoin``, KAFKA-13419.)
+back. (Java: ``AbstractCoordinator.resetStateAndRejoin``.)
+
+**Generations without an assignment.** A cooperative member whose SyncGroup fails keeps its partitions and joins again
+(KAFKA-13891). It claims them for the generation that it has joined, or leaders take its claim for one of long ago.
+(Java: ``ConsumerCoordinator.metadata``, KAFKA-13419.)
 
 **Metadata.** A leader does not wait for the metadata of topics that only others subscribe to, and so it takes them from
 everybody for a round. (Java: ``ConsumerCoordinator.onLeaderElected``.)
@@ -29,11 +32,12 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from kafka.consumer.fetcher import Fetcher
 from kafka.coordinator.assignors.abstract import RebalanceProtocol
+from kafka.coordinator.base import MemberState
 from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.errors import (
     IllegalGenerationError,
@@ -64,6 +68,8 @@ log = logging.getLogger(__name__)
 
 _PENDING_S = 0.02
 """How long a ``poll`` waits for records of kept partitions before it looks again whether the join has ended."""
+_COMMIT_AGAIN_S = 0.02
+"""Between two tries of a commit that the end of a join may let through."""
 _METADATA_WAIT_S = 5.0
 """How long a leader waits for metadata at most; a third of the session timeout where that is shorter."""
 _UPDATES = 2
@@ -101,6 +107,7 @@ class Coordinator(ConsumerCoordinator):
 
     _last_generation: int
     """The newest generation whose assignment was taken."""
+    _join_task: Any
     _untaken: tuple[Any, frozenset[str], bytes] | None
     """The result of a join that no ``poll`` has taken yet: generation, topics, assignment."""
     _leaving: Any
@@ -122,6 +129,12 @@ class Coordinator(ConsumerCoordinator):
         pending = self.rejoining and self._subscription.partitions_auto_assigned()
         return bool(pending or super().need_rejoin())
 
+    def group_protocols(self) -> Any:
+        """As the client's; a cooperative member claims what it has for the generation that it has joined last."""
+        for assignor in self._assignors.values():
+            assignor.generation = self._generation.generation_id
+        return super().group_protocols()
+
     async def _do_join_and_sync_async(self) -> bytes:
         self._leaving = self._generation
         if self.failed is not None:
@@ -137,11 +150,22 @@ class Coordinator(ConsumerCoordinator):
             if isinstance(error, InconsistentGroupProtocolError) and self._generation is self._leaving:
                 self.failed = InconsistentGroupProtocolError(await self._explain_no_common_strategy())
                 raise self.failed from None
-            if self._cooperative and self._generation is not self._leaving and not self._generation.is_lost():
-                self.reset_generation(member_id=self._generation.member_id)
+            if self._generation is not self._leaving:
+                self._stay()
             raise
         self._untaken = (self._generation, topics, assignment)
+        self._stay()
         return assignment
+
+    def _stay(self) -> None:
+        """Send heartbeats until the next ``poll`` takes the assignment, or joins again where SyncGroup failed.
+
+        The session must not end while the application works. (Java: heartbeats go on from the answer to JoinGroup.)
+        """
+        with self._lock:
+            if not self._generation.is_lost():
+                self.state = MemberState.STABLE
+                self._enable_heartbeat()
 
     async def _explain_no_common_strategy(self) -> str:
         in_use = ""
@@ -159,7 +183,31 @@ class Coordinator(ConsumerCoordinator):
             )  # its commit was told that the member is none any more
 
     async def _send_offset_commit_request(self, offsets: Mapping[Any, OffsetAndMetadata]) -> None:
-        """As the client's; but what is gone is dropped, and the leader is told how fast this member is."""
+        """As the client's; but a commit of partitions that the member keeps outlasts a rebalance.
+
+        The broker takes commits of the old generation until all have joined, and of the new one from the leader's
+        SyncGroup on. In between a commit is tried again, as long as a request may take.
+        """
+        timer = Timer(self.config["request_timeout_ms"])
+        held = self._states_of(offsets)
+        while True:
+            generation = self._generation
+            try:
+                await self._commit_what_exists(offsets)
+                return
+            except RebalanceInProgressError:
+                goes_on = self._generation is not generation or (self.joining_beside and self.rebalance_in_progress())
+                if not goes_on or timer.expired or self._states_of(offsets) != held:
+                    raise
+            await self._net.sleep(_COMMIT_AGAIN_S)
+
+    def _states_of(self, partitions: Iterable[Any]) -> list[int | None]:
+        """What stands for each partition since it was assigned: another object, if it was lost meanwhile."""
+        assigned = self._subscription.assignment
+        return [id(assigned[each]) if each in assigned else None for each in partitions]
+
+    async def _commit_what_exists(self, offsets: Mapping[Any, OffsetAndMetadata]) -> None:
+        """Commit; offsets of topics that were deleted are dropped, and the leader learns how fast this member is."""
         try:
             await self._commit_with_note(offsets)
         except UnknownTopicOrPartitionError:
@@ -213,6 +261,8 @@ class Coordinator(ConsumerCoordinator):
         super().reset_generation(*args, **kwargs)
         if self._subscription.assigned_partitions():
             self.rejoining = False
+        if self._join_task is not None and self._join_task.is_done:
+            self._join_task = None  # an assignment of the generation that was lost
 
     async def _on_join_complete_async(self, generation: int, member_id: str, protocol: str, assignment: bytes) -> None:
         self._untaken = None
@@ -329,10 +379,19 @@ class Coordinator(ConsumerCoordinator):
         return True
 
     def generation_if_stable(self) -> Any:
-        """As the client's; but until all have joined, the broker takes commits of the generation that ends."""
+        """As the client's; but until all have joined, the broker takes commits of the generation that ends.
+
+        An eager member has none until it has taken its assignment: what it had may be others' already.
+        """
+        if self.rejoining and not self._cooperative:
+            return None
         if self.joining_beside and self.rebalance_in_progress() and self._generation is self._leaving:
             return self._leaving
         return super().generation_if_stable()
+
+    def rebalance_in_progress(self) -> bool:
+        """As the client's; for an eager member until it has taken its assignment."""
+        return bool(super().rebalance_in_progress() or (self.rejoining and not self._cooperative))
 
     def coordinator(self) -> Any:
         """As the client's; but commits go beside a pending JoinGroup, by the broker's other connection.

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import starmap
 from typing import Any
 
+from loadwise.assignor.clients.logged_once import log_once
 from loadwise.assignor.errors import MissingClientError
 from loadwise.assignor.load.lag import BEGINNINGS_S, HISTORY_S, LagLoad, PartitionOffsets, ends_before, first_since
 from loadwise.installation import pip_install
@@ -202,6 +203,7 @@ class Admin(KafkaAdminClient):
         """Who leads the partitions of the next request; believed once, since it asks again where one has moved."""
         try:
             super().__init__(**config)
+            log_once(self._net._io_thread)
         except BaseException:
             if hasattr(self, "_net"):
                 self._client.close()

@@ -31,7 +31,7 @@ class LoadWatch:
 
         def ask() -> bool:
             coordinator = known()
-            if coordinator is None or not coordinator.stable() or coordinator.rejoin_needed:
+            if coordinator is None or not coordinator.stable() or coordinator.rejoining or coordinator.rejoin_needed:
                 return False
             coordinator.request_rejoin()
             return True

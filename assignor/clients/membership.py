@@ -46,8 +46,10 @@ from weakref import WeakMethod, finalize, ref
 
 from loadwise.assignor.clients.kafka_python import TRIED as TRIED_FOR_CONSUMERS
 from loadwise.assignor.clients.kafka_python import kafka_consumer
+from loadwise.assignor.clients.logged_once import log_once
 from loadwise.assignor.clients.membership_commits import CommitOutcome, Commits, Done
 from loadwise.assignor.clients.membership_joins import watch_joins
+from loadwise.assignor.clients.membership_topics import watch_topics
 from loadwise.assignor.errors import MissingClientError, UnsupportedByClientError
 from loadwise.assignor.live.busy import BusyTime
 from loadwise.installation import pip_install
@@ -148,6 +150,8 @@ class Membership:
         self._cluster = self._coordinator._cluster
         # kafka-python 3.0.12 takes this setting and leaves it unheard: who asked would make a deleted topic anew.
         self._cluster.config["allow_auto_create_topics"] = self._consumer.config["allow_auto_create_topics"]
+        self._topic_errors: Mapping[str, int] = {}
+        watch_topics(self._cluster, weakly(self._on_topics))
         self._owned: frozenset[TopicPartition] = frozenset()
         self._prepared = False  # the listener has given up what the next join may take away
         self._joined = False  # a join has ended whose assignment the listener has not heard of
@@ -167,6 +171,7 @@ class Membership:
         self._dropped = finalize(self, _close_elsewhere, self._consumer)
         self._dropped.atexit = False
         net, member = self._coordinator._net, ref(self)
+        log_once(net._io_thread)
         net.call_soon_threadsafe(lambda: _tick(net, member))
 
     @property
@@ -189,6 +194,15 @@ class Membership:
     def joining(self) -> bool:
         """Whether a join is under way, or due at the next `poll`."""
         return bool(self._lost or self._prepared or self._joined or self._coordinator.need_rejoin())
+
+    @property
+    def topic_errors(self) -> Mapping[str, int]:
+        """The subscribed topics that cannot be read, as the newest metadata tells, with Kafka's error codes."""
+        subscription = self._coordinator._subscription
+        if subscription.subscribed_pattern:
+            return {}
+        errors, topics = self._topic_errors, subscription.subscription or ()
+        return {topic: code for topic, code in errors.items() if topic in topics}
 
     def subscribe(self, topics: Collection[str] = (), *, pattern: str | re.Pattern[str] | None = None) -> None:
         """Choose topics to own partitions of; the next `poll` joins. ``pattern`` matches from a name's beginning."""
@@ -271,6 +285,11 @@ class Membership:
         self._joined = False  # what that join gave is gone; a later one sets it again
         self._lost = True
         self.polled_late |= polled_late and not self._closed
+
+    def _on_topics(self, errors: Mapping[str, int]) -> None:
+        if errors != self._topic_errors:
+            self._topic_errors = errors
+            self._wake()
 
     def _on_due(self) -> None:
         self._wake()

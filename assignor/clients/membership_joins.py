@@ -1,7 +1,6 @@
 """kafka-python's coordinator, when its consumer's ``poll`` is not what drives it: joins that go on by themselves.
 
-`loadwise.assignor.clients.membership` begins joins and takes their results. In between, user code may run for long, and
-a member must stay one: kafka-python sends no heartbeats from JoinGroup until ``poll`` has taken the assignment.
+`loadwise.assignor.clients.membership` begins joins and takes their results. In between, user code may run for long.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kafka.coordinator.base import Generation, MemberState
+from kafka.coordinator.base import Generation
 from kafka.errors import FencedInstanceIdError
 
 
@@ -21,7 +20,7 @@ def watch_joins(
     fenced: Callable[[], None],
     due: Callable[[], None],
 ) -> None:
-    """Let a ``ConsumerCoordinator`` tell, on its own thread, what happens to the member, and stay a member meanwhile.
+    """Let a ``ConsumerCoordinator`` tell, on its own thread, what happens to the member.
 
     ``joined``: an assignment was taken; ``lost``: the member is of no generation any more, and whether that is because
     nobody polled it in time; ``fenced``: another one has its group instance id; ``due``: a join should begin, or was
@@ -34,11 +33,8 @@ def watch_joins(
     request_rejoin = coordinator.request_rejoin
     send_heartbeat = coordinator._send_heartbeat_request
 
-    async def join_and_sync_and_stay() -> bytes:
+    async def join_and_sync_and_tell() -> bytes:
         assignment: bytes = await join_and_sync()
-        with coordinator._lock:
-            coordinator.state = MemberState.STABLE
-            coordinator._enable_heartbeat()
         due()
         return assignment
 
@@ -54,9 +50,6 @@ def watch_joins(
         lost(coordinator.heartbeat.poll_timeout_expired())
         if coordinator._subscription.partitions_auto_assigned():
             coordinator._subscription.assign_from_subscribed([])  # nothing is claimed that others may own
-        task = coordinator._join_task
-        if task is not None and task.is_done:
-            coordinator._join_task = None  # an assignment of the generation that was lost
         due()
 
     def request_rejoin_and_tell() -> None:
@@ -70,7 +63,7 @@ def watch_joins(
             fenced()
             raise
 
-    coordinator._do_join_and_sync_async = join_and_sync_and_stay
+    coordinator._do_join_and_sync_async = join_and_sync_and_tell
     coordinator._on_join_complete_async = on_join_complete_and_tell
     coordinator.reset_generation = reset_generation_and_tell
     coordinator.request_rejoin = request_rejoin_and_tell

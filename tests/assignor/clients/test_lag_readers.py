@@ -19,14 +19,6 @@ from loadwise.assignor.clients.kafka_python import KafkaPythonLag
 
 
 @pytest.fixture
-def nowhere():
-    """An address where nobody listens."""
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        yield f"127.0.0.1:{held.getsockname()[1]}"
-
-
-@pytest.fixture
 def silent():
     """An address that takes connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -1,0 +1,252 @@
+"""What a cooperative member does when its group's coordinator refuses a request, as Java's consumer does.
+
+The table is that of ``AbstractCoordinator`` (``JoinGroupResponseHandler``, ``SyncGroupResponseHandler``,
+``HeartbeatResponseHandler``) and ``ConsumerCoordinator.OffsetCommitResponseHandler`` in apache/kafka. A member that
+keeps its generation keeps its partitions. One whose generation is refused has lost them; it keeps its member id where
+only the generation was refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import aiokafka as aiokafka_client
+import kafka
+import pytest
+from confluent_kafka import KafkaException, TopicPartition
+from topics import WAIT_S, fill, make_topic
+
+from loadwise.assignor.clients.aiokafka import aiokafka_consumer
+from loadwise.assignor.clients.confluent_kafka import confluent_consumer
+from loadwise.assignor.clients.kafka_python import kafka_consumer
+
+PARTITIONS, RECORDS = 4, 25
+EVERYTHING = frozenset(range(PARTITIONS))
+SETTINGS = {"heartbeat_interval_ms": 100, "session_timeout_ms": 30_000}
+KEPT, LOST = "kept", "lost"
+COORDINATOR_MOVES = ["COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"]
+TABLE = [
+    *(("JoinGroup", error, KEPT) for error in COORDINATOR_MOVES),
+    ("JoinGroup", "COORDINATOR_LOAD_IN_PROGRESS", KEPT),
+    ("JoinGroup", "REBALANCE_IN_PROGRESS", KEPT),
+    ("JoinGroup", "UNKNOWN_MEMBER_ID", LOST),
+    *(("SyncGroup", error, KEPT) for error in COORDINATOR_MOVES),
+    ("SyncGroup", "REBALANCE_IN_PROGRESS", KEPT),
+    ("SyncGroup", "ILLEGAL_GENERATION", LOST),
+    ("SyncGroup", "UNKNOWN_MEMBER_ID", LOST),
+    *(("Heartbeat", error, KEPT) for error in COORDINATOR_MOVES),
+    ("Heartbeat", "REBALANCE_IN_PROGRESS", KEPT),
+    ("Heartbeat", "ILLEGAL_GENERATION", LOST),
+    ("Heartbeat", "UNKNOWN_MEMBER_ID", LOST),
+    *(("OffsetCommit", error, KEPT) for error in COORDINATOR_MOVES),
+    ("OffsetCommit", "COORDINATOR_LOAD_IN_PROGRESS", KEPT),
+    ("OffsetCommit", "REBALANCE_IN_PROGRESS", KEPT),
+    ("OffsetCommit", "ILLEGAL_GENERATION", LOST),
+    ("OffsetCommit", "UNKNOWN_MEMBER_ID", LOST),
+]
+
+
+class Reader:
+    """A consumer with what it has read, and what its listener was told."""
+
+    def __init__(self) -> None:
+        self.read: list[tuple[int, int]] = []
+        self.told: list[tuple[str, frozenset[int]]] = []
+
+    def note(self, name: str, partitions: Any) -> None:
+        if partitions:
+            self.told.append((name, frozenset(each.partition for each in partitions)))
+
+
+class _KafkaListener(kafka.ConsumerRebalanceListener):
+    def __init__(self, reader: Reader) -> None:
+        self.on_partitions_assigned = lambda partitions: reader.note("assigned", partitions)
+        self.on_partitions_revoked = lambda partitions: reader.note("revoked", partitions)
+        self.on_partitions_lost = lambda partitions: reader.note("lost", partitions)
+
+
+_KafkaListener.__abstractmethods__ = frozenset()
+
+
+class _AiokafkaListener(aiokafka_client.ConsumerRebalanceListener):
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    def on_partitions_assigned(self, assigned: Any) -> None:
+        self._reader.note("assigned", assigned)
+
+    def on_partitions_revoked(self, revoked: Any) -> None:
+        self._reader.note("revoked", revoked)
+
+    def on_partitions_lost(self, lost: Any) -> None:
+        self._reader.note("lost", lost)
+
+
+class KafkaPythonReader(Reader):
+    async def start(self, broker: str, group_id: str, topic: str, **config: Any) -> None:
+        options = {"assignor": "cooperative-weighted", "auto_offset_reset": "earliest", **SETTINGS, **config}
+        self.consumer = await asyncio.to_thread(
+            lambda: kafka_consumer(bootstrap_servers=broker, group_id=group_id, **options)
+        )
+        self.consumer.subscribe([topic], listener=_KafkaListener(self))
+
+    async def poll(self) -> None:
+        polled = await asyncio.to_thread(self.consumer.poll, timeout_ms=50)
+        self.read += [(each.partition, each.offset) for records in polled.values() for each in records]
+
+    async def commit(self) -> None:
+        await asyncio.to_thread(self.consumer.commit)
+
+    def owned(self) -> frozenset[int]:
+        return frozenset(each.partition for each in self.consumer.assignment())
+
+    def member_id(self) -> str:
+        return str(self.consumer._coordinator._generation.member_id)
+
+    async def stop(self) -> None:
+        await asyncio.to_thread(self.consumer.close, autocommit=False)
+
+
+class AiokafkaReader(Reader):
+    async def start(self, broker: str, group_id: str, topic: str, **config: Any) -> None:
+        options = {"assignor": "cooperative-weighted", "auto_offset_reset": "earliest", **SETTINGS, **config}
+        self.consumer = aiokafka_consumer(bootstrap_servers=broker, group_id=group_id, **options)
+        await self.consumer.start()
+        self.consumer.subscribe([topic], listener=_AiokafkaListener(self))
+
+    async def poll(self) -> None:
+        polled = await self.consumer.getmany(timeout_ms=50)
+        self.read += [(each.partition, each.offset) for records in polled.values() for each in records]
+
+    async def commit(self) -> None:
+        await self.consumer.commit()
+
+    def owned(self) -> frozenset[int]:
+        return frozenset(each.partition for each in self.consumer.assignment())
+
+    def member_id(self) -> str:
+        return str(self.consumer._coordinator.member_id)
+
+    async def stop(self) -> None:
+        await self.consumer.stop()
+
+
+class ConfluentReader(Reader):
+    async def start(self, broker: str, group_id: str, topic: str, **config: Any) -> None:
+        given = {"bootstrap.servers": broker, "group.id": group_id, "auto.offset.reset": "earliest", "log_level": 0}
+        given |= {name.replace("_", "."): value for name, value in {**SETTINGS, **config}.items()}
+        self.consumer = confluent_consumer(given, assignor="cooperative-weighted")
+        self.consumer.subscribe(
+            [topic],
+            on_assign=lambda _, partitions: self.note("assigned", partitions),
+            on_revoke=lambda _, partitions: self.note("revoked", partitions),
+            on_lost=lambda _, partitions: self.note("lost", partitions),
+        )
+
+    async def poll(self) -> None:
+        polled = await asyncio.to_thread(self.consumer.consume, 100, 0.05)
+        assert not any(each.error() for each in polled)
+        self.read += [(each.partition(), each.offset()) for each in polled]
+
+    async def commit(self) -> None:
+        positions = self.consumer.position(self.consumer.assignment())
+        offsets = [TopicPartition(each.topic, each.partition, each.offset) for each in positions]
+        await asyncio.to_thread(self.consumer.commit, offsets=offsets, asynchronous=False)
+
+    def owned(self) -> frozenset[int]:
+        return frozenset(each.partition for each in self.consumer.assignment())
+
+    def member_id(self) -> str:
+        return str(self.consumer._member._coordinator._generation.member_id)
+
+    async def stop(self) -> None:
+        await asyncio.to_thread(self.consumer.close)
+
+
+READERS = {"kafka-python": KafkaPythonReader, "aiokafka": AiokafkaReader, "confluent-kafka": ConfluentReader}
+COMMIT_ERRORS = (KafkaException, kafka.errors.KafkaError, aiokafka_client.errors.KafkaError)
+
+
+@pytest.fixture(params=list(READERS))
+def make(request: pytest.FixtureRequest) -> Callable[[], Any]:
+    """Make a reader with one of the clients."""
+    return READERS[request.param]
+
+
+async def polled_until(condition: Callable[[], Any], *readers: Any) -> None:
+    async with asyncio.timeout(WAIT_S):
+        while not condition():
+            await asyncio.gather(*(reader.poll() for reader in readers))
+
+
+@pytest.mark.parametrize(("api", "error", "outcome"), TABLE)
+async def test_a_refused_request_costs_a_member_its_partitions_only_where_its_generation_is_refused(  # noqa: PLR0917
+    make, api, error, outcome, coordinator, topic_name, group_id
+):
+    servers = coordinator.bootstrap_servers
+    make_topic(servers, topic_name, PARTITIONS)
+    fill(servers, topic_name, [RECORDS] * PARTITIONS)
+    reader = make()
+    await reader.start(servers, group_id, topic_name, enable_auto_commit=False)
+    try:
+        await polled_until(lambda: len(reader.read) == RECORDS * PARTITIONS, reader)
+        if outcome == LOST:
+            await reader.commit()  # of what is kept nothing is committed: it would be read again if it were lost
+        member_id = reader.member_id()
+        fault = coordinator.faults.answer(api, error=error, times=1, group=group_id)
+        if api in ("JoinGroup", "SyncGroup"):
+            coordinator.groups.rebalance(group_id)
+        elif api == "OffsetCommit":
+            try:
+                await reader.commit()
+            except COMMIT_ERRORS:
+                assert error not in (*COORDINATOR_MOVES, "COORDINATOR_LOAD_IN_PROGRESS"), "Java commits again"
+        await polled_until(lambda: fault.hits == 1, reader)
+        if outcome == LOST:
+            await polled_until(lambda: ("lost", EVERYTHING) in reader.told, reader)
+            if error == "UNKNOWN_MEMBER_ID":  # the coordinator, which has not forgotten it, waits for it otherwise
+                coordinator.groups.expire_session(group_id, member_id)
+        await polled_until(
+            lambda: coordinator.groups.get(group_id).state == "Stable" and reader.owned() == EVERYTHING, reader
+        )
+        fill(servers, topic_name, [1] * PARTITIONS)
+        everything = [(partition, offset) for partition in EVERYTHING for offset in range(RECORDS + 1)]
+        await polled_until(lambda: len(reader.read) >= len(everything), reader)
+        assert sorted(reader.read) == sorted(everything), "none twice, and none lost"
+        told = [("assigned", EVERYTHING), *([("lost", EVERYTHING), ("assigned", EVERYTHING)] * (outcome == LOST))]
+        assert reader.told == told
+        assert (reader.member_id() == member_id) is (error != "UNKNOWN_MEMBER_ID")
+    finally:
+        coordinator.faults.clear()
+        await reader.stop()
+
+
+@pytest.mark.parametrize("delay_ms", [0, 300], ids=["at once", "slowly"])
+async def test_a_commit_outlasts_rebalances_in_which_the_partitions_stay(
+    make, delay_ms, coordinator, topic_name, group_id
+):
+    """Between JoinGroup and SyncGroup the coordinator takes no commit: the client waits, and commits once more."""
+    servers = coordinator.bootstrap_servers
+    make_topic(servers, topic_name, PARTITIONS)
+    fill(servers, topic_name, [RECORDS] * PARTITIONS)
+    reader = make()
+    await reader.start(servers, group_id, topic_name, enable_auto_commit=False)
+    try:
+        await polled_until(lambda: len(reader.read) == RECORDS * PARTITIONS, reader)
+        coordinator.faults.delay("SyncGroup", ms=delay_ms, group=group_id, times=None)
+        generation = coordinator.groups.get(group_id).generation
+        commits = 0
+        while coordinator.groups.get(group_id).generation < generation + 5:
+            if coordinator.groups.get(group_id).state == "Stable":
+                coordinator.groups.rebalance(group_id)
+            await reader.poll()
+            await reader.commit()
+            commits += 1
+        assert commits >= 5
+        assert ("lost", EVERYTHING) not in reader.told
+        assert len(reader.read) == RECORDS * PARTITIONS
+    finally:
+        coordinator.faults.clear()
+        await reader.stop()
