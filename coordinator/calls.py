@@ -37,6 +37,8 @@ class Call(NamedTuple):
     """The login of the client's connection; None where clients need not log in."""
     connection_id: int = 0
     """The client's connection, which no other had before."""
+    is_slice: bool = False
+    """Whether this is a part of a larger request; see ``large_requests.py``."""
 
     @property
     def body(self) -> Message:

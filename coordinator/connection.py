@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
+from collections import deque
+from collections.abc import Iterable
 from ipaddress import IPv6Address
 from typing import Protocol, cast
 
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
-from loadwise.coordinator.security.login import Login
+from loadwise.coordinator.security.login import MAX_TOKEN_BYTES, Login, Stage
 from loadwise.coordinator.security.tls import subject_name
 from loadwise.protocol.errors import MalformedBytesError
 from loadwise.protocol.frames import FrameSplitter
@@ -24,6 +26,10 @@ log = logging.getLogger("loadwise.coordinator")
 _READ_AHEAD_BYTES = 1024 * 1024
 _WRITE_AT_BYTES = 64 * 1024
 """Answers are collected up to so many bytes before they are written."""
+_WRITE_IN_A_TURN_BYTES = 1024 * 1024
+"""Of an answer in pieces, so many bytes are written in one turn of the loop."""
+_HANDLE_IN_A_TURN_S = 0.005
+"""After so long, what else has come on a connection is handled in the next turn of the loop."""
 
 
 def host_in_java(host: str) -> str:
@@ -85,6 +91,9 @@ class Connection(asyncio.Protocol):
         self._splitter = FrameSplitter(max_request_bytes)
         self._transport: asyncio.Transport | None = None
         self._answers: list[bytes | bytearray] = []
+        self._pieces: deque[bytes] = deque()
+        """What is still to be written of an answer that came in pieces."""
+        self._pieces_bytes = 0
         self._answers_bytes = 0
         self._is_handling = False
         self._can_write = True
@@ -107,6 +116,8 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (asyncio's signature)
         """asyncio: the peer is gone."""
         self._transport = None
+        self._pieces.clear()
+        self._pieces_bytes = 0
         self._splitter.clear()
         self._count_unread()
         self._receiver.closed(self)
@@ -124,7 +135,10 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """asyncio: the peer has caught up."""
         self._can_write = True
-        self._handle_requests()
+        if self._pieces:
+            self._write_pieces()
+        else:
+            self._handle_requests()
 
     # ---- the server's side ----
 
@@ -135,6 +149,13 @@ class Connection(asyncio.Protocol):
         self._answers_bytes += len(data)
         if not self._is_handling or self._answers_bytes >= _WRITE_AT_BYTES:
             self._write_answers()
+
+    def answer_in_pieces(self, pieces: Iterable[bytes]) -> None:
+        """Send a large answer as the peer takes it; the connection is free again when all is written."""
+        self.waits_for = None
+        self._pieces.extend(pieces)
+        self._pieces_bytes = sum(map(len, self._pieces))
+        self._write_pieces()
 
     def free(self) -> None:
         """The request that waited is over; the next is handled, if it is there already."""
@@ -160,7 +181,7 @@ class Connection(asyncio.Protocol):
     @property
     def unsent_bytes(self) -> int:
         """How many bytes of answers the peer has not taken yet."""
-        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+        return 0 if self._transport is None else self._pieces_bytes + self._transport.get_write_buffer_size()
 
     @property
     def descriptor(self) -> int:
@@ -170,18 +191,26 @@ class Connection(asyncio.Protocol):
 
     # ---- inside ----
 
+    @property
+    def _is_logging_in(self) -> bool:
+        return self.login is not None and self.login.stage is not Stage.DONE
+
     def _handle_requests(self) -> None:
         """Handle the requests that have come, up to one whose answer comes later."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return
         self._is_handling = True
+        until_s = self._loop.time() + _HANDLE_IN_A_TURN_S
         try:
-            while self.waits_for is None and self._can_write and not transport.is_closing():
-                frame = self._splitter.next_frame()
+            while self.waits_for is None and self._can_write and not self._pieces and not transport.is_closing():
+                frame = self._splitter.next_frame(MAX_TOKEN_BYTES if self._is_logging_in else None)
                 if frame is None:
                     break
                 self._receiver.received(self, frame)
+                if self._splitter.buffered_bytes and self._loop.time() > until_s:
+                    self._loop.call_soon(self._handle_requests)
+                    break
         except MalformedBytesError as problem:
             self.close(str(problem))
         except Exception:
@@ -201,6 +230,24 @@ class Connection(asyncio.Protocol):
             if not self._can_write:
                 self._receiver.wrote(self)
 
+    def _write_pieces(self) -> None:
+        if not self._pieces:
+            return
+        written = 0
+        transport = self._transport
+        while self._pieces and self._can_write and transport is not None and not transport.is_closing():
+            if written > _WRITE_IN_A_TURN_BYTES:
+                self._loop.call_soon(self._write_pieces)
+                return
+            piece = self._pieces.popleft()
+            self._pieces_bytes -= len(piece)
+            written += len(piece)
+            transport.write(piece)
+        if not self._can_write:
+            self._receiver.wrote(self)
+        if not self._pieces:
+            self.free()
+
     def _count_unread(self) -> None:
         more_bytes = self._splitter.buffered_bytes - self._counted_bytes
         if more_bytes:
@@ -209,7 +256,7 @@ class Connection(asyncio.Protocol):
 
     def _regulate_reading(self, transport: asyncio.Transport) -> None:
         """Read no further while a busy connection has much waiting already."""
-        is_busy = self.waits_for is not None or not self._can_write
+        is_busy = self.waits_for is not None or not self._can_write or bool(self._pieces)
         wants_reading = not (is_busy and self._splitter.buffered_bytes > _READ_AHEAD_BYTES)
         if wants_reading != self._is_reading:
             self._is_reading = wants_reading

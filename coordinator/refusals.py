@@ -21,13 +21,15 @@ class _Rows:
     """A list in the response that has one item for each item of a list in the request.
 
     An item takes over what names it. ``key``: what the response calls the request's item where that is no
-    struct; a pair: what the response and the request call the same field.
+    struct; a pair: what the response and the request call the same field. ``answered``: a list inside the items that a
+    refusal leaves empty.
     """
 
     response: str
     request: str
     key: str | tuple[str, str] | None = None
     inner: _Rows | None = None
+    answered: _Rows | None = None
 
 
 class _Why(NamedTuple):
@@ -65,8 +67,10 @@ _ROWS: Mapping[str, tuple[tuple[range, _Rows], ...]] = {
         (range(6), _Rows("responses", "topic_names", "name")),
         (range(6, 99), _Rows("responses", "topics")),
     ),
-    "DescribeConfigs": ((range(99), _Rows("results", "resources")),),
-    "DescribeShareGroupOffsets": ((range(99), _Rows("groups", "groups")),),
+    "DescribeConfigs": ((range(99), _Rows("results", "resources", answered=_Rows("configs", "configuration_keys"))),),
+    "DescribeShareGroupOffsets": (
+        (range(99), _Rows("groups", "groups", answered=_Rows("topics", "topics", inner=_PARTITIONS))),
+    ),
     "DescribeGroups": ((range(99), _Rows("groups", "groups", "group_id")),),
     "DescribeProducers": ((range(99), _Rows("topics", "topics", inner=_BY_INDEX)),),
     "DescribeTopicPartitions": ((range(99), _Rows("topics", "topics")),),
@@ -97,7 +101,7 @@ _ROWS: Mapping[str, tuple[tuple[range, _Rows], ...]] = {
     "OffsetCommit": ((range(99), _Rows("topics", "topics", inner=_PARTITIONS)),),
     "OffsetFetch": (
         (range(2), _Rows("topics", "topics", inner=_BY_INDEX)),
-        (range(8, 99), _Rows("groups", "groups")),
+        (range(8, 99), _Rows("groups", "groups", answered=_Rows("topics", "topics", inner=_BY_INDEX))),
     ),
     "OffsetForLeaderEpoch": ((range(99), _Rows("topics", "topics", inner=_PARTITIONS)),),
     "Produce": ((range(99), _Rows("responses", "topic_data", inner=_Rows("partition_responses", "partition_data"))),),
@@ -108,9 +112,13 @@ _ROWS: Mapping[str, tuple[tuple[range, _Rows], ...]] = {
 }
 _BESIDE_THE_ERROR_OF_ALL: Mapping[str, tuple[range, _Rows]] = {
     "Fetch": (range(13, 99), _Rows("responses", "topics", inner=_FETCHED)),
+    "LeaveGroup": (range(3, 99), _Rows("members", "members")),
     "OffsetDelete": (range(99), _Rows("topics", "topics", inner=_PARTITIONS)),
+    "OffsetFetch": (range(2, 8), _Rows("topics", "topics", inner=_BY_INDEX)),
 }
 """Lists whose items can be refused, of responses that have one error code where the whole request is refused."""
+_AS_A_WHOLE = frozenset({"DescribeTopicPartitions"})
+"""APIs whose items are answered by pages."""
 _MOVED = _Rows("results", "topics", ("topic_name", "name"), inner=_Rows("partitions", "partitions", "partition_index"))
 """The answers of AlterReplicaLogDirs, whose topics are named by directory."""
 _NO_TOKEN: Mapping[str, Any] = {
@@ -156,7 +164,7 @@ def refusal(call: Call, error: ErrorCode, message: str | None = None, *, tells_w
         return NoAnswer()
     why = _Why(error, message or f"{error.name}: this answer was asked for" if tells_why else None)
     fields = _unknown(api.response, call.version, why)
-    rows = _rows(call)
+    rows = _rows_in_errors(api.name, call.version)
     if rows is not None:
         fields[rows.response] = _items(api.response, getattr(body, rows.request), rows, call.version, why)
     if api.name == "AlterReplicaLogDirs":
@@ -177,6 +185,22 @@ def refusal(call: Call, error: ErrorCode, message: str | None = None, *, tells_w
     return api.response(version=call.version, **fields)
 
 
+def rows_inward(api: str, version: int) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The lists of an API's requests whose items are answered one by one, from outside inward; and of its responses.
+
+    None for an API whose requests are answered as a whole.
+    """
+    rows = None if api in _AS_A_WHOLE else _rows_of(api, version)
+    if rows is None:
+        return None
+    requests, responses = [], []
+    while rows is not None:
+        requests.append(rows.request)
+        responses.append(rows.response)
+        rows = rows.inner or rows.answered
+    return tuple(requests), tuple(responses)
+
+
 def rows_of(call: Call) -> tuple[str, str]:
     """The list in a call's request whose items are answered one by one, and the list of their answers.
 
@@ -193,16 +217,20 @@ def refused_rows(call: Call, items: Iterable[Any], error: ErrorCode, message: st
 
 
 def _item_rows(call: Call) -> _Rows:
-    versions, rows = _BESIDE_THE_ERROR_OF_ALL.get(call.request.api.name, (range(0), None))
-    found = rows if call.version in versions else _rows(call)
+    found = _rows_of(call.request.api.name, call.version)
     if found is None:
         raise LookupError(f"{call.request.api.name} v{call.version} is answered as a whole")
     return found
 
 
-def _rows(call: Call) -> _Rows | None:
-    found = _ROWS.get(call.request.api.name, ())
-    return next((rows for versions, rows in found if call.version in versions), None)
+def _rows_of(api: str, version: int) -> _Rows | None:
+    versions, rows = _BESIDE_THE_ERROR_OF_ALL.get(api, (range(0), None))
+    return rows if version in versions else _rows_in_errors(api, version)
+
+
+def _rows_in_errors(api: str, version: int) -> _Rows | None:
+    """The list that has the error of a whole request at each item."""
+    return next((rows for versions, rows in _ROWS.get(api, ()) if version in versions), None)
 
 
 def _items(struct: Any, items: Iterable[Any], rows: _Rows, version: int, why: _Why) -> list[Message]:

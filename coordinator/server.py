@@ -32,12 +32,13 @@ from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.groups.service.history import printable
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import Snapshot
+from loadwise.coordinator.large_requests import Joined, LargeRequests, without_body
 from loadwise.coordinator.refusals import refusal
 from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
-from loadwise.coordinator.security.login import MAX_TOKEN_BYTES, Login, Stage
+from loadwise.coordinator.security.login import Login, Stage
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.errors import UnsupportedVersionError
-from loadwise.protocol.messages import decode_request, encode_response, frame_body, served
+from loadwise.protocol.errors import MalformedBytesError, TooManyElementsError, UnsupportedVersionError
+from loadwise.protocol.messages import Request, decode_request, encode_response, frame_body, frame_head, served
 
 if TYPE_CHECKING:  # SQLite, for those who need it
     from loadwise.coordinator.storage.directory import Directory
@@ -65,6 +66,8 @@ class ServerLimits:
     """
     max_unsent_bytes: int = 256 * 1024 * 1024
     """Most bytes of answers that peers have not read, of all connections together; who has most is hung up on."""
+    max_whole_elements: int = 10_000
+    """Most elements in the arrays of a request that is not answered in slices; larger ones are INVALID_REQUEST."""
 
 
 class Server:
@@ -96,6 +99,16 @@ class Server:
         self._slow: set[Connection] = set()
         """Connections that had more to send than their peers took at once."""
         self._waiting: dict[Token, Connection] = {}
+        self._large = LargeRequests(
+            self._apis,
+            handle=self._handle,
+            hurry=self._hurry,
+            forget=self._cluster.forget,
+            new_token=cluster.tokens.__next__,
+            most_elements=self.limits.max_whole_elements,
+            max_bytes=self.limits.max_unsent_bytes,
+        )
+        self._large_tasks: dict[Token, asyncio.Future[None]] = {}
         self._unread_bytes = 0
         self._servers: list[asyncio.Server] = []
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -200,6 +213,8 @@ class Server:
         if connection.waits_for is not None:
             self._waiting.pop(connection.waits_for, None)
             self._cluster.forget(connection.waits_for)
+            if connection.waits_for in self._large_tasks:
+                self._large_tasks[connection.waits_for].cancel()
         self._deliver(self._cluster.disconnected(connection.id, self._clock.now_ms()))
         if self._directory is not None and self._directory.has_changes:
             self._settle_soon()
@@ -231,15 +246,14 @@ class Server:
         if heartbeat is not None and is_repeated and self._is_all_well(heartbeat, connection):
             connection.answer(heartbeat.answer_to(frame))
             return
-        if login is not None and login.stage is not Stage.DONE:
-            if len(frame) > MAX_TOKEN_BYTES:
-                connection.close(f"a request of {len(frame):,} bytes came before the login was over")
-                return
-            if login.stage is Stage.RAW_TOKENS:
-                self._take_raw_token(connection, login, frame)
-                return
+        if login is not None and login.stage is Stage.RAW_TOKENS:
+            self._take_raw_token(connection, login, frame)
+            return
         try:
             request = decode_request(frame, self._apis)
+        except TooManyElementsError:
+            self._begin_large(connection, frame)
+            return
         except UnsupportedVersionError as problem:
             if problem.api_key != api_versions.SERVICE.api.key:
                 raise
@@ -247,11 +261,40 @@ class Server:
             return
         if not is_repeated:
             connection.heartbeat = RepeatedHeartbeat.of(frame, request) or heartbeat
+        self._handle(self._call(connection, request))
+
+    def _call(self, connection: Connection, request: Request) -> Call:
+        """The call of a connection that waits for its answer from now on."""
         token = connection.waits_for = next(self.cluster.tokens)
         self._waiting[token] = connection
-        call = Call(token, request, connection.client_host, connection.node_id, login, connection.id)
+        return Call(token, request, connection.client_host, connection.node_id, connection.login, connection.id)
+
+    def _handle(self, call: Call) -> None:
         self._deliver(self._cluster.receive(call, self._clock.now_ms()))
         self._settle_soon()
+
+    def _begin_large(self, connection: Connection, frame: bytes) -> None:
+        """Answer a request slice by slice; the connection waits meanwhile."""
+        call = self._call(connection, without_body(frame, self._apis))
+        task = self._large_tasks[call.token] = asyncio.ensure_future(self._answer_large(connection, call, frame))
+        task.add_done_callback(lambda _: self._large_tasks.pop(call.token, None))
+
+    async def _answer_large(self, connection: Connection, call: Call, frame: bytes) -> None:
+        try:
+            response = await self._large.response(call, frame)
+            if not isinstance(response, Joined):
+                self._send([Answer(call, response)])
+            elif self._waiting.pop(call.token, None) is not None:
+                correlation_id = call.request.correlation_id
+                connection.answer_in_pieces([frame_head(*response, correlation_id), *response.pieces])
+        except MalformedBytesError as problem:
+            connection.abort(str(problem))
+        except Exception:
+            log.exception("a large %s cannot be answered", call.request.api.name)
+            connection.abort("the coordinator failed at its request")
+
+    def _hurry(self, token: Token) -> None:
+        self._deliver(self._cluster.hurry(token, self._clock.now_ms()))
 
     def _is_all_well(self, heartbeat: RepeatedHeartbeat, connection: Connection) -> bool:
         """Whether a repeated heartbeat is taken with this, and may be answered at once; else it is any request."""
@@ -317,6 +360,8 @@ class Server:
 
     def _send(self, answers: Iterable[Answer]) -> None:
         for answer in answers:
+            if answer.call.is_slice and self._large.take(answer):
+                continue
             connection = self._waiting.pop(answer.call.token, None)
             if connection is None:
                 continue  # its client is gone

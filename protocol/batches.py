@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from struct import Struct
 
+from loadwise.protocol.errors import MalformedBytesError
+
 HEADER_BYTES = 61
 """Size of the header of a record batch v2."""
 
@@ -27,6 +29,9 @@ _APPEND_TIME = 0x08
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
 _CRC_START = 21
+_ATTRIBUTES_END = 23
+_LEAST_LENGTH = 14
+"""Of a message of version 0 (``LegacyRecord.RECORD_OVERHEAD_V0``)."""
 _KNOWN_COMPRESSIONS = 5
 
 
@@ -117,6 +122,28 @@ def read_header(data: bytes | memoryview) -> BatchHeader | None:
         base_sequence=base_sequence,
         record_count=record_count,
     )
+
+
+def begins_with_batch(data: bytes | memoryview) -> bool:
+    """Whether a whole batch comes first, of any version.
+
+    Raises `MalformedBytesError` for a length or a version that no batch has (``ByteBufferLogInputStream``).
+    """
+    if len(data) < _LENGTH_OFFSET:
+        return False
+    length = int.from_bytes(data[8:_LENGTH_OFFSET], "big", signed=True)
+    if length < _LEAST_LENGTH:
+        raise MalformedBytesError(f"a record batch of {length} bytes is shorter than any")
+    if len(data) <= MAGIC_OFFSET:
+        return False
+    if data[MAGIC_OFFSET] > MAGIC:
+        raise MalformedBytesError(f"there are no record batches of version {data[MAGIC_OFFSET]}")
+    return len(data) >= length + _LENGTH_OFFSET
+
+
+def begins_transactional(data: bytes | memoryview) -> bool:
+    """Whether the first batch belongs to a transaction. Raises `MalformedBytesError` as `begins_with_batch`."""
+    return begins_with_batch(data) and data[MAGIC_OFFSET] == MAGIC and bool(data[_ATTRIBUTES_END - 1] & _TRANSACTIONAL)
 
 
 def checksummed(data: bytes | memoryview) -> memoryview:

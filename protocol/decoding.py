@@ -4,6 +4,9 @@ They read what a peer sent, so every count and length is held against the bytes 
 do it: a negative length is null, which only a nullable field may be; an array has no more elements than bytes are left;
 a string has at most 32,767 bytes; a variable-length integer has at most five. Bad UTF-8 is replaced, as Java does.
 Unknown tagged fields are skipped. Made at first use; making one takes about a millisecond.
+
+A message of more elements than a decoder may read at once is refused before they are made: `AT_ONCE`. Elements of all
+arrays count, and tagged fields.
 """
 
 from __future__ import annotations
@@ -15,10 +18,16 @@ from struct import Struct as Layout
 from typing import Any, TypeAlias
 from uuid import UUID
 
+from loadwise.protocol.errors import TooManyElementsError
 from loadwise.protocol.structs import default_of, struct_class
 
-Decoder: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
-"""From bytes and a position to the message and the position after it."""
+Decoder: TypeAlias = Callable[..., tuple[Any, int]]
+"""From bytes, a position, and how many elements there may be, to the message and the position after it."""
+Skipper: TypeAlias = Callable[[bytes, int, int], tuple[int, int]]
+"""From bytes, a position, and how many elements there may be, to the position behind, and how many are left."""
+
+AT_ONCE = 1_000
+"""Most elements of arrays that a message has, unless its decoder is told otherwise: a millisecond or two of work."""
 
 FIXED = {
     "bool": ("?", 1),
@@ -41,9 +50,18 @@ _MAX_STRING = 0x7FFF
 def decoder(schema: Any, version: int) -> Decoder:
     """The decoder of one of kafka-python's message classes, in a version; made once.
 
-    It raises `ValueError`, `IndexError` and `struct.error` for bytes that are no such message.
+    It raises `ValueError`, `IndexError` and `struct.error` for bytes that are no such message, and
+    `TooManyElementsError` for one with too many elements.
     """
     return _Generator(version, flexible=schema.flexible_version_q(version)).function(schema)
+
+
+def skipper(fields: Iterable[Any], version: int, *, flexible: bool, ends_struct: bool) -> Skipper:
+    """Reads over some fields of a struct that follow each other, as its decoder would; it raises the same.
+
+    ``ends_struct``: whether they are the last ones, so that tagged fields come behind them.
+    """
+    return _Generator(version, flexible=flexible).skipper(fields, ends_struct=ends_struct)
 
 
 def varint(data: bytes, position: int) -> tuple[int, int]:
@@ -62,13 +80,16 @@ def varint(data: bytes, position: int) -> tuple[int, int]:
     raise ValueError("a variable-length integer is longer than 5 bytes")
 
 
-def skip_tags(data: bytes, position: int) -> int:
-    """The position after tagged fields that nobody knows."""
+def skip_tags(data: bytes, position: int, left: int = AT_ONCE) -> tuple[int, int]:
+    """The position after tagged fields that nobody knows, and how many more elements there may be."""
     number, position = varint(data, position)
+    left -= number
+    if left < 0:
+        raise _too_many_at_once()
     for _ in range(number):
         _, position = varint(data, position)
         position = _end_of_tag(data, *varint(data, position))
-    return position
+    return position, left
 
 
 def _end_of_tag(data: bytes, size: int, position: int) -> int:
@@ -100,6 +121,10 @@ def _too_many(number: int, left: int) -> ValueError:
     return ValueError(f"announces {number} elements, with {left} bytes left")
 
 
+def _too_many_at_once() -> TooManyElementsError:
+    return TooManyElementsError("has more elements than are read at once")
+
+
 class _Generator:
     """Writes the source of one decoder. Fields of a fixed size that follow each other are unpacked at once."""
 
@@ -117,18 +142,27 @@ class _Generator:
             "null": _null,
             "short": _short,
             "too_many": _too_many,
+            "too_many_at_once": _too_many_at_once,
             "Layout": Layout,
         }
         self._run: list[tuple[str, int, str]] = []
         """Format, size and variable of fields that are still to be unpacked together."""
 
     def function(self, schema: Any) -> Decoder:
-        self._lines += ["def decode(d, p):", "    size = len(d)"]
+        self._lines += [f"def decode(d, p, left={AT_ONCE}):", "    size = len(d)"]
         made = self._struct(schema._struct, schema, "", "    ")
         self._emit("    ", f"m = {made}", f"m.version = {self._version}", "return m, p")
         exec(compile("\n".join(self._lines), f"<{schema.__name__} v{self._version}>", "exec"), self._names)  # noqa: S102
         decode: Decoder = self._names["decode"]
         return decode
+
+    def skipper(self, fields: Iterable[Any], *, ends_struct: bool) -> Skipper:
+        self._lines += ["def skip(d, p, left):", "    size = len(d)"]
+        self._fields(fields, "", "    ", ends_struct=ends_struct)
+        self._emit("    ", "return p, left")
+        exec(compile("\n".join(self._lines), f"<fields of v{self._version}>", "exec"), self._names)  # noqa: S102
+        skip: Skipper = self._names["skip"]
+        return skip
 
     # ---- source ----
 
@@ -181,20 +215,25 @@ class _Generator:
 
     def _struct(self, struct: Any, schema: Any, path: str, indent: str) -> str:
         """A struct; answers with an expression that makes it of its fields' variables."""
-        version = self._version
         every = struct.fields.values()
+        found = self._fields(every, path, indent, ends_struct=True)
+        self._flush(indent)
+        values = (found.get(field.name) or self._named(default_of(field)) for field in every)
+        return f"{self._named(struct_class(schema))}({', '.join(values)})"
+
+    def _fields(self, every: Iterable[Any], path: str, indent: str, *, ends_struct: bool) -> dict[str, str]:
+        """Fields that follow each other; answers with their variables."""
+        version = self._version
         fields = [field for field in every if field.for_version_q(version)]
         tagged = [field for field in fields if field.tagged_field_q(version)]
         found = {
             field.name: self._field(field, f"{path}{field.name}", indent) for field in fields if field not in tagged
         }
-        if tagged:
+        if tagged and ends_struct:
             found |= self._tagged(tagged, path, indent)
-        elif self._flexible:
-            self._emit(indent, "if d[p]: p = skip_tags(d, p)", "else: p += 1")
-        self._flush(indent)
-        values = (found.get(field.name) or self._named(default_of(field)) for field in every)
-        return f"{self._named(struct_class(schema))}({', '.join(values)})"
+        elif self._flexible and ends_struct:
+            self._emit(indent, "if d[p]: p, left = skip_tags(d, p, left)", "else: p += 1")
+        return found
 
     def _field(self, field: Any, path: str, indent: str) -> str:
         nullable = field.nullable_for_version_q(self._version)
@@ -239,9 +278,12 @@ class _Generator:
             layout, size = FIXED[field.array_of.type_str]
             self._emit(
                 inside,
+                f"left -= {number}",
+                "if left < 0: raise too_many_at_once()",
                 f"{variable} = list(Layout('>%d{layout}' % {number}).unpack_from(d, p)); p += {size} * {number}",
             )
             return variable
+        self._emit(inside, f"left -= {number}", "if left < 0: raise too_many_at_once()")
         self._emit(inside, f"{variable} = []", f"for _ in range({number}):")
         deeper = inside + "    "
         if field.is_struct_array():
@@ -270,7 +312,8 @@ class _Generator:
             variable = found[field.name] = self._variable()
             self._emit(indent, f"{variable} = {self._named(default_of(field))}")
         number, tag, length = self._variable(), self._variable(), self._variable()
-        self._emit(indent, f"{number}, p = varint(d, p)", f"for _ in range({number}):")
+        self._emit(indent, f"{number}, p = varint(d, p); left -= {number}", "if left < 0: raise too_many_at_once()")
+        self._emit(indent, f"for _ in range({number}):")
         inside = indent + "    "
         self._emit(inside, f"{tag}, p = varint(d, p); {length}, p = varint(d, p)")
         for field in fields:

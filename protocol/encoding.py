@@ -8,7 +8,7 @@ refuses to write it. Made at first use.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import count
 from struct import Struct as Layout
@@ -20,15 +20,48 @@ from loadwise.protocol.structs import default_of
 Encoder: TypeAlias = Callable[[Any], list[bytes]]
 """From a message, or any object with its fields, to the pieces of its body."""
 
+RowsEncoder: TypeAlias = Callable[[Iterable[Any]], list[bytes]]
+"""From elements of an array to their pieces, without how many there are."""
+
 _MAX_STRING = 0x7FFF
 _NO_UUID = bytes(16)
 _NOT_ASKED = 1 << 31
 
 
+class EncodedRows:
+    """Elements of an array that were encoded before its message is."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.pieces: list[bytes] = []
+        self.size_bytes = 0
+
+    def __len__(self) -> int:
+        return self.number
+
+    def add(self, number: int, pieces: Iterable[bytes]) -> None:
+        """Put more elements behind those that are there."""
+        data = b"".join(pieces)
+        self.number += number
+        self.pieces.append(data)
+        self.size_bytes += len(data)
+
+
 @cache
-def encoder(schema: Any, version: int) -> Encoder:
-    """The encoder of one of kafka-python's message classes, in a version; made once."""
-    return _Generator(version, flexible=schema.flexible_version_q(version)).function(schema)
+def encoder(schema: Any, version: int, rows: str | None = None) -> Encoder:
+    """The encoder of one of kafka-python's message classes, in a version; made once.
+
+    ``rows``: which array of it is `EncodedRows`.
+    """
+    fields = schema._struct.fields
+    generator = _Generator(version, flexible=schema.flexible_version_q(version), rows=fields.get(rows))
+    return generator.function(schema)
+
+
+def rows_encoder(array: Any, version: int, *, flexible: bool, rows: str | None = None) -> RowsEncoder:
+    """The encoder of the elements of an array; ``rows``: which array inside them is `EncodedRows`."""
+    inside = array.array_of.fields if array.is_struct_array() else {}
+    return _Generator(version, flexible=flexible, rows=inside.get(rows)).rows_function(array)
 
 
 def varint(value: int) -> bytes:
@@ -65,9 +98,11 @@ def _bits(value: Any) -> int:
 class _Generator:
     """Writes the source of one encoder."""
 
-    def __init__(self, version: int, *, flexible: bool) -> None:
+    def __init__(self, version: int, *, flexible: bool, rows: Any = None) -> None:
         self._version = version
         self._flexible = flexible
+        self._rows = rows
+        """The field that is `EncodedRows`."""
         self._lines: list[str] = []
         self._numbers = count()
         self._names: dict[str, Any] = {"varint": varint, "text": _text, "uuid": _uuid, "bits": _bits, "Layout": Layout}
@@ -80,6 +115,14 @@ class _Generator:
         self._emit("    ", "return out")
         exec(compile("\n".join(self._lines), f"<{schema.__name__} v{self._version}>", "exec"), self._names)  # noqa: S102
         encode: Encoder = self._names["encode"]
+        return encode
+
+    def rows_function(self, array: Any) -> RowsEncoder:
+        self._lines += ["def encode(items):", "    out = []; add = out.append"]
+        self._items(array, "items", "    ", is_in_tag=False)
+        self._emit("    ", "return out")
+        exec(compile("\n".join(self._lines), f"<{array.name} v{self._version}>", "exec"), self._names)  # noqa: S102
+        encode: RowsEncoder = self._names["encode"]
         return encode
 
     # ---- source ----
@@ -149,19 +192,25 @@ class _Generator:
         items = self._variable()
         self._lines.append(f"{indent}{items} = {value}")
         self._length("int32", f"(-1 if {items} is None else len({items}))", indent)
+        if field is self._rows:
+            self._emit(indent, f"out += {items}.pieces")
+            return
         self._emit(indent, f"if {items}:")
-        inside = indent + "    "
+        self._items(field, items, indent + "    ", is_in_tag=is_in_tag)
+
+    def _items(self, field: Any, items: str, indent: str, *, is_in_tag: bool) -> None:
+        """The elements of an array, without how many there are."""
         item = self._variable()
         simple = None if field.is_struct_array() else field.array_of.type_str
         if simple in FIXED and simple not in {"uuid", "bitfield"}:
-            self._emit(inside, f"add(Layout(f'>{{len({items})}}{FIXED[simple][0]}').pack(*{items}))")
+            self._emit(indent, f"add(Layout(f'>{{len({items})}}{FIXED[simple][0]}').pack(*{items}))")
             return
-        self._emit(inside, f"for {item} in {items}:")
+        self._emit(indent, f"for {item} in {items}:")
         if field.is_struct_array():
-            self._struct(field.array_of, item, inside + "    ", is_in_tag=is_in_tag)
+            self._struct(field.array_of, item, indent + "    ", is_in_tag=is_in_tag)
         else:
-            self._field(field.array_of, item, inside + "    ")
-        self._flush(inside + "    ")
+            self._field(field.array_of, item, indent + "    ")
+        self._flush(indent + "    ")
 
     def _nested(self, field: Any, value: str, indent: str, *, is_in_tag: bool) -> None:
         if not field.nullable_for_version_q(self._version):

@@ -7,7 +7,8 @@
     │   ├── FrameError              a frame's size is negative or above the limit
     │   └── RequestError            a request cannot be read
     │       ├── UnknownApiError          its API key is not one that is served here
-    │       └── UnsupportedVersionError  its API is served, this version of it is not
+    │       ├── UnsupportedVersionError  its API is served, this version of it is not
+    │       └── TooManyElementsError     its arrays have more elements than may be read at once
     ├── MissingCodecError           records are compressed with a codec that is not installed
     └── UnencodableError            a value that the wire has no form for (a string of 40,000 bytes)
 
@@ -47,6 +48,10 @@ class UnsupportedVersionError(RequestError):
         super().__init__(message)
         self.api_key = api_key
         self.correlation_id = correlation_id
+
+
+class TooManyElementsError(RequestError):
+    """The request's arrays have more elements together than may be read at once."""
 
 
 class MissingCodecError(ProtocolError, ImportError):

@@ -45,8 +45,8 @@ class FrameSplitter:
         self._buffer = b""
         self._start = 0
 
-    def next_frame(self) -> bytes | None:
-        """The next whole frame without its size; None until more bytes come.
+    def next_frame(self, max_bytes: int | None = None) -> bytes | None:
+        """The next whole frame without its size; None until more bytes come. ``max_bytes`` is a smaller limit.
 
         Raises `FrameError` as soon as the size is known to be bad; the stream cannot be read any further then.
         """
@@ -58,8 +58,9 @@ class FrameSplitter:
         (size,) = _SIZE.unpack_from(buffer, self._start)
         if size < 0:
             raise FrameError(f"a frame announces a size of {size} bytes; sizes are not negative")
-        if size > self._max_frame_bytes:
-            raise FrameError(f"a frame announces {size:,} bytes; the limit is {self._max_frame_bytes:,}")
+        limit = self._max_frame_bytes if max_bytes is None else min(max_bytes, self._max_frame_bytes)
+        if size > limit:
+            raise FrameError(f"a frame announces {size:,} bytes; the limit is {limit:,}")
         end = start + size
         if len(buffer) < end:
             self._keep_rest()

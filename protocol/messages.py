@@ -16,9 +16,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
-from loadwise.protocol.decoding import Decoder, decoder, skip_tags
+from loadwise.protocol.decoding import AT_ONCE, decoder, skip_tags
 from loadwise.protocol.encoding import Encoder, encoder
-from loadwise.protocol.errors import RequestError, UnknownApiError, UnsupportedVersionError
+from loadwise.protocol.errors import (
+    RequestError,
+    TooManyElementsError,
+    UnknownApiError,
+    UnsupportedVersionError,
+)
 
 _REQUEST = struct.Struct(">hhih")
 _RESPONSE = struct.Struct(">ii")
@@ -69,12 +74,26 @@ def served(apis: Iterable[Api]) -> dict[int, Api]:
     return {api.key: api for api in apis}
 
 
-def decode_request(frame: bytes, apis: Mapping[int, Api]) -> Request:
-    """Read one frame as a request.
+def decode_request(frame: bytes, apis: Mapping[int, Api], *, most: int = AT_ONCE) -> Request:
+    """Read one frame as a request that has at most so many elements in arrays.
 
-    Raises `UnknownApiError` and `UnsupportedVersionError` for what ``apis`` does not serve, and `RequestError` for
-    bytes that do not parse, end early, or hold a null where Kafka's schema has none. Bytes behind are ignored, as Kafka
-    does: librdkafka 2.16 writes 3 too many where it asks for all topics.
+    Raises `UnknownApiError` and `UnsupportedVersionError` for what ``apis`` does not serve, `RequestError` for
+    bytes that do not parse, end early, or hold a null where Kafka's schema has none, and `TooManyElementsError` for
+    more elements. Bytes behind are ignored, as Kafka does: librdkafka 2.16 writes 3 too many where it asks for all
+    topics.
+    """
+    api, version, correlation_id, client_id, start = request_header(frame, apis)
+    try:
+        body, _ = decoder(api.request, version)(frame, start, most)
+    except (struct.error, IndexError, ValueError) as problem:
+        raise unreadable(api, version, problem) from problem
+    return Request(api, version, correlation_id, client_id, body)
+
+
+def request_header(frame: bytes, apis: Mapping[int, Api]) -> tuple[Api, int, int, str | None, int]:
+    """API, version, correlation id and client id of a frame, and where its body begins.
+
+    Raises `UnknownApiError`, `UnsupportedVersionError` and `RequestError`.
     """
     if len(frame) < _REQUEST.size:
         raise RequestError(f"a request of {len(frame)} bytes is shorter than a request header")
@@ -95,16 +114,21 @@ def decode_request(frame: bytes, apis: Mapping[int, Api]) -> Request:
         if start > len(frame):
             raise RequestError(f"{api.name} v{version} ends early")
         client_id = str(frame[_REQUEST.size : start], "utf-8", "replace")
-    decode, is_flexible = _request_codec(api.request, version)
-    try:
-        if is_flexible:
-            start = skip_tags(frame, start) if frame[start] else start + 1
-        body, _ = decode(frame, start)
-    except (struct.error, IndexError) as problem:
-        raise RequestError(f"{api.name} v{version} ends early") from problem
-    except ValueError as problem:
-        raise RequestError(f"{api.name} v{version} {problem}") from problem
-    return Request(api, version, correlation_id, client_id, body)
+    if _is_flexible(api.request, version):
+        try:
+            start = skip_tags(frame, start)[0] if frame[start] else start + 1
+        except (IndexError, ValueError) as problem:
+            raise unreadable(api, version, problem) from problem
+    return api, version, correlation_id, client_id, start
+
+
+def unreadable(api: Api, version: int, problem: Exception) -> RequestError:
+    """The error for a request whose decoder raised this one."""
+    if isinstance(problem, TooManyElementsError):
+        return TooManyElementsError(f"{api.name} v{version} {problem}")
+    if isinstance(problem, struct.error | IndexError):
+        return RequestError(f"{api.name} v{version} ends early")
+    return RequestError(f"{api.name} v{version} {problem}")
 
 
 def encode_response(response: Any, correlation_id: int, *, max_bytes: int = 2**31 - 1) -> bytes:
@@ -121,6 +145,12 @@ def encode_response(response: Any, correlation_id: int, *, max_bytes: int = 2**3
     return b"".join((_RESPONSE.pack(size, correlation_id), tags, *pieces))
 
 
+def frame_head(response: Any, pieces: Iterable[bytes], correlation_id: int) -> bytes:
+    """What comes before the pieces of a response's body: its size and its header."""
+    _, tags = _codec_of(response)
+    return _RESPONSE.pack(4 + len(tags) + sum(map(len, pieces)), correlation_id) + tags
+
+
 def encode_body(response: Any) -> bytes:
     """A response without its header, for `frame_body`."""
     encode, _ = _codec_of(response)
@@ -134,8 +164,9 @@ def frame_body(body: bytes, correlation_id: int, *, flexible: bool) -> bytes:
 
 
 @cache
-def _request_codec(schema: Any, version: int) -> tuple[Decoder, bool]:
-    return decoder(schema, version), schema.flexible_version_q(version)
+def _is_flexible(schema: Any, version: int) -> bool:
+    is_flexible: bool = schema.flexible_version_q(version)
+    return is_flexible
 
 
 def _codec_of(response: Any) -> tuple[Encoder, bytes]:

@@ -123,7 +123,7 @@ def _resolve(call: Call, cluster: Cluster, topic: Message) -> list[_Wanted]:
 def _response(call: Call, cluster: Cluster, wanted: list[list[_Wanted]]) -> Message:
     budget = min(call.body.max_bytes, _MAX_BYTES)
     committed_only = call.body.isolation_level == _READ_COMMITTED
-    is_empty = True
+    is_empty = call.body.max_bytes >= 0  # a slice of a large fetch that has enough already has -1
     responses = []
     moved = []
     for topic, partitions in zip(call.body.topics, wanted, strict=True):

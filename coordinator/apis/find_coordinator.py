@@ -9,7 +9,7 @@ from typing import Any
 
 from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorResponse
 
-from loadwise.coordinator.apis.access import FAILED, Access, item_by_item, refused
+from loadwise.coordinator.apis.access import FAILED, Access, allowed, item_by_item, refused
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Handler, Message, Outcome, Service
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, TRANSACTION_STATE
@@ -18,11 +18,14 @@ from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
 _GROUP = 0
+_SHARE = 2
 _TOPICS = {_GROUP: CONSUMER_OFFSETS, 1: TRANSACTION_STATE}
 """Types of keys, and the topic whose partitions' leaders coordinate them."""
 _ACL_TYPES = {_GROUP: ResourceType.GROUP, 1: ResourceType.TRANSACTIONAL_ID}
 _KEY_TYPE = 1
 _MANY_KEYS = 4
+_SHARES = 6
+"""Since when a share has a coordinator, for which only brokers may ask: clients are refused before its key is read."""
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
@@ -57,7 +60,10 @@ def _guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
 
 
 def _check(call: Call, _: Cluster, access: Access, key: str) -> ErrorCode:
-    kind = _ACL_TYPES.get(call.body.key_type if call.version >= _KEY_TYPE else _GROUP)
+    key_type = call.body.key_type if call.version >= _KEY_TYPE else _GROUP
+    if key_type == _SHARE and call.version >= _SHARES:
+        return allowed(access, Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
+    kind = _ACL_TYPES.get(key_type)
     return ErrorCode.NONE if kind is None or access.may(Operation.DESCRIBE, kind, key) else FAILED[kind]
 
 

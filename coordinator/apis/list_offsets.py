@@ -106,10 +106,10 @@ def _find(log: PartitionLog, timestamp: int, end_offset: int, budget: ReadingBud
         case -5 | -6:  # the last in tiered storage, the first that is to go there
             return TimestampedOffset()
         case -3:  # largest timestamp
-            return log.latest_timestamp(records)
+            found = log.latest_timestamp(records)
         case _:
             found = log.first_at_or_after(timestamp, records)
-            return found if found.offset < end_offset else TimestampedOffset()
+    return found if found.offset < end_offset else TimestampedOffset()
 
 
 SERVICE = Service(Api.of(ListOffsetsRequest, ListOffsetsResponse), handle, per_item(topics(Operation.DESCRIBE)))

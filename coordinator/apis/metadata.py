@@ -38,11 +38,13 @@ Wanted: TypeAlias = "tuple[tuple[str | None, UUID | None], ...] | None"
 """Names and ids of topics; None: all of them."""
 
 
-def handle(call: Call, cluster: Cluster) -> EncodedBody:
-    """Answer from what is kept, or encode and keep."""
+def handle(call: Call, cluster: Cluster) -> EncodedBody | Message:
+    """Answer from what is kept, or encode and keep; nothing is kept of a slice."""
     wanted = _wanted(call)
     if wanted is not None and _may_create(call, cluster):
         _create_missing(cluster, [name for name, _ in wanted if name is not None])
+    if call.is_slice:
+        return _response(call, cluster, wanted)
     key = (call.version, wanted, cluster.topics.version, *_tells_operations(call))
     encoded = cluster.encoded.get(key)
     if encoded is None:

@@ -16,7 +16,7 @@ from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, GroupRequest, Message, Service
 from loadwise.coordinator.groups.effects import CommitReply
 from loadwise.coordinator.groups.events import CommitOffsets, Committer
-from loadwise.coordinator.groups.offsets import MAX_METADATA_BYTES
+from loadwise.coordinator.groups.offsets import is_too_long
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
@@ -60,7 +60,7 @@ def _error(
     if cluster.topics.log(topic, asked.partition_index) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     metadata = asked.committed_metadata or ""
-    if len(metadata.encode()) > MAX_METADATA_BYTES:
+    if is_too_long(metadata):
         return ErrorCode.OFFSET_METADATA_TOO_LARGE
     has_retention = call.version in _RETENTION_TIMES and call.body.retention_time_ms >= 0
     offsets[Partition(topic, asked.partition_index)] = CommittedOffset(

@@ -20,8 +20,9 @@ from loadwise.coordinator.cluster.replication import ReplicatedPartition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.transactions.outcomes import ProducerAt, TopicPartition
 from loadwise.coordinator.transactions.verification import Verification, verified
-from loadwise.protocol.batches import BatchHeader, read_header
+from loadwise.protocol.batches import BatchHeader, begins_transactional, begins_with_batch, read_header
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.errors import MalformedBytesError
 from loadwise.protocol.messages import Api
 from loadwise.protocol.structs import struct_class
 
@@ -41,7 +42,7 @@ def handle(call: Call, cluster: Cluster) -> Message | NoAnswer | HangUp:
     failures = 0
     responses = []
     moved: list[ReplicatedPartition] = []
-    lacks_id = body.transactional_id is None and any(map(_is_transactional, _batches(body)))
+    whole_error = _whole_error(body)
     for topic_data in body.topic_data:
         by_id = call.version >= _BY_ID
         found = cluster.topics.get_by_id(topic_data.topic_id) if by_id else cluster.topics.get(topic_data.name)
@@ -49,14 +50,16 @@ def handle(call: Call, cluster: Cluster) -> Message | NoAnswer | HangUp:
         there = [] if found is None else found.partitions
         partitions = []
         for data in topic_data.partition_data:
-            if lacks_id:
-                appended = Appended(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-            elif body.acks not in (-1, 0, 1):
-                appended = Appended(ErrorCode.INVALID_REQUIRED_ACKS)
+            if whole_error is not ErrorCode.NONE:
+                appended = Appended(whole_error)
             elif found is None:
                 appended = Appended(missing)
             elif not 0 <= data.index < len(there):
                 appended = Appended(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            elif data.records is None or not begins_with_batch(data.records):
+                appended = Appended(ErrorCode.INVALID_RECORD, message="there is no record batch")
+            elif body.acks not in (-1, 0, 1):
+                appended = Appended(ErrorCode.INVALID_REQUIRED_ACKS)
             elif found.is_internal and call.request.client_id != _ADMIN_CLIENT:
                 appended = Appended(ErrorCode.INVALID_TOPIC_EXCEPTION)
             elif there[data.index].leader != call.node_id:
@@ -64,8 +67,6 @@ def handle(call: Call, cluster: Cluster) -> Message | NoAnswer | HangUp:
                 moved.append(there[data.index])
             elif body.acks == _ALL and there[data.index].is_under_min_isr:
                 appended = Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
-            elif data.records is None:
-                appended = Appended(ErrorCode.INVALID_RECORD, message="there is no record batch")
             else:
                 place = TopicPartition(found.name, data.index)
                 appended = _append(call, cluster, there[data.index], place, data.records)
@@ -86,9 +87,15 @@ def _batches(body: Message) -> Iterator[bytes]:
     return (data.records for topic in body.topic_data for data in topic.partition_data if data.records is not None)
 
 
-def _is_transactional(records: bytes) -> bool:
-    header = read_header(records)
-    return header is not None and header.is_transactional
+def _whole_error(body: Message) -> ErrorCode:
+    """What refuses all of a request: batches that cannot be told apart, or a transaction without an id."""
+    try:
+        is_transactional = any(map(begins_transactional, _batches(body)))
+    except MalformedBytesError:
+        return ErrorCode.CORRUPT_MESSAGE
+    if is_transactional and body.transactional_id is None:
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    return ErrorCode.NONE
 
 
 def _append(
@@ -143,10 +150,14 @@ def _answer(index: int, appended: Appended, start_offset: int) -> Message:
 
 
 def _guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+    error = _whole_error(call.body)
+    if error is not ErrorCode.NONE:
+        return handle(call, cluster) if error is ErrorCode.CORRUPT_MESSAGE else refused(call, error)
     transactional_id = call.body.transactional_id
-    if any(map(_is_transactional, _batches(call.body))) and (
-        transactional_id is None
-        or not Access(call, cluster).may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+    if (
+        transactional_id is not None
+        and any(map(begins_transactional, _batches(call.body)))
+        and not Access(call, cluster).may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
     ):
         return refused(call, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     return item_by_item(topics(Operation.WRITE, by_id_from=_BY_ID), call, cluster, handle)

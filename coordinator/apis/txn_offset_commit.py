@@ -17,7 +17,7 @@ from loadwise.coordinator.calls import Call, GroupRequest, Message, Service
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, coordinator_partition
 from loadwise.coordinator.groups.effects import CommitReply
 from loadwise.coordinator.groups.events import CommitOffsets, Committer
-from loadwise.coordinator.groups.offsets import MAX_METADATA_BYTES
+from loadwise.coordinator.groups.offsets import is_too_long
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.transactions.outcomes import ProducerAt, TopicPartition
@@ -41,7 +41,7 @@ def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
             epoch = each.committed_leader_epoch if call.version >= _LEADER_EPOCH else -1
             if cluster.topics.log(*partition) is None:
                 errors[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif len((each.committed_metadata or "").encode()) > MAX_METADATA_BYTES:
+            elif is_too_long(each.committed_metadata or ""):
                 errors[partition] = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 offsets[partition] = CommittedOffset(

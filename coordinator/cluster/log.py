@@ -49,7 +49,7 @@ class Appended:
     bad_records: Sequence[int] = ()
     """Which records of the batch are why it was refused, counted from 0."""
     timestamp_ms: int = NO_TIMESTAMP
-    """The time that the broker gave all of its records; `NO_TIMESTAMP` where they keep their producer's."""
+    """The time that the broker gave all of its records, or the largest of a repeated batch; else `NO_TIMESTAMP`."""
     stable_bytes: int = 0
     """How many bytes more a reader of committed records can see: all of them, unless a transaction is open."""
 
@@ -134,8 +134,8 @@ class PartitionLog:
         verdict = self.producers.check(header, begins_at_zero=begins_at_zero)
         if verdict.error is not ErrorCode.NONE:
             return Appended(verdict.error, message=verdict.message)
-        if verdict.known_offset is not None:
-            return Appended(ErrorCode.NONE, verdict.known_offset)  # a retry of what is here already
+        if verdict.known is not None:  # a retry of what is here already
+            return Appended(ErrorCode.NONE, verdict.known.base_offset, timestamp_ms=verdict.known.max_timestamp_ms)
         is_open = header.producer_id in self.transactions.open
         if header.is_transactional and not (in_transaction or self.is_writing(header)):
             return Appended(ErrorCode.INVALID_TXN_STATE, message="the record is not part of an open transaction")
@@ -369,6 +369,9 @@ class PartitionLog:
             return Appended(ErrorCode.INVALID_RECORD, message="a produce request takes one record batch a partition")
         if header.magic < MAGIC:
             return Appended(ErrorCode.INVALID_RECORD, message="only record batches v2 are taken")
+        if header.base_offset:
+            message = f"the base offset of the record batch should be 0, but it is {header.base_offset}"
+            return Appended(ErrorCode.INVALID_RECORD, message=message)
         limit = self.config.max_message_bytes
         if len(data) > limit:
             message = f"the record batch has {len(data):,} bytes; the limit is {limit:,}"

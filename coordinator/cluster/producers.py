@@ -30,8 +30,8 @@ class Verdict(NamedTuple):
     """What a partition's producers tell of a batch."""
 
     error: ErrorCode = ErrorCode.NONE
-    known_offset: int | None = None
-    """Base offset of the same batch if it is here already; None if it is new."""
+    known: ProducedBatch | None = None
+    """The same batch if it is here already; None if it is new."""
     message: str | None = None
 
 
@@ -108,7 +108,7 @@ class ProducerStates:
             return Verdict()
         for batch in producer.batches:
             if (batch.first_sequence, batch.last_sequence) == (first, last):
-                return Verdict(known_offset=batch.base_offset)
+                return Verdict(known=batch)
         expected = (producer.last_sequence + 1) % _SEQUENCES
         if first != expected:
             return _out_of_order(f"sequence {first} came where {expected} was next")
@@ -119,7 +119,7 @@ class ProducerStates:
         if header.producer_id == NO_PRODUCER_ID:
             return
         producer = self._in_epoch(header.producer_id, header.producer_epoch)
-        producer.batches.append(ProducedBatch(*_sequences(header), base_offset))
+        producer.batches.append(ProducedBatch(*_sequences(header), base_offset, header.max_timestamp))
         producer.last_timestamp_ms = header.max_timestamp
 
     def expire(self, before_ms: int, in_transaction: Container[int]) -> bool:

@@ -26,6 +26,8 @@ class ProducedBatch(NamedTuple):
     first_sequence: int
     last_sequence: int
     base_offset: int
+    max_timestamp_ms: int = -1
+    """Its largest timestamp, which a repeated batch is answered with."""
 
 
 class AbortedTransaction(NamedTuple):

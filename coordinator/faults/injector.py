@@ -76,6 +76,10 @@ class FaultInjector:
         """Let something that no client asked for happen to the groups."""
         return self._passed(self.cluster.operate(operation, now_ms), now_ms)
 
+    def hurry(self, token: Token, now_ms: int) -> list[Answer]:
+        """What `Cluster.hurry` does."""
+        return self._passed(self.cluster.hurry(token, now_ms), now_ms)
+
     def forget(self, token: Token) -> None:
         """The client that waited is gone."""
         self._spoiled.pop(token, None)

@@ -7,11 +7,15 @@ from collections.abc import Mapping
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.records import OffsetRecord, OffsetTombstone
 
-MAX_METADATA_BYTES = 4096
-"""Longest text that may go with an offset (offset.metadata.max.bytes)."""
-
+MAX_METADATA_CHARACTERS = 4096
+"""Longest text that may go with an offset (offset.metadata.max.bytes), which Kafka counts in characters of Java."""
 
 _OVERHEAD_BYTES = 100
+
+
+def is_too_long(metadata: str) -> bool:
+    """Whether a text is longer than what may go with an offset: in UTF-16 code units, as ``String.length``."""
+    return len(metadata.encode("utf-16-le", "surrogatepass")) // 2 > MAX_METADATA_CHARACTERS
 
 
 class Offsets:

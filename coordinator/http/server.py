@@ -36,7 +36,7 @@ class HttpLimits:
     """What the HTTP server grants its peers."""
 
     max_connections: int = 100
-    """Connections beyond this are closed at once."""
+    """Beyond this, a new connection closes the one whose last request is the longest ago."""
     max_head_bytes: int = 16 * 1024
     """A longer request line with headers is answered 431."""
     max_body_bytes: int = 64 * 1024
@@ -77,7 +77,8 @@ class HttpServer:
             raise NotLoopbackError(f"HTTP is served on loopback only (127.0.0.1, localhost, ::1), not on {host!r}")
         self.handle = handle
         self.limits = limits or HttpLimits()
-        self.connections: set[asyncio.Transport] = set()
+        self.connections: dict[asyncio.Transport, None] = {}
+        """Begins with the one whose last request, or whose opening, is the longest ago."""
         self.own_addresses: frozenset[str] = frozenset()
         """What ``Host`` may be."""
         self.url = ""
@@ -111,9 +112,23 @@ class HttpServer:
         await self._server.wait_closed()
         self._server = None
 
+    def opened(self, transport: asyncio.Transport) -> None:
+        """A peer connected; beyond the limit, the connection that was unused for longest makes room."""
+        if len(self.connections) >= self.limits.max_connections:
+            longest_unused = next(iter(self.connections))
+            del self.connections[longest_unused]
+            longest_unused.abort()
+        self.connections[transport] = None
+
+    def used(self, transport: asyncio.Transport) -> None:
+        """A peer sent a whole request."""
+        if transport in self.connections:
+            del self.connections[transport]
+            self.connections[transport] = None
+
     def gone(self, transport: asyncio.Transport) -> None:
         """A peer is gone, whoever closed."""
-        self.connections.discard(transport)
+        self.connections.pop(transport, None)
         if not self.connections and self._all_gone is not None:
             self._all_gone.set()
 
@@ -154,10 +169,8 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """asyncio: the peer is there."""
         self._transport = cast("asyncio.Transport", transport)  # uvloop's are none by their class
-        self._server.connections.add(self._transport)
+        self._server.opened(self._transport)
         self._restart_timer()
-        if len(self._server.connections) > self._server.limits.max_connections:
-            transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (asyncio's signature)
         """asyncio: the peer is gone."""
@@ -216,6 +229,8 @@ class _Connection(asyncio.Protocol):
                     self._send(refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit))
                     self._close()
             case h11.EndOfMessage():
+                assert self._transport is not None
+                self._server.used(self._transport)
                 self._send(self._server.answer(self._request()))
                 if self._http.our_state is h11.MUST_CLOSE:
                     self._close()

@@ -5,7 +5,7 @@ Mirrors Kafka's ``SaslServerAuthenticator``::
     START -> (ApiVersions) -> TOLD_VERSIONS -> (SaslHandshake) -> TOKENS or RAW_TOKENS -> DONE
       └──────────────────── (SaslHandshake) ─────────────────────────┘
 
-A client may log in again at any time, as the same user, and with the same mechanism. It has to before its session ends
+A client whose session ends may log in again, as the same user, and with the same mechanism, and has to before that
 (KIP-368): when its token does, or after ``connections.max.reauth.ms``. A client of SaslHandshake v0 sends its tokens as
 bare bytes with their size, without Kafka's requests around them.
 """
@@ -91,10 +91,10 @@ class Login:
             self.stage = Stage.TOLD_VERSIONS
 
     def may_begin(self, now_ms: int) -> bool:
-        """Whether the client may begin to log in, or do so again (KIP-368), which it may once a second."""
+        """Whether the client may begin to log in, or do so again (KIP-368): once a second, if its session ends."""
         if self.stage is not Stage.DONE:
             return True
-        return bool(self.mechanisms) and (
+        return self.expires_ms is not None and (
             self._began_again_ms is None or now_ms - self._began_again_ms >= _AGAIN_AFTER_MS
         )
 

@@ -491,15 +491,22 @@ async def test_a_peer_that_does_not_read_its_answers_is_hung_up_on() -> None:
             await writer.wait_closed()
 
 
-async def test_there_are_no_more_connections_than_allowed() -> None:
-    async with listening(request_timeout_s=3600, max_connections=1) as server, asyncio.timeout(WAIT_S):
+async def test_a_new_connection_closes_the_one_that_was_unused_for_longest() -> None:
+    """Silent connections do not lock others out, and one that asks again and again is kept."""
+    async with listening(request_timeout_s=3600, max_connections=3) as server, asyncio.timeout(WAIT_S):
         port = int(server.url.rpartition(":")[2])
-        _, first = await asyncio.open_connection("127.0.0.1", port)
-        second, writer = await asyncio.open_connection("127.0.0.1", port)
-        assert await second.read() == b""
-        for each in (first, writer):
-            each.close()
-            await each.wait_closed()
+        asks, asking = await asyncio.open_connection("127.0.0.1", port)
+        silent = []
+        for _ in range(10):
+            silent.append(await asyncio.open_connection("127.0.0.1", port))
+            asking.write(request(server.url).encode())
+            assert (await _read(asks))[0] == HTTPStatus.OK
+        assert len(server.connections) == 3
+        for reader, _ in silent[:-2]:
+            with suppress(ConnectionResetError):
+                assert await reader.read() == b""
+        for _, writer in (*silent, (asks, asking)):
+            writer.transport.abort()
 
 
 async def test_a_failure_of_ours_is_told_and_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import count
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from kafka.record.util import calc_crc32c
 from record_batches import batch
+from seeds import random_walk
 
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.configs.topic_configs import LogConfig
@@ -156,8 +156,7 @@ class Walk(RuleBasedStateMachine):
                 assert self.transactions.next_deadline_ms <= now.started_ms + now.timeout_ms
 
 
-Walk.TestCase.settings = settings(max_examples=30, stateful_step_count=40, deadline=None)
-test_transactions_at_random = Walk.TestCase
+test_transactions_at_random = random_walk(Walk, examples=30, steps=40)
 
 
 def test_an_id_that_nobody_uses_is_forgotten() -> None:

@@ -35,7 +35,7 @@ class Wire:
         commit(self.cluster.groups, "g", Committer(), offsets)
 
     def send(self, frame: bytes) -> list[Answer]:
-        call = Call(next(TOKENS), decode_request(frame, APIS), "/127.0.0.1")
+        call = Call(next(TOKENS), decode_request(frame, APIS, most=1_000_000), "/127.0.0.1")
         return self.cluster.receive(call, 1000)
 
     def ask(self, request: Any, version: int) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Mapping
 from loadwise.coordinator.cluster.brokers import coordinator_partition
 from loadwise.coordinator.groups.events import Committer
 from loadwise.coordinator.groups.group import Group
-from loadwise.coordinator.groups.offsets import MAX_METADATA_BYTES
+from loadwise.coordinator.groups.offsets import MAX_METADATA_CHARACTERS
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.records import (
     OffsetRecord,
@@ -26,7 +26,7 @@ def commit(store: GroupStore, group_id: str, who: Committer, offsets: Mapping[Pa
     """
     group = store.groups.get(group_id)
     is_one_too_many = group is None and len(store.groups) >= store.limits.max_groups
-    pending_bytes = len(store.pending_offsets) * MAX_METADATA_BYTES
+    pending_bytes = len(store.pending_offsets) * MAX_METADATA_CHARACTERS
     if is_one_too_many or store.offsets.size_with(offsets) + pending_bytes > store.limits.max_offset_bytes:
         return ErrorCode.INVALID_COMMIT_OFFSET_SIZE
     if group is None:

@@ -1,0 +1,207 @@
+"""Large requests, answered slice by slice: one slice of one of them in each turn of the loop.
+
+A request with more than `AT_ONCE` elements in its arrays is cut into slices (`loadwise.protocol.cutting`). Each slice
+is handled as a request of its own, so it sees what other requests have changed since the slice before. All bytes are
+checked before the first slice is handled. An error of a whole slice, as NOT_COORDINATOR, ends the request, and is its
+answer. What the API answers as a whole (`rows_inward`) is not cut, and is refused if it is too large.
+
+The slices of a Fetch wait side by side. As soon as one has something to tell, the others are asked not to wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias
+
+from loadwise.coordinator.calls import Answer, Call, HangUp, LastAnswer, Message, NoAnswer, Response
+from loadwise.coordinator.groups.events import Token
+from loadwise.coordinator.refusals import refusal, rows_inward
+from loadwise.protocol.cutting import Cut, Cutter, Joiner, Path, cutter
+from loadwise.protocol.decoding import AT_ONCE
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.errors import MalformedBytesError, TooManyElementsError
+from loadwise.protocol.messages import Api, Request, decode_request, request_header, unreadable
+from loadwise.protocol.structs import struct_class
+
+
+class Joined(NamedTuple):
+    """A response whose body is encoded, in pieces."""
+
+    response: Message
+    pieces: list[bytes]
+
+
+_Slices: TypeAlias = Iterator[tuple[bytes, Path]]
+
+
+def without_body(frame: bytes, apis: Mapping[int, Api]) -> Request:
+    """The request in a frame with nothing in its arrays, for what is to be known before they are read."""
+    api, version, correlation_id, client_id, _ = request_header(frame, apis)
+    return Request(api, version, correlation_id, client_id, struct_class(api.request)(version=version))
+
+
+class LargeRequests:
+    """The large requests of all connections, by turns.
+
+    ``handle`` handles a slice, ``hurry`` has a fetch that waits answered, and `take` gets the answers. ``forget`` drops
+    one that nobody wants any more.
+    """
+
+    def __init__(
+        self,
+        apis: Mapping[int, Api],
+        *,
+        handle: Callable[[Call], None],
+        hurry: Callable[[Token], None],
+        forget: Callable[[Token], None],
+        new_token: Callable[[], Token],
+        most_elements: int,
+        max_bytes: int,
+    ) -> None:
+        self._apis = apis
+        self._handle = handle
+        self._hurry = hurry
+        self._forget = forget
+        self._new_token = new_token
+        self._most_elements = most_elements
+        self._max_bytes = max_bytes
+        self._turn = asyncio.Lock()
+        self._waiting: dict[Token, asyncio.Future[Response]] = {}
+        self._joiners: set[Joiner] = set()
+
+    def take(self, answer: Answer) -> bool:
+        """Take an answer if it is one to a slice."""
+        waiting = self._waiting.pop(answer.call.token, None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer.response)
+        return answer.call.is_slice
+
+    async def response(self, call: Call, frame: bytes) -> Response | Joined:
+        """The response to a request; ``call`` has an empty body. Raises `MalformedBytesError`."""
+        api, version = call.request.api, call.version
+        rows = rows_inward(api.name, version)
+        try:
+            if rows is None:
+                async with self._turn:
+                    request = decode_request(frame, self._apis, most=self._most_elements)
+                    whole = call._replace(request=request, token=self._new_token(), is_slice=True)
+                    answer = self._ask(whole)
+                    await asyncio.sleep(0)
+                return await self._answered(whole, answer)
+            cutting = cutter(api.request, version, rows[0])
+            cut = await self._cut(cutting, frame)
+        except TooManyElementsError as problem:
+            refused = refusal(call, ErrorCode.INVALID_REQUEST, str(problem))
+            return refused if getattr(refused, "error_code", 0) else HangUp(str(problem))
+        except (struct.error, IndexError, ValueError) as problem:
+            raise unreadable(api, version, problem) from problem
+        joiner = Joiner(api.response, version, rows[1])
+        self._joiners.add(joiner)
+        try:
+            slices = cutting.requests(frame, cut)
+            if api.name == "Fetch":
+                return await self._side_by_side(call, slices, joiner)
+            return await self._one_by_one(call, slices, joiner)
+        finally:
+            self._joiners.discard(joiner)
+
+    async def _cut(self, cutting: Cutter, frame: bytes) -> Cut:
+        *_, start = request_header(frame, self._apis)
+        reading = cutting.cut(frame, start, self._most_elements)
+        while True:
+            async with self._turn:
+                elements = 0
+                try:
+                    while elements < AT_ONCE:
+                        elements += next(reading)
+                except StopIteration as end:
+                    cut: Cut = end.value[0]
+                    return cut
+                await asyncio.sleep(0)
+
+    async def _one_by_one(self, call: Call, slices: _Slices, joiner: Joiner) -> Response | Joined:
+        """One slice after the other."""
+        response: Response = NoAnswer()
+        for frame, path in slices:
+            async with self._turn:
+                one = self._slice(call, frame)
+                answer = self._ask(one)
+                await asyncio.sleep(0)
+            response = await self._answered(one, answer)
+            if isinstance(response, HangUp | LastAnswer) or getattr(response, "error_code", None):
+                return response
+            if not isinstance(response, NoAnswer):
+                await self._join(joiner, response, path)
+        return response if isinstance(response, NoAnswer) else Joined(*joiner.finish())
+
+    async def _side_by_side(self, call: Call, slices: _Slices, joiner: Joiner) -> Response | Joined:
+        """A fetch: those slices that find nothing wait together, until one of them finds something."""
+        asked: list[tuple[Call, Path, asyncio.Future[Response]]] = []
+        bytes_left = 0
+
+        def count(answered: asyncio.Future[Response]) -> None:
+            nonlocal bytes_left
+            if not answered.cancelled():
+                bytes_left -= _records_bytes(answered.result())
+
+        try:
+            for frame, path in slices:
+                async with self._turn:
+                    one = self._slice(call, frame)
+                    if not asked:
+                        bytes_left = one.body.max_bytes
+                    one.body.max_bytes = bytes_left if bytes_left > 0 else -1
+                    if any(each.done() for *_, each in asked):
+                        one.body.max_wait_ms = 0
+                    answer = self._ask(one)
+                    answer.add_done_callback(count)
+                    asked.append((one, path, answer))
+                    await asyncio.sleep(0)
+            await asyncio.wait([answer for *_, answer in asked], return_when=asyncio.FIRST_COMPLETED)
+            for one, _, answer in asked:
+                if not answer.done():
+                    async with self._turn:
+                        one.body.max_bytes = bytes_left if bytes_left > 0 else -1
+                        self._hurry(one.token)
+                        await asyncio.sleep(0)
+            for _, path, answer in asked:
+                response = await answer
+                if isinstance(response, HangUp | LastAnswer) or getattr(response, "error_code", None):
+                    return response
+                await self._join(joiner, response, path)
+        finally:
+            for one, _, answer in asked:
+                answer.cancel()
+                self._forget(one.token)
+        return Joined(*joiner.finish())
+
+    async def _join(self, joiner: Joiner, response: Message, path: Path) -> None:
+        async with self._turn:
+            joiner.add(response, path)
+            if sum(each.size_bytes for each in self._joiners) > self._max_bytes:
+                raise MalformedBytesError(f"answers to large requests take over {self._max_bytes:,} bytes together")
+            await asyncio.sleep(0)
+
+    def _slice(self, call: Call, frame: bytes) -> Call:
+        request = decode_request(frame, self._apis, most=2 * AT_ONCE + self._most_elements)
+        return call._replace(request=request, token=self._new_token(), is_slice=True)
+
+    def _ask(self, call: Call) -> asyncio.Future[Response]:
+        answer = self._waiting[call.token] = asyncio.get_running_loop().create_future()
+        self._handle(call)
+        return answer
+
+    async def _answered(self, call: Call, answer: asyncio.Future[Response]) -> Response:
+        try:
+            return await answer
+        finally:
+            if answer.cancelled():
+                self._forget(call.token)
+
+
+def _records_bytes(response: Response) -> int:
+    """How many bytes of records the answer to a fetch has."""
+    topics = getattr(response, "responses", ())
+    return sum(len(each.records or b"") for topic in topics for each in topic.partitions)

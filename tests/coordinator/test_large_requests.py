@@ -1,0 +1,256 @@
+"""Requests with many elements: they are answered in slices, with the loop free between them, as if they were small."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections import Counter
+from collections.abc import AsyncIterator, Generator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from kafka.protocol.admin import DescribeGroupsRequest, DescribeGroupsResponse
+from kafka.protocol.consumer import (
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
+from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorResponse
+from kafka.protocol.producer import ProduceRequest
+from large_frames import Path, arrays, large_frame
+from peers import Peer, answers
+from record_batches import batch
+from topics import WAIT_S
+from wires import APIS
+
+from loadwise.coordinator import Coordinator, large_requests, server
+from loadwise.protocol.cutting import Cutter
+from loadwise.protocol.decoding import AT_ONCE
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import Api, decode_request
+from loadwise.protocol.structs import Struct
+
+MANY = 2 * AT_ONCE + 500
+ARRAYS = [(api, path) for api in APIS.values() for path in arrays(api, api.max_version)]
+
+
+def elements(value: Any) -> int:
+    """How many elements the arrays of a message have."""
+    if isinstance(value, list):
+        return len(value) + sum(map(elements, value))
+    if isinstance(value, Struct):
+        return sum(elements(getattr(value, name)) for name in value.__slots__)
+    return 0
+
+
+class Turns:
+    """Counts the elements that are read in each turn of the loop."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.read: Counter[int] = Counter()
+        self._turn = 0
+        self._depth = 0
+        for module in (server, large_requests):
+            monkeypatch.setattr(module, "decode_request", self._decode)
+        cut = Cutter.cut
+
+        def counting(cutter: Cutter, *arguments: Any) -> Generator[int, None, Any]:
+            self._depth += 1
+            is_outermost = self._depth == 1
+            steps = cut(cutter, *arguments)
+            while True:
+                try:
+                    more = next(steps)
+                except StopIteration as end:
+                    self._depth -= 1
+                    return end.value
+                if is_outermost:  # what is inside passes here too
+                    self.read[self._turn] += more
+                yield more
+
+        monkeypatch.setattr(Cutter, "cut", counting)
+
+    async def count(self) -> None:
+        """Run beside what is counted."""
+        while True:
+            self._turn += 1
+            await asyncio.sleep(0)
+
+    def _decode(self, *arguments: Any, **options: Any) -> Any:
+        request = decode_request(*arguments, **options)
+        self.read[self._turn] += elements(request.body)
+        return request
+
+
+@pytest.mark.parametrize(("api", "path"), ARRAYS, ids=[f"{api.name}-{'.'.join(path)}" for api, path in ARRAYS])
+async def test_no_turn_of_the_loop_reads_many_elements_of_any_array(
+    api: Api, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The peer is answered, or hung up on; another one is answered meanwhile."""
+    async with Coordinator(topics={"t": 1}) as coordinator, asyncio.timeout(WAIT_S):
+        peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
+        turns = Turns(monkeypatch)
+        counting = asyncio.ensure_future(turns.count())
+        frame = large_frame(api, api.max_version, path, MANY)
+        peer.writer.write(struct.pack(">i", len(frame)) + frame)
+        reading = asyncio.ensure_future(_frame(peer.reader))
+        while not reading.done():
+            assert await answers(other)
+            if api.name in {"Produce", "JoinGroup"} and turns.read:  # may be answered later, or not at all
+                reading.cancel()
+            await asyncio.sleep(0)
+        with suppress(asyncio.IncompleteReadError, ConnectionResetError, asyncio.CancelledError):
+            api.response.decode(await reading, version=api.max_version, header=True)
+        counting.cancel()
+        rows = large_requests.rows_inward(api.name, api.max_version)
+        is_cut = rows is not None and path == rows[0][: len(path)]
+        assert turns.read
+        assert max(turns.read.values()) <= (2 * AT_ONCE if is_cut else MANY + 10)
+        await peer.close()
+        await other.close()
+
+
+async def _frame(reader: asyncio.StreamReader) -> bytes:
+    (size,) = struct.unpack(">i", await reader.readexactly(4))
+    return await reader.readexactly(size)
+
+
+@pytest.fixture
+async def coordinator() -> AsyncIterator[Coordinator]:
+    async with Coordinator(topics={"t": MANY}) as coordinator, asyncio.timeout(WAIT_S):
+        yield coordinator
+
+
+@pytest.fixture
+async def peer(coordinator: Coordinator) -> AsyncIterator[Peer]:
+    peer = await Peer.connect(coordinator)
+    yield peer
+    await peer.close()
+
+
+async def test_all_slices_are_one_answer_in_the_order_of_the_request(peer: Peer) -> None:
+    keys = [f"group-{number}" for number in range(MANY)]
+    peer.send(FindCoordinatorRequest(version=4, key_type=0, coordinator_keys=keys))
+    peer.send(DescribeGroupsRequest(version=5, groups=["g"]), correlation_id=8)
+    found = await peer.read(FindCoordinatorResponse, 4)
+    assert [each.key for each in found.coordinators] == keys
+    assert {(each.error_code, each.node_id) for each in found.coordinators} == {(0, 1)}
+    assert [each.group_id for each in (await peer.read(DescribeGroupsResponse, 5)).groups] == ["g"]
+
+
+async def test_a_topic_is_answered_once_however_many_slices_it_has(peer: Peer) -> None:
+    topic = ListOffsetsRequest.ListOffsetsTopic
+    rows = [topic.ListOffsetsPartition(partition_index=number, timestamp=-1) for number in range(MANY)]
+    few = topic(name="unknown", partitions=rows[:3])
+    answer = await peer.ask(
+        ListOffsetsRequest(version=5, topics=[few, topic(name="t", partitions=rows), few]), ListOffsetsResponse
+    )
+    assert [(each.name, len(each.partitions)) for each in answer.topics] == [
+        ("unknown", 3),
+        ("t", MANY),
+        ("unknown", 3),
+    ]
+    assert [(each.partition_index, each.error_code) for each in answer.topics[1].partitions] == [
+        (number, 0) for number in range(MANY)
+    ]
+
+
+async def test_offsets_of_many_partitions_are_committed_and_read_back(peer: Peer) -> None:
+    topic = OffsetCommitRequest.OffsetCommitRequestTopic
+    rows = [
+        topic.OffsetCommitRequestPartition(
+            partition_index=number, committed_offset=number + 1, committed_leader_epoch=-1, committed_metadata=None
+        )
+        for number in range(MANY)
+    ]
+    commit = OffsetCommitRequest(
+        version=8, group_id="g", generation_id_or_member_epoch=-1, member_id="", group_instance_id=None,
+        topics=[topic(name="t", partitions=rows)],
+    )  # fmt: skip
+    (committed,) = (await peer.ask(commit, OffsetCommitResponse)).topics
+    assert Counter(each.error_code for each in committed.partitions) == {0: MANY}
+    group = OffsetFetchRequest.OffsetFetchRequestGroup
+    asked = group.OffsetFetchRequestTopics(name="t", partition_indexes=list(range(MANY)))
+    fetch = OffsetFetchRequest(
+        version=8, groups=[group(group_id="g", topics=[asked]), group(group_id="none", topics=[asked])],
+        require_stable=False,
+    )  # fmt: skip
+    found, none = (await peer.ask(fetch, OffsetFetchResponse)).groups
+    assert [each.committed_offset for each in found.topics[0].partitions] == [number + 1 for number in range(MANY)]
+    assert {each.committed_offset for each in none.topics[0].partitions} == {-1}
+    assert (found.group_id, len(found.topics), none.group_id, len(none.topics)) == ("g", 1, "none", 1)
+
+
+def fetch_of_all(max_wait_ms: int) -> FetchRequest:
+    topic = FetchRequest.FetchTopic
+    rows = [
+        topic.FetchPartition(
+            partition=number, current_leader_epoch=-1, fetch_offset=0, log_start_offset=-1, partition_max_bytes=10_000
+        )
+        for number in range(MANY)
+    ]
+    return FetchRequest(
+        version=11, max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=100_000,
+        topics=[topic(topic="t", partitions=rows)], forgotten_topics_data=[],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("partition", [0, MANY - 1])
+async def test_a_fetch_of_many_partitions_waits_until_one_of_them_has_a_record(
+    partition: int, coordinator: Coordinator, peer: Peer
+) -> None:
+    other = await Peer.connect(coordinator)
+    peer.send(fetch_of_all(max_wait_ms=600_000))
+    while len(coordinator.cluster.fetches) < 3:
+        assert await answers(other)
+    topic = ProduceRequest.TopicProduceData
+    data = topic.PartitionProduceData(index=partition, records=batch([b"x"]))
+    other.send(
+        ProduceRequest(
+            version=9, transactional_id=None, acks=1, timeout_ms=1, topic_data=[topic(name="t", partition_data=[data])]
+        )
+    )
+    (found,) = (await peer.read(FetchResponse, 11)).responses
+    assert [each.partition_index for each in found.partitions] == list(range(MANY))
+    assert [each.partition_index for each in found.partitions if each.records] == [partition]
+    assert not coordinator.cluster.fetches
+    await other.close()
+
+
+async def test_a_connection_that_is_gone_ends_its_request(coordinator: Coordinator) -> None:
+    peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
+    peer.send(fetch_of_all(max_wait_ms=600_000))
+    while not coordinator.cluster.fetches:
+        assert await answers(other)
+    await peer.close()
+    while coordinator.cluster.fetches or coordinator._running()._large_tasks:
+        assert await answers(other)
+    await other.close()
+
+
+async def test_bytes_that_are_no_request_are_refused_before_the_first_slice_is_handled(
+    coordinator: Coordinator, peer: Peer
+) -> None:
+    keys = ["g"] * MANY
+    request = FindCoordinatorRequest(version=4, key_type=0, coordinator_keys=keys)
+    request.with_header(7, "client")
+    frame = bytes(request.encode(header=True))[:-2]  # ends in the last name
+    peer.writer.write(struct.pack(">i", len(frame)) + frame)
+    assert await peer.is_hung_up_on()
+    assert coordinator.cluster.topics.get("__consumer_offsets") is None
+
+
+async def test_a_request_that_is_answered_as_a_whole_has_so_many_elements(peer: Peer) -> None:
+    api = next(each for each in APIS.values() if each.name == "ConsumerGroupHeartbeat")
+    refused = []
+    for number in (9_000, 11_000):
+        frame = large_frame(api, 1, ("subscribed_topic_names",), number)
+        peer.writer.write(struct.pack(">i", len(frame)) + frame)
+        refused.append((await peer.read(api.response, 1)).error_code == ErrorCode.INVALID_REQUEST)
+    assert refused == [False, True]
