@@ -74,7 +74,8 @@ class Coordinator:
 
     Everything is in memory, and gone with this object. ``data_dir`` is a directory that keeps topics, configs, groups,
     commits, transactions and records over restarts, besides: an answer leaves when what it tells of is safe there. It
-    is read when the coordinator starts, and ``topics`` are then made where they are not there yet.
+    is read when the coordinator starts, and ``topics`` are then made where they are not there yet. A directory that has
+    lost acknowledged writes is refused; with ``accept_data_loss`` the coordinator starts with what is left.
 
     Raises `NotLoopbackError`, `WeakTokenError`, `BadSecurityError`, `BadClusterError` and `BadTopicError`; starting
     raises OSError where an address cannot be bound, and `DataDirError` for a directory that cannot be used.
@@ -96,6 +97,7 @@ class Coordinator:
         security: Security | None = None,
         http: HttpOptions | None = None,
         data_dir: str | PathLike[str] | None = None,
+        accept_data_loss: bool = False,
     ) -> None:
         if not allow_remote and not _is_loopback(host):
             raise NotLoopbackError(
@@ -134,6 +136,7 @@ class Coordinator:
             raise WeakTokenError(f"the token for HTTP has {len(self.http_token)} characters; it takes 16 or more")
         self._http = None if http is None else self._make_http(http)
         self._data_dir = data_dir
+        self._accept_data_loss = accept_data_loss
         self._directory: Directory | None = None
         self._first_topics = dict(topics or {})
         if data_dir is None:
@@ -309,7 +312,7 @@ class Coordinator:
         # Here, not above: without a data directory a coordinator starts without SQLite.
         from loadwise.coordinator.storage.directory import Directory  # noqa: PLC0415
 
-        self._directory = Directory(self._data_dir)
+        self._directory = Directory(self._data_dir, accept_data_loss=self._accept_data_loss)
         try:
             self.cluster.load(self._directory.read(), self._directory, self._clock.now_ms())
             self._create_first_topics()

@@ -17,6 +17,7 @@
     ├── NoSuchMemberError         a member that is to be acted on is not there
     ├── NoSuchSnapshotError       a snapshot that is to be put back or forgotten is not there (any more)
     ├── DataDirError              a data directory cannot be opened, read or written
+    │   └── LostWritesError       writes that were acknowledged are missing from it
     ├── NotRunningError           asked for something that only a running coordinator has
     ├── BadAssignorError          an assignor that groups are to be offered is not there
     ├── BadSettingError           a broker setting of Kafka's that is not there, or a value that it cannot have
@@ -96,6 +97,18 @@ class NoSuchSnapshotError(CoordinatorError, LookupError):
 
 class DataDirError(CoordinatorError):
     """A data directory is in use, damaged, of a newer format, or cannot be written; the message names it and why."""
+
+
+class LostWritesError(DataDirError):
+    """Writes that were acknowledged are missing from a data directory; the message names the way to go on."""
+
+    def __init__(self, path: object, reason: str) -> None:
+        super().__init__(
+            f"the data directory {path} has lost writes: {reason}. Put a copy of the whole directory back, or go on "
+            "with what is left: --accept-data-loss (accept_data_loss=True)"
+        )
+        self.reason = reason
+        """What is missing."""
 
 
 class NotRunningError(CoordinatorError, RuntimeError):

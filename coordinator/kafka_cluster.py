@@ -309,6 +309,12 @@ class Cluster:
         self.pass_on(operation(self.groups, now_ms))
         return self._take_answers()
 
+    def hurry(self, token: Token, now_ms: int) -> list[Answer]:
+        """Let a fetch wait no longer: its answer is among those returned."""
+        self.now_ms = now_ms
+        self.fetches.hurry(token)
+        return self._take_answers()
+
     def forget(self, token: Token) -> None:
         """The client that waited is gone. A join that waits stays, as in Kafka: only its session ends a member."""
         self.fetches.forget(token)

@@ -13,31 +13,35 @@ import zlib
 from os import PathLike
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
-from loadwise.coordinator.errors import DataDirError
+from loadwise.coordinator.errors import DataDirError, LostWritesError
 from loadwise.coordinator.keeper import KeptBatch, LogContents, LogName, Place, Snapshot
+from loadwise.coordinator.storage import lost_writes
+from loadwise.coordinator.storage.acknowledged import Acknowledged, AcknowledgedFile
+from loadwise.coordinator.storage.files import ACKNOWLEDGED_NAME, APPLICATION_ID, FILE_NAME, log_of, size_of
 from loadwise.coordinator.storage.kinds import FORMAT, Codec, place_of, place_text
-from loadwise.coordinator.storage.torn_tail import torn_tail
+from loadwise.coordinator.storage.write_ahead_log import WriteAheadLog
+from loadwise.coordinator.storage.writes import TABLE, Writes, writes_of
 
 _log = logging.getLogger("loadwise.coordinator")
 
-FILE_NAME = "loadwise.sqlite3"
-_APPLICATION_ID = 0x6C6F6164  # "load"
+LOG_BYTES = 4_000_000
+"""The size of the write-ahead log at which it is copied into the main file."""
 
-_TABLES = """
-CREATE TABLE state (place TEXT PRIMARY KEY, kind TEXT NOT NULL, value TEXT NOT NULL, crc32 INTEGER NOT NULL);
-CREATE TABLE batches (
+_TABLES = (
+    "CREATE TABLE state (place TEXT PRIMARY KEY, kind TEXT NOT NULL, value TEXT NOT NULL, crc32 INTEGER NOT NULL)",
+    """CREATE TABLE batches (
     topic TEXT NOT NULL,
     partition INTEGER NOT NULL,
     last_offset INTEGER NOT NULL,
     max_timestamp_ms INTEGER NOT NULL,
     data BLOB NOT NULL,
     crc32 INTEGER NOT NULL
-);
-CREATE UNIQUE INDEX batches_of_logs ON batches (topic, partition, last_offset);
-"""
-_WHOSE = f"PRAGMA application_id = {_APPLICATION_ID}; PRAGMA user_version = {FORMAT};"
+)""",
+    "CREATE UNIQUE INDEX batches_of_logs ON batches (topic, partition, last_offset)",
+)
+_WHOSE = (f"PRAGMA application_id = {APPLICATION_ID}", f"PRAGMA user_version = {FORMAT}")
 _PUT = "REPLACE INTO state VALUES (?, ?, ?, ?)"
 _DROP = "DELETE FROM state WHERE place = ?"
 _APPEND = "INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?)"
@@ -46,80 +50,120 @@ _DROP_LOG = "DELETE FROM batches WHERE topic = ? AND partition = ?"
 
 
 class Directory:
-    """Opens a data directory, or makes it. Raises `DataDirError` where that cannot be, and `MissingLibraryError`."""
+    """Opens a data directory, or makes it. Raises `DataDirError` where that cannot be, and `MissingLibraryError`.
 
-    def __init__(self, path: str | PathLike[str]) -> None:
+    ``accept_data_loss``: go on where acknowledged writes are missing, which is a `LostWritesError` otherwise.
+    """
+
+    def __init__(self, path: str | PathLike[str], *, accept_data_loss: bool = False) -> None:
         self._codec = Codec()
         self._path = Path(path)
+        self._main = self._path / FILE_NAME
         self._changes: list[tuple[str, tuple[Any, ...]]] = []
         self._puts: dict[Place, object] = {}
+        self._has_lost_writes = False
+        self._in_main = 0
         try:
             self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            file = self._path / FILE_NAME
-            file.touch(mode=0o600)
-            self._db = sqlite3.connect(file, isolation_level=None, timeout=0)
+            log = self._checked(accept_data_loss=accept_data_loss)
+            self._main.touch(mode=0o600)
+            self._db = sqlite3.connect(self._main, isolation_level=None, timeout=0)
         except (OSError, sqlite3.Error) as problem:
-            raise DataDirError(f"the data directory {self._path} cannot be used: {problem}") from problem
+            raise self._unusable(problem) from problem
         try:
-            self._begin()
-        except BaseException:
+            self._begin(log)
+        except BaseException as problem:
             self._db.close()
+            if isinstance(problem, OSError | sqlite3.Error):
+                raise self._unusable(problem) from problem
             raise
 
-    def _begin(self) -> None:
+    def _checked(self, *, accept_data_loss: bool) -> WriteAheadLog:
+        """What the write-ahead log has. Raises `LostWritesError`, if that is not accepted."""
         try:
-            self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
-            self._db.execute("BEGIN EXCLUSIVE")
-            (application_id,) = self._db.execute("PRAGMA application_id").fetchone()
-            (version,) = self._db.execute("PRAGMA user_version").fetchone()
-            (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            self._db.execute("COMMIT")
-            if tables and application_id != _APPLICATION_ID:
-                raise DataDirError(f"{self._path / FILE_NAME} is a database of another program")
-            if version > FORMAT:
-                raise DataDirError(
-                    f"the data directory {self._path} has format {version}, and this loadwise reads formats up to "
-                    f"{FORMAT}: use the newer loadwise that wrote it, or another directory"
-                )
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = NORMAL")
-            self._cut_torn_tail()
-            if not tables:
-                self._db.executescript(f"BEGIN; {_TABLES} {_WHOSE} COMMIT;")
-        except sqlite3.OperationalError as problem:
-            if problem.sqlite_errorcode == sqlite3.SQLITE_BUSY:
-                raise DataDirError(f"another process uses the data directory {self._path}: stop it first") from problem
-            raise DataDirError(f"the data directory {self._path} cannot be used: {problem}") from problem
-        except sqlite3.DatabaseError as problem:
-            raise self._damaged(str(problem)) from problem
-        except OSError as problem:
-            raise DataDirError(f"the data directory {self._path} cannot be used: {problem}") from problem
+            found = lost_writes.check(self._path)
+        except LostWritesError as problem:
+            if not accept_data_loss:
+                raise
+            _log.warning("the data directory %s has lost writes, which is accepted: %s", self._path, problem.reason)
+            self._has_lost_writes = True
+            return WriteAheadLog()
+        if found.acknowledged is not None:
+            self._in_main = found.acknowledged.in_main
+        return found.log
 
-    def _cut_torn_tail(self) -> None:
-        """Take off the log what SQLite has not read of it, with a message; it would be silent."""
-        _, frames, _ = self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-        tail = torn_tail(self._path / f"{FILE_NAME}-wal", max(frames, 0))
-        if tail is None:
-            return
-        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        where = f"the write-ahead log in the data directory {self._path}"
-        if tail.commits:
+    def _unusable(self, problem: OSError | sqlite3.Error) -> DataDirError:
+        if isinstance(problem, sqlite3.OperationalError) and problem.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+            return DataDirError(f"another process uses the data directory {self._path}: stop it first")
+        if isinstance(problem, sqlite3.DatabaseError) and not isinstance(problem, sqlite3.OperationalError):
+            return self._damaged(str(problem))
+        return DataDirError(f"the data directory {self._path} cannot be used: {problem}")
+
+    def _begin(self, log: WriteAheadLog) -> None:
+        self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
+        self._db.execute("BEGIN EXCLUSIVE")
+        (application_id,) = self._db.execute("PRAGMA application_id").fetchone()
+        (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        self._db.execute("COMMIT")
+        if tables and application_id != APPLICATION_ID:
+            raise DataDirError(f"{self._main} is a database of another program")
+        if version > FORMAT:
+            raise DataDirError(
+                f"the data directory {self._path} has format {version}, and this loadwise reads formats up to "
+                f"{FORMAT}: use the newer loadwise that wrote it, or another directory"
+            )
+        last = writes_of(self._db)
+        self._last = last or Writes(uuid4(), 0)
+        self._acknowledged = AcknowledgedFile(self._path / ACKNOWLEDGED_NAME)
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = NORMAL")
+        self._db.execute("PRAGMA wal_autocheckpoint = 0")
+        self._copy_log()
+        self._report_rest(log)
+        if last is None:
+            self._last = Writes(self._last.directory, 1)
+            self._db.execute("BEGIN")
+            for statement in (*(() if tables else (*_TABLES, *_WHOSE)), TABLE):
+                self._db.execute(statement)
+            self._last.put(self._db, is_first=True)
+            self._db.execute("COMMIT")
+        self._acknowledge()
+
+    def _report_rest(self, log: WriteAheadLog) -> None:
+        """Log what SQLite has not read of the write-ahead log; it is silent about that."""
+        if log.rest_bytes:
             _log.warning(
-                "%s is damaged: its last %d bytes were cut off, and %d whole writes in them are lost",
-                where, tail.size_bytes, tail.commits,
+                "the write-ahead log in the data directory %s ended in a write that was not whole, as when a process "
+                "is killed: its last %d bytes were cut off, and no acknowledged write was in them",
+                self._path, log.rest_bytes,
             )  # fmt: skip
-        else:
-            _log.warning(
-                "%s ended in a write that was not whole, as when a process is killed: its last %d bytes were cut off",
-                where, tail.size_bytes,
-            )  # fmt: skip
+
+    def _copy_log(self) -> None:
+        """Copy the write-ahead log into the main file, and empty it."""
+        if size_of(log_of(self._main)):
+            # Whoever finds the main file in the middle of this must know that it needs the log.
+            self._acknowledge(is_copying=True)
+            self._checkpoint("PASSIVE")
+            self._in_main = self._last.number
+            self._acknowledge(flush=True)
+            self._checkpoint("TRUNCATE")
+
+    def _checkpoint(self, mode: str) -> None:
+        busy, frames, copied = self._db.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
+        if busy or frames != copied:
+            raise DataDirError(f"the data directory {self._path} cannot be written: its log cannot be copied")
+
+    def _acknowledge(self, *, is_copying: bool = False, flush: bool = False) -> None:
+        self._acknowledged.write(Acknowledged(*self._last, self._in_main, is_copying), flush=flush)
 
     # ---- what it has ----
 
     def read(self) -> Snapshot:
         """All that is kept. Raises `DataDirError` for what was damaged. O(bytes)."""
         try:
-            (verdict,) = self._db.execute("PRAGMA quick_check(1)").fetchone()
+            check = "integrity_check" if self._has_lost_writes else "quick_check"
+            (verdict,) = self._db.execute(f"PRAGMA {check}(1)").fetchone()
             if verdict != "ok":
                 raise self._damaged(verdict)
             rows = self._db.execute("SELECT place, kind, value, crc32 FROM state ORDER BY rowid")
@@ -177,15 +221,31 @@ class Directory:
                 else:
                     kind, text = self._codec.encoded(value)
                     self._db.execute(_PUT, (key, kind, text, _crc32(key, kind, text)))
+            last = Writes(self._last.directory, self._last.number + 1)
+            last.put(self._db)
             self._db.execute("COMMIT")
-        except sqlite3.Error as problem:
+            self._last = last
+            self._acknowledge()
+            if size_of(log_of(self._main)) >= LOG_BYTES:
+                self._copy_log()
+        except (sqlite3.Error, OSError) as problem:
             raise DataDirError(f"the data directory {self._path} cannot be written: {problem}") from problem
         self._changes.clear()
         self._puts.clear()
 
     def close(self) -> None:
         """Let other processes have it. What was told and not committed is lost."""
+        try:
+            self._db.rollback()
+            self._copy_log()
+        except (sqlite3.Error, OSError, DataDirError) as problem:
+            # Nothing is lost: all that was acknowledged is in the log.
+            _log.warning("the data directory %s keeps its write-ahead log: %s", self._path, problem)
         self._db.close()
+        if not log_of(self._main).exists():  # SQLite has copied and removed it
+            self._in_main = self._last.number
+            self._acknowledge()
+        self._acknowledged.close()
 
     def replace(self, state: Snapshot) -> None:
         """Keep this, and nothing of what there was."""

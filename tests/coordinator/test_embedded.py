@@ -12,6 +12,7 @@ import pytest
 from kafka import KafkaConsumer
 from kafka.protocol.consumer import FetchResponse, JoinGroupResponse
 from kafka.protocol.producer import ProduceResponse
+from kafka_process import reserved_port
 from peers import Peer, answers, beat, fetch, join, produce
 from topics import WAIT_S
 
@@ -148,16 +149,16 @@ def test_on_a_thread_it_listens_when_it_is_started_again() -> None:
 
 
 def test_on_a_thread_a_start_that_failed_can_be_tried_again() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    with reserved_port() as port:
         threaded = Coordinator(port=port).in_thread()
-        for _ in range(2):
-            with pytest.raises(OSError, match="address already in use"):
+        with socket.create_server(("127.0.0.1", port)):
+            for _ in range(2):
+                with pytest.raises(OSError, match="address already in use"):
+                    threaded.start()
+        with threaded:
+            assert threaded.bootstrap_servers == f"127.0.0.1:{port}"
+            with pytest.raises(RuntimeError, match="runs already"):
                 threaded.start()
-    with threaded:
-        assert threaded.bootstrap_servers == f"127.0.0.1:{port}"
-        with pytest.raises(RuntimeError, match="runs already"):
-            threaded.start()
 
 
 FORKS = """

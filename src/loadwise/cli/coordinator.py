@@ -98,6 +98,7 @@ def main(arguments: Sequence[str]) -> None:
             security=security,
             http=http,
             data_dir=options.data_dir,
+            accept_data_loss=options.accept_data_loss,
         )
         run(_serve(broker, http, shows_token=token is None))
     except NotLoopbackError as problem:
@@ -190,6 +191,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="PATH",
         help="keep topics, configs, groups, commits, transactions and records in this directory over restarts; without "
         "it, everything is in memory alone",
+    )
+    add(
+        "--accept-data-loss",
+        action="store_true",
+        help="start with what is left of a --data-dir that has lost acknowledged writes",
     )
     add(
         "--config",

@@ -21,7 +21,8 @@ from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.groups.records import Record
 from loadwise.coordinator.groups.streams_topology import Endpoint
 from loadwise.coordinator.keeper import Snapshot
-from loadwise.coordinator.storage.directory import FILE_NAME, Directory
+from loadwise.coordinator.storage.directory import Directory
+from loadwise.coordinator.storage.files import FILE_NAME
 from loadwise.coordinator.storage.kinds import FORMAT, KINDS, Codec
 from loadwise.protocol.error_codes import ErrorCode
 

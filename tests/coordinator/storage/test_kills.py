@@ -23,15 +23,16 @@ from kafka.record import MemoryRecords
 from numbered_writers import OPTIONS, WRITERS, NumberedWriter
 from programs_with_data import Program
 from record_batches import batch
+from seeds import SEED
 from sessions import Session
 from topics import WAIT_S
 
 from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.storage.directory import Directory
+from loadwise.coordinator.storage.files import FILE_NAME
 
 KILLS = int(os.environ.get("LOADWISE_KILLS", "5"))
-SEED = int(os.environ.get("LOADWISE_KILLS_SEED", "1"))
 NOW_MS = 1_700_000_000_000
 
 
@@ -294,3 +295,16 @@ def test_what_cannot_be_opened_is_told_in_a_sentence(tmp_path: Path) -> None:
     assert (other.returncode, other.stdout) == (1, "")
     sentence = f"loadwise coordinator: another process uses the data directory {tmp_path}: stop it first"
     assert other.stderr.strip() == sentence
+
+
+def test_lost_writes_are_refused_until_they_are_accepted(tmp_path: Path) -> None:
+    program = Program(tmp_path, "--topic", "t:1")
+    program.kill()
+    (tmp_path / f"{FILE_NAME}-wal").unlink()
+    command = [sys.executable, "-m", "loadwise", "coordinator", "--data-dir", str(tmp_path)]
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=False)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert f"loadwise coordinator: the data directory {tmp_path} has lost writes" in refused.stderr
+    assert "--accept-data-loss" in refused.stderr
+    for options in (["--accept-data-loss"], []):
+        Program(tmp_path, *options).kill()
