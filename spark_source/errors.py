@@ -26,6 +26,11 @@ from __future__ import annotations
 
 START_BEHIND = "start a new query behind it (startingOffsets)"
 """What remains to be done about records that nobody can read."""
+OTHERS_MAY_READ = (
+    "another reader may read it: set reader={reader}, or use Spark's format('kafka'); only if these fail too,"
+    f" {START_BEHIND}"
+)
+"""What to do about records that one reader cannot read: starting behind them loses what another reader reads."""
 
 
 class SparkSourceError(Exception):

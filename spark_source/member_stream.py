@@ -26,7 +26,6 @@ from time import monotonic, sleep
 from typing import IO, Any
 
 from pyspark.sql.datasource import InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import StructType
 
 from loadwise.assignor.model import TopicPartition
@@ -37,6 +36,7 @@ from loadwise.spark_source.options.query import EARLIEST, LATEST, GroupMember
 from loadwise.spark_source.planning.member_progress import Holdings, MemberOffset, apart, as_json, member_offset
 from loadwise.spark_source.planning.progress import MODE, Positions, apart_from_made_anew
 from loadwise.spark_source.planning.query import shared_out
+from loadwise.spark_source.pyspark_version import ReadAllAvailable, ReadLimit
 from loadwise.spark_source.stream import LoadwiseStreamReader
 
 logger = logging.getLogger(__name__)
@@ -72,7 +72,10 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         """Refuse to read what there is now: a group does not hand it all to one member. Raises `OptionError`."""
         self._refuse_to_end("availableNow")
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+    # Member mode needs PySpark 4.2, which always names both.
+    def latestOffset(  # type: ignore[override]  # noqa: N802
+        self, start: dict[str, Any], limit: ReadLimit
+    ) -> dict[str, Any]:
         """Where the micro-batch behind ``start`` ends; ``start`` itself where there is nothing for this stream to read.
 
         Raises `OptionError` for a checkpoint of another mode or group, `GroupUnavailableError` where the group refuses

@@ -15,22 +15,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
-from loadwise.installation import pip_install
-from loadwise.spark_source.errors import MissingDependencyError
 from loadwise.spark_source.garbage import exclude_what_is_loaded
 from loadwise.spark_source.options.parse import parse_either
 from loadwise.spark_source.options.query import Everywhere, SourceOptions
 from loadwise.spark_source.planning.assignors import assignor_named
 from loadwise.spark_source.planning.query import check_installed, checked, planned_by
+from loadwise.spark_source.pyspark_version import NAMES_START, needs_pyspark, refuse_what_needs_later
 from loadwise.spark_source.task import Task
 
 try:
     from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
     from pyspark.sql.types import StructType
 except ImportError as error:
-    raise MissingDependencyError(f"loadwise.spark_source needs pyspark 4.2 or later: {pip_install('spark')}") from error
+    raise needs_pyspark() from error
 
 from loadwise.spark_source.reading.arrow_batches import BatchBuilder, check_schema, full_schema
 
@@ -51,6 +51,7 @@ class LoadwiseDataSource(DataSource):
         Raises `OptionError`, `MissingDependencyError`.
         """
         check_installed()
+        refuse_what_needs_later(self.options, streaming=False)
         options = parse_either(self.options)
         assignor_named(options.assignor)
         exclude_what_is_loaded()
@@ -75,8 +76,15 @@ class LoadwiseDataSource(DataSource):
         from loadwise.spark_source.stream import LoadwiseStreamReader  # noqa: PLC0415 - see above
 
         mode = {name.lower(): value for name, value in self.options.items()}.get("assignment.mode", "")
-        made = LoadwiseMemberReader if mode.strip().lower() == "member" else LoadwiseStreamReader
+        member = NAMES_START and mode.strip().lower() == "member"
+        made = LoadwiseMemberReader if member else LoadwiseStreamReader
         return made(dict(self.options), schema)
+
+
+@cache
+def _say_how_long_a_plan_lasts() -> None:
+    """Log, once a process, that PySpark plans once for each DataFrame. It is so for every batch: nothing is wrong."""
+    logger.info("every action on a DataFrame reads up to the offsets that its first one found; load() looks again")
 
 
 class LoadwiseReader(DataSourceReader):
@@ -95,10 +103,7 @@ class LoadwiseReader(DataSourceReader):
         exclude_what_is_loaded()
         logger.info("%s", found)
         if isinstance(self._options.ending, Everywhere):
-            # PySpark asks once for each DataFrame, and gives every action on it these tasks.
-            logger.warning(
-                "every action on this DataFrame reads up to the offsets found now; call load() again for later records"
-            )
+            _say_how_long_a_plan_lasts()
         # Of no partitions Spark makes one, without a value.
         return [InputPartition(task) for task in found.filled or found.tasks[:1]]
 

@@ -12,6 +12,9 @@ keep the initial offset of a Python source, and asks again when it replays the f
 somewhere else. So the first micro-batch is empty: its end, which Spark does keep, is the initial offset. That end is
 marked (`BEGUN_HERE`), so that a replay knows an empty micro-batch of ours from one of another source's, whose beginning
 it cannot know. Spark's class: ``KafkaMicroBatchStream``.
+
+Before PySpark 4.2 (`loadwise.spark_source.pyspark_version`) Spark does not name the start of a micro-batch. There the
+first one has what there is, but nothing of partitions that start at "latest"; and each end is marked.
 """
 
 from __future__ import annotations
@@ -19,15 +22,21 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from time import monotonic, sleep
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from loadwise.assignor.model import TopicPartition
-from loadwise.spark_source.errors import DataLossError, OffsetsUnavailableError, OptionError, SparkSourceError
+from loadwise.spark_source.errors import (
+    DataLossError,
+    KafkaError,
+    OffsetsUnavailableError,
+    OptionError,
+    SparkSourceError,
+)
 from loadwise.spark_source.options.query import EARLIEST, LATEST, Everywhere, SourceOptions, Specific, named_topics
 from loadwise.spark_source.planning.progress import (
     Positions,
@@ -43,6 +52,13 @@ from loadwise.spark_source.planning.progress import (
     with_ids,
 )
 from loadwise.spark_source.planning.query import checked, shared_out
+from loadwise.spark_source.pyspark_version import (
+    NAMES_START,
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
 from loadwise.spark_source.reading.arrow_batches import BatchBuilder, check_schema
 from loadwise.spark_source.task import Task
 
@@ -73,8 +89,8 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._cluster: Any = None
         self._committing: Any = None
         self._initial: dict[TopicPartition, int] | None = None
-        self._initial_is_news = False
-        """Whether Spark was told the initial offset, and has not yet asked where the first micro-batch ends."""
+        self._initial_is_news: bool | None = None
+        """Whether Spark has asked for the initial offset (None: it has not) and not yet gone on from there."""
         self._replayed_end: JsonOffset | None = None
         """The end of the first micro-batch, where this process has planned it and did not hear of it before."""
         self._latest: dict[TopicPartition, int] = {}
@@ -82,6 +98,8 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The id of each topic (KIP-516) when partitions were asked about last: before their offsets were."""
         self._answered: JsonOffset | None = None
         """The latest answer of `latestOffset`: a micro-batch that ends elsewhere was planned by another process."""
+        self._behind: JsonOffset | None = None
+        """The end of the latest micro-batch that this process has heard of, where the next one begins."""
         self._first_of_new: dict[TopicPartition, int] = {}
         self._target: dict[TopicPartition, int] | None = None
         """With ``Trigger.AvailableNow``, the end of the whole query; empty until the first question."""
@@ -92,13 +110,10 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> JsonOffset:  # noqa: N802 - as Spark calls it
         """Where a query without a checkpoint starts. Raises `OptionError`, `SchemaError`, `KafkaError`."""
-        options = self._options
-        if self._initial is None:
-            found = self._kafka.found(options, with_ids=True)
-            self._ids = found.ids
-            self._initial = self._kafka.resolved(options.starting, found.partitions)
+        initial = self._resolve() if self._initial is None else self._initial
+        if self._initial_is_news is None:
             self._initial_is_news = True
-        return with_ids(self._initial, self._ids) | BEGUN_HERE
+        return with_ids(initial, self._ids) | BEGUN_HERE
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - as Spark calls it
         """That the limits are our own business: see `OURS_TO_LIMIT`."""
@@ -108,10 +123,19 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """From now on nothing is read beyond where the partitions end at the next question."""
         self._target = {}
 
-    def latestOffset(self, start: JsonOffset, limit: ReadLimit) -> JsonOffset:  # noqa: N802 - as Spark calls it
-        """Where the micro-batch that begins at ``start`` ends; ``start`` itself if there shall be none."""
-        self._answered = self._next_end(start, limit)
-        return self._answered
+    def latestOffset(self, start: JsonOffset | None = None, limit: ReadLimit = OURS_TO_LIMIT) -> JsonOffset:  # noqa: N802
+        """Where the micro-batch that begins at ``start`` ends; ``start`` itself if there shall be none.
+
+        Without ``start``, as Spark asks before 4.2, it is where the micro-batch before ended.
+        """
+        if start is not None:
+            end = self._next_end(start, limit)
+        elif self._behind is not None:
+            end = self._next_end(self._behind, limit) | BEGUN_HERE
+        else:
+            end = self._end_of_the_first()
+        self._answered = self._behind = end
+        return end
 
     def reportLatestOffset(self) -> JsonOffset | None:  # noqa: N802 - as Spark calls it
         """Where the partitions ended at the latest question, for ``StreamingQueryProgress``."""
@@ -129,6 +153,7 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # A query that uses the stream twice, as in a union with itself, has each micro-batch planned twice.
         if self._initial_is_news:
             self._initial_is_news, self._replayed_end = False, end
+        self._behind = end
         replay = end == self._replayed_end
         ours = replay and end.keys() >= BEGUN_HERE.keys()
         if start == end:
@@ -144,8 +169,11 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             same, gone = apart_from_made_anew(ended | begun, ids, self._ids_now(ids.keys(), ids))
             begun, ended = ({place: at for place, at in each.items() if place in same} for each in (begun, ended))
         begun, anew = apart_from_made_anew(begun, ids_in(start), ids_in(end))
+        if ours and not NAMES_START:
+            # What starts behind its end by now started at the latest offset then, which was the end.
+            begun = {place: min(at, ended[place]) for place, at in begun.items() if place in ended}
         found = step(begun, ended, self._first_offsets(begun, ended))
-        if not ours:
+        if not (ours and NAMES_START):
             self._lose(gone + anew + found.losses)
         if not any(map(len, found.ranges)):
             return []
@@ -200,7 +228,9 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._commits is not None:
             # Spark asks only once all up to here has been processed; its commit() comes a micro-batch later, or never.
             self._commits.commit(begun)
-        first, self._initial_is_news = self._initial_is_news, False
+        first = bool(self._initial_is_news)
+        if first:
+            self._initial_is_news = False
         self._latest = latest = self._end_of(begun, ids_in(start))
         if isinstance(limit, ReadAllAvailable):
             # There is this one micro-batch only, so it must not be empty. What was to start at the end stays empty, and
@@ -217,6 +247,26 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = limited(same, latest, self._first_of_new, admission.max_offsets) if admission.max_offsets else latest
         # No micro-batch for an id alone, where the checkpoint has none yet.
         return with_ids(end, self._ids) if end != begun or len(same) < len(begun) else start
+
+    def _resolve(self) -> dict[TopicPartition, int]:
+        """Where a query without a checkpoint starts."""
+        options = self._options
+        found = self._kafka.found(options, with_ids=True)
+        self._ids = found.ids
+        self._initial = self._kafka.resolved(options.starting, found.partitions)
+        return self._initial
+
+    def _end_of_the_first(self) -> JsonOffset:
+        """Where the first micro-batch of this process ends, where Spark does not name its start: it has all there is.
+
+        In a new query Spark asks for the start next. What starts at "latest" stays empty, so a replay that finds
+        another start loses nothing. After a restart the end of such a partition is the latest offset, too.
+        """
+        begun: dict[TopicPartition, int] = {}
+        with suppress(KafkaError, OptionError):  # after a restart nobody needs the start; `initialOffset` raises it
+            begun = self._resolve()
+        self._passed_at_ms = monotonic() * 1000
+        return with_ids(self._end_of({}, {}) | self._asked_for_latest(begun), self._ids) | BEGUN_HERE
 
     def _end_of(self, begun: Positions, ids: Mapping[str, str]) -> dict[TopicPartition, int]:
         """Where all partitions end now, or ended when ``Trigger.AvailableNow`` began."""

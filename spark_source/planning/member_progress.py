@@ -66,7 +66,8 @@ def member_offset(offset: Mapping[str, Any], group: str) -> MemberOffset:
             MODE,
             "this checkpoint belongs to a stream that is no member of a group (format('kafka'), or another"
             " assignment.mode), whose offsets tell nothing of a group's commits; use a new checkpointLocation: the"
-            f" stream goes on where group {group} stands",
+            f" stream goes on where group {group} stands, and at startingOffsets (latest by default) in partitions that"
+            " the group has no commit of",
         )
     if offset["version"] != VERSION:
         raise OptionError(
@@ -76,7 +77,8 @@ def member_offset(offset: Mapping[str, Any], group: str) -> MemberOffset:
         raise OptionError(
             "kafka.group.id",
             f"this checkpoint belongs to a member of group {offset['group']!r}, not {group!r}; give that group, or"
-            " another checkpointLocation",
+            " another checkpointLocation: the stream goes on where the new group stands, and at startingOffsets (latest"
+            " by default) in partitions that it has no commit of",
         )
     return MemberOffset(
         group,

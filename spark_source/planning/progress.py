@@ -56,7 +56,8 @@ def from_json(offset: Mapping[str, Any]) -> dict[TopicPartition, int]:
         raise OptionError(
             MODE,
             "this checkpoint belongs to a stream with assignment.mode=member, which goes by the commits of its group;"
-            " set that, or use another checkpointLocation",
+            " set that, or use another checkpointLocation, with startingOffsets where the group stands (the default,"
+            " latest, leaves out what it has not read)",
         )
     found = ((TopicPartition(topic, int(index)), at) for topic, part in offset.items() for index, at in part.items())
     return dict(sorted(found))

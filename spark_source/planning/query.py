@@ -20,6 +20,7 @@ from loadwise.spark_source.planning.assignors import assignor_named
 from loadwise.spark_source.planning.density import Density, even
 from loadwise.spark_source.planning.plan import Plan, plan
 from loadwise.spark_source.planning.slots import slots_of_driver
+from loadwise.spark_source.pyspark_version import refuse_what_needs_later
 from loadwise.spark_source.task import OffsetRange
 
 logger = logging.getLogger(__name__)
@@ -51,6 +52,7 @@ def checked(options: Mapping[str, str], *, streaming: bool = False) -> SourceOpt
     Raises `OptionError`, `MissingDependencyError`.
     """
     check_installed()
+    refuse_what_needs_later(options, streaming=streaming)
     parsed = parse(options, streaming=streaming)
     assignor_named(parsed.assignor)
     return replace(parsed, client=with_key(with_certificates(parsed.client)))

@@ -23,6 +23,7 @@ from pyspark.sql.types import (
 
 from loadwise.installation import pip_install
 from loadwise.spark_source.errors import MissingDependencyError, SchemaError
+from loadwise.spark_source.pyspark_version import arrow_schema
 from loadwise.spark_source.reading.timestamps import microseconds
 
 HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
@@ -104,14 +105,12 @@ class BatchBuilder:
         """Raises `MissingDependencyError` without pyarrow."""
         try:
             import pyarrow as pa  # noqa: PLC0415 - optional; Spark's own errors about it do not name our extra
-            from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - imports pyarrow
         except ImportError as error:
             raise MissingDependencyError(
                 f"reading Kafka from Spark needs pyarrow, which is not installed: {pip_install('spark')}"
             ) from error
         self._pa = pa
-        # What Spark compares our batches with, column by column and to the letter.
-        self._schema = to_arrow_schema(schema, timezone="UTC")
+        self._schema = arrow_schema(schema)
 
     def build(self, topic: str, partition: int, messages: Sequence[Any]) -> Any:
         """A RecordBatch with a row for each of librdkafka's messages, in their order."""

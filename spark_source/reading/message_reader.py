@@ -7,14 +7,14 @@ partition's end, or a record behind the range, shows that there is nothing more 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import confluent_kafka
 
 from loadwise.spark_source.cluster.client import BROKER_REPLACED, UNKNOWN, Client, connected
 from loadwise.spark_source.cluster.offsets import Cluster
-from loadwise.spark_source.errors import START_BEHIND, BatchError
+from loadwise.spark_source.errors import OTHERS_MAY_READ, BatchError
 from loadwise.spark_source.options.query import EARLIEST, SourceOptions
 from loadwise.spark_source.reading import position
 from loadwise.spark_source.reading.arrow_batches import BatchBuilder
@@ -40,10 +40,15 @@ _PASSING = UNKNOWN | {
 _OF_THE_GROUP = frozenset((_Error.GROUP_AUTHORIZATION_FAILED,))
 """librdkafka looks for the coordinator of a group that we ask nothing of: who may not see the group may still read."""
 
+LARGEST_BATCH = {"receive.message.max.bytes": str((1 << 31) - 1)}
+"""The most that librdkafka unpacks a batch to, 100 MB by default. A client that plans keeps that: it tells at once that
+an address speaks another protocol, whose first bytes look like the size of a larger answer."""
+
+_OTHERS = OTHERS_MAY_READ.format(reader="batches")
 _REMEDIES = {
-    _Error._BAD_MSG: f"the batch there is corrupt: read it anyway with kafka.check.crcs=false, or {START_BEHIND}",
-    _Error._BAD_COMPRESSION: f"the batch there cannot be decompressed: {START_BEHIND}",
-    _Error._NOT_IMPLEMENTED: f"this client knows no such codec or format: {START_BEHIND}",
+    _Error._BAD_MSG: f"the batch there seems corrupt: read it anyway with kafka.check.crcs=false; {_OTHERS}",
+    _Error._BAD_COMPRESSION: f"this client cannot decompress the batch there: {_OTHERS}",
+    _Error._NOT_IMPLEMENTED: f"this client knows no such codec or format: {_OTHERS}",
     _Error.TOPIC_AUTHORIZATION_FAILED: MAY_READ,
 }
 """What to do about errors that trying again does not mend."""
@@ -51,7 +56,8 @@ _REMEDIES = {
 
 def read_ranges(ranges: Sequence[OffsetRange], options: SourceOptions, builder: BatchBuilder) -> Iterator[Any]:
     """Yield the records of the ranges as Arrow RecordBatches. Raises what `read_task` raises."""
-    with connected(options.client, group_id_prefix=options.group_id_prefix) as client:
+    config = replace(options.client, settings={**options.client.settings, **LARGEST_BATCH})
+    with connected(config, group_id_prefix=options.group_id_prefix) as client:
         for wanted in ranges:
             at = Reading(wanted, options)
             for messages in _RangeReader(at, client).batches():

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from loadwise.protocol.errors import MalformedBytesError
 from loadwise.protocol.record_times import zigzag
-from loadwise.spark_source.errors import START_BEHIND, BatchError
+from loadwise.spark_source.errors import OTHERS_MAY_READ, BatchError
 from loadwise.spark_source.reading.record_sets import RecordSet
 from loadwise.spark_source.reading.timestamps import microseconds
 
@@ -256,4 +256,6 @@ _POSITIVE = np.int64((1 << 63) - 1)
 
 
 def _malformed() -> BatchError:
-    return BatchError("the batch there is malformed: its records do not fit into it", START_BEHIND)
+    return BatchError(
+        "the batch there is malformed: its records do not fit into it", OTHERS_MAY_READ.format(reader="messages")
+    )

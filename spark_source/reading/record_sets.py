@@ -15,12 +15,13 @@ from crc32c import crc32c
 from loadwise.protocol.batches import HEADER_BYTES, MAGIC, MAGIC_OFFSET, BatchHeader, checksummed, read_header
 from loadwise.protocol.errors import MalformedBytesError, MissingCodecError
 from loadwise.protocol.unpacking import unpacked
-from loadwise.spark_source.errors import START_BEHIND, BatchError, OtherReaderError
+from loadwise.spark_source.errors import OTHERS_MAY_READ, START_BEHIND, BatchError, OtherReaderError
 
 MAX_UNPACKED_BYTES = 4 << 20
 """No further batch is put into a set beyond these; the next set goes on with it. Larger ones are no faster."""
 MAX_BATCH_BYTES = (1 << 31) - (64 << 20)
 """What one batch may unpack to: Arrow's places of text and bytes have 31 bits, and a set may hold others before it."""
+_OTHERS = OTHERS_MAY_READ.format(reader="messages")
 _PLACE = Struct(">qi")
 _LAST_OFFSET_DELTA = Struct(">i")
 _LAST_OFFSET_DELTA_AT = 23
@@ -119,7 +120,7 @@ def _checked(view: memoryview, *, check_crcs: bool) -> BatchHeader | None:
     if header is None or header.size_bytes > len(view):
         return None
     if header.size_bytes < HEADER_BYTES:
-        raise BatchError("the batch there is malformed: it is smaller than its header", START_BEHIND)
+        raise BatchError("the batch there is malformed: it is smaller than its header", _OTHERS)
     if check_crcs and crc32c(checksummed(view[: header.size_bytes])) != header.crc:
         raise BatchError(
             "the batch there is corrupt (its CRC does not match)",
@@ -134,7 +135,7 @@ def _unpacked(records: memoryview, header: BatchHeader) -> bytes | memoryview:
         # What was packed stands in a buffer that is several times as large.
         return found if found is records else bytes(found)
     except MalformedBytesError as problem:
-        raise BatchError(f"the batch there cannot be unpacked: {problem}", START_BEHIND) from None
+        raise BatchError(f"the batch there cannot be unpacked: {problem}", _OTHERS) from None
     except MissingCodecError as missing:
         raise OtherReaderError(str(missing), "do so where this task runs, or set reader=messages") from None
 

@@ -21,9 +21,20 @@ def last_line(missing: str, program: str) -> str:
     return done.stderr.splitlines()[-1]
 
 
+NEEDED = f"{ERROR}loadwise.spark_source needs PySpark 4.0 or later"
+
+
 def test_without_pyspark():
     line = last_line("pyspark", "import pyspark_loadwise")
-    assert line == f"{ERROR}loadwise.spark_source needs pyspark 4.2 or later: {pip_install('spark')}"
+    assert line == f"{NEEDED}, which is not installed: {pip_install('spark')}"
+
+
+def test_a_pyspark_without_python_data_sources_is_named_with_its_version():
+    """As 3.5.3 is: there is no such module in it."""
+    pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
+    program = "import pyspark; pyspark.__version__ = '3.5.3'\nimport pyspark_loadwise"
+    line = last_line("pyspark.sql.datasource", program)
+    assert line == f"{NEEDED}, and 3.5.3 is installed: {pip_install('spark')}"
 
 
 @pytest.mark.parametrize(("module", "library"), [("confluent_kafka", "confluent-kafka"), ("aiokafka", "aiokafka")])

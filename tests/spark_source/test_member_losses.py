@@ -295,7 +295,7 @@ def test_checkpoints_are_not_mixed_with_those_of_other_streams(group):
         lambda: other.latestOffset(stream.initial, OURS_TO_LIMIT),
         lambda: other.partitions(stream.initial, stream.initial | {"generation": 3}),
     ):
-        with pytest.raises(OptionError, match="use another checkpointLocation"):
+        with pytest.raises(OptionError, match="use another checkpointLocation, with startingOffsets"):
             ask()
     other.stop()
 

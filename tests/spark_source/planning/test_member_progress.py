@@ -6,9 +6,9 @@ import json
 from collections import Counter
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from seeds import random_walk
 
 from loadwise.assignor.model import TopicPartition
 from loadwise.spark_source.errors import OptionError
@@ -288,5 +288,4 @@ def _all(began, ends):
     return [(place, at) for place in PLACES for at in range(began[place], ends[place])]
 
 
-TestGroups = Groups.TestCase
-TestGroups.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestGroups = random_walk(Groups, examples=150, steps=40)
