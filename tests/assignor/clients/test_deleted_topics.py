@@ -136,6 +136,9 @@ def kafka_python_committer(monkeypatch, clock, commit):
 
     monkeypatch.setattr(ConsumerCoordinator, "_send_offset_commit_request", commit_it)
     coordinator = object.__new__(kafka_python_internals.Coordinator)
+    coordinator.config = {"request_timeout_ms": 30_000}
+    coordinator._generation = object()
+    coordinator._subscription = SimpleNamespace(assignment={})
     coordinator.load_watch = None
     coordinator._deleted_topics = DeletedTopics("g", clock)
     coordinator._manager = SimpleNamespace(send=send)

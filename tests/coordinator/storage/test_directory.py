@@ -16,7 +16,7 @@ from cluster_walk import new_cluster
 from record_batches import batch
 from streams_groups import Client, Driver
 
-from loadwise.coordinator import BadClusterError, Coordinator, DataDirError, NotRunningError
+from loadwise.coordinator import BadClusterError, Coordinator, DataDirError, LostWritesError, NotRunningError
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.groups.records import Record
 from loadwise.coordinator.groups.streams_topology import Endpoint
@@ -130,7 +130,7 @@ def test_a_file_that_ends_early_is_found(tmp_path: Path) -> None:
         log_of(tmp_path)
 
 
-def test_the_end_of_a_log_that_was_not_written_whole_is_left_out(tmp_path: Path) -> None:
+def test_a_log_that_ends_within_an_acknowledged_write_is_refused_until_that_is_accepted(tmp_path: Path) -> None:
     """As after a loss of power: SQLite's write-ahead log ends within what was committed last."""
     filled(tmp_path / "begun")
     directory = Directory(tmp_path / "begun")
@@ -146,6 +146,9 @@ def test_the_end_of_a_log_that_was_not_written_whole_is_left_out(tmp_path: Path)
     wal = tmp_path / "cut" / f"{FILE_NAME}-wal"
     os.truncate(wal, wal.stat().st_size - 100)
     assert log_of(tmp_path / "begun").end_offset == 8
+    with pytest.raises(LostWritesError, match="1 of 7 acknowledged writes are lost"):
+        Directory(tmp_path / "cut")
+    Directory(tmp_path / "cut", accept_data_loss=True).close()
     assert log_of(tmp_path / "cut").end_offset == 7
 
 
