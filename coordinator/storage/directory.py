@@ -196,7 +196,8 @@ class Directory:
 
     def _damaged(self, what: str) -> DataDirError:
         return DataDirError(
-            f"the data directory {self._path} is damaged: {what}. Put a copy of it back, or begin with another one"
+            f"the data directory {self._path} is damaged: {FILE_NAME}: {' '.join(what.split())}. "
+            "Put a copy of the whole directory back, or begin with another one"
         )
 
     # ---- what it is told ----

@@ -56,10 +56,10 @@ def _acknowledged(path: Path) -> Acknowledged | None:
 
 def _check_new(main: Path, acknowledged: Acknowledged | None, log: Path) -> None:
     state = "is empty" if main.exists() else "is missing"
+    if acknowledged is not None and acknowledged.writes:
+        raise LostWritesError(main.parent, f"{main.name} {state}, and with it all {acknowledged.writes} of its writes")
     if size_of(log):
         raise LostWritesError(main.parent, f"{main.name} {state}, and {log.name} alone cannot be read")
-    if acknowledged is not None and acknowledged.writes:
-        raise LostWritesError(main.parent, f"{main.name} {state}, and {acknowledged.writes} writes were acknowledged")
 
 
 def _check_older(main: Path, log: WriteAheadLog) -> None:
@@ -71,23 +71,30 @@ def _check_older(main: Path, log: WriteAheadLog) -> None:
 
 def _check_writes(main: Path, acknowledged: Acknowledged, log: WriteAheadLog) -> None:
     found, alone = _read(main, is_copying=acknowledged.is_copying)
-    in_main = acknowledged.in_main
-    if found is None:
-        reason = f"none of {acknowledged.writes} acknowledged writes is in {main.name}"
-    elif found.directory != acknowledged.directory:
-        reason = f"{main.name}, {log_of(main).name} and {ACKNOWLEDGED_NAME} are of different directories"
-    elif found.number < acknowledged.writes:
-        lost = acknowledged.writes - found.number
-        reason = f"{lost} of {acknowledged.writes} acknowledged writes are lost: {main.name} or its log is damaged"
+    in_main, name = acknowledged.in_main, log_of(main).name
+    if found is not None and found.directory != acknowledged.directory:
+        reason = f"{main.name}, {name} and {ACKNOWLEDGED_NAME} are of different directories"
+    elif found is None or found.number < acknowledged.writes:
+        lost = acknowledged.writes - (0 if found is None else found.number)
+        reason = f"{lost} of {acknowledged.writes} acknowledged writes are lost: {name} {_state(main, log)}"
     elif acknowledged.is_copying and not log.writes:
-        reason = f"{log_of(main).name} is missing or damaged, and it was being copied into {main.name}"
+        reason = f"{name} {_state(main, log)}, and it was being copied into {main.name}"
     elif alone is not None and alone.directory != acknowledged.directory:
         reason = f"{main.name} is of another directory"
     elif (alone is None and in_main and not acknowledged.is_copying) or (alone is not None and alone.number < in_main):
-        reason = f"{main.name} is older than {log_of(main).name}"
+        reason = f"{main.name} is older than {name}"
     else:
         return
     raise LostWritesError(main.parent, reason)
+
+
+def _state(main: Path, log: WriteAheadLog) -> str:
+    """What is wrong with a log that lacks writes."""
+    if not log_of(main).exists():
+        return f"is missing, or {main.name} is older than {ACKNOWLEDGED_NAME}"
+    if not log.writes and not log.rest_bytes:
+        return "is empty"
+    return "is damaged or ends too early"
 
 
 class _Read(NamedTuple):

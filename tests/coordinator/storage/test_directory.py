@@ -99,7 +99,7 @@ def test_a_newer_format_and_another_programs_file_are_refused(tmp_path: Path) ->
         Directory(tmp_path / "file")
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / FILE_NAME).write_text("this is no database at all" * 100)
-    with pytest.raises(DataDirError, match="is damaged: file is not a database"):
+    with pytest.raises(DataDirError, match=r"is damaged: loadwise\.sqlite3: file is not a database"):
         Directory(tmp_path / "text")
 
 
@@ -146,7 +146,7 @@ def test_a_log_that_ends_within_an_acknowledged_write_is_refused_until_that_is_a
     wal = tmp_path / "cut" / f"{FILE_NAME}-wal"
     os.truncate(wal, wal.stat().st_size - 100)
     assert log_of(tmp_path / "begun").end_offset == 8
-    with pytest.raises(LostWritesError, match="1 of 7 acknowledged writes are lost"):
+    with pytest.raises(LostWritesError, match=r"1 of 7 acknowledged writes are lost: loadwise\.sqlite3-wal is damaged"):
         Directory(tmp_path / "cut")
     Directory(tmp_path / "cut", accept_data_loss=True).close()
     assert log_of(tmp_path / "cut").end_offset == 7

@@ -119,7 +119,7 @@ def test_whole_writes_behind_a_damaged_place_are_refused(killed: Killed, tmp_pat
     with (copy / LOG).open("r+b") as log:
         log.seek(killed.sizes[2] + 100)  # in the third of six
         log.write(b"\xff\xfe")
-    assert refused_and_accepted(copy, "4 of 7 acknowledged writes are lost") == 2
+    assert refused_and_accepted(copy, f"4 of 7 acknowledged writes are lost: {LOG} is damaged") == 2
 
 
 def test_a_log_that_ends_before_an_acknowledged_write_is_refused(killed: Killed, tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_log_that_ends_before_an_acknowledged_write_is_refused(killed: Killed,
     copy = killed.copied(tmp_path / "copy", killed.sizes[-1])
     with (copy / LOG).open("r+b") as log:
         log.truncate(killed.sizes[4])
-    assert refused_and_accepted(copy, "2 of 7 acknowledged writes are lost") == 4
+    assert refused_and_accepted(copy, f"2 of 7 acknowledged writes are lost: {LOG} is damaged or ends too early") == 4
 
 
 def test_a_damaged_header_is_refused(killed: Killed, tmp_path: Path) -> None:
@@ -135,24 +135,24 @@ def test_a_damaged_header_is_refused(killed: Killed, tmp_path: Path) -> None:
     with (copy / LOG).open("r+b") as log:
         log.seek(12)
         log.write(b"\xff")
-    assert refused_and_accepted(copy, "6 of 7 acknowledged writes are lost") == 0
+    assert refused_and_accepted(copy, f"6 of 7 acknowledged writes are lost: {LOG} is damaged") == 0
 
 
 @pytest.mark.parametrize(("name", "left"), [(LOG, 0), (FILE_NAME, 0), (ACKNOWLEDGED_NAME, COMMITS)])
 def test_a_missing_or_empty_file_is_refused(killed: Killed, tmp_path: Path, name: str, left: int) -> None:
     missing = killed.copied(tmp_path / "missing", killed.sizes[-1])
     (missing / name).unlink()
-    assert refused_and_accepted(missing, "has lost writes") == left
+    assert refused_and_accepted(missing, f"{name} is missing") == left
     empty = killed.copied(tmp_path / "empty", killed.sizes[-1])
     (empty / name).write_bytes(b"")
-    assert refused_and_accepted(empty, "has lost writes") == left
+    assert refused_and_accepted(empty, f"{name} is (missing or )?empty") == left
 
 
 def test_a_missing_main_file_of_a_closed_directory_is_refused(tmp_path: Path) -> None:
     with closing(Directory(tmp_path)) as directory:
         commit(directory, 0)
     (tmp_path / FILE_NAME).unlink()
-    assert refused_and_accepted(tmp_path, "is missing, and 2 writes were acknowledged") == 0
+    assert refused_and_accepted(tmp_path, f"{FILE_NAME} is missing, and with it all 2 of its writes") == 0
 
 
 @pytest.mark.parametrize("name", [LOG, FILE_NAME, ACKNOWLEDGED_NAME])
@@ -200,7 +200,7 @@ def test_a_directory_of_an_older_loadwise_is_taken_over(tmp_path: Path, caplog: 
     assert batches(tmp_path / "killed") == 1
     assert not caplog.records
     (tmp_path / "killed" / FILE_NAME).unlink()
-    assert refused_and_accepted(tmp_path / "killed", "2 writes were acknowledged") == 0
+    assert refused_and_accepted(tmp_path / "killed", f"{FILE_NAME} is missing, and with it all 2 of its writes") == 0
 
 
 @pytest.mark.parametrize("at", [12, HEADER_BYTES + FRAME_BYTES + 100])
