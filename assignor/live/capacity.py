@@ -88,6 +88,11 @@ class Capacities:
     """Whether somebody's capacity is known, so that a utilisation means something."""
     proven: Bools
     """bool[M]: whose capacity was seen, and not taken from the others."""
+    reliable: Bools
+    """bool[M]: which of these may leave a member without a partition: it was seen to process, and lately if slow.
+
+    A member that has stopped, or was slow long ago, gets a partition by which it can show what it can do now.
+    """
 
 
 class CapacityEstimates:
@@ -265,7 +270,8 @@ class CapacityEstimates:
         if not working.any():
             most = float(per_unit.max(initial=0.0)) if np.isfinite(self._lagging_since).any() else 0.0
             # Whoever falls behind shows soon what it can do. Until then, members can do what the best of them has done.
-            return Capacities(_bounded(np.where(given > 0, given, 1.0) * (most or 1.0)), known=most > 0, proven=proven)
+            guessed = _bounded(np.where(given > 0, given, 1.0) * (most or 1.0))
+            return Capacities(guessed, known=most > 0, proven=proven, reliable=working)
         unit = np.where(given > 0, given, 1.0)
         lower = np.array([0.0 if each is None else each.least_per_s for each in known]) / unit
         upper = np.array([0.0 if each is None else each.most_per_s for each in known]) / unit
@@ -278,7 +284,10 @@ class CapacityEstimates:
         for number, each in enumerate(known):
             if each is not None and each.proven and given[number] == 0:
                 ratio[number] = _ratio(each, median, now_ms)
-        return Capacities(_bounded(np.where(given > 0, given, ratio) * median), known=True, proven=proven)
+        per_s = _bounded(np.where(given > 0, given, ratio) * median)
+        at_ms = np.array([now_ms if each is None else each.at_ms for each in known])
+        recent = (ratio >= 1) | (now_ms - at_ms < _HALF_LIFE_MS)
+        return Capacities(per_s, known=True, proven=proven, reliable=working & recent)
 
 
 def _median(per_s: Floats, least: Floats, most: Floats) -> tuple[float, float]:

@@ -68,7 +68,7 @@ def judge(
     costs the leader CPU time.
     """
     weight = guess(load, group.topic_of) if group.size and not np.isnan(load).all() else np.zeros(group.size)
-    known = group.capacity_known | capacities.proven
+    known = group.capacity_known | capacities.reliable
     loaded = replace(group, load=weight, capacity=capacities.per_s, capacity_known=known, load_unit=RECORDS_PER_S)
     possible = max(
         float(weight.sum()) / float(capacities.per_s.sum()),

@@ -258,8 +258,10 @@ class GroupWatch:
         """The members with their capacities, learned where users gave none (``stated`` 0, by instance id or id)."""
         learned = self.estimates.of({name_of(member): stated[member.id] for member in members}, now_ms)
         return [
-            replace(member, capacity=float(capacity), capacity_known=proven or stated[member.id] > 0)
-            for member, capacity, proven in zip(members, learned.per_s.tolist(), learned.proven.tolist(), strict=True)
+            replace(member, capacity=float(capacity), capacity_known=reliable or stated[member.id] > 0)
+            for member, capacity, reliable in zip(
+                members, learned.per_s.tolist(), learned.reliable.tolist(), strict=True
+            )
         ]
 
     def assigned(

@@ -84,18 +84,6 @@ def test_staging_settles_in_two_rounds_and_never_doubles(name: str, group: Group
     assert round_ < 2, "the second round had to withhold partitions again"
 
 
-@pytest.mark.parametrize("name", [name for name, assignor in EVERY.items() if assignor.traits.load])
-@settings(max_examples=200, deadline=None)
-@given(group=groups())
-def test_by_load_nobody_is_empty_while_another_has_two_that_it_could_have(name: str, group: Group) -> None:
-    answer = algorithm(name).assign(group.snapshot()).by_member()
-    for member in group.members:
-        if not answer[member.id]:
-            for topics in answer.values():
-                readable = topics.keys() & set(member.topics)
-                assert not readable or sum(map(len, topics.values())) < 2, f"{member.id} could have {readable}"
-
-
 @every_algorithm
 def test_nobody_and_nothing_are_fine(assignor: Assignor) -> None:
     assert assignor.assign(Group((), {"a": 3}).snapshot()).by_member() == {}

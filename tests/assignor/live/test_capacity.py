@@ -69,6 +69,14 @@ def test_members_that_have_stopped_are_no_measure_for_the_others():
     assert capacities.per_s[1:].max() <= 900 / 4
 
 
+def test_only_what_was_seen_lately_of_a_member_that_works_may_leave_it_without_a_partition():
+    estimates = CapacityEstimates()
+    members = {"a": (900, True), "slow": (150, True), "stopped": (0, True), "starved": (5, False)}
+    assert learned(members, estimates=estimates).reliable.tolist() == [True, True, False, False]
+    half_an_hour_later = estimates.of(dict.fromkeys(members, 0.0), 40_000 + 1_800_000)
+    assert half_an_hour_later.reliable.tolist() == [True, False, False, False]
+
+
 def test_estimates_stay_within_an_eighth_and_eight_times():
     members = {"a": (100, True), "b": (100, True), "stuck": (0, True), "rocket": (1e6, True), "c": (100, True)}
     per_s = learned(members).per_s / 100

@@ -181,6 +181,22 @@ def test_a_newcomer_never_makes_the_busiest_member_busier(data: st.DataObject) -
     assert highest[0] <= highest[1] * 1.05 * (1 + 1e-9)
 
 
+@settings(max_examples=200, deadline=None)
+@given(group=groups())
+def test_a_member_is_empty_only_where_any_partition_would_make_it_the_busiest(group: Group) -> None:
+    """Any partition that it may read, of a member that has two or more."""
+    snapshot = group.snapshot()
+    owner = Weighted().assign(snapshot).owner
+    load = weights(snapshot)
+    load = np.ones(snapshot.size) if load is None else load
+    count = np.bincount(owner[owner != NOBODY], minlength=len(snapshot.members))
+    held = np.bincount(owner[owner != NOBODY], load[owner != NOBODY], len(snapshot.members))
+    highest = (held / snapshot.capacity).max(initial=0.0)
+    for member in np.flatnonzero(count == 0):
+        could_have = snapshot.subscribers_of_class[snapshot.class_of, member] & (count[owner] > 1)
+        assert (load[could_have] > highest * snapshot.capacity[member]).all()
+
+
 def test_a_guessed_load_is_kept_off_slow_members() -> None:
     known = [0.5] * 40 + [1.5] * 40
     answer = Weighted().assign(Group(members(1, 4, 1), {"t": 88}, {"t": [*[None] * 8, *known]}).snapshot())
