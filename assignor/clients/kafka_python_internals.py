@@ -21,6 +21,9 @@ back. (Java: ``AbstractCoordinator.resetStateAndRejoin``.)
 **Metadata.** A leader does not wait for the metadata of topics that only others subscribe to, and so it takes them from
 everybody for a round. (Java: ``ConsumerCoordinator.onLeaderElected``.)
 
+A client goes on to ask for topics that it has left, in a way that makes missing ones, so deleted topics come back. It
+does so whatever ``allow_auto_create_topics`` says. (Java: ``ConsumerMetadata.newMetadataRequestBuilder``.)
+
 **Cooperative rebalances.** ``poll`` returns nothing while a join is pending, so every partition stops, not only those
 that move. (Java: ``ConsumerCoordinator.poll`` with ``waitForJoinGroup = false``.)
 
@@ -35,6 +38,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
+from kafka.cluster import ClusterMetadata
 from kafka.consumer.fetcher import Fetcher
 from kafka.coordinator.assignors.abstract import RebalanceProtocol
 from kafka.coordinator.base import MemberState
@@ -88,6 +92,8 @@ def repair(consumer: Any, leader: Leader | None = None, lag: KafkaPythonLag | No
     With a ``leader`` and what reads the ``lag`` for it, the consumer watches the group's load while it leads.
     """
     consumer._fetcher.__class__ = PausingFetcher
+    consumer._cluster.__class__ = Topics
+    consumer._cluster.config["allow_auto_create_topics"] = consumer.config["allow_auto_create_topics"]
     coordinator = consumer._coordinator
     coordinator.__class__ = Coordinator
     coordinator._manager = _Manager(coordinator._manager, coordinator)
@@ -272,6 +278,8 @@ class Coordinator(ConsumerCoordinator):
             self._subscription.assign_from_subscribed([])  # others may have read on meanwhile: positions are void
         self._last_generation = generation
         await super()._on_join_complete_async(generation, member_id, protocol, assignment)
+        if not self._subscription.subscribed_pattern:
+            self._cluster.set_topics(self._subscription.group_subscription())  # as from now on: it may have narrowed
         assignor = self._lookup_assignor(protocol)
         if assignor.participant.to_resume:
             await self._resume(assignor)
@@ -356,6 +364,9 @@ class Coordinator(ConsumerCoordinator):
             self._cluster.set_topics(self._subscription.group_subscription())
             try:
                 await self._manager.wait_for(self._cluster.request_update(), timer.timeout_ms)
+            except UnknownTopicOrPartitionError as error:
+                log.info("Topics of the group are missing (%r)", error)  # the client itself logs each as an error
+                return
             except KafkaError as error:
                 log.warning("No metadata of all the group's topics yet (%r): some wait for the next rebalance", error)
                 return
@@ -407,6 +418,18 @@ class Coordinator(ConsumerCoordinator):
     def time_to_next_poll(self) -> float:
         """As the client's, in seconds; while a join is pending there are no heartbeats to go by."""
         return _PENDING_S if self.joining_beside else float(super().time_to_next_poll())
+
+
+class Topics(ClusterMetadata):
+    """A ``ClusterMetadata`` that asks for no topic that its consumer has left: the broker would make it again."""
+
+    _topics: Set[str]
+
+    def set_topics(self, topics: Iterable[str]) -> Any:
+        """As the client's, which does nothing where the topics are some of those that it asks for already."""
+        wanted = set(topics)
+        self._topics = self._topics & wanted
+        return super().set_topics(wanted)
 
 
 class PausingFetcher(Fetcher):

@@ -148,8 +148,6 @@ class Membership:
         self._consumer = kafka_consumer(**options, enable_auto_commit=False)
         self._coordinator = self._consumer._coordinator
         self._cluster = self._coordinator._cluster
-        # kafka-python 3.0.12 takes this setting and leaves it unheard: who asked would make a deleted topic anew.
-        self._cluster.config["allow_auto_create_topics"] = self._consumer.config["allow_auto_create_topics"]
         self._topic_errors: Mapping[str, int] = {}
         watch_topics(self._cluster, weakly(self._on_topics))
         self._owned: frozenset[TopicPartition] = frozenset()

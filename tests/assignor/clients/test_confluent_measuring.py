@@ -22,7 +22,7 @@ class Measured:
         self.consumer, self.busy = consumer, Mock()
         self.busy.given.side_effect = self._given
         self.busy.polls.side_effect = self._polls
-        consumer._member = Mock(busy=self.busy, joining=False, polled_late=False)
+        consumer._member = Mock(busy=self.busy, joining=False, polled_late=False, topic_errors={})
         consumer._positions = lambda: {PARTITION: OffsetAndMetadata(self.position, "", -1)}
         monkeypatch.setattr(confluent_kafka, "monotonic", lambda: self.now)
 

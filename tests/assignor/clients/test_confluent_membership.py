@@ -113,6 +113,8 @@ def test_who_asks_for_a_topic_that_is_not_there_does_not_make_it(broker, topic_n
     asked = member._member._cluster._last_successful_refresh_ms
     members.until(lambda: not member._member.joining and member._member._cluster._last_successful_refresh_ms > asked)
     assert topic_name not in AdminClient({"bootstrap.servers": broker, "log_level": 0}).list_topics().topics
+    members.until(lambda: members.errors[member])
+    assert [error.code() for error in members.errors.pop(member)] == [KafkaError.UNKNOWN_TOPIC_OR_PART]
 
 
 def test_who_closes_waits_for_commits_as_long_as_for_leaving(coordinator, topic_name, group_id, monkeypatch, caplog):

@@ -24,8 +24,7 @@ class KafkaPython:
         self.consumer = await asyncio.to_thread(lambda: kafka_consumer(lag_interval_s=0.1, **options))
 
     def subscribe(self, topics: list[str], pattern: str | None) -> None:
-        self.consumer.unsubscribe()
-        self.consumer.subscribe(topics, pattern=pattern)
+        self.consumer.subscribe(() if pattern else topics, pattern=pattern)
 
     async def poll(self) -> None:
         await asyncio.to_thread(self.consumer.poll, timeout_ms=50)
@@ -41,8 +40,7 @@ class Aiokafka:
         await self.consumer.start()
 
     def subscribe(self, topics: list[str], pattern: str | None) -> None:
-        self.consumer.unsubscribe()
-        self.consumer.subscribe(topics, pattern=pattern)
+        self.consumer.subscribe(() if pattern else topics, pattern=pattern)
 
     async def poll(self) -> None:
         await self.consumer.getmany(timeout_ms=50)
