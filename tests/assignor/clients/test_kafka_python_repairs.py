@@ -121,7 +121,7 @@ def test_a_member_evicted_while_it_joins_gives_up_what_it_had(cooperative, broke
         consumer.subscribe([topic_name])
     try:
         poll_until(lambda: len(first.assignment()) == 4, first)
-        poll_until(lambda: [len(each.assignment()) for each in (first, idle)] == [2, 2], first, idle)
+        poll_until(lambda: settled([2, 2], first, idle), first, idle)
         held = set(first.assignment())
         # The group waits for the idle member, which sends heartbeats and is not polled.
         poll_until(lambda: first._coordinator.rejoining, first, newcomer, timeout_ms=20)
