@@ -45,6 +45,7 @@ def without_body(frame: bytes, apis: Mapping[int, Api]) -> Request:
 class LargeRequests:
     """The large requests of all connections, by turns.
 
+    ``most_elements``: how many a request may have that is read in one turn, as may all in a slice that is not cut.
     ``handle`` handles a slice, ``hurry`` has a fetch that waits answered, and `take` gets the answers. ``forget`` drops
     one that nobody wants any more.
     """
@@ -57,7 +58,7 @@ class LargeRequests:
         hurry: Callable[[Token], None],
         forget: Callable[[Token], None],
         new_token: Callable[[], Token],
-        most_elements: int,
+        most_elements: Callable[[], int],
         max_bytes: int,
     ) -> None:
         self._apis = apis
@@ -85,7 +86,7 @@ class LargeRequests:
         try:
             if rows is None:
                 async with self._turn:
-                    request = decode_request(frame, self._apis, most=self._most_elements)
+                    request = decode_request(frame, self._apis, most=self._most_elements())
                     whole = call._replace(request=request, token=self._new_token(), is_slice=True)
                     answer = self._ask(whole)
                     await asyncio.sleep(0)
@@ -109,7 +110,7 @@ class LargeRequests:
 
     async def _cut(self, cutting: Cutter, frame: bytes) -> Cut:
         *_, start = request_header(frame, self._apis)
-        reading = cutting.cut(frame, start, self._most_elements)
+        reading = cutting.cut(frame, start, self._most_elements())
         while True:
             async with self._turn:
                 elements = 0
@@ -130,7 +131,7 @@ class LargeRequests:
                 answer = self._ask(one)
                 await asyncio.sleep(0)
             response = await self._answered(one, answer)
-            if isinstance(response, HangUp | LastAnswer) or getattr(response, "error_code", None):
+            if _ends(response):
                 return response
             if not isinstance(response, NoAnswer):
                 await self._join(joiner, response, path)
@@ -168,7 +169,7 @@ class LargeRequests:
                         await asyncio.sleep(0)
             for _, path, answer in asked:
                 response = await answer
-                if isinstance(response, HangUp | LastAnswer) or getattr(response, "error_code", None):
+                if _ends(response):
                     return response
                 await self._join(joiner, response, path)
         finally:
@@ -185,7 +186,7 @@ class LargeRequests:
             await asyncio.sleep(0)
 
     def _slice(self, call: Call, frame: bytes) -> Call:
-        request = decode_request(frame, self._apis, most=2 * AT_ONCE + self._most_elements)
+        request = decode_request(frame, self._apis, most=2 * AT_ONCE + self._most_elements())
         return call._replace(request=request, token=self._new_token(), is_slice=True)
 
     def _ask(self, call: Call) -> asyncio.Future[Response]:
@@ -199,6 +200,11 @@ class LargeRequests:
         finally:
             if answer.cancelled():
                 self._forget(call.token)
+
+
+def _ends(response: Response) -> bool:
+    """Whether the answer to a slice is that to the whole request: nothing is asked after it."""
+    return isinstance(response, HangUp | LastAnswer) or bool(getattr(response, "error_code", 0))
 
 
 def _records_bytes(response: Response) -> int:

@@ -67,7 +67,10 @@ class ServerLimits:
     max_unsent_bytes: int = 256 * 1024 * 1024
     """Most bytes of answers that peers have not read, of all connections together; who has most is hung up on."""
     max_whole_elements: int = 10_000
-    """Most elements in the arrays of a request that is not answered in slices; larger ones are INVALID_REQUEST."""
+    """Most elements in the arrays of a request that is not answered in slices; larger ones are INVALID_REQUEST.
+
+    One for each partition of the cluster may come on top.
+    """
 
 
 class Server:
@@ -105,7 +108,7 @@ class Server:
             hurry=self._hurry,
             forget=self._cluster.forget,
             new_token=cluster.tokens.__next__,
-            most_elements=self.limits.max_whole_elements,
+            most_elements=self._most_whole_elements,
             max_bytes=self.limits.max_unsent_bytes,
         )
         self._large_tasks: dict[Token, asyncio.Future[None]] = {}
@@ -292,6 +295,10 @@ class Server:
         except Exception:
             log.exception("a large %s cannot be answered", call.request.api.name)
             connection.abort("the coordinator failed at its request")
+
+    def _most_whole_elements(self) -> int:
+        """What a request may name that is read in one turn: all partitions, as the heartbeat of who has them all."""
+        return self.limits.max_whole_elements + self.cluster.topics.partition_count
 
     def _hurry(self, token: Token) -> None:
         self._deliver(self._cluster.hurry(token, self._clock.now_ms()))

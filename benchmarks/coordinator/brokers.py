@@ -54,11 +54,16 @@ class Served:
 
 @contextmanager
 def ours(
-    *, uvloop: bool, name: str = "", options: Sequence[str] = (), tls: ssl.SSLContext | None = None
+    *,
+    uvloop: bool,
+    name: str = "",
+    code: str = WITHOUT_UVLOOP,
+    options: Sequence[str] = (),
+    tls: ssl.SSLContext | None = None,
 ) -> Iterator[Served]:
-    """Our coordinator as a program, on one event loop or the other."""
+    """Our coordinator as a program, on one event loop or the other; ``code`` starts it on asyncio's."""
     name = name or ("ours, uvloop" if uvloop else "ours, asyncio")
-    command = [sys.executable, "-m", "loadwise"] if uvloop else [sys.executable, "-c", WITHOUT_UVLOOP]
+    command = [sys.executable, "-m", "loadwise"] if uvloop else [sys.executable, "-c", code]
     # With compiled modules, as whoever has started it before has them.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     subprocess.run(

@@ -96,7 +96,8 @@ class Topics:
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
         self._by_metric_name: dict[str, str] = {}
-        self._partition_count = 0
+        self.partition_count = 0
+        """Of all topics together."""
         self._next_leader = 0
         self.kept_bytes = 0
         """Size of all record batches; whoever appends one counts it."""
@@ -210,7 +211,7 @@ class Topics:
         topic.partitions.extend(new)
         for partition in new:
             self.keep(partition)
-        self._partition_count += added
+        self.partition_count += added
         self.version += 1
 
     def delete(self, topic: Topic) -> None:
@@ -218,7 +219,7 @@ class Topics:
         del self._by_name[topic.name]
         del self._by_metric_name[_metric_name(topic.name)]
         del self._by_id[topic.id]
-        self._partition_count -= len(topic.partitions)
+        self.partition_count -= len(topic.partitions)
         self.kept_bytes -= sum(each.log.size_bytes for each in topic.partitions)
         self.version += 1
         self._keeper.drop(_topic_record(topic).place)
@@ -356,7 +357,7 @@ class Topics:
         self._by_name[topic.name] = topic
         self._by_metric_name[_metric_name(topic.name)] = topic.name
         self._by_id[topic.id] = topic
-        self._partition_count += len(topic.partitions)
+        self.partition_count += len(topic.partitions)
         self.version += 1
 
     def _keep_topic(self, topic: Topic) -> None:
@@ -394,7 +395,7 @@ class Topics:
         self.keep(partition)
 
     def _too_many(self, added: int) -> Refusal | None:
-        if self._partition_count + added > self._max_partitions:
+        if self.partition_count + added > self._max_partitions:
             message = f"{added} more partitions; the limit of all topics together is {self._max_partitions:,}"
             return Refusal(ErrorCode.POLICY_VIOLATION, message)
         return None

@@ -30,6 +30,8 @@ from topics import WAIT_S
 from wires import APIS
 
 from loadwise.coordinator import Coordinator, large_requests, server
+from loadwise.coordinator.server import ServerLimits
+from loadwise.protocol.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from loadwise.protocol.cutting import Cutter
 from loadwise.protocol.decoding import AT_ONCE
 from loadwise.protocol.error_codes import ErrorCode
@@ -249,8 +251,32 @@ async def test_bytes_that_are_no_request_are_refused_before_the_first_slice_is_h
 async def test_a_request_that_is_answered_as_a_whole_has_so_many_elements(peer: Peer) -> None:
     api = next(each for each in APIS.values() if each.name == "ConsumerGroupHeartbeat")
     refused = []
-    for number in (9_000, 11_000):
+    for number in (12_000, 13_000):  # 10,000 and one for each partition
         frame = large_frame(api, 1, ("subscribed_topic_names",), number)
         peer.writer.write(struct.pack(">i", len(frame)) + frame)
         refused.append((await peer.read(api.response, 1)).error_code == ErrorCode.INVALID_REQUEST)
     assert refused == [False, True]
+
+
+async def test_a_member_that_owns_more_partitions_than_that_is_answered() -> None:
+    limits = ServerLimits(max_whole_elements=10)
+    async with Coordinator(topics={"t": MANY}, limits=limits) as coordinator, asyncio.timeout(WAIT_S):
+        peer = await Peer.connect(coordinator)
+        joined = await peer.ask(owning(0, []), ConsumerGroupHeartbeatResponse)
+        (assigned,) = joined.assignment.topic_partitions
+        owned = ConsumerGroupHeartbeatRequest.TopicPartitions(
+            topic_id=assigned.topic_id, partitions=assigned.partitions
+        )
+        answer = await peer.ask(owning(joined.member_epoch, [owned]), ConsumerGroupHeartbeatResponse)
+        assert (len(owned.partitions), answer.error_code) == (MANY, 0)
+        more = await peer.ask(owning(joined.member_epoch, [owned] * 2), ConsumerGroupHeartbeatResponse)
+        assert more.error_code == ErrorCode.INVALID_REQUEST
+        await peer.close()
+
+
+def owning(epoch: int, owned: list[Any]) -> ConsumerGroupHeartbeatRequest:
+    return ConsumerGroupHeartbeatRequest(
+        version=1, group_id="g", member_id="m", member_epoch=epoch, instance_id=None, rack_id=None,
+        rebalance_timeout_ms=60_000, subscribed_topic_names=["t"], subscribed_topic_regex=None, server_assignor=None,
+        topic_partitions=owned,
+    )  # fmt: skip
