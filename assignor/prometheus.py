@@ -115,3 +115,9 @@ class GroupCollector(Collector):
         )
         slow.add_metric([self._group_id], len(decision.too_slow))
         yield from (imbalance, missing, slow)
+        if decision.wanted is not None:
+            wanted = GaugeMetricFamily(
+                "loadwise_members_wanted", "Members that the group should have", labels=["group"]
+            )
+            wanted.add_metric([self._group_id], decision.wanted)
+            yield wanted

@@ -37,6 +37,8 @@ class Decision:
     """float64[M], in records."""
     missing: int
     """How many members the group lacks; 0 where it suffices, or where that is not known."""
+    wanted: int | None = None
+    """How many members a scaler should give the group; None where that is not known."""
     settings: LiveSettings
     too_slow: tuple[str, ...] = ()
     """The members without a partition because of their speed; named as in ``members``."""

@@ -100,12 +100,6 @@ def compare(group: GroupSnapshot, target: Owners, capacities: Capacities) -> Jud
     )
 
 
-def members_missing(demand_per_s: float, capacities: Capacities, healthy: float) -> int:
-    """How many members as fast as the median one the group lacks to stay at the healthy level."""
-    lacking = demand_per_s / max(healthy, 1e-3) - float(capacities.per_s.sum())
-    return max(math.ceil(lacking / float(np.median(capacities.per_s)) - 1e-9), 0)
-
-
 def _sums(group: GroupSnapshot, owner: Owners, weight: Floats) -> Floats:
     given: Bools = owner != NOBODY
     return np.bincount(owner[given], weight[given], len(group.members)).astype(np.float64)

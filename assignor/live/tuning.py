@@ -58,11 +58,24 @@ class RestraintTuning:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingTuning:
+    """When a group should have fewer members; see `loadwise.assignor.live.scaling`."""
+
+    down_after_s: float = 300.0
+    """Fewer members must have done for so long, as in Kubernetes' autoscaler: each change costs a rebalance..."""
+    spare: float = 0.9
+    """... and at this part of the healthy utilisation, or the next small rise would bring the member back."""
+    longest_gap_s: float = 60.0
+    """After so long without a reading, what was known before counts no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
     """All of them."""
 
     seen: SeenTuning = field(default_factory=SeenTuning)
     demand: DemandTuning = field(default_factory=DemandTuning)
     restraint: RestraintTuning = field(default_factory=RestraintTuning)
+    scaling: ScalingTuning = field(default_factory=ScalingTuning)
     soon_s: float = 2.0
     """A reading that shows an overload is confirmed by another one so much later."""

@@ -18,9 +18,10 @@ from loadwise.assignor.live.costs import LearnedCosts, MeanCosts
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.demand import backlog, demand, horizon_s
 from loadwise.assignor.live.index import PartitionIndex
-from loadwise.assignor.live.judgement import Judgement, compare, judge, members_missing, overfull, too_slow
+from loadwise.assignor.live.judgement import Judgement, compare, judge, overfull, too_slow
 from loadwise.assignor.live.rates import ArrivalRates
 from loadwise.assignor.live.restraint import Restraint
+from loadwise.assignor.live.scaling import MembersWanted, members_that_do
 from loadwise.assignor.live.seen import Seen
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.tuning import Tuning
@@ -89,6 +90,8 @@ class GroupWatch:
         self.restraint = Restraint(settings, cooperative, jitter, self.tuning.restraint)
         self.estimates = CapacityEstimates(slack_s)
         self.activity = Activity(slack_s, max_poll_s)
+        self._members_wanted = MembersWanted(self.tuning.scaling)
+        self._wanted: int | None = None
         self.read_at_ms: int | None = None
         """When the newest reading was taken; None before the first."""
         self._algorithm = algorithm
@@ -331,6 +334,7 @@ class GroupWatch:
             return None
         capacities = self.estimates.of(watched.stated, now_ms)
         judged = self._judge(watched, self._rates.rates(), capacities)
+        self._wanted = self._want(judged, capacities, now_ms)
         if not judged.known:
             reason = "what members can process is not known, since nobody with a backlog was seen to process it"
             soon = bool(self.seen.suspects)
@@ -351,6 +355,12 @@ class GroupWatch:
         soon = bool(self.seen.suspects) or self.restraint.unsure
         return self._decision(watched, judged, capacities, now_ms, ask=ask, reason=reason, waiting=waiting, soon=soon)
 
+    def _want(self, judged: Judgement, capacities: Capacities, now_ms: int) -> int | None:
+        load = judged.group.load
+        if load is None or not (capacities.known and capacities.proven.any()):
+            return None
+        return self._members_wanted.update(load, capacities.per_s, self.settings.healthy, now_ms)
+
     def asked(self, decision: Decision) -> None:
         """The caller has asked for the rebalance that was decided."""
         judged = decision.judgement
@@ -369,9 +379,9 @@ class GroupWatch:
         soon: bool = False,
     ) -> Decision:
         rate = self._of_group(watched, self._rates.rates() * self._cost())
-        arriving, missing = float(np.nansum(rate)), 0
-        if capacities.known and bool(capacities.proven.all()) and arriving > capacities.per_s.sum():
-            missing = members_missing(arriving, capacities, self.settings.healthy)
+        healthy, per_s, missing = self.settings.healthy, capacities.per_s, 0
+        if capacities.known and bool(capacities.proven.all()) and float(np.nansum(rate)) > per_s.sum():
+            missing = max(members_that_do(np.nan_to_num(rate, nan=0.0), per_s, healthy) - len(per_s), 0)
         return Decision(
             generation=watched.generation,
             now_ms=now_ms,
@@ -385,6 +395,7 @@ class GroupWatch:
             judgement=judged,
             lag=self._sums(watched, self._of_group(watched, self._lag)),
             missing=missing,
+            wanted=self._wanted,
             settings=self.settings,
             overfull=overfull(watched.group, rate, self._worked_on(watched, now_ms), capacities),
             too_slow=tuple(watched.names[member] for member in too_slow(watched.group).tolist()),

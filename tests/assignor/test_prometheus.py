@@ -1,5 +1,10 @@
 """The metrics of a group under load, read back by prometheus_client's own parser of its text."""
 
+import json
+import re
+from pathlib import Path
+from unittest.mock import Mock
+
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.openmetrics import exposition as openmetrics
@@ -9,6 +14,8 @@ from test_leader import Group
 
 from loadwise.assignor.participant import Participant
 from loadwise.assignor.prometheus import GroupCollector
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Plug:
@@ -118,3 +125,40 @@ def test_several_groups_of_a_process_share_a_registry(group):
     registry.register(GroupCollector(Plug(other.members["x"]), group_id="two"))
     assert registry.get_sample_value("loadwise_leads", {"group": "one"}) == 1
     assert registry.get_sample_value("loadwise_leads", {"group": "two"}) == 1
+
+
+def test_the_members_that_a_scaler_should_give_are_exported_by_the_leader_once_known(group):
+    assert ("loadwise_members_wanted",) not in scraped(group.members["a"]), "no capacity is known"
+    group.members["a"].leader.busy = Mock(per_s=900.0, each_s={})
+    group.run([112.5] * 12, 60)
+    assert scraped(group.members["a"])["loadwise_members_wanted",] == 3
+    assert ("loadwise_members_wanted",) not in scraped(group.members["b"])
+    group.run([200.0] * 12, 10)
+    wanted = scraped(group.members["a"])["loadwise_members_wanted",]
+    assert wanted == group.members["a"].explain().wanted > 3
+    group.leader = "b"
+    group.rebalance()
+    assert ("loadwise_members_wanted",) not in scraped(group.members["a"]), "it leads no longer"
+
+
+def test_each_panel_of_the_dashboard_shows_metrics_that_the_collector_exports(group):
+    group.members["a"].leader.busy = Mock(per_s=900.0, each_s={})
+    group.run([112.5] * 12, 60)
+    registry = CollectorRegistry()
+    registry.register(GroupCollector(Plug(group.members["a"]), group_id="g"))
+    exported: dict[str, set[str]] = {}
+    for family in text_string_to_metric_families(generate_latest(registry).decode()):
+        for sample in family.samples:
+            exported.setdefault(sample.name, set()).update(sample.labels)
+    dashboard = json.loads((ROOT / "examples/grafana/loadwise.json").read_text())
+    shown = set()
+    for target in (target for panel in dashboard["panels"] for target in panel["targets"]):
+        metrics = set(re.findall(r"loadwise_\w+", target["expr"]))
+        assert metrics, target
+        labels = {*re.findall(r"(\w+)=", target["expr"]), *re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])}
+        for metric in metrics:
+            assert labels <= exported[metric], target
+        shown |= metrics
+    assert {name for name in exported if not name.startswith("loadwise_assign_") and "moved" not in name} - shown == {
+        "loadwise_members_missing"
+    }

@@ -10,9 +10,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
+from missing import unavailable
 from programs import MemberProgram, compiled_java
 from topics import WAIT_S
 
@@ -25,13 +26,6 @@ JAVA_ASSIGNORS = {
     "roundrobin": "RoundRobinAssignor",
     "cooperative-sticky": "CooperativeStickyAssignor",
 }
-
-
-def _unavailable(missing: str) -> NoReturn:
-    """Skip the test with what is missing, where it may skip."""
-    if os.environ.get("LOADWISE_REQUIRE_KAFKA"):
-        raise RuntimeError(missing)
-    pytest.skip(missing)
 
 
 @pytest.fixture(scope="session")
@@ -47,13 +41,13 @@ def franz_go(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The command that runs ``franz-go/main.go``, built once."""
     go = shutil.which("go")
     if go is None:
-        _unavailable("the tests with franz-go need Go 1.21 or later, which fetches the one that go.mod asks for")
+        unavailable("the tests with franz-go need Go 1.21 or later, which fetches the one that go.mod asks for")
     program = tmp_path_factory.mktemp("go") / "client"
     environment = os.environ | {"GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "auto"}
     build = [go, "build", "-o", str(program), "."]
     done = subprocess.run(build, cwd=HERE / "franz-go", env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        _unavailable(f"franz-go could not be built: {done.stderr}")
+        unavailable(f"franz-go could not be built: {done.stderr}")
     return [str(program)]
 
 
@@ -62,14 +56,14 @@ def kafkajs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The command that runs ``kafkajs/client.js``, with kafkajs fetched beside it."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
-        _unavailable("the tests with kafkajs need Node.js and npm: apt-get install nodejs npm")
+        unavailable("the tests with kafkajs need Node.js and npm: apt-get install nodejs npm")
     folder = tmp_path_factory.mktemp("js")
     for name in ("client.js", "package.json", "package-lock.json"):
         shutil.copy(HERE / "kafkajs" / name, folder)
     install = [npm, "ci", "--silent", "--no-audit", "--no-fund"]
     done = subprocess.run(install, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        _unavailable(f"npm could not fetch kafkajs: {done.stdout}{done.stderr}")
+        unavailable(f"npm could not fetch kafkajs: {done.stdout}{done.stderr}")
     return [node, str(folder / "client.js")]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 import pytest
 from kafka_process import KafkaNotInstalledError
@@ -23,3 +24,10 @@ def skipped_where_missing() -> Iterator[None]:
         if os.environ.get("LOADWISE_REQUIRE_KAFKA"):
             raise
         pytest.skip(str(error))
+
+
+def unavailable(what: str) -> NoReturn:
+    """The same for what a test has found to be missing by itself."""
+    if os.environ.get("LOADWISE_REQUIRE_KAFKA"):
+        raise RuntimeError(what)
+    pytest.skip(what)

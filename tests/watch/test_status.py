@@ -62,8 +62,10 @@ def test_one_member_drowns_while_others_have_time_left() -> None:
 
 
 def test_the_group_is_too_small() -> None:
+    seen = judged(readings([150, 150, 150, 150], [100, 100, 100, 100], [4000] * 4))
+    assert seen.members_wanted == 4, "each partition is too much for one, and can be shared by none"
     seen = judged(readings([300, 300], [200, 200], [4000, 4000]))
-    assert seen.members_needed == 3
+    assert seen.members_wanted == 2
     assert all(member.utilisation == 1.5 for member in seen.members)
 
 

@@ -6,11 +6,13 @@ partition that gets more than one member processes falls behind however many mem
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loadwise.demo.figures import Figures, largest_first
+import numpy as np
+
+from loadwise.assignor.live.scaling import members_that_do
+from loadwise.demo.figures import Figures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,19 +59,10 @@ def verdict(ends: Sequence[int], *, arrival_per_s: float, rate_per_s: float, mem
 
 
 def members_needed(arrivals_per_s: Sequence[float], rate_per_s: float) -> int | None:
-    """The least members for which largest-first leaves none with more than it processes; None where none can.
-
-    A partition is read by one member only, so at most one member a partition is of use. Largest-first may ask for a
-    member more than the best assignment there is: the answer is enough, not always the least.
-    """
+    """The fewest members for which largest-first leaves none with more than it processes; None where none can."""
     if max(arrivals_per_s) > rate_per_s:
         return None
-    least = max(1, math.ceil(sum(arrivals_per_s) / rate_per_s))
-    return next(
-        count
-        for count in range(least, max(least, len(arrivals_per_s)) + 1)
-        if max(largest_first(arrivals_per_s, count)) <= rate_per_s * (1 + 1e-9)
-    )
+    return members_that_do(np.array(arrivals_per_s), np.array([rate_per_s]), 1.0)
 
 
 def explain(judged: Verdict, rows: Sequence[Figures]) -> list[str]:

@@ -57,7 +57,7 @@ def as_json(status: GroupStatus, comparison: Comparison | None) -> dict[str, Any
         "lag": status.lag,
         "arrival_per_s": status.arrival_per_s if status.window_s else None,
         "processed_per_s": status.processed_per_s if status.window_s else None,
-        "members_needed": status.members_needed,
+        "members_wanted": status.members_wanted,
         "unowned_partitions": status.unowned,
         "retention_left_s": status.retention_left_s,
         "members": [

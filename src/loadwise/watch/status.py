@@ -15,6 +15,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
 
+import numpy as np
+
+from loadwise.assignor.live.scaling import members_that_do
+from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.load.lag import PartitionOffsets, lag_of
 from loadwise.running_group.members import Reading
 
@@ -77,6 +81,8 @@ class GroupStatus:
     """The member with the largest lag first."""
     unowned: int
     """Partitions that no member owns."""
+    members_wanted: int | None
+    """How many members like these keep all below the healthy utilisation; None where no member's capacity is known."""
     too_hot: tuple[str, int] | None
     """A partition that gets more than its owner can process. It cannot be shared, whatever the assignor."""
     retention_left_s: float | None
@@ -100,12 +106,6 @@ class GroupStatus:
         return math.fsum(member.processed_per_s for member in self.members)
 
     @property
-    def members_needed(self) -> int | None:
-        """How many members like these the arrivals take; None where no member's capacity is known."""
-        known = [member.capacity_per_s for member in self.members if member.capacity_per_s]
-        return max(1, math.ceil(self.arrival_per_s / median(known))) if known else None
-
-    @property
     def verdict(self) -> str:
         """One sentence for the operator."""
         if not self.window_s:
@@ -126,8 +126,8 @@ class GroupStatus:
             )
         if spare:
             return f"{who} while {_counted(len(spare), 'member')} had time left: the load is not shared well."
-        needed = self.members_needed
-        takes = f" It takes {_counted(needed, 'member')} like these." if needed and needed > len(self.members) else ""
+        wanted = self.members_wanted
+        takes = f" It takes {_counted(wanted, 'member')} like these." if wanted and wanted > len(self.members) else ""
         return f"{who}, and nobody has time left: the group as a whole is too small.{takes}"
 
 
@@ -181,6 +181,7 @@ def status(readings: Sequence[Reading], *, from_beginning: bool, retention_ms: M
         window_s=window_s,
         members=sorted(members, key=lambda member: (-member.lag, member.label)),
         unowned=max(sum(now.partitions.values()) - owned_by_anybody, 0),
+        members_wanted=_wanted([each.arrival_per_s for each in partitions.values()], members),
         too_hot=too_hot,
         retention_left_s=left_s,
         retention_partition=where,
@@ -222,6 +223,15 @@ def _member(label: str, host: str, count: int, mine: Sequence[_Partition], windo
         capacity_per_s=processed if busy and processed > 0 else None,
         condition=condition,
     )
+
+
+def _wanted(arrivals_per_s: Sequence[float], members: Sequence[MemberStatus]) -> int | None:
+    known = [member.capacity_per_s for member in members if member.capacity_per_s]
+    if not known:
+        return None
+    typical = median(known)
+    capacities = [member.capacity_per_s or typical for member in members]
+    return members_that_do(np.array(arrivals_per_s), np.array(capacities), LiveSettings().healthy)
 
 
 def _had_backlog(

@@ -1,0 +1,79 @@
+"""How many members a group should have: for a scaler, up at once and down after a calm while.
+
+Pure. Demand is packed largest first, so a partition counts as a whole: it cannot be shared between members.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import deque
+
+import numpy as np
+
+from loadwise.assignor.live.tuning import ScalingTuning
+from loadwise.assignor.model import Floats
+
+_ROUNDING = 1e-9
+
+
+def members_that_do(load: Floats, per_s: Floats, healthy: float) -> int:
+    """The fewest members that stay at or below the utilisation ``healthy``, the present ones and more like the median.
+
+    ``load`` is float64[P], the demand of each partition in records/s, without NaN; ``per_s`` is float64[M], the
+    capacities of the present members. At least 1, and at most the partitions that have a demand: more members would be
+    idle. O(P log M).
+    """
+    busy = load[load > 0]
+    if not len(busy) or not len(per_s):
+        return 1
+    each = float(np.median(per_s))
+    # A partition that is too much for a member takes one alone, wherever it is.
+    shares = np.sort(np.minimum(busy / (each * max(healthy, 1e-3)), 1.0))[::-1].tolist()
+    equal = max(math.ceil(math.fsum(shares) - _ROUNDING), 1)
+    while not _fits(shares, equal):
+        equal += 1
+    # Members that are faster or slower than the median one stand for more or less than one.
+    unequal = len(per_s) - float(per_s.sum()) / each
+    return min(max(math.ceil(equal + unequal - _ROUNDING), 1), len(busy))
+
+
+def _fits(shares: list[float], members: int) -> bool:
+    """Whether no member gets more than 1 where the largest share goes to the member that has least, one by one."""
+    if members >= len(shares):
+        return True
+    least = [0.0] * members
+    return all(heapq.heapreplace(least, least[0] + share) + share <= 1 + _ROUNDING for share in shares)
+
+
+class MembersWanted:
+    """The number that a scaler should go by. It does not flap: see `ScalingTuning`."""
+
+    def __init__(self, tuning: ScalingTuning) -> None:
+        self._tuning = tuning
+        self._last: tuple[int, int] | None = None
+        """When `update` was called last, and what would have done then."""
+        self._recent: deque[tuple[int, int]] = deque()
+        """The same for all of the calm while, without those that a later and larger number makes irrelevant."""
+        self._since_ms = 0
+
+    def update(self, load: Floats, per_s: Floats, healthy: float, now_ms: int) -> int:
+        """Answer how many members are wanted after a reading; the arguments are those of `members_that_do`."""
+        tuning, members = self._tuning, len(per_s)
+        if self._last is None or now_ms - self._last[0] > tuning.longest_gap_s * 1000:
+            self._recent.clear()
+            self._since_ms, self._last = now_ms, None
+        do = members_that_do(load, per_s, healthy)
+        before = members if self._last is None else self._last[1]
+        self._last = now_ms, do
+        if do > members:
+            wanted = max(min(do, before), members)
+        else:
+            wanted = min(members_that_do(load, per_s, healthy * tuning.spare), members)
+        while self._recent and self._recent[-1][1] <= wanted:
+            self._recent.pop()
+        self._recent.append((now_ms, wanted))
+        while now_ms - self._recent[0][0] > tuning.down_after_s * 1000:
+            self._recent.popleft()
+        is_new = now_ms - self._since_ms < tuning.down_after_s * 1000
+        return max(self._recent[0][1], members if is_new else 1)
