@@ -1,8 +1,9 @@
 """What differs between the versions of PySpark that this source runs in: 4.0 and 4.1, and those from 4.2 on.
 
 Before 4.2 (SPARK-55304) Spark asks a stream where the next micro-batch ends and names neither its start nor a limit.
-It asks so before it asks where the query starts, and after a restart as in a new query. With the trigger availableNow
-it asks once. So nothing can be held back for a later micro-batch, nor is known when the last one was processed.
+It asks so before it asks where the query starts, and after a restart as in a new query. The trigger availableNow is as
+once: one micro-batch, which is the unfinished one where there is one. So nothing can be held back for a later
+micro-batch, nor is known when the last one was processed.
 
 This module imports without PySpark and in every version of it.
 """

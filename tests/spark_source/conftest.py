@@ -111,17 +111,26 @@ class Topic:
 
 
 @pytest.fixture
-def topic(coordinator, topic_name: str) -> Callable[..., Topic]:
+def topic_on(topic_name: str) -> Callable[[str], Callable[..., Topic]]:
+    """Makes what `topic` is, for the broker at an address."""
+
+    def of_broker(bootstrap_servers: str) -> Callable[..., Topic]:
+        def make(sizes: Sequence[int], **more: Any) -> Topic:
+            # Some records are of 2023: with the usual retention of a week, a slow run sees the broker delete them.
+            make_topic(bootstrap_servers, topic_name, len(sizes), {"retention.ms": "-1"})
+            made = Topic(bootstrap_servers, topic_name)
+            made.write(sizes, **more)
+            return made
+
+        return make
+
+    return of_broker
+
+
+@pytest.fixture
+def topic(coordinator, topic_on: Callable[[str], Callable[..., Topic]]) -> Callable[..., Topic]:
     """Makes a topic with so many records in each partition: ``topic([100, 0, 20])``."""
-
-    def make(sizes: Sequence[int], **more: Any) -> Topic:
-        # Some records are of 2023: with the usual retention of a week, a slow run sees the broker delete them.
-        make_topic(coordinator.bootstrap_servers, topic_name, len(sizes), {"retention.ms": "-1"})
-        made = Topic(coordinator.bootstrap_servers, topic_name)
-        made.write(sizes, **more)
-        return made
-
-    return make
+    return topic_on(coordinator.bootstrap_servers)
 
 
 @pytest.fixture

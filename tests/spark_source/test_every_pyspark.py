@@ -6,6 +6,7 @@ Spark is needed for what Spark does alone: how it calls the source, what it make
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import contextmanager
 
 import pytest
 
@@ -13,13 +14,19 @@ pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brin
 
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql.functions import spark_partition_id
-from topics import WAIT_S
+from topics import WAIT_S, until
 
 from loadwise.spark_source.pyspark_version import NAMES_START
 
 pytestmark = pytest.mark.spark
 
 SIZES = [700, 0, 20, 3]
+
+
+@pytest.fixture
+def topic(broker, topic_on):
+    """As `topic` of the other tests, on our coordinator and on Apache Kafka."""
+    return topic_on(broker)
 
 
 class Sink:
@@ -32,17 +39,23 @@ class Sink:
         self.batches[number] = [(row.partition, row.offset) for row in frame.select("partition", "offset").collect()]
 
     def came(self):
-        return Counter(place for batch in self.batches.values() for place in batch)
+        return Counter(place for batch in list(self.batches.values()) for place in batch)
+
+
+@contextmanager
+def started(spark, topic, checkpoint, sink, trigger, **options):
+    frame = spark.readStream.format("loadwise").options(**topic.options(**options)).load()
+    writer = frame.writeStream.foreachBatch(sink).option("checkpointLocation", str(checkpoint))
+    query = writer.trigger(**trigger).start()
+    try:
+        yield query
+    finally:
+        query.stop()
 
 
 def run(spark, topic, checkpoint, sink, trigger, **options):
-    frame = spark.readStream.format("loadwise").options(**topic.options(**options)).load()
-    writer = frame.writeStream.foreachBatch(sink).option("checkpointLocation", str(checkpoint))
-    query = writer.trigger(**{trigger: True}).start()
-    try:
+    with started(spark, topic, checkpoint, sink, {trigger: True}, **options) as query:
         assert query.awaitTermination(WAIT_S)
-    finally:
-        query.stop()
 
 
 def everything(*sizes):
@@ -77,6 +90,19 @@ def test_a_stream_goes_on_from_its_checkpoint_and_reads_each_record_once(spark, 
     assert len(sink.batches) == batches, "nothing is new, so there is no micro-batch"
 
 
+def test_a_stream_that_runs_on_reads_each_record_once_and_goes_on_after_a_stop(spark, topic, tmp_path):
+    topic, sink = topic([40, 0, 7]), Sink()
+    expected = everything(40, 0, 7)
+    options = {"startingOffsets": "earliest", "numTasks": 2}
+    for new, sizes in ([5, 3, 0], (45, 3, 7)), ([0, 0, 2], (45, 3, 9)):
+        with started(spark, topic, tmp_path, sink, {"processingTime": "0 seconds"}, **options) as query:
+            until(lambda expected=expected: not query.isActive or sink.came() == expected, sink.came)
+            topic.write(new)
+            expected = everything(*sizes)
+            until(lambda expected=expected: not query.isActive or sink.came() == expected, sink.came)
+            assert query.isActive, query.exception()
+
+
 def test_a_stream_from_latest_reads_what_comes_after_its_start(spark, topic, tmp_path):
     topic, sink = topic([4]), Sink()
     run(spark, topic, tmp_path, sink, "availableNow")
@@ -94,6 +120,9 @@ def test_an_unfinished_first_micro_batch_is_replayed_and_loses_nothing(spark, to
     (tmp_path / "commits" / ".0.crc").unlink(missing_ok=True)
     topic.write([3])
     run(spark, topic, tmp_path, sink, "availableNow")
+    if not NAMES_START:  # there Spark ends such a run behind the unfinished micro-batch, whatever there is
+        assert sink.came() == everything()
+        run(spark, topic, tmp_path, sink, "availableNow")
     assert sink.came() == everything(7) - everything(4)
 
 
