@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.spark]
 
 
+@pytest.mark.long
 def test_the_benchmark_measures_a_batch(spark, coordinator) -> None:
     topic = publish(coordinator.bootstrap_servers, "skewed", 24)
     options = {"kafka.bootstrap.servers": coordinator.bootstrap_servers, "subscribe": topic}
@@ -39,6 +40,7 @@ def test_the_benchmark_measures_a_batch(spark, coordinator) -> None:
     assert row.longest_over_mean >= 1
 
 
+@pytest.mark.long
 def test_the_benchmark_measures_micro_batches_of_the_size_that_is_asked_for(spark, coordinator) -> None:
     spark.dataSource.register(ReadySource)
     readers = [reader for reader in batch_readers(2, 24, connector=False) if reader.name in {OURS, READY}]
@@ -47,6 +49,7 @@ def test_the_benchmark_measures_micro_batches_of_the_size_that_is_asked_for(spar
     assert min(row.wall_s for row in rows.values()) > 0
 
 
+@pytest.mark.long
 def test_a_source_of_ready_made_batches_has_as_many_records_as_it_is_told(spark) -> None:
     spark.dataSource.register(ReadySource)
     [ready] = (reader for reader in batch_readers(2, 25_001, connector=False) if reader.name == READY)

@@ -18,7 +18,7 @@ from topics import WAIT_S
 
 CLIENT = Path(__file__).with_name("connect_client.py")
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 
 def test_a_batch_and_streams_through_spark_connect(spark, topic, group_id, tmp_path):

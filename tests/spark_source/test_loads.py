@@ -77,6 +77,7 @@ def test_what_is_written_is_counted_by_partition_hour_and_key(spark, topic, tmp_
         assert row["keys"] <= len(here)
 
 
+@pytest.mark.kafka
 def test_records_without_a_key_are_no_hot_key(spark, topic, tmp_path):
     topic = topic([0])
     publish(topic, [*[(None, b"v" * 100, 0)] * 5, (b"k", b"v", 0)])
@@ -86,6 +87,7 @@ def test_records_without_a_key_are_no_hot_key(spark, topic, tmp_path):
     assert row["hot"] == [{"key": b"k", "records": 1, "bytes": 2}]
 
 
+@pytest.mark.kafka
 def test_a_key_that_is_alone_in_its_topic_is_seen_beside_the_empty_partitions(spark, topic, tmp_path):
     topic = topic([0] * 6)
     publish(topic, [(b"alone", b"v", 0)] * 5)
@@ -94,6 +96,7 @@ def test_a_key_that_is_alone_in_its_topic_is_seen_beside_the_empty_partitions(sp
     assert sorted(found.load) == [0.0] * 5 + [30.0]
 
 
+@pytest.mark.kafka
 def test_the_example_adds_what_has_arrived_since_its_last_run(spark, topic, tmp_path):
     topic = topic([0, 0])
     specification = importlib.util.spec_from_file_location("spark_loads", EXAMPLE)
@@ -106,6 +109,7 @@ def test_the_example_adds_what_has_arrived_since_its_last_run(spark, topic, tmp_
     assert sorted(history(paths[0])[0].load) == [0.0, 150.0]
 
 
+@pytest.mark.kafka
 def test_the_command_reads_writes_and_reports(spark, topic, tmp_path, monkeypatch):
     monkeypatch.setattr("loadwise.spark_source.session.local_session", lambda _: nullcontext(spark))
     topic = topic([0, 0, 0])

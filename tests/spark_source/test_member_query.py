@@ -134,6 +134,15 @@ def everything(size):
     return {(partition, offset) for partition in range(PARTITIONS) for offset in range(size)}
 
 
+def test_a_query_reads_as_a_member_and_leaves_when_it_is_stopped(spark, topic, tmp_path, group_id):
+    topic, sink = topic([30] * PARTITIONS), Sink()
+    with Query(frame(spark, topic, group_id), tmp_path, sink) as query:
+        query.wait_for(lambda: set(sink.came()) == everything(30))
+        assert members(topic, group_id) == 1
+    wait_until_alone(topic, group_id)
+
+
+@pytest.mark.kafka
 def test_a_query_shares_a_group_and_leaves_it_when_it_is_stopped(spark, topic, tmp_path, group_id, consumer):
     topic, sink = topic([30] * PARTITIONS), Sink()
     with Query(frame(spark, topic, group_id), tmp_path, sink) as query:
@@ -159,6 +168,7 @@ def test_a_query_shares_a_group_and_leaves_it_when_it_is_stopped(spark, topic, t
     assert twice <= everything(60) - everything(30)  # Spark may have stopped it before it asked for more
 
 
+@pytest.mark.kafka
 def test_a_query_that_fails_leaves_its_group_and_replays(spark, topic, tmp_path, group_id):
     topic, sink = topic([30] * PARTITIONS), Sink()
     sink.fails_at = 1
@@ -171,6 +181,7 @@ def test_a_query_that_fails_leaves_its_group_and_replays(spark, topic, tmp_path,
     assert sink.came() == Counter(everything(30))
 
 
+@pytest.mark.kafka
 def test_a_stream_that_a_query_uses_twice_is_one_member(spark, topic, tmp_path, group_id):
     topic, sink = topic([30] * PARTITIONS), Sink()
     stream = frame(spark, topic, group_id)
@@ -180,6 +191,7 @@ def test_a_stream_that_a_query_uses_twice_is_one_member(spark, topic, tmp_path, 
         assert set(sink.came().values()) == {2}  # each side of the union has all of it
 
 
+@pytest.mark.kafka
 def test_a_stream_that_a_query_loads_twice_is_refused(spark, topic, tmp_path, group_id):
     topic = topic([30] * PARTITIONS)
     twice = frame(spark, topic, group_id).union(frame(spark, topic, group_id))
@@ -187,12 +199,14 @@ def test_a_stream_that_a_query_loads_twice_is_refused(spark, topic, tmp_path, gr
         assert f"has a stream in group {group_id} already" in query.fails()
 
 
+@pytest.mark.kafka
 def test_available_now_is_refused(spark, topic, tmp_path, group_id):
     topic = topic([30] * PARTITIONS)
     with Query(frame(spark, topic, group_id), tmp_path, Sink(), availableNow=True) as query:
         assert "member goes against the trigger availableNow" in query.fails()
 
 
+@pytest.mark.kafka
 def test_the_example(spark, coordinator, tmp_path, capsys):
     path = Path(__file__).parents[2] / "examples" / "spark_member.py"
     spec = importlib.util.spec_from_file_location("spark_member", path)

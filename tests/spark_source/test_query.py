@@ -1,4 +1,7 @@
-"""Queries of a real Spark through ``format("loadwise")``: count, contents, and which task reads what."""
+"""Batch queries of a real Spark through ``format("loadwise")``: what Spark makes of our schema, tasks, rows and errors.
+
+What the source does without Spark is in `test_batches.py`; a smoke test of the default tier in `test_every_pyspark.py`.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,12 @@ pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brin
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql.functions import spark_partition_id
-from pyspark.sql.types import _parse_datatype_json_string
 from topics import WAIT_S
 
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.spark_source.planning.query import planned
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -59,26 +61,6 @@ def test_count_and_contents_are_what_was_produced(spark, topic):
         assert [bytes(row.key) for row in mine] == [f"{partition}/{number}".encode() for number in range(size)]
 
 
-def test_the_schema_is_that_of_sparks_kafka_integration(spark, topic):
-    """As the JSON of spark-sql-kafka-0-10 4.2.0's own KafkaRecordToRowConverter.kafkaSchema says."""
-    columns = [
-        ("key", "binary"),
-        ("value", "binary"),
-        ("topic", "string"),
-        ("partition", "integer"),
-        ("offset", "long"),
-        ("timestamp", "timestamp"),
-        ("timestampType", "integer"),
-    ]
-    fields = ", ".join(f'{{"name":"{name}","type":"{kind}","nullable":true,"metadata":{{}}}}' for name, kind in columns)
-    expected = _parse_datatype_json_string(f'{{"type":"struct","fields":[{fields}]}}')
-    topic = topic([1])
-    assert read(spark, topic).schema == expected
-    with_headers = read(spark, topic, includeHeaders="true").schema
-    assert with_headers.fields[:7] == expected.fields
-    assert with_headers["headers"].dataType.simpleString() == "array<struct<key:string,value:binary>>"
-
-
 def test_nulls_headers_and_timestamps(spark, topic):
     topic = topic([0])
     moment = 1_577_934_245_678
@@ -99,27 +81,10 @@ def test_nulls_headers_and_timestamps(spark, topic):
     assert first.timestampType == 0  # CreateTime
 
 
-@pytest.mark.parametrize(
-    ("assignor", "split"), [("weighted", "true"), ("weighted", "false"), ("range", "false"), ("roundrobin", "true")]
-)
-def test_task_i_reads_just_what_the_ith_member_was_assigned(spark, topic, assignor, split):
+def test_task_i_reads_just_what_the_ith_member_was_assigned(spark, topic):
     topic = topic([400, 0, 30, 20, 7])
-    options = {"assignor": assignor, "split": split, "numTasks": 3}
+    options = {"numTasks": 3}
     assert tasks(read(spark, topic, **options)) == promised(topic, **options)
-
-
-def test_a_hot_partition_is_cut_so_that_tasks_are_even(spark, topic):
-    topic = topic([900, 10, 10, 10, 10, 20])
-    sizes = {task: len(places) for task, places in tasks(read(spark, topic, numTasks=4)).items()}
-    assert sizes == {0: 240, 1: 240, 2: 240, 3: 240}
-
-
-def test_without_split_partitions_stay_whole(spark, topic):
-    topic = topic([900, 10, 10, 10, 10, 20])
-    found = tasks(read(spark, topic, numTasks=4, split="false"))
-    owners = {partition: task for task, places in found.items() for partition, _ in places}
-    assert sum(len({partition for partition, _ in places}) for places in found.values()) == len(owners) == 6
-    assert [partition for partition, _ in found[owners[0]]] == [0] * 900
 
 
 def test_by_default_a_task_for_each_slot_if_they_are_worth_it(spark, topic):
@@ -134,18 +99,6 @@ def test_the_users_own_assignor(spark, topic):
     topic = topic([5, 5])
     found = tasks(read(spark, topic, assignor="own_assignor.LastTakesAll", numTasks=3))
     assert {task: len(places) for task, places in found.items()} == {0: 10}, "the others have nothing: no tasks"
-
-
-def test_starting_and_ending_offsets(spark, topic):
-    topic = topic([10, 10])
-    frame = read(
-        spark,
-        topic,
-        startingOffsets=f'{{"{topic.name}":{{"0":3,"1":-2}}}}',
-        endingOffsets=f'{{"{topic.name}":{{"0":8,"1":-1}}}}',
-    )
-    found = sorted((row.partition, row.offset) for row in frame.select("partition", "offset").collect())
-    assert found == [(0, offset) for offset in range(3, 8)] + [(1, offset) for offset in range(10)]
 
 
 @pytest.mark.parametrize("sizes", [[0, 0], [4]], ids=["empty topic", "nothing in the range"])
@@ -164,19 +117,10 @@ def test_columns_that_nobody_asks_for_are_not_built(spark, topic):
     assert sorted(bytes(row.value) for row in frame.collect()) == sorted(value for _, value, _ in topic.written)
 
 
-@pytest.mark.parametrize(
-    ("schema", "problem"),
-    [
-        ("value string", "column value is of type binary, not string"),
-        ("valeu binary", "there is no column valeu"),
-        ("value binary, offset long, value binary", "column value is there twice"),
-        ("headers array<struct<key:string,value:binary>>", "includeHeaders=true"),
-    ],
-)
-def test_a_schema_that_is_not_ours_is_refused(spark, topic, schema, problem):
+def test_a_schema_that_is_not_ours_is_refused(spark, topic):
     topic = topic([1])
-    with pytest.raises(PySparkException, match=problem):
-        spark.read.format("loadwise").schema(schema).options(**topic.options()).load().collect()
+    with pytest.raises(PySparkException, match="column value is of type binary, not string"):
+        spark.read.format("loadwise").schema("value string").options(**topic.options()).load().collect()
 
 
 @pytest.mark.parametrize("schema", [None, "value binary"])
@@ -193,14 +137,6 @@ def test_a_topic_that_is_not_there_is_named(spark, coordinator):
     options = {"kafka.bootstrap.servers": coordinator.bootstrap_servers, "subscribe": "no-such-topic"}
     with pytest.raises(PySparkException, match="Kafka does not tell topic no-such-topic: "):
         spark.read.format("loadwise").options(**options).load().count()
-
-
-def test_offsets_that_are_not_there_are_named(spark, topic):
-    topic = topic([1])
-    options = topic.options(endingOffsets=f'{{"{topic.name}":{{"0":11}}}}')
-    with pytest.raises(PySparkException) as failed:
-        spark.read.format("loadwise").options(**options).load().count()
-    assert f"{topic.name}-0[0, 11) is not all there: the partition holds [0, 1)" in str(failed.value)
 
 
 def test_a_task_that_cannot_go_on_says_all_in_the_last_line_of_pythons_text(spark, topic, monkeypatch):

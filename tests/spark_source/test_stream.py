@@ -22,7 +22,7 @@ from loadwise.spark_source.planning.progress import Lag, ids_in
 from loadwise.spark_source.session import imbalance_of, lag_of
 from loadwise.spark_source.stream import BEGUN_HERE
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 
 class Sink:
