@@ -48,12 +48,12 @@ class Outcome:
 
 def play(scene: Scene, policy: Policy, seed: int = 0) -> Outcome:
     """Play a scene from its beginning."""
-    group = _Group(scene, policy, seed)
+    group = SimulatedGroup(scene, policy, seed)
     group.run()
     return group.outcome
 
 
-class _Group:
+class SimulatedGroup:
     """The state of a simulated group."""
 
     def __init__(self, scene: Scene, policy: Policy, seed: int) -> None:

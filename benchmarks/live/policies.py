@@ -91,6 +91,8 @@ class Live(Policy):
         self.settings, self.tuning = settings or LiveSettings(), tuning or Tuning()
         self.watch = GroupWatch(self.settings, self._assignor, tuning=self.tuning)
         self.decisions: list[Decision] = []
+        self.wanted: int | None = None
+        """Members that the leader would have a scaler give the group."""
         self._stated: Mapping[str, float] = {}
 
     def anew(self) -> Live:
@@ -113,6 +115,7 @@ class Live(Policy):
         self.watch.read_columns(*reading.positions(), now_s * 1000)
         self.watch.learn_costs()
         decision = self.watch.decide(now_s * 1000)
+        self.wanted = None if decision is None else decision.wanted
         if decision is None or not decision.ask:
             return False
         self.decisions.append(decision)
