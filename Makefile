@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 # Images of containers often set this. The tests start hundreds of Python processes, and each would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo hunt test test-kafka test-live test-long test-upstream test-programs lint bench bench-confluent bench-coordinator bench-live bench-quality bench-spark clean
+.PHONY: demo hunt mutants test test-kafka test-live test-long test-upstream test-programs lint bench bench-confluent bench-coordinator bench-live bench-quality bench-spark clean
 
 demo: $(VENV)/.all
 	$(BIN)/loadwise demo $(DEMO)
@@ -55,6 +55,14 @@ endif
 RUNS ?= 20
 hunt: $(VENV)/.dev
 	$(BIN)/python tests/hunt/run.py --runs $(RUNS) $(HUNT)
+
+# Change a sample of the code, one place at a time, and show which changes the default tier does not notice (CONTRIBUTING.md).
+# SEED repeats a sample; EACH=15 FOLDERS="protocol assignor/live" takes a smaller one.
+EACH    ?= 100
+FOLDERS ?=
+mutants: SEED := $(SEED)
+mutants: $(VENV)/.dev
+	$(BIN)/python tests/mutants/run.py --seed $(SEED) --each $(EACH) $(if $(FOLDERS),--folders "$(FOLDERS)") $(MUTANTS)
 
 # Other projects' own tests against our coordinator: kafka-python's, and franz-go's where there is Go.
 test-upstream: $(VENV)/.dev
