@@ -11,10 +11,11 @@ from hypothesis.stateful import RuleBasedStateMachine
 SEED = int(os.environ.get("LOADWISE_SEED", "1"))
 """For tests that choose at random without hypothesis; ``make test-long`` prints its own."""
 
-EXAMPLES = 100
-"""How many examples hypothesis tries of a test that sets no number of its own."""
+EXAMPLES = 30
+"""How many examples hypothesis tries of a test that sets no number of its own, in the default tier always the same."""
+LONG_EXAMPLES = 100
 TIMES = int(os.environ.get("LOADWISE_TIMES", "10"))
-"""How many times more the long tier tries."""
+"""The long tier tries this many times `LONG_EXAMPLES`, and this many times the examples of a random walk."""
 
 
 def register_profiles() -> None:
@@ -24,13 +25,13 @@ def register_profiles() -> None:
     """
     common = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=EXAMPLES)
     settings.register_profile("default-tier", common, derandomize=True)
-    settings.register_profile("long-tier", common, max_examples=EXAMPLES * TIMES, print_blob=True)
+    settings.register_profile("long-tier", common, max_examples=LONG_EXAMPLES * TIMES, print_blob=True)
     settings.load_profile("default-tier")
 
 
 def random_walk(machine: type[RuleBasedStateMachine], *, examples: int, steps: int) -> type[TestCase]:
     """The test of a state machine. In the long tier it tries more than ``examples``."""
-    more = settings().max_examples // EXAMPLES
+    more = 1 if settings().derandomize else TIMES
     case = machine.TestCase
     case.settings = settings(max_examples=examples * more, stateful_step_count=steps)
     return case
