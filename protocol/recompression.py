@@ -52,6 +52,11 @@ def without_append_time(batch: bytes, header: BatchHeader) -> bytes:
     return b"".join((batch[:21], attributes, batch[23:]))
 
 
+def with_max_timestamp(batch: bytes, timestamp_ms: int) -> bytes:
+    """The same batch with another largest timestamp in its header; the CRC is left to `with_crc`."""
+    return b"".join((batch[:35], _MAX_TIMESTAMP.pack(timestamp_ms), batch[43:]))
+
+
 def with_crc(batch: bytes, crc32c: Callable[[memoryview], int]) -> bytes:
     """The same batch with the CRC that its bytes have."""
     return b"".join((batch[:17], _CRC.pack(crc32c(checksummed(batch))), batch[21:]))

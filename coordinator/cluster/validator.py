@@ -6,6 +6,7 @@ Mirrors Kafka's ``LogValidator``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -13,8 +14,15 @@ from loadwise.coordinator.configs.topic_configs import LogConfig, TimestampType
 from loadwise.protocol.batches import BatchHeader
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError, MissingCodecError
-from loadwise.protocol.recompression import CODECS, recompressed, with_append_time, with_crc, without_append_time
-from loadwise.protocol.record_times import record_times
+from loadwise.protocol.recompression import (
+    CODECS,
+    recompressed,
+    with_append_time,
+    with_crc,
+    with_max_timestamp,
+    without_append_time,
+)
+from loadwise.protocol.record_times import largest_timestamp, record_times
 
 _MAX_BAD_RECORDS = 1_000
 """Most records of a batch that are named in an answer; a megabyte of packed records may be millions of them."""
@@ -35,7 +43,12 @@ def validated(
 ) -> Validated:
     """Apply a topic's configs to a sound batch. Looks at single records only where a config wants it."""
     try:
-        return _refusal(batch, header, config, now_ms) or Validated(_changed(batch, header, config, now_ms, crc32c))
+        right, header = _with_right_times(batch, header, config)
+        refusal = _refusal(right, header, config, now_ms)
+        if refusal is not None:
+            return refusal
+        changed = _changed(right, header, config, now_ms)
+        return Validated(batch if changed is batch else with_crc(changed, crc32c))
     except MissingCodecError as problem:
         return Validated(batch, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(problem))
     except MalformedBytesError as problem:
@@ -60,9 +73,17 @@ def _refusal(batch: bytes, header: BatchHeader, config: LogConfig, now_ms: int) 
     return None
 
 
-def _changed(
-    batch: bytes, header: BatchHeader, config: LogConfig, now_ms: int, crc32c: Callable[[memoryview], int]
-) -> bytes:
+def _with_right_times(batch: bytes, header: BatchHeader, config: LogConfig) -> tuple[bytes, BatchHeader]:
+    """The batch with the largest timestamp of its records in its header, which a producer may have wrong."""
+    if config.timestamp_type is TimestampType.LOG_APPEND_TIME or header.has_append_time:
+        return batch, header  # gets the broker's time, or had a broker's
+    largest_ms = largest_timestamp(batch, header)
+    if largest_ms is None or largest_ms == header.max_timestamp:
+        return batch, header
+    return with_max_timestamp(batch, largest_ms), replace(header, max_timestamp=largest_ms)
+
+
+def _changed(batch: bytes, header: BatchHeader, config: LogConfig, now_ms: int) -> bytes:
     changed = batch
     if config.timestamp_type is TimestampType.LOG_APPEND_TIME:
         changed = with_append_time(changed, header, now_ms)
@@ -71,4 +92,4 @@ def _changed(
     codec = CODECS.get(config.compression, header.compression)
     if codec != header.compression:
         changed = recompressed(changed, header, codec, config.compression_level)
-    return changed if changed is batch else with_crc(changed, crc32c)
+    return changed
