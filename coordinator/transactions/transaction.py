@@ -45,6 +45,11 @@ class TransactionState(StrEnum):
         """Whether markers are still being written."""
         return self in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether the last transaction has ended."""
+        return self in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
@@ -168,8 +173,11 @@ class Transaction:
     # ---- EndTxn ----
 
     def is_retry(self, producer: ProducerAt) -> bool:
-        """Whether a client of KIP-890 repeats an EndTxn that took effect: it comes with the epoch before."""
-        if not self.bumps_epoch:
+        """Whether a client of KIP-890 repeats an EndTxn that took effect: it comes with the epoch before.
+
+        Mirrors ``retryOnEpochBump`` and ``retryOnOverflow``, which do not ask how the transaction was ended.
+        """
+        if not (self.state.is_ending or self.state.is_complete):
             return False
         rotated = self.epoch == 0 and producer == (self.previous_producer_id, self.last_epoch - 1)
         return rotated or (producer.producer_id == self.producer_id and producer.epoch + 1 == self.epoch)
@@ -182,7 +190,7 @@ class Transaction:
         is_retry = bumps_epoch and self.is_retry(producer)
         if producer.producer_id != self.producer_id and not is_retry:
             return Outcome(error=ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-        must_be_retry = bumps_epoch and self.state.is_ending and self.bumps_epoch
+        must_be_retry = bumps_epoch and self.state.is_ending
         if not is_retry and (must_be_retry or producer.epoch != self.epoch):
             return Outcome(error=ErrorCode.PRODUCER_FENCED)
         refused = Outcome(error=ErrorCode.INVALID_TXN_STATE)
