@@ -100,7 +100,8 @@ def heartbeat(group: Rebalancer, event: Heartbeat) -> None:
             error = ErrorCode.ILLEGAL_GENERATION
         else:
             group.restart_session(member)
-            group.update_targets()  # there may be nobody else who sends heartbeats
+            if all(each.is_classic for each in group.hard_state.members.values()):
+                group.update_targets()  # nobody else's heartbeat does it
             if _has_a_step_to_take(group, member):
                 error = ErrorCode.REBALANCE_IN_PROGRESS
                 _expect_join(group, member)
