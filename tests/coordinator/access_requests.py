@@ -292,10 +292,14 @@ def _(scene: Scene) -> dict[str, Any]:
     return {"group_id": scene.name("g"), "topics": both(scene, "name", {"partitions": [{"partition_index": 0}]})}
 
 
-for _name, _key in (("FindCoordinator", 0), ("FindCoordinator of a transaction", 1)):
-    _short = "gx"[_key]
+for _name, _key, _versions in (
+    ("FindCoordinator", 0, (2, 6)),
+    ("FindCoordinator of a transaction", 1, (2, 6)),
+    ("FindCoordinator of a malformed share key", 2, (6,)),
+):
+    _short = "gxg"[_key]
     _request, _response = metadata.FindCoordinatorRequest, metadata.FindCoordinatorResponse
-    add(_name, _request, _response, 2, 6)(
+    add(_name, _request, _response, *_versions)(
         lambda scene, key=_key, short=_short: {
             "key": scene.name(short),
             "key_type": key,

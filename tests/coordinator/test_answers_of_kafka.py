@@ -1,32 +1,64 @@
-"""Answers that Apache Kafka 4.3.1 gives to requests that clients seldom send; its figures stand beside each."""
+"""Answers that Apache Kafka 4.3.1 gives to requests that clients seldom send: each test runs on it and on ours.
+
+Logins are in test_login_same_as_kafka.py, and what needs rights in test_access_same_as_kafka.py.
+"""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from kafka.protocol import consumer, producer
+from consumer_session import ConsumerSession
+from kafka.protocol import consumer, metadata, producer
+from kafka.record.util import calc_crc32c
 from record_batches import batch
-from sessions import Session
+from topics import WAIT_S
 
 from loadwise.coordinator import Coordinator
+from loadwise.protocol.consumer import Subscription
 from loadwise.protocol.error_codes import ErrorCode
 
-TRANSACTIONAL = 0x10
+_CRC, _MAX_TIMESTAMP = slice(17, 21), slice(35, 43)
+_NOT_YET = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR, ErrorCode.CONCURRENT_TRANSACTIONS}
 
 
-@pytest.fixture
-def broker() -> Iterator[Session]:
-    with Coordinator().in_thread() as coordinator:
-        session = Session(coordinator.bootstrap_servers)
-        assert session.create_topic() == 0
-        yield session
-        session.close()
+@pytest.fixture(params=["ours", pytest.param("kafka", marks=pytest.mark.kafka)])
+def broker(request: pytest.FixtureRequest) -> Iterator[ConsumerSession]:
+    if request.param == "kafka":
+        yield from session_at(request.getfixturevalue("apache_kafka"))
+    else:
+        with Coordinator().in_thread() as coordinator:
+            yield from session_at(coordinator.bootstrap_servers)
 
 
-def produced(session: Session, records: bytes) -> Any:
+def session_at(address: str) -> Iterator[ConsumerSession]:
+    """A session with a topic, and the coordinators of its group and of its transactional id."""
+    session = ConsumerSession(address)
+    assert session.create_topic() == 0
+    session.wait_for_topic()
+    until(lambda: listed_by_largest_timestamp(session, 0)[0] == 0)
+    for key_type, key in enumerate((session.group, session.topic)):
+        request = metadata.FindCoordinatorRequest(version=4, key_type=key_type, coordinator_keys=[key])
+        until(lambda request=request: found(session, request) == 0)
+    until(lambda: committed(session, "") == 0)
+    yield session
+    session.close()
+
+
+def found(session: ConsumerSession, request: Any) -> int:
+    return int(session.ask(request, metadata.FindCoordinatorResponse).coordinators[0].error_code)
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not is_so():
+        assert time.monotonic() < deadline
+
+
+def produced(session: ConsumerSession, records: bytes) -> Any:
     topic = producer.ProduceRequest.TopicProduceData
     data = topic(name=session.topic, partition_data=[topic.PartitionProduceData(index=0, records=records)])
     request = producer.ProduceRequest(version=9, transactional_id=None, acks=-1, timeout_ms=60_000, topic_data=[data])
@@ -50,16 +82,18 @@ def garbage(length: int, magic: int) -> bytes:
         (garbage(65, 2), ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
     ],
 )
-def test_garbage_is_refused_by_its_length_and_version_first(broker: Session, records: bytes, error: ErrorCode) -> None:
+def test_garbage_is_refused_by_its_length_and_version_first(
+    broker: ConsumerSession, records: bytes, error: ErrorCode
+) -> None:
     assert produced(broker, records).error_code == error
 
 
-def test_a_base_offset_other_than_0_is_refused(broker: Session) -> None:
+def test_a_base_offset_other_than_0_is_refused(broker: ConsumerSession) -> None:
     for records in (batch([b"a"]), batch([b"a"], producer=(5, 0, 0))):
         assert produced(broker, struct.pack(">q", 55) + records[8:]).error_code == ErrorCode.INVALID_RECORD
 
 
-def test_a_repeated_batch_is_answered_with_its_largest_timestamp(broker: Session) -> None:
+def test_a_repeated_batch_is_answered_with_its_largest_timestamp(broker: ConsumerSession) -> None:
     records = batch([b"a", b"b"], timestamp=1_700_000_000_000, producer=(5, 0, 0))
     answers = [produced(broker, records) for _ in range(2)]
     assert [(each.error_code, each.base_offset, each.log_append_time_ms) for each in answers] == [
@@ -71,19 +105,25 @@ def test_a_repeated_batch_is_answered_with_its_largest_timestamp(broker: Session
 @pytest.mark.parametrize(
     ("metadata_text", "error"), [("é" * 4096, 0), ("é" * 4097, 12), ("😀" * 2048, 0), ("😀" * 2049, 12)]
 )
-def test_metadata_of_a_commit_is_counted_in_characters_of_java(broker: Session, metadata_text: str, error: int) -> None:
+def test_metadata_of_a_commit_is_counted_in_characters_of_java(
+    broker: ConsumerSession, metadata_text: str, error: int
+) -> None:
+    assert committed(broker, metadata_text) == error
+
+
+def committed(session: ConsumerSession, metadata_text: str) -> int:
     topic = consumer.OffsetCommitRequest.OffsetCommitRequestTopic
     row = topic.OffsetCommitRequestPartition(
         partition_index=0, committed_offset=5, committed_leader_epoch=-1, committed_metadata=metadata_text
     )
     request = consumer.OffsetCommitRequest(
-        version=8, group_id=broker.group, generation_id_or_member_epoch=-1, member_id="", group_instance_id=None,
-        topics=[topic(name=broker.topic, partitions=[row])],
+        version=8, group_id=session.group, generation_id_or_member_epoch=-1, member_id="", group_instance_id=None,
+        topics=[topic(name=session.topic, partitions=[row])],
     )  # fmt: skip
-    assert broker.ask(request, consumer.OffsetCommitResponse).topics[0].partitions[0].error_code == error
+    return int(session.ask(request, consumer.OffsetCommitResponse).topics[0].partitions[0].error_code)
 
 
-def listed_by_largest_timestamp(session: Session, isolation_level: int) -> tuple[int, int]:
+def listed_by_largest_timestamp(session: ConsumerSession, isolation_level: int) -> tuple[int, int]:
     topic = consumer.ListOffsetsRequest.ListOffsetsTopic
     row = topic.ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=-3)
     request = consumer.ListOffsetsRequest(
@@ -95,20 +135,127 @@ def listed_by_largest_timestamp(session: Session, isolation_level: int) -> tuple
 
 
 def test_the_largest_timestamp_in_an_open_transaction_is_not_told_to_readers_of_committed_records(
-    broker: Session,
+    broker: ConsumerSession,
 ) -> None:
     assert produced(broker, batch([b"a"], timestamp=1000)).error_code == 0
-    begun = broker.ask(
-        producer.InitProducerIdRequest(
-            version=4, transactional_id="x", transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
-        ),
-        producer.InitProducerIdResponse,
-    )
+    begun = initialized(broker)
     topic = producer.ProduceRequest.TopicProduceData
     records = batch([b"b"], timestamp=2000, producer=(begun.producer_id, begun.producer_epoch, 0), transactional=True)
     data = topic(name=broker.topic, partition_data=[topic.PartitionProduceData(index=0, records=records)])
-    request = producer.ProduceRequest(version=12, transactional_id="x", acks=-1, timeout_ms=60_000, topic_data=[data])
+    request = producer.ProduceRequest(
+        version=12, transactional_id=broker.topic, acks=-1, timeout_ms=60_000, topic_data=[data]
+    )
     answer = broker.ask(request, producer.ProduceResponse).responses[0].partition_responses[0]
     assert answer.error_code == 0
     assert listed_by_largest_timestamp(broker, 0) == (0, 1)
     assert listed_by_largest_timestamp(broker, 1) == (0, -1)
+
+
+def initialized(session: ConsumerSession) -> Any:
+    """A producer of the transactional id, which has the topic's name."""
+    request = producer.InitProducerIdRequest(
+        version=4, transactional_id=session.topic, transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
+    )
+    return answered(lambda: session.ask(request, producer.InitProducerIdResponse), lambda answer: answer.error_code)
+
+
+def answered(ask: Callable[[], Any], error_of: Callable[[Any], int]) -> Any:
+    """The first answer that is not to ask again."""
+    deadline = time.monotonic() + WAIT_S
+    while error_of(answer := ask()) in _NOT_YET:
+        assert time.monotonic() < deadline
+    return answer
+
+
+def begin(session: ConsumerSession, producer_id: int, epoch: int) -> None:
+    topic = producer.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction.AddPartitionsToTxnTopic
+    request = producer.AddPartitionsToTxnRequest(
+        version=3, v3_and_below_transactional_id=session.topic, v3_and_below_producer_id=producer_id,
+        v3_and_below_producer_epoch=epoch, v3_and_below_topics=[topic(name=session.topic, partitions=[0])],
+    )  # fmt: skip
+
+    def error_of(answer: Any) -> int:
+        return int(answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code)
+
+    assert error_of(answered(lambda: session.ask(request, producer.AddPartitionsToTxnResponse), error_of)) == 0
+
+
+def ended(session: ConsumerSession, version: int, producer_id: int, epoch: int, *, commit: bool) -> tuple[int, int]:
+    """The error, and the epoch to go on with; -1 before v5."""
+    request = producer.EndTxnRequest(
+        version=version, transactional_id=session.topic, producer_id=producer_id, producer_epoch=epoch, committed=commit
+    )
+    answer = answered(lambda: session.ask(request, producer.EndTxnResponse), lambda answer: answer.error_code)
+    return answer.error_code, answer.producer_epoch if version >= 5 else -1
+
+
+def test_an_end_of_a_transaction_one_epoch_behind_is_a_retry_however_it_was_ended(broker: ConsumerSession) -> None:
+    first = initialized(broker)
+    who, epoch = first.producer_id, initialized(broker).producer_epoch
+    assert epoch == first.producer_epoch + 1
+    for commit in (True, False):
+        assert ended(broker, 5, who, epoch - 1, commit=commit) == (ErrorCode.PRODUCER_FENCED, -1)  # nothing was begun
+        begin(broker, who, epoch)
+        assert ended(broker, 5, who, epoch - 1, commit=commit) == (ErrorCode.PRODUCER_FENCED, -1)
+        assert ended(broker, 4, who, epoch, commit=commit) == (0, -1)
+        assert ended(broker, 5, who, epoch - 1, commit=commit) == (0, epoch)
+        assert ended(broker, 5, who, epoch - 1, commit=not commit) == (ErrorCode.INVALID_TXN_STATE, -1)
+        assert ended(broker, 5, who, epoch - 2, commit=commit) == (ErrorCode.PRODUCER_FENCED, -1)
+        assert ended(broker, 4, who, epoch - 1, commit=commit) == (ErrorCode.PRODUCER_FENCED, -1)
+        epoch = initialized(broker).producer_epoch
+
+
+@pytest.mark.parametrize("compression", [0, 1])
+@pytest.mark.parametrize("wrong_ms", [-1, 5, 2**60])
+def test_a_wrong_largest_timestamp_in_a_header_is_put_right(
+    broker: ConsumerSession, wrong_ms: int, compression: int
+) -> None:
+    now_ms = int(time.time() * 1000)
+    right = batch([b"a", b"b"], timestamp=now_ms, compression=compression)
+    wrong = bytearray(right)
+    wrong[_MAX_TIMESTAMP] = struct.pack(">q", wrong_ms)
+    wrong[_CRC] = struct.pack(">I", calc_crc32c(wrong[_CRC.stop :]))
+    assert produced(broker, bytes(wrong)).error_code == 0
+    kept = records_of(broker)
+    assert kept[_MAX_TIMESTAMP] == struct.pack(">q", now_ms + 1)
+    assert kept[_CRC.start :] == right[_CRC.start :]
+
+
+def records_of(session: ConsumerSession) -> bytes:
+    topic = consumer.FetchRequest.FetchTopic
+    row = topic.FetchPartition(
+        partition=0, current_leader_epoch=-1, fetch_offset=0, last_fetched_epoch=-1, log_start_offset=-1,
+        partition_max_bytes=100_000,
+    )  # fmt: skip
+    request = consumer.FetchRequest(
+        version=11, max_wait_ms=10_000, min_bytes=1, max_bytes=100_000, forgotten_topics_data=[],
+        topics=[topic(topic=session.topic, partitions=[row])],
+    )  # fmt: skip
+    return bytes(session.ask(request, consumer.FetchResponse).responses[0].partitions[0].records)
+
+
+def test_a_classic_member_rebalances_only_when_there_are_new_targets(broker: ConsumerSession) -> None:
+    """Another classic member leaves; the targets are made at the heartbeat of a member that speaks KIP-848."""
+    broker.first = 0
+    broker.make("t", 4)
+    metadata_bytes = Subscription(topics=[broker.full("t")]).encode()
+    offered = [consumer.JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=metadata_bytes)]
+    epoch = broker.join_as("!a", "t")[1]
+    for number in (0, 1):
+        broker.join(protocols=offered)
+        broker.join(number, protocols=offered)
+
+    def is_stable() -> bool:
+        """All take the steps that there are for them."""
+        nonlocal epoch
+        epoch = max(broker.beat_as("!a", epoch, owned=True)[1], epoch)
+        for number in (0, 1):
+            broker.join(number, protocols=offered)
+        return bool(broker.describe_as_consumer_group()[0][1] == "Stable")
+
+    until(is_stable)
+    assert [broker.beat(number, epoch) for number in (0, 1)] == [0, 0]
+    broker.leave((1, None))
+    assert [broker.beat(0, epoch) for _ in range(3)] == [0, 0, 0]
+    assert broker.beat_as("!a", epoch)[0] == 0
+    assert broker.beat(0, epoch) == ErrorCode.REBALANCE_IN_PROGRESS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,6 +14,7 @@ from topics import WAIT_S
 from visitors import Door
 
 from loadwise.coordinator import Coordinator, Security
+from loadwise.protocol.error_codes import ErrorCode
 
 pytestmark = pytest.mark.kafka
 
@@ -251,6 +253,23 @@ SCENARIOS = [
     after_the_login,
     users,
 ]
+
+
+def test_nobody_logs_in_again_where_that_is_not_configured(secured: SecuredKafka) -> None:
+    """Of Kafka's listeners only this one has no connections.max.reauth.ms."""
+    context = ssl.create_default_context(cafile=str(secured.folder / "ca.pem"))
+    context.check_hostname = False
+    answers = []
+    with Coordinator(security=Security(users=PASSWORDS)).in_thread() as coordinator:
+        for address, tls in ((secured.addresses["SASL_SSL"], context), (coordinator.bootstrap_servers, None)):
+            with Door(address).visitor() as visitor:
+                if tls is not None:
+                    visitor.socket = tls.wrap_socket(visitor.socket)
+                visitor.handshake("PLAIN")
+                first, again = visitor.authenticate(GOOD), visitor.handshake("PLAIN")
+                answers.append((first, again[0], visitor.works()))
+    assert answers[0] == answers[1]
+    assert answers[0][1] == ErrorCode.ILLEGAL_SASL_STATE
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
