@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import socket
 import time
 import uuid
-import warnings
 from collections.abc import Iterator
 from random import Random
 
@@ -83,17 +81,6 @@ def broker(request: pytest.FixtureRequest) -> str:
         return running.bootstrap_servers
     address: str = request.getfixturevalue("apache_kafka")
     return address
-
-
-@pytest.fixture
-def collected() -> None:
-    """Collect what earlier tests have left, for tests that collect garbage themselves.
-
-    A constructor of kafka-python that raises leaves its sockets behind, and whoever collects them gets the warnings.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
 
 
 @pytest.fixture

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import subprocess
 import threading
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -46,9 +44,6 @@ class Traffic:
         self._ends.set()
         for each in self._threads:
             each.join(WAIT_S)
-        with warnings.catch_warnings():  # kafka-python leaves sockets behind that found no broker
-            warnings.simplefilter("ignore", ResourceWarning)
-            gc.collect()
 
     def flows(self) -> None:
         """Wait until each has written more, and has read what was written by now, or until one met a problem."""

@@ -175,7 +175,6 @@ def test_kept_partitions_are_read_and_committed_while_others_join(broker, topic,
     assert [each.offset for each in first.committed(every, timeout=WAIT_S)] == [2] * len(kept)
 
 
-@pytest.mark.usefixtures("collected")
 def test_a_consumer_that_is_dropped_leaves_its_group_and_no_thread(topic, members):
     before = set(threading.enumerate())
     dropped = members.join(topic)

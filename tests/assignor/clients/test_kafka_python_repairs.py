@@ -239,7 +239,6 @@ def test_an_error_of_a_join_that_no_poll_waited_for_is_raised(coordinator, topic
         consumer.close(autocommit=False)
 
 
-@pytest.mark.usefixtures("collected")
 def test_a_consumer_dropped_without_being_closed_leaves_no_thread_of_ours(coordinator, topic_name, group_id):
     coordinator.create_topic(topic_name, 2)
 
