@@ -16,6 +16,7 @@ from topics import until
 from loadwise.spark_source.cluster import group_members
 
 
+@pytest.mark.kafka
 def test_a_stream_and_a_consumer_share_a_topic_and_the_stream_takes_over(group):
     """Both are told what they can process: on a busy machine one would learn to be slower than the other."""
     group.write(*[40] * PARTITIONS)
@@ -65,6 +66,7 @@ def test_streams_and_consumers_of_three_clients_share_a_topic(group):
     until(lambda: group.committed() == [group.written[partition] for partition in range(PARTITIONS)], group.committed)
 
 
+@pytest.mark.kafka
 def test_a_stream_and_an_aiokafka_consumer_share_a_topic_and_each_takes_over_where_the_other_stops(group):
     group.write(*[40] * PARTITIONS)
     consumer = group.aiokafka()
@@ -82,6 +84,7 @@ def test_a_stream_and_an_aiokafka_consumer_share_a_topic_and_each_takes_over_whe
     stream.until(lambda: group.committed() == [60] * PARTITIONS)
 
 
+@pytest.mark.kafka
 def test_several_members_of_one_stream_read_all_of_it_and_leave(group):
     group.write(*[20] * PARTITIONS)
     stream = group.stream(assignment__members="3", assignment__capacity="3")
@@ -139,6 +142,7 @@ def test_a_replay_needs_no_group_and_a_restart_goes_on_where_it_was(group):
     assert stream.read() == Counter(group.all_of_it())
 
 
+@pytest.mark.kafka  # it waits until the group has waited for long enough; TestGroups loses members without a clock
 def test_who_is_put_out_in_a_micro_batch_commits_none_of_it(group):
     """Its batch outlasts ``max.poll.interval.ms``; another member reads from the group's commit, and that wins."""
     group.write(*[20] * PARTITIONS)

@@ -128,7 +128,8 @@ def test_rights_that_are_missing_are_named(cluster, monkeypatch):
         resolved(parse(options(cluster, kafka__default__api__timeout__ms=2000)))
 
 
-def test_leaders_of_all_topics_of_a_task_are_asked_for_at_once(monkeypatch, which):
+@pytest.mark.parametrize("which", ["batches"], indirect=True)
+def test_leaders_of_all_topics_of_a_task_are_asked_for_at_once(monkeypatch):
     names = [f"t{number}" for number in range(8)]
     asked = []
     ask = Brokers._ask_any
@@ -146,4 +147,4 @@ def test_leaders_of_all_topics_of_a_task_are_asked_for_at_once(monkeypatch, whic
         builder = BatchBuilder(full_schema(include_headers=False))
         read = list(read_task(Task("slot-0", ranges, 80.0), parse(given), builder))
     assert sum(batch.num_rows for batch in read) == 80
-    assert len(asked) == (1 if which == "batches" else 0)
+    assert len(asked) == 1
