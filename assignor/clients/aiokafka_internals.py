@@ -43,6 +43,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 
 from loadwise.assignor.clients.commit_notes import with_note
 from loadwise.assignor.clients.deleted_topics import DeletedTopics, Told, told
+from loadwise.assignor.clients.newest_commits import NewestCommits
 from loadwise.assignor.clients.no_common_strategy import no_common_strategy
 from loadwise.assignor.subscription import read_described, read_joined_members
 from loadwise.protocol.consumer import Subscription
@@ -79,6 +80,7 @@ def take_over(coordinator: GroupCoordinator, plugs: Sequence[Any], before_assign
     coordinator.note = None
     coordinator.takes_notes = True
     coordinator.deleted_topics = DeletedTopics(coordinator.group_id)
+    coordinator.newest_commits = NewestCommits()
     coordinator._assignors = plugs[:1]  # the client sends one JoinGroup for each of these
     coordinator.last_assignment = None
     coordinator.joining = False
@@ -95,6 +97,7 @@ class Coordinator(GroupCoordinator):
     takes_notes: bool
     """Whether the broker lets offsets have as much metadata as a note of ours takes."""
     deleted_topics: DeletedTopics
+    newest_commits: NewestCommits
     last_assignment: Any
     joining: bool
     """Whether a JoinGroup or its SyncGroup is not answered yet."""
@@ -279,18 +282,25 @@ class CooperativeCoordinator(Coordinator):
         SyncGroup on. In between a commit is tried again.
         """
         held = self._states_of(offsets)
-        while True:
-            generation = self.generation
-            try:
-                await super().commit_offsets(assignment, offsets)
-                return
-            except CommitFailedError as error:
-                goes_on = self.joining or self.generation not in (generation, _NO_GENERATION)
-                if not (goes_on and isinstance(error.__cause__, RebalanceInProgressError)):
-                    raise
-                if self._states_of(offsets) != held or asyncio.current_task() is self._coordination_task:
-                    raise
-            await asyncio.sleep(_COMMIT_AGAIN_S)
+        number = self.newest_commits.begin(offsets)
+        try:
+            left = offsets
+            while left:
+                # Where the join ends before the answer to the commit is here, it was under way all the same.
+                generation, joining = self.generation, self.joining
+                try:
+                    await super().commit_offsets(assignment, left)
+                    return
+                except CommitFailedError as error:
+                    goes_on = joining or self.joining or self.generation not in (generation, _NO_GENERATION)
+                    if not (goes_on and isinstance(error.__cause__, RebalanceInProgressError)):
+                        raise
+                    if self._states_of(offsets) != held or asyncio.current_task() is self._coordination_task:
+                        raise
+                await asyncio.sleep(_COMMIT_AGAIN_S)
+                left = self.newest_commits.of(number, left)
+        finally:
+            self.newest_commits.end()
 
     def _states_of(self, partitions: Iterable[Any]) -> list[int | None]:
         """What stands for each partition since it was assigned: another object, if it was lost meanwhile."""

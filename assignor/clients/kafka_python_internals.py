@@ -36,6 +36,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Any
 
 from kafka.cluster import ClusterMetadata
@@ -48,6 +49,7 @@ from kafka.errors import (
     InconsistentGroupProtocolError,
     KafkaError,
     KafkaTimeoutError,
+    NodeNotReadyError,
     OffsetMetadataTooLargeError,
     RebalanceInProgressError,
     UnknownMemberIdError,
@@ -63,6 +65,7 @@ from loadwise.assignor.clients.commit_notes import with_note
 from loadwise.assignor.clients.deleted_topics import DeletedTopics, Told, told
 from loadwise.assignor.clients.kafka_python_lag import KafkaPythonLag
 from loadwise.assignor.clients.kafka_python_watch import LoadWatch
+from loadwise.assignor.clients.newest_commits import NewestCommits
 from loadwise.assignor.clients.no_common_strategy import no_common_strategy
 from loadwise.assignor.leader import Leader
 from loadwise.assignor.subscription import JoinedMember, read_described, read_joined_members
@@ -74,6 +77,8 @@ _PENDING_S = 0.02
 """How long a ``poll`` waits for records of kept partitions before it looks again whether the join has ended."""
 _COMMIT_AGAIN_S = 0.02
 """Between two tries of a commit that the end of a join may let through."""
+_IN_ORDER_S = 0.002
+"""Between two looks whether the commits by the broker's other connection are answered."""
 _METADATA_WAIT_S = 5.0
 """How long a leader waits for metadata at most; a third of the session timeout where that is shorter."""
 _UPDATES = 2
@@ -105,6 +110,7 @@ def repair(consumer: Any, leader: Leader | None = None, lag: KafkaPythonLag | No
     coordinator._listed = (None, [])
     coordinator._takes_notes = True
     coordinator._deleted_topics = DeletedTopics(coordinator.group_id)
+    coordinator._newest_commits = NewestCommits()
     coordinator.load_watch = None if leader is None or lag is None else LoadWatch(coordinator, leader, lag)
 
 
@@ -127,6 +133,7 @@ class Coordinator(ConsumerCoordinator):
     _takes_notes: bool
     """Whether the broker lets offsets have as much metadata as a note of ours takes."""
     _deleted_topics: DeletedTopics
+    _newest_commits: NewestCommits
     load_watch: LoadWatch | None
     """What reads the group's offsets before this member assigns, and asks for rebalances; None without."""
 
@@ -196,16 +203,24 @@ class Coordinator(ConsumerCoordinator):
         """
         timer = Timer(self.config["request_timeout_ms"])
         held = self._states_of(offsets)
-        while True:
-            generation = self._generation
-            try:
-                await self._commit_what_exists(offsets)
-                return
-            except RebalanceInProgressError:
-                goes_on = self._generation is not generation or (self.joining_beside and self.rebalance_in_progress())
-                if not goes_on or timer.expired or self._states_of(offsets) != held:
-                    raise
-            await self._net.sleep(_COMMIT_AGAIN_S)
+        number = self._newest_commits.begin(offsets)
+        try:
+            left = offsets
+            while left:
+                # Where the join ends before the answer to the commit is here, it was under way all the same.
+                generation, joining = self._generation, self.joining_beside and self.rebalance_in_progress()
+                try:
+                    await self._commit_what_exists(left)
+                    return
+                except (RebalanceInProgressError, NodeNotReadyError):  # the other connection is busy with fetches
+                    joining = joining or (self.joining_beside and self.rebalance_in_progress())
+                    goes_on = self._generation is not generation or joining
+                    if not goes_on or timer.expired or self._states_of(offsets) != held:
+                        raise
+                await self._net.sleep(_COMMIT_AGAIN_S)
+                left = self._newest_commits.of(number, left)
+        finally:
+            self._newest_commits.end()
 
     def _states_of(self, partitions: Iterable[Any]) -> list[int | None]:
         """What stands for each partition since it was assigned: another object, if it was lost meanwhile."""
@@ -444,12 +459,21 @@ class PausingFetcher(Fetcher):
         return super().fetched_records(*args, **kwargs)
 
 
+@dataclass(slots=True, eq=False)
+class _SentCommit:
+    """A commit that is not answered yet."""
+
+    node_id: Any
+    sent: bool = False
+
+
 class _Manager:
     """The client's connection manager as its coordinator sees it, with a moment between JoinGroup and assignment."""
 
     def __init__(self, manager: Any, coordinator: Coordinator) -> None:
         self._manager = manager
         self._coordinator = coordinator
+        self._commits: list[_SentCommit] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._manager, name)
@@ -470,7 +494,18 @@ class _Manager:
     async def _commit(self, request: Any, how: Mapping[str, Any]) -> Any:
         coordinator = self._coordinator
         sent, beside = coordinator._generation, coordinator.rebalance_in_progress()
-        response = await self._manager.send(request, **how)
+        commit = _SentCommit(how["node_id"])
+        self._commits.append(commit)
+        try:
+            # What goes by one connection may overtake what went by another, and an older commit would be the last.
+            while not all(
+                each.sent and each.node_id == commit.node_id for each in self._commits[: self._commits.index(commit)]
+            ):
+                await self._manager._net.sleep(_IN_ORDER_S)
+            commit.sent = True
+            response = await self._manager.send(request, **how)
+        finally:
+            self._commits.remove(commit)
         beside = beside or coordinator.rebalance_in_progress() or coordinator._generation is not sent
         coordinator.answer_beside_join = response if beside else None
         return response

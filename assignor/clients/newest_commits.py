@@ -1,0 +1,35 @@
+"""Commits that are tried again must not set back what a newer one has committed meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import TypeVar
+
+_Partition = TypeVar("_Partition", bound=Hashable)
+_Offset = TypeVar("_Offset")
+
+
+class NewestCommits:
+    """Which commit of each partition is the newest, of those under way."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._newest: dict[Hashable, int] = {}
+        self._under_way = 0
+
+    def begin(self, offsets: Mapping[_Partition, _Offset]) -> int:
+        """Take note of a commit that begins; answers its number. `end` must follow."""
+        self._count += 1
+        self._under_way += 1
+        self._newest |= dict.fromkeys(offsets, self._count)
+        return self._count
+
+    def of(self, number: int, offsets: Mapping[_Partition, _Offset]) -> dict[_Partition, _Offset]:
+        """The offsets of a commit without those of which a newer commit has begun."""
+        return {each: offset for each, offset in offsets.items() if self._newest[each] == number}
+
+    def end(self) -> None:
+        """Take note that a commit has ended, whatever came of it."""
+        self._under_way -= 1
+        if not self._under_way:
+            self._newest.clear()
