@@ -215,5 +215,5 @@ class _Rows:
         assert self._inner is not None
         _, row = self._open
         setattr(row, self._inner_name, self._inner.take())
-        self._done.add(1, self._encode_joined([row]))
+        self._done.add_large(1, self._encode_joined([row]))
         self._open = None

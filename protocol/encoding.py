@@ -8,7 +8,7 @@ refuses to write it. Made at first use.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import count
 from struct import Struct as Layout
@@ -41,10 +41,13 @@ class EncodedRows:
 
     def add(self, number: int, pieces: Iterable[bytes]) -> None:
         """Put more elements behind those that are there."""
-        data = b"".join(pieces)
+        self.add_large(number, [b"".join(pieces)])
+
+    def add_large(self, number: int, pieces: Sequence[bytes]) -> None:
+        """The same for elements of many megabytes, whose pieces stay apart: to join them takes long."""
         self.number += number
-        self.pieces.append(data)
-        self.size_bytes += len(data)
+        self.pieces += pieces
+        self.size_bytes += sum(map(len, pieces))
 
 
 @cache

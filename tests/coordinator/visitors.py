@@ -110,5 +110,5 @@ class Door:
     @contextlib.contextmanager
     def visitor(self) -> Iterator[Visitor]:
         made = Visitor(self.address)
-        with contextlib.closing(made.socket):
+        with contextlib.closing(made):  # its socket may be another by then
             yield made
