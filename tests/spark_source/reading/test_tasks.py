@@ -199,20 +199,36 @@ def test_a_batch_that_cannot_be_read_is_named_with_the_option(topic, monkeypatch
     assert "\n" not in text
 
 
-def test_a_batch_that_unpacks_to_more_than_librdkafkas_own_limit_is_read(topic, monkeypatch):
-    """A few kilobytes of zeros, packed by zstd, are 140 MB; Spark's Kafka source reads them."""
-    topic = topic([140])
+def served_packed(monkeypatch, records, size):
+    """Let brokers answer with one batch of zeros, so many records of so many bytes, packed by zstd to very little."""
     builder = DefaultRecordBatchBuilder(2, 4, False, -1, 0, 0, 1 << 30)
-    for number in range(140):
-        builder.append(number, 1, None, bytes(1 << 20), [])
+    for number in range(records):
+        builder.append(number, 1, None, bytes(size), [])
     packed = bytes(builder.build())
 
     def zeros(self, offset, max_bytes, **more):
-        return packed if offset < 140 else b""
+        return packed if offset < records else b""
 
     monkeypatch.setattr(PartitionLog, "read", zeros)
-    found = [at for batch in batches(topic.options(), (topic.name, 0, 0, 140)) for at in batch["offset"].to_pylist()]
-    assert found == list(range(140))
+
+
+def test_a_batch_that_unpacks_to_more_than_librdkafkas_own_limit_is_read(topic, monkeypatch):
+    """A few kilobytes of zeros, packed by zstd, are 140 MB; Spark's Kafka source reads them."""
+    topic = topic([140])
+    served_packed(monkeypatch, 140, 1 << 20)
+    assert places(topic.options(), (topic.name, 0, 0, 140)) == [(topic.name, 0, offset) for offset in range(140)]
+
+
+@pytest.mark.parametrize("which", ["messages"], indirect=True)
+def test_who_follows_the_remedy_for_a_batch_that_librdkafka_cannot_unpack_loses_nothing(topic, monkeypatch):
+    topic = topic([40])
+    served_packed(monkeypatch, 40, 1 << 17)
+    monkeypatch.setattr(message_reader, "LARGEST_BATCH", {"receive.message.max.bytes": "2000000"})
+    given, wanted = topic.options(kafka__fetch__max__bytes=1_000_000), (topic.name, 0, 0, 40)
+    with pytest.raises(ReadError, match=r"cannot decompress the batch there: .*: set (reader=batches), or") as failed:
+        places(given, wanted)
+    assert str(failed.value).index("reader=batches") < str(failed.value).index("startingOffsets")
+    assert places(given | {"reader": "batches"}, wanted) == [(topic.name, 0, offset) for offset in range(40)]
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
