@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from itertools import chain
 from threading import Event, Thread
 from time import monotonic, sleep
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaException
 from hypothesis import given
 from hypothesis import strategies as st
 from topics import WAIT_S, fill, make_topic
@@ -20,8 +21,9 @@ from topics import WAIT_S, fill, make_topic
 from loadwise.assignor.model import TopicPartition
 from loadwise.coordinator import Coordinator
 from loadwise.spark_source.errors import GroupUnavailableError, PlanError
+from loadwise.spark_source.options.client_config import ClientConfig
 from loadwise.spark_source.planning import following
-from loadwise.spark_source.planning.following import UNASSIGNED, Owner, follow
+from loadwise.spark_source.planning.following import ASK_AGAIN_S, MOST_WAIT_S, UNASSIGNED, Owner, follow, owners_of
 from loadwise.spark_source.planning.query import planned
 from loadwise.spark_source.task import OffsetRange
 
@@ -182,3 +184,58 @@ def test_patience_beyond_what_librdkafka_takes(topic, group_id, monkeypatch):
     monkeypatch.setattr(following, "sleep", given_up)
     with pytest.raises(InterruptedError):
         planned(topic.options() | options)
+
+
+class Group:
+    """Answers DescribeGroups, and stops the time: only waits pass it."""
+
+    def __init__(self, answer):
+        self.answer, self.now_s, self.waits_s = answer, 100.0, []
+
+    def describe_consumer_groups(self, groups, *, request_timeout):
+        self.waits_s.append(request_timeout)
+        return dict.fromkeys(groups, self)
+
+    def result(self, timeout):
+        assert timeout > self.waits_s[-1], "librdkafka's own deadline has to come first"
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    def sleep(self, seconds):
+        self.now_s += seconds
+
+
+def owners_by_the_clock_of(group, monkeypatch, patience_ms):
+    monkeypatch.setattr(following, "admin_client", lambda _: group)
+    monkeypatch.setattr(following, "monotonic", lambda: group.now_s)
+    monkeypatch.setattr(following, "sleep", group.sleep)
+    return owners_of(ClientConfig({}, api_timeout_ms=patience_ms), "g")
+
+
+REBALANCING = SimpleNamespace(state=ConsumerGroupState.PREPARING_REBALANCING, members=[SimpleNamespace()])
+EMPTY = SimpleNamespace(state=ConsumerGroupState.STABLE, members=[])
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (REBALANCING, "group g has been rebalancing for 3000 ms"),
+        (EMPTY, "group g has had no members to follow for 3000 ms"),
+        (KafkaException(KafkaError(KafkaError.NOT_COORDINATOR)), "Kafka does not tell who is in group g"),
+    ],
+)
+def test_a_group_is_asked_until_the_patience_is_over(answer, problem, monkeypatch):
+    group = Group(answer)
+    with pytest.raises(GroupUnavailableError, match=problem):
+        owners_by_the_clock_of(group, monkeypatch, 3000)
+    assert 103.0 <= group.now_s < 103.0 + 2 * ASK_AGAIN_S
+    assert group.waits_s[0] == 3.0
+    assert min(group.waits_s) == ASK_AGAIN_S
+
+
+def test_an_error_that_does_not_pass_is_raised_at_once(monkeypatch):
+    group = Group(KafkaException(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)))
+    with pytest.raises(GroupUnavailableError, match="Kafka does not tell who is in group g"):
+        owners_by_the_clock_of(group, monkeypatch, 24 * 3_600_000)
+    assert group.waits_s == [MOST_WAIT_S]

@@ -67,6 +67,22 @@ def test_the_groups_commit_wins_in_either_direction(commit):
     assert holdings.to_commit() == {}
 
 
+def test_offsets_without_a_generation_are_of_none():
+    """-1 as in Kafka: a checkpoint of it is the same in every version."""
+    assert as_json(MemberOffset("g"))["generation"] == -1
+    holdings = Holdings()
+    holdings.gained(MemberOffset("g", {A: 1}), {A: 1}, {})
+    assert holdings.next_offset(MemberOffset("g", {A: 1}), {A: 5}).generation == -1
+
+
+def test_a_topic_made_anew_is_read_on_and_committed_where_it_was_moved_to():
+    holdings, start = Holdings(), MemberOffset("g", {A: 10, B: 10})
+    holdings.gained(start, {A: 10, B: 10}, {})
+    holdings.moved({A: 2})
+    assert holdings.held == {A: 2, B: 10}
+    assert holdings.to_commit() == {A: 2}
+
+
 def test_nothing_is_read_before_its_begin_is_committed():
     holdings, start = Holdings(), MemberOffset("g", {A: 10}, {A: 4})
     holdings.gained(start, {A: 4}, {})

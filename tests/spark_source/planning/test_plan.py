@@ -252,6 +252,43 @@ def test_an_assignor_that_piles_up_cannot_keep_the_limit():
         plan([OffsetRange("t", 0, 0, 100)], FirstTakesAll(), num_tasks=2, max_records=10)
 
 
+@dataclass
+class Few:
+    """Gives all to one member in ``of``, and keeps how many were asked for."""
+
+    of: int
+    asked: list[int]
+    name: str = "few"
+
+    def assign(self, group: GroupSnapshot) -> Assignment:
+        self.asked.append(len(group.members))
+        return Assignment(group, (np.arange(group.size) % -(-len(group.members) // self.of)).astype(np.int32))
+
+
+@pytest.mark.parametrize(
+    ("of", "most", "asked"),
+    [
+        (2, 36, [4, 8]),  # 144 records are at least 4 tasks; two of those have 72 each, so there are twice as many
+        (2, 48, [3, 5]),  # two of 3 tasks have 72: half as many more
+        (4, 36, [4, 8, 16]),  # one has four times too much: never more than twice as many at once
+    ],
+)
+def test_a_limit_of_records_takes_as_many_more_tasks_as_it_needs(of: int, most: int, asked: list[int]):
+    assignor = Few(of, [])
+    ranges = [OffsetRange("t", partition, 0, 12) for partition in range(12)]
+    made = plan(ranges, assignor, num_tasks=2, split=False, max_records=most)
+    assert assignor.asked == asked
+    assert max(task.records for task in made.tasks) == most
+
+
+def test_a_limit_of_records_that_is_kept_leaves_tasks_even_in_bytes():
+    ranges = [OffsetRange("heavy", 0, 0, 1_000), OffsetRange("light", 0, 0, 1_000)]
+    weights = {TopicPartition("heavy", 0): 900.0, TopicPartition("light", 0): 100.0}
+    made = plan(ranges, algorithm("weighted"), record_bytes=weights, num_tasks=4)
+    assert plan(ranges, algorithm("weighted"), record_bytes=weights, num_tasks=4, max_records=1_900) == made
+    assert max(task.records for task in made.tasks) > 1_000
+
+
 @settings(max_examples=30)
 @given(st.lists(st.integers(0, 3000), min_size=1, max_size=12), st.integers(1, 6))
 def test_homes_cost_no_evenness(sizes, slots):

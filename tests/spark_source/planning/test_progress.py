@@ -16,7 +16,18 @@ from pyspark.sql.streaming.listener import SourceProgress
 
 from loadwise.assignor.model import TopicPartition
 from loadwise.spark_source.planning.member_progress import MemberOffset, as_json
-from loadwise.spark_source.planning.progress import Lag, available, from_json, lag, limited, moved_back, step, to_json
+from loadwise.spark_source.planning.progress import (
+    Lag,
+    available,
+    from_json,
+    ids_in,
+    lag,
+    limited,
+    moved_back,
+    step,
+    to_json,
+    with_ids,
+)
 from loadwise.spark_source.session import imbalance_of, lag_of
 
 places = st.builds(TopicPartition, st.sampled_from(["a", "b.c", "ß"]), st.integers(0, 12))
@@ -33,6 +44,13 @@ def test_json_there_and_back_in_one_order_whatever_the_input(given_positions):
     assert from_json(json.loads(text)) == given_positions
     shuffled = dict(reversed(given_positions.items()))
     assert json.dumps(to_json(shuffled)) == text
+
+
+def test_ids_of_topics_there_and_back():
+    offset = json.loads(json.dumps(with_ids(at(5, 6), {"t": "_id-1", "gone": "_id-2"})))
+    assert ids_in(offset) == {"t": "_id-1"}
+    assert from_json(offset) == at(5, 6)
+    assert ids_in(to_json(at(5))) == {}
 
 
 def test_partitions_are_in_the_order_of_their_numbers():

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from loadwise.spark_source.planning import slots as module
 from loadwise.spark_source.planning.slots import SUBMIT, settings_of, slots_of
 
 # As Spark 4.3 starts it: `ps -ww -o args` of the JVM of a PySpark program, of spark-submit and of YARN's cluster mode.
@@ -88,3 +89,20 @@ def test_a_properties_file_takes_the_place_of_the_defaults():
 def test_slots_by_master(master, more, slots):
     given = {f"spark.{name}": value for name, value in more.items()} | ({"spark.master": master} if master else {})
     assert slots_of(given, cpus=7) == slots
+
+
+@pytest.mark.parametrize(
+    ("quota", "cpus"),
+    [
+        ("150000 100000\n", 2),
+        ("50000 100000\n", 1),
+        ("900000 100000\n", 8),
+        ("max 100000\n", 8),
+        ("150000 max\n", 8),
+        ("", 8),
+    ],
+)
+def test_a_containers_quota_of_cpus_is_rounded_up_as_in_java(quota, cpus, monkeypatch):
+    monkeypatch.setattr(module.os, "sched_getaffinity", lambda _: set(range(8)))
+    monkeypatch.setattr(module, "_text", {Path("/sys/fs/cgroup/cpu.max"): quota}.__getitem__)
+    assert module._cpus() == cpus
