@@ -67,6 +67,14 @@ class Outcome:
     """Of each test that passed the numbers of the statements that it ran; of "" those of imports."""
 
 
+@dataclass(frozen=True)
+class _Running:
+    process: multiprocessing.context.ForkProcess
+    receiver: Connection
+    outcome: Outcome
+    until: float
+
+
 def run_all(works: Iterable[Work], processes: int, logs: Path, ended: Callable[[int, Outcome], None]) -> None:
     """Run works in so many processes; ``ended`` gets each one's number and outcome, in the order in which they end."""
     logs.mkdir(parents=True, exist_ok=True)
@@ -75,27 +83,43 @@ def run_all(works: Iterable[Work], processes: int, logs: Path, ended: Callable[[
             importlib.import_module(name)
         except ImportError:  # an optional dependency: its tests skip
             continue
-    waiting = enumerate(works)
-    running: dict[int, tuple[multiprocessing.context.ForkProcess, Connection, Outcome, float]] = {}
-    context = multiprocessing.get_context("fork")
+    running: dict[int, _Running] = {}
+    try:
+        _keep_busy(enumerate(works), running, processes, logs, ended)
+    finally:
+        for one in running.values():
+            _end(one.process)
+
+
+def _keep_busy(
+    waiting: Iterator[tuple[int, Work]],
+    running: dict[int, _Running],
+    processes: int,
+    logs: Path,
+    ended: Callable[[int, Outcome], None],
+) -> None:
     while True:
         while len(running) < processes and (following := next(waiting, None)) is not None:
-            number, work = following
-            receiver, sender = context.Pipe(duplex=False)
-            process = context.Process(target=_child, args=(work, sender, logs / f"{number}.log"))
-            process.start()
-            sender.close()
-            running[number] = (process, receiver, Outcome(), time.monotonic() + _allowed_s(work))
+            running[following[0]] = _start(following[1], logs / f"{following[0]}.log")
         if not running:
             return
-        deadline = min(until for *_, until in running.values())
-        wait([receiver for _, receiver, *_ in running.values()], max(0.0, deadline - time.monotonic()))
-        for number, (process, receiver, outcome, until) in list(running.items()):
-            if _received(receiver, outcome) or time.monotonic() > until:
-                _end(process)
-                receiver.close()
+        deadline = min(one.until for one in running.values())
+        wait([one.receiver for one in running.values()], max(0.0, deadline - time.monotonic()))
+        for number, one in list(running.items()):
+            if _received(one.receiver, one.outcome) or time.monotonic() > one.until:
+                _end(one.process)
+                one.receiver.close()
                 del running[number]
-                ended(number, outcome)
+                ended(number, one.outcome)
+
+
+def _start(work: Work, log: Path) -> _Running:
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_child, args=(work, sender, log))
+    process.start()
+    sender.close()
+    return _Running(process, receiver, Outcome(), time.monotonic() + _allowed_s(work))
 
 
 def _allowed_s(work: Work) -> float:

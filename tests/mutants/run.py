@@ -152,7 +152,7 @@ def main() -> int:
         f'the seed of this run: make mutants SEED={given.seed} EACH={given.each} FOLDERS="{given.folders}"', flush=True
     )
     samples = {folder: sample(root, folder, given.each, given.seed) for folder in folders}
-    reach = Reach(root, files(root, given.folders, "*.py"), files(root, given.tests, "test_*.py"))
+    reach = Reach(root, files(root, f"{FOLDERS} {given.folders}", "*.py"), files(root, given.tests, "test_*.py"))
     reach.measure(given.processes, root / ".mutants")
     tried = [
         Tried(
