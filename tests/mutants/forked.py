@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import gc
 import importlib
 import multiprocessing
 import os
@@ -83,6 +84,7 @@ def run_all(works: Iterable[Work], processes: int, logs: Path, ended: Callable[[
             importlib.import_module(name)
         except ImportError:  # an optional dependency: its tests skip
             continue
+    gc.freeze()  # pytest collects garbage several times: not what all forks share
     running: dict[int, _Running] = {}
     try:
         _keep_busy(enumerate(works), running, processes, logs, ended)
