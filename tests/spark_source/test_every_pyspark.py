@@ -7,7 +7,6 @@ The default tier has a batch and a stream of it, the real tier the rest.
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import contextmanager
 
 import pytest
 
@@ -15,7 +14,8 @@ pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brin
 
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql.functions import spark_partition_id
-from topics import WAIT_S, until
+from started_queries import run_to_its_end
+from topics import until
 
 from loadwise.spark_source.pyspark_version import NAMES_START
 
@@ -43,20 +43,14 @@ class Sink:
         return Counter(place for batch in list(self.batches.values()) for place in batch)
 
 
-@contextmanager
-def started(spark, topic, checkpoint, sink, trigger, **options):
+def start(spark, topic, checkpoint, sink, trigger, **options):
     frame = spark.readStream.format("loadwise").options(**topic.options(**options)).load()
     writer = frame.writeStream.foreachBatch(sink).option("checkpointLocation", str(checkpoint))
-    query = writer.trigger(**trigger).start()
-    try:
-        yield query
-    finally:
-        query.stop()
+    return writer.trigger(**trigger).start()
 
 
 def run(spark, topic, checkpoint, sink, trigger, **options):
-    with started(spark, topic, checkpoint, sink, {trigger: True}, **options) as query:
-        assert query.awaitTermination(WAIT_S)
+    run_to_its_end(lambda: start(spark, topic, checkpoint, sink, {trigger: True}, **options))
 
 
 def everything(*sizes):
@@ -91,15 +85,23 @@ def test_a_stream_goes_on_from_its_checkpoint_and_reads_each_record_once(spark, 
 @pytest.mark.kafka
 def test_a_stream_that_runs_on_reads_each_record_once_and_goes_on_after_a_stop(spark, topic, tmp_path):
     topic, sink = topic([40, 0, 7]), Sink()
-    expected = everything(40, 0, 7)
     options = {"startingOffsets": "earliest", "numTasks": 2}
-    for new, sizes in ([5, 3, 0], (45, 3, 7)), ([0, 0, 2], (45, 3, 9)):
-        with started(spark, topic, tmp_path, sink, {"processingTime": "0 seconds"}, **options) as query:
-            until(lambda expected=expected: not query.isActive or sink.came() == expected, sink.came)
+
+    def wait_for(query, *sizes):
+        until(lambda: not query.isActive or sink.came() == everything(*sizes), sink.came)
+        assert query.isActive, query.exception()
+
+    for before, new, after in (
+        ([40, 0, 7], [5, 3, 0], [45, 3, 7]),
+        ([45, 3, 7], [0, 0, 2], [45, 3, 9]),
+    ):
+        query = start(spark, topic, tmp_path, sink, {"processingTime": "0 seconds"}, **options)
+        try:
+            wait_for(query, *before)
             topic.write(new)
-            expected = everything(*sizes)
-            until(lambda expected=expected: not query.isActive or sink.came() == expected, sink.came)
-            assert query.isActive, query.exception()
+            wait_for(query, *after)
+        finally:
+            query.stop()
 
 
 @pytest.mark.kafka

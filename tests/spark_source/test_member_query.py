@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
 
 from confluent_kafka.admin import AdminClient
+from started_queries import NOT_CONNECTED
 from topics import WAIT_S
 
 from loadwise.assignor.clients.kafka_python import kafka_consumer
@@ -65,7 +66,7 @@ class Query:
     def error(self):
         """What it has failed with."""
         error = self.started.exception()
-        if error is None or "failed to connect back" not in str(error):
+        if error is None or NOT_CONNECTED not in str(error):
             return error
         self.started = self.writer.start()
         return None

@@ -16,6 +16,7 @@ pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brin
 from confluent_kafka import Consumer, TopicPartition
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming import StreamingQueryListener
+from started_queries import run_to_its_end
 from topics import WAIT_S
 
 from loadwise.spark_source.planning.progress import Lag, ids_in
@@ -50,12 +51,7 @@ def start(spark, topic, checkpoint, sink, *, trigger=None, **options):
 
 
 def run(*arguments, **options):
-    query = start(*arguments, **options)
-    try:
-        assert query.awaitTermination(WAIT_S)
-    finally:
-        query.stop()
-    return query
+    return run_to_its_end(lambda: start(*arguments, **options))
 
 
 def wait_for(condition, query):
