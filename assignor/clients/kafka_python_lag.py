@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import starmap
 from typing import Any
 
-from loadwise.assignor.clients.logged_once import log_once
+from loadwise.assignor.clients.logged_once import log_nothing
 from loadwise.assignor.errors import MissingClientError
 from loadwise.assignor.load.lag import BEGINNINGS_S, HISTORY_S, LagLoad, PartitionOffsets, ends_before, first_since
 from loadwise.installation import pip_install
@@ -201,9 +201,17 @@ class Admin(KafkaAdminClient):
     def __init__(self, **config: Any) -> None:
         self.leaders: Mapping[TopicPartition, int] = {}
         """Who leads the partitions of the next request; believed once, since it asks again where one has moved."""
+        make = config.pop("kafka_client", KafkaAdminClient.DEFAULT_CONFIG["kafka_client"])
+
+        def make_quiet(**options: Any) -> Any:
+            client = make(**options)
+            net = client._manager._net
+            net.start()  # before the first attempt to connect; starting it again does nothing
+            log_nothing(net._io_thread)
+            return client
+
         try:
-            super().__init__(**config)
-            log_once(self._net._io_thread)
+            super().__init__(kafka_client=make_quiet, **config)
         except BaseException:
             if hasattr(self, "_net"):
                 self._client.close()

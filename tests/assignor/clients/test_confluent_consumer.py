@@ -257,7 +257,7 @@ def test_what_the_application_can_do_is_learned_from_its_polls(broker, topic, me
     while not member._member.busy.per_s:
         assert member.poll(WAIT_S) is not None
         time.sleep(0.01)  # the work on a record
-    assert member._member.busy.per_s < 100
+    assert member._member.busy.per_s < 200  # 100, and the first records came without work
 
 
 @pytest.mark.kafka

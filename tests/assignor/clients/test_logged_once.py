@@ -1,0 +1,20 @@
+"""A client that its user does not see logs the first line of a trouble, and a reader of offsets none."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import pytest
+
+from loadwise.assignor.clients.logged_once import log_nothing, log_once
+
+
+@pytest.mark.parametrize(("how", "lines"), [(log_once, 1), (log_nothing, 0), (lambda _: None, 100)])
+def test_how_many_warnings_an_unseen_client_logs(how, lines, caplog):
+    logger = logging.getLogger("kafka.net.connection")
+    thread = threading.Thread(target=lambda: [logger.warning("Connection %d failed", each) for each in range(100)])
+    how(thread)
+    thread.start()
+    thread.join()
+    assert len(caplog.records) == lines
