@@ -13,9 +13,11 @@ from sessions import Session
 from topics import WAIT_S
 
 from loadwise.protocol import share_group
+from loadwise.protocol.error_codes import ErrorCode
 
 _Told = Mapping[int, Sequence[tuple[int, int, Sequence[int]]]]
 """By partition: first and last offset, and what is told of them."""
+_NOT_YET = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER}
 
 
 class ShareSession(Session):
@@ -46,8 +48,12 @@ class ShareSession(Session):
 
     def fill(self, *sizes: int) -> None:
         """Batches of so many records, into partition 0."""
+        deadline = time.monotonic() + WAIT_S
         for size in sizes:
-            assert self.produce(batch([b"x"] * size))[0] == 0
+            # Kafka tells of a topic some time before its broker leads the partitions.
+            while (error := self.produce(batch([b"x"] * size))[0]) in _NOT_YET:
+                assert time.monotonic() < deadline
+            assert error == 0
 
     def beat_as(self, member: str, epoch: int, *topics: str, **changes: Any) -> Any:
         """A heartbeat: error, epoch and assignment."""
