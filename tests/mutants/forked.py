@@ -55,6 +55,8 @@ class Work:
     rewrites: Mapping[Path, Rewrite] = field(default_factory=dict)
     tests: Mapping[str, Took] | None = None
     """The ids of the tests to run, in this order; all of the files without it."""
+    stop: bool = True
+    """At the first test that fails, where ``tests`` are given."""
 
 
 @dataclass
@@ -163,7 +165,8 @@ def _child(work: Work, sender: Connection, log: Path) -> None:
     sys.meta_path.insert(0, _Finder(work.rewrites))
     code = int(
         pytest.main(
-            [*OPTIONS, *(["-x"] if work.tests is not None else []), *work.files], plugins=[_Plugin(work, sender)]
+            [*OPTIONS, *(["-x"] if work.tests is not None and work.stop else []), *work.files],
+            plugins=[_Plugin(work, sender)],
         )
     )
     sender.send(("exit", code))

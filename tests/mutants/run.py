@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -94,11 +94,14 @@ def chosen_tests(reaching: Sequence[str], reach: Reach) -> dict[str, Took]:
     return chosen
 
 
-def work(tried: Tried, *, mutated: bool = True) -> Work:
-    """Return what the fork of a mutant does; without the change, a check of the tests that noticed it."""
-    test_files = list(dict.fromkeys(test.partition("::")[0] for test in tried.tests))
-    rewrites = {tried.path: partial(mutate, index=tried.mutant.index)} if mutated else {}
-    return Work(test_files, rewrites, tried.tests)
+def work(tried: Tried) -> Work:
+    """Return what the fork of a mutant does."""
+    return Work(files_of(tried.tests), {tried.path: partial(mutate, index=tried.mutant.index)}, tried.tests)
+
+
+def files_of(tests: Iterable[str]) -> list[str]:
+    """Return the files of tests, each once."""
+    return list(dict.fromkeys(test.partition("::")[0] for test in tests))
 
 
 def try_all(each: Sequence[Tried], processes: int, logs: Path) -> None:
@@ -115,14 +118,16 @@ def try_all(each: Sequence[Tried], processes: int, logs: Path) -> None:
 def drop_unreliable(tried: Sequence[Tried], processes: int, logs: Path) -> list[Tried]:
     """Run the tests that noticed changes without them; return the mutants to try again, without tests that fail."""
     noticed = [one for one in tried if one.outcome is not None and one.outcome.failed]
-    alone = {one.outcome.failed[0]: one for one in noticed if one.outcome is not None}
-    checks = [Tried(one.folder, one.path, one.mutant, {test: one.tests[test]}) for test, one in alone.items()]
+    tests = {one.outcome.failed[0]: one.tests[one.outcome.failed[0]] for one in noticed if one.outcome is not None}
+    of_files = [
+        {test: took for test, took in tests.items() if test.partition("::")[0] == name} for name in files_of(tests)
+    ]
     failing: set[str] = set()
 
     def ended(number: int, outcome: Outcome) -> None:
-        failing.update(outcome.failed)
+        failing.update(outcome.failed if outcome.exit_code in (0, 1) else of_files[number])
 
-    run_all([work(one, mutated=False) for one in checks], processes, logs, ended)
+    run_all([Work(files_of(each), {}, each, stop=False) for each in of_files], processes, logs, ended)
     for test in sorted(failing):
         print(f"fails without a change too, and counts for nothing: {test}")
     again = [one for one in noticed if one.outcome is not None and one.outcome.failed[0] in failing]
