@@ -19,13 +19,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kafka.protocol.api_message import ApiMessage
-from kafka.protocol.consumer import HeartbeatRequest, JoinGroupRequest, JoinGroupResponse, SyncGroupResponse
+from kafka.protocol.consumer import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    OffsetFetchRequest,
+    SyncGroupResponse,
+)
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from loadwise.protocol import consumer_group
-from loadwise.protocol.decoding import decoder, varint
+from loadwise.protocol.decoding import AT_ONCE, decoder, varint
 from loadwise.protocol.encoding import encoder
 from loadwise.protocol.encoding import varint as varint_bytes
+from loadwise.protocol.errors import TooManyElementsError
 from loadwise.protocol.structs import Struct, struct_class
 
 MODULES = (
@@ -148,6 +155,12 @@ def test_variable_length_integers_come_back(value: int) -> None:
     assert varint(b"\xff" + data, 1) == (value, 1 + len(data))
 
 
+def test_a_variable_length_integer_ends_after_five_bytes() -> None:
+    assert varint(b"\xff\xff\xff\xff\x0f", 0) == (-1, 5)
+    with pytest.raises(ValueError, match="longer than 5 bytes"):
+        varint(b"\x80\x80\x80\x80\x80\x01", 0)
+
+
 # ---- where kafka-python leaves it open, as Apache Kafka has it ----
 
 
@@ -185,6 +198,20 @@ def test_bad_utf_8_is_replaced_as_java_does() -> None:
 def test_there_are_no_more_elements_than_bytes() -> None:
     with pytest.raises(ValueError, match="announces 2147483647 elements, with 0 bytes left"):
         decoder(MetadataRequest, 1)(struct.pack(">i", 2**31 - 1), 0)
+
+
+@pytest.mark.parametrize(("count", "partitions"), [(AT_ONCE, 0), (10, AT_ONCE // 10 - 1)])
+def test_elements_of_all_arrays_count_as_read_at_once(count: int, partitions: int) -> None:
+    """Structs, and numbers, which are read in one go."""
+    for version in (1, 6):  # the later one has tagged fields
+        topics = [OffsetFetchRequest.OffsetFetchRequestTopic(str(topic), [7] * partitions) for topic in range(count)]
+        data = bytes(OffsetFetchRequest(version=version, group_id="g", topics=topics).encode())
+        body, _ = decoder(OffsetFetchRequest, version)(data, 0)
+        assert sum(1 + len(topic.partition_indexes) for topic in body.topics) == AT_ONCE
+        topics[0].partition_indexes.append(8)
+        data = bytes(OffsetFetchRequest(version=version, group_id="g", topics=topics).encode())
+        with pytest.raises(TooManyElementsError):
+            decoder(OffsetFetchRequest, version)(data, 0)
 
 
 # ---- light messages ----

@@ -49,6 +49,13 @@ def test_a_member_from_before_reads_the_capacity(written, capacity):
     assert read == capacity
 
 
+def test_what_is_not_said_is_not_known():
+    """0 records/s stand for an unknown speed, and 1 for a member that is as fast as the others."""
+    assert MemberTerms().capacity == 1
+    assert (MemberNotes().measured_per_s, MemberNotes().learned_per_s, LeaderNotes().learned_per_s) == (0, 0, 0)
+    assert (MemberNotes().capacity_given, MemberNotes().off) == (False, False)
+
+
 def test_a_member_from_before_is_read():
     old = struct.pack(">ihd", 7, 0, 2.5)
     read = CooperativeStickyUserData.decode_with_terms(old)

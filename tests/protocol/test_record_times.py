@@ -54,6 +54,14 @@ def test_a_batch_that_ends_early_is_refused(length: int) -> None:
         list(record_times(batch([b"a", b"b"])[:length]))
 
 
+@pytest.mark.parametrize(("length", "told"), [(b"\x01", "-1 bytes"), (b"\x7e", "63 bytes")])
+def test_a_record_that_does_not_fit_into_its_batch_is_refused(length: bytes, told: str) -> None:
+    data = bytearray(batch([b"a" * 20]))
+    data[HEADER_BYTES : HEADER_BYTES + 1] = length  # zigzag
+    with pytest.raises(MalformedBytesError, match=f"a record of {told} does not fit"):
+        list(record_times(bytes(data)))
+
+
 def pack_as_xerial(data: bytes) -> bytes:
     """As Java packs snappy: a header, then blocks behind their sizes."""
     blocks = [bytes(cramjam.snappy.compress_raw(data[start : start + 50])) for start in range(0, len(data), 50)]
