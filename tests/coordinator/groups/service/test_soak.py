@@ -24,7 +24,7 @@ def a_client(world: World, number: int) -> ClassicClient | ConsumerClient:
     return ConsumerClient(world, group_id, f"k{number}", topics, instance_id, assignor)
 
 
-@pytest.mark.parametrize("hours", [8, pytest.param(24, marks=pytest.mark.long)])
+@pytest.mark.parametrize("hours", [3, pytest.param(24, marks=pytest.mark.long)])
 def test_hours_of_groups(hours: int) -> None:
     world = World(Random(SEED), initial_rebalance_delay_ms=3000)
     clients: list[ClassicClient | ConsumerClient] = []
