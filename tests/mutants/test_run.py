@@ -18,6 +18,26 @@ def larger(first, second):
 
 LEAST = 3
 """
+NEVER_CHANGED = '''
+"""No test should notice what is in here: 1 > 2."""
+
+import logging
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    SIZE = 1 + 2
+TEXT = f"{3 + 4}"
+
+
+class Shown:
+    def __repr__(self):
+        return f"{1 + 2}"
+
+    def check(self, size: Literal[1, 2]) -> Literal[3]:
+        logging.warning("more than %d", 1 + 2)
+        assert self is not None, 4
+        raise ValueError(f"{size} is not {5 + 6}")
+'''
 TESTS = """\
 from toy import LEAST, larger
 
@@ -37,7 +57,7 @@ def test_that_fails_anyway():
 
 @pytest.fixture
 def toy(tmp_path: Path) -> Path:
-    (tmp_path / "toy.py").write_text(TOY)
+    (tmp_path / "toy.py").write_text(TOY + NEVER_CHANGED)
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_toy.py").write_text(TESTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\n")
@@ -54,7 +74,7 @@ def test_killed_survived_and_unreached_changes_are_counted(toy: Path) -> None:
     assert "| toy.py | 5 | 3 | 1 | 1 | 60 % |" in shown
     assert "toy.py:2 survived, 1 tests\n  - if first > second:\n  + if first >= second:" in shown
     assert "toy.py:4 unreached, 0 tests\n  - return second\n  + return None" in shown
-    assert (toy / "toy.py").read_text() == TOY
+    assert (toy / "toy.py").read_text() == TOY + NEVER_CHANGED
     # What tests reach is kept, but a new file of tests is measured.
     (toy / "tests" / "test_more.py").write_text("from toy import larger\ndef test_more(): assert larger(1, 2) == 2\n")
     assert "| toy.py | 5 | 4 | 1 | 0 | 80 % |" in run(toy)
