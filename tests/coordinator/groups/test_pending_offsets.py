@@ -1,0 +1,55 @@
+"""Offsets of transactions that have not ended: each goes with its own record, and takes no other along."""
+
+from __future__ import annotations
+
+from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
+from loadwise.coordinator.groups.pending_offsets import PendingOffsets
+from loadwise.coordinator.groups.records import PendingOffsetRecord, PendingOffsetTombstone
+
+A, B = Partition("t", 0), Partition("t", 1)
+
+
+def written(producer_id: int, group_id: str, partition: Partition, offset: int) -> PendingOffsetRecord:
+    return PendingOffsetRecord(
+        group_id=group_id,
+        producer_id=producer_id,
+        topic=partition.topic,
+        partition=partition.number,
+        committed=CommittedOffset(offset, -1, ""),
+    )
+
+
+def ended(producer_id: int, group_id: str, partition: Partition) -> PendingOffsetTombstone:
+    return PendingOffsetTombstone(
+        group_id=group_id, producer_id=producer_id, topic=partition.topic, partition=partition.number
+    )
+
+
+def test_the_end_of_one_offset_leaves_the_others() -> None:
+    pending = PendingOffsets()
+    for place in ((1, "g", A), (1, "g", B), (1, "h", A), (2, "g", A)):
+        pending.apply(written(*place, 5))
+    assert (len(pending), pending.of("g"), pending.group_ids(1)) == (4, {A, B}, {"g", "h"})
+    pending.apply(ended(1, "g", A))
+    assert pending.of_producer(1, "g") == {B: CommittedOffset(5, -1, "")}
+    assert (len(pending), pending.of("g"), pending.group_ids(1)) == (3, {A, B}, {"g", "h"})
+    pending.apply(ended(1, "g", B))
+    assert (len(pending), pending.of("g"), pending.group_ids(1)) == (2, {A}, {"h"})
+    pending.apply(ended(1, "h", A))
+    pending.apply(ended(2, "g", A))
+    assert (len(pending), pending.of("g"), pending.group_ids(1), pending.group_ids(2)) == (0, set(), set(), set())
+
+
+def test_a_later_commit_takes_the_place_of_those_that_wait() -> None:
+    pending = PendingOffsets()
+    for place in ((1, "g", A), (1, "g", B), (2, "g", A), (1, "h", A)):
+        pending.apply(written(*place, 5))
+    superseded = list(pending.superseded("g", [A]))
+    assert [(each.producer_id, each.group_id, each.partition) for each in superseded] == [(1, "g", 0), (2, "g", 0)]
+    for each in superseded:
+        pending.apply(each)
+    assert pending.of_producer(1, "g") == {A: None, B: CommittedOffset(5, -1, "")}
+    assert list(pending.superseded("g", [A])) == []
+    assert pending.of_producer(1, "h") == {A: CommittedOffset(5, -1, "")}
+    pending.forget("g")
+    assert (pending.of("g"), pending.of("h")) == (set(), {A})
