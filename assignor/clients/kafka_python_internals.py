@@ -45,6 +45,7 @@ from kafka.coordinator.assignors.abstract import RebalanceProtocol
 from kafka.coordinator.base import MemberState
 from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.errors import (
+    FencedInstanceIdError,
     IllegalGenerationError,
     InconsistentGroupProtocolError,
     KafkaError,
@@ -107,6 +108,7 @@ def repair(consumer: Any, leader: Leader | None = None, lag: KafkaPythonLag | No
     coordinator._leaving = None
     coordinator.answer_beside_join = None
     coordinator.failed = None
+    coordinator._fenced = None
     coordinator._listed = (None, [])
     coordinator._takes_notes = True
     coordinator._deleted_topics = DeletedTopics(coordinator.group_id)
@@ -128,6 +130,8 @@ class Coordinator(ConsumerCoordinator):
     """The newest answer to a commit, where a join went on beside it: it tells nothing of the generation since."""
     failed: KafkaError | None
     """Why a join has failed that no ``poll`` waited for."""
+    _fenced: FencedInstanceIdError | None
+    """Another member has taken this one's group instance id."""
     _listed: tuple[Any, Sequence[JoinedMember]]
     """The members as JoinGroup listed them to us as the leader, and what was read of them."""
     _takes_notes: bool
@@ -141,6 +145,19 @@ class Coordinator(ConsumerCoordinator):
         """Whether there is a join to begin, or one to finish."""
         pending = self.rejoining and self._subscription.partitions_auto_assigned()
         return bool(pending or super().need_rejoin())
+
+    def poll_heartbeat(self) -> None:
+        """As Java's consumer, ``poll`` raises that the member is fenced; kafka-python's own reads on."""
+        if self._fenced is not None:
+            raise self._fenced
+        super().poll_heartbeat()
+
+    async def _send_heartbeat_request(self) -> Any:
+        try:
+            return await super()._send_heartbeat_request()
+        except FencedInstanceIdError as error:
+            self._fenced = error
+            raise
 
     def group_protocols(self) -> Any:
         """As the client's; a cooperative member claims what it has for the generation that it has joined last."""

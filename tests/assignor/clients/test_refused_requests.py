@@ -48,6 +48,26 @@ TABLE = [
 ]
 
 
+FATAL = [
+    ("JoinGroup", "GROUP_AUTHORIZATION_FAILED"),
+    ("JoinGroup", "GROUP_MAX_SIZE_REACHED"),
+    ("JoinGroup", "INCONSISTENT_GROUP_PROTOCOL"),
+    ("JoinGroup", "INVALID_GROUP_ID"),
+    ("JoinGroup", "INVALID_SESSION_TIMEOUT"),
+    ("JoinGroup", "FENCED_INSTANCE_ID"),
+    ("SyncGroup", "GROUP_AUTHORIZATION_FAILED"),
+    ("SyncGroup", "FENCED_INSTANCE_ID"),
+    ("Heartbeat", "FENCED_INSTANCE_ID"),
+    ("OffsetCommit", "GROUP_AUTHORIZATION_FAILED"),
+    ("OffsetCommit", "FENCED_INSTANCE_ID"),
+    ("OffsetCommit", "TOPIC_AUTHORIZATION_FAILED"),
+    ("OffsetCommit", "OFFSET_METADATA_TOO_LARGE"),
+    ("OffsetCommit", "INVALID_COMMIT_OFFSET_SIZE"),
+]
+"""What no repetition mends: Java's consumer throws it out of ``poll``, or of ``commitSync``."""
+UNKNOWN_TO_AIOKAFKA = ["FENCED_INSTANCE_ID", "GROUP_MAX_SIZE_REACHED"]
+
+
 class Reader:
     """A consumer with what it has read, and what its listener was told."""
 
@@ -218,6 +238,32 @@ async def test_a_refused_request_costs_a_member_its_partitions_only_where_its_ge
         told = [("assigned", EVERYTHING), *([("lost", EVERYTHING), ("assigned", EVERYTHING)] * (outcome == LOST))]
         assert reader.told == told
         assert (reader.member_id() == member_id) is (error != "UNKNOWN_MEMBER_ID")
+    finally:
+        coordinator.faults.clear()
+        await reader.stop()
+
+
+@pytest.mark.parametrize(("api", "error"), FATAL)
+async def test_what_no_repetition_mends_is_raised(make, api, error, coordinator, topic_name, group_id):  # noqa: PLR0917
+    servers = coordinator.bootstrap_servers
+    make_topic(servers, topic_name, PARTITIONS)
+    reader = make()
+    await reader.start(servers, group_id, topic_name, enable_auto_commit=False)
+    try:
+        fill(servers, topic_name, [1] * PARTITIONS)
+        await polled_until(lambda: len(reader.read) == PARTITIONS, reader)
+        coordinator.faults.answer(api, error=error, times=None, group=group_id)
+        if api in ("JoinGroup", "SyncGroup"):
+            coordinator.groups.rebalance(group_id)
+        with pytest.raises(COMMIT_ERRORS) as raised:  # noqa: PT012 (it may be any of many polls)
+            if api == "OffsetCommit":
+                await reader.commit()
+            await polled_until(lambda: False, reader)
+        if isinstance(raised.value, KafkaException):
+            assert raised.value.args[0].name() == error
+        elif not (isinstance(reader, AiokafkaReader) and error in UNKNOWN_TO_AIOKAFKA):
+            name = error.title().replace("_", "")
+            assert name in repr(raised.value)
     finally:
         coordinator.faults.clear()
         await reader.stop()
