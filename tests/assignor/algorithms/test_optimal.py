@@ -29,6 +29,17 @@ def test_no_assignment_is_better(group: Group) -> None:
     assert value(Optimal().assign(snapshot)) == best
 
 
+@pytest.mark.parametrize("name", ["optimal", "sticky"])
+def test_a_partition_on_its_members_rack_is_worth_moving_all_others(name: str) -> None:
+    """All that may move are the two that are swapped."""
+    members = [
+        Member(id="a", topics=["t"], rack="r0", owned={"t": [0]}, generation=1),
+        Member(id="b", topics=["t"], rack="r1", owned={"t": [1]}, generation=1),
+    ]
+    group = GroupSnapshot.of(members, {"t": 2}, racks={"t": [["r1"], ["r0", "r1"]]})
+    assert algorithm(name).assign(group).owner.tolist() == [1, 0]
+
+
 def test_it_is_for_small_groups_and_only_for_those_who_ask() -> None:
     group = GroupSnapshot.of([Member(id="a", topics=["t"])], {"t": MOST_CELLS})
     assert (Optimal().assign(group).owner != NOBODY).all()

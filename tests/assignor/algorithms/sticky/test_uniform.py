@@ -13,6 +13,8 @@ def test_keys_come_in_the_order_of_a_java_hash_map() -> None:
     """The order that a ``java.util.HashMap`` of kafka-clients' ``RangeAssignor`` was seen to have."""
     names = ["alpha", "topic10", "topic9", "zeta"]
     assert [names[index] for index in hash_map_order(names, 4)] == ["zeta", "topic10", "alpha", "topic9"]
+    # The hash of one character is its UTF-16 code unit, U+65E5 and U+672C: of 16 buckets these are in 5 and 12.
+    assert hash_map_order(["\u672c", "\u65e5"], 2).tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("listed", [("Aa", "BB", "new"), ("BB", "new", "Aa")])
