@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 from consumer_groups import FakeTopics, by_name
 from heartbeat_groups import HeartbeatDriver
@@ -15,7 +16,7 @@ from loadwise.coordinator.groups.events import Delete, ExpireSession, ShareHeart
 from loadwise.coordinator.groups.share.group import ShareGroup
 from loadwise.coordinator.groups.share.state import ShareGroupState
 from loadwise.coordinator.groups.share_limits import ShareGroupLimits
-from loadwise.coordinator.groups.share_records import ShareRecord, ShareState, ShareTopic
+from loadwise.coordinator.groups.share_records import ShareRecord, ShareState, ShareTombstone, ShareTopic
 from loadwise.protocol.error_codes import ErrorCode
 
 SESSION_MS = 1000
@@ -84,6 +85,18 @@ def test_topics_that_come_and_grow_are_read() -> None:
     assert driver.given(driver.beat("a", 5)) == {"t": [0, 1, 2, 3, 4], "u": [0, 1]}
     driver.topics.delete("u")
     assert driver.given(driver.beat("a", 7)) == {"t": [0, 1, 2, 3, 4]}
+
+
+def test_a_topic_is_known_until_the_last_state_in_it_is_deleted() -> None:
+    hard_state, topic = ShareGroup("g", FakeTopics(t=4), ShareGroupLimits()).hard_state, uuid4()
+    states = [ShareState(group_id="g", topic_id=topic, partition=partition) for partition in (1, 3)]
+    for state in states:
+        hard_state.apply(state)
+    assert (hard_state.known(topic), hard_state.known_topics) == ({1, 3}, {topic})
+    hard_state.apply(ShareTombstone(group_id="g", key=states[0].key))
+    assert (hard_state.known(topic), hard_state.known_topics) == ({3}, {topic})
+    hard_state.apply(ShareTombstone(group_id="g", key=states[1].key))
+    assert (hard_state.known(topic), hard_state.known_topics) == (set(), set())
 
 
 def test_a_silent_member_goes() -> None:
