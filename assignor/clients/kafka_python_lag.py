@@ -198,7 +198,7 @@ class Admin(KafkaAdminClient):
     kafka-python's asks for the metadata of all topics before every ListOffsets: a fifth of what a reading costs.
     """
 
-    def __init__(self, **config: Any) -> None:
+    def __init__(self, *, is_quiet: bool = True, **config: Any) -> None:
         self.leaders: Mapping[TopicPartition, int] = {}
         """Who leads the partitions of the next request; believed once, since it asks again where one has moved."""
         make = config.pop("kafka_client", KafkaAdminClient.DEFAULT_CONFIG["kafka_client"])
@@ -211,7 +211,7 @@ class Admin(KafkaAdminClient):
             return client
 
         try:
-            super().__init__(kafka_client=make_quiet, **config)
+            super().__init__(kafka_client=make_quiet if is_quiet else make, **config)
         except BaseException:
             if hasattr(self, "_net"):
                 self._client.close()

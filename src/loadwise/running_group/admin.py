@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from loadwise.assignor.clients.kafka_python_lag import Admin
+from loadwise.assignor.clients.logged_once import log_once
 from loadwise.protocol.consumer_group import ConsumerGroupDescribeRequest
 from loadwise.running_group.errors import BadConnectionError, UnreadableGroupError
 
@@ -65,9 +66,9 @@ def connected(
         "request_timeout_ms": _TIMEOUT_MS, "bootstrap_timeout_ms": _TIMEOUT_MS, "reconnect_backoff_max_ms": 500,
     }  # fmt: skip
     try:
-        admin = GroupAdmin(
-            bootstrap_servers=bootstrap_servers, **{"client_id": client_id, **timeouts, **(settings or {})}
-        )
+        options = {"client_id": client_id, **timeouts, **(settings or {})}
+        admin = GroupAdmin(bootstrap_servers=bootstrap_servers, is_quiet=False, **options)
+        log_once(admin._net._io_thread)  # what fails from here on is raised
     except KafkaError as error:
         raise UnreadableGroupError(
             f"no Kafka answers at {bootstrap_servers} ({str(failures) or error}); see --bootstrap-servers, and"
