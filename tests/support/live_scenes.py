@@ -54,13 +54,14 @@ def drift(group: LiveGroup, clients: tuple[str, ...]) -> str:
 def slow(group: LiveGroup, clients: tuple[str, ...]) -> str:
     """Members of 900, 900 and 120 records/s, 900 arriving in 12 partitions: a minute later nobody is behind.
 
-    The slow one can do one partition of 75/s. It is given no more, at the latest by a rebalance for the load.
+    The slow one can do one partition of 75/s. It is given no more, at the latest by a rebalance for the load, and none
+    where that would make it the busiest.
     """
     for client, speed in zip(clients, (900.0, 900.0, 120.0), strict=True):
         last = group.join(client, speed=speed)
     group.wait_until(lambda: group.settled(3), why="joining")
     began, generation = time.monotonic(), group.generation
-    group.wait_until(lambda: len(last.owned) == 1 and group.settled(3), MINUTE_S, why="relief of the slow one")
+    group.wait_until(lambda: len(last.owned) <= 1 and group.settled(3), MINUTE_S, why="relief of the slow one")
     relieved = time.monotonic()
     group.wait_until(lambda: group.lag <= 900, MINUTE_S - (relieved - began), why="a lag below 900")
     return _told(group, generation, relieved - began, time.monotonic() - began)
