@@ -149,3 +149,5 @@ class Service:
     api: Api
     handle: Handler
     guard: Guard
+    new_partitions: Callable[[Cluster, Message], int] | None = None
+    """How many partitions a request would make: those of all slices of a large one count together."""

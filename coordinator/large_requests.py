@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 from loadwise.coordinator.calls import Answer, Call, HangUp, LastAnswer, Message, NoAnswer, Response
+from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, TOO_MANY_AT_ONCE
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.refusals import refusal, rows_inward
 from loadwise.protocol.cutting import Cut, Cutter, Joiner, Path, cutter
@@ -46,8 +47,8 @@ class LargeRequests:
     """The large requests of all connections, by turns.
 
     ``most_elements``: how many a request may have that is read in one turn, as may all in a slice that is not cut.
-    ``handle`` handles a slice, ``hurry`` has a fetch that waits answered, and `take` gets the answers. ``forget`` drops
-    one that nobody wants any more.
+    ``new_partitions``: key of an API to how many partitions a request would make. ``handle`` handles a slice, ``hurry``
+    has a fetch that waits answered, and `take` gets the answers. ``forget`` drops one that nobody wants any more.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class LargeRequests:
         forget: Callable[[Token], None],
         new_token: Callable[[], Token],
         most_elements: Callable[[], int],
+        new_partitions: Mapping[int, Callable[[Message], int]],
         max_bytes: int,
     ) -> None:
         self._apis = apis
@@ -67,6 +69,7 @@ class LargeRequests:
         self._forget = forget
         self._new_token = new_token
         self._most_elements = most_elements
+        self._new_partitions = new_partitions
         self._max_bytes = max_bytes
         self._turn = asyncio.Lock()
         self._waiting: dict[Token, asyncio.Future[Response]] = {}
@@ -104,7 +107,8 @@ class LargeRequests:
             slices = cutting.requests(frame, cut)
             if api.name == "Fetch":
                 return await self._side_by_side(call, slices, joiner)
-            return await self._one_by_one(call, slices, joiner)
+            makes_too_many = await self._makes_too_many(call, cutting.requests(frame, cut))
+            return await self._one_by_one(call, slices, joiner, makes_too_many=makes_too_many)
         finally:
             self._joiners.discard(joiner)
 
@@ -122,15 +126,32 @@ class LargeRequests:
                     return cut
                 await asyncio.sleep(0)
 
-    async def _one_by_one(self, call: Call, slices: _Slices, joiner: Joiner) -> Response | Joined:
+    async def _makes_too_many(self, call: Call, slices: _Slices) -> bool:
+        """Whether all slices together would make more partitions than a request may; nothing is made then."""
+        count = self._new_partitions.get(call.request.api.key)
+        if count is None:
+            return False
+        made = 0
+        for frame, _ in slices:
+            async with self._turn:
+                made += count(self._slice(call, frame).body)
+                await asyncio.sleep(0)
+        return made > MAX_NEW_PARTITIONS
+
+    async def _one_by_one(
+        self, call: Call, slices: _Slices, joiner: Joiner, *, makes_too_many: bool
+    ) -> Response | Joined:
         """One slice after the other."""
         response: Response = NoAnswer()
         for frame, path in slices:
             async with self._turn:
                 one = self._slice(call, frame)
-                answer = self._ask(one)
+                answer = None if makes_too_many else self._ask(one)
                 await asyncio.sleep(0)
-            response = await self._answered(one, answer)
+            if answer is None:
+                response = refusal(one, TOO_MANY_AT_ONCE.error, TOO_MANY_AT_ONCE.message)
+            else:
+                response = await self._answered(one, answer)
             if _ends(response):
                 return response
             if not isinstance(response, NoAnswer):

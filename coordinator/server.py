@@ -109,6 +109,11 @@ class Server:
             forget=self._cluster.forget,
             new_token=cluster.tokens.__next__,
             most_elements=self._most_whole_elements,
+            new_partitions={
+                key: partial(service.new_partitions, cluster)
+                for key, service in cluster.services.items()
+                if service.new_partitions is not None
+            },
             max_bytes=self.limits.max_unsent_bytes,
         )
         self._large_tasks: dict[Token, asyncio.Future[None]] = {}

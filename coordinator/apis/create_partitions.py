@@ -18,13 +18,10 @@ from loadwise.protocol.messages import Api
 
 def handle(call: Call, cluster: Cluster) -> Message:
     """Grow each topic by itself; a request for more than `MAX_NEW_PARTITIONS` is refused as a whole, as in Kafka."""
-    added = 0
-    for wanted in call.body.topics:
-        topic = cluster.topics.get(wanted.name)
-        added += 0 if topic is None else max(wanted.count - len(topic.partitions), 0)
+    is_too_many = new_partitions(cluster, call.body) > MAX_NEW_PARTITIONS
     results = []
     for wanted in call.body.topics:
-        refusal = TOO_MANY_AT_ONCE if added > MAX_NEW_PARTITIONS else _grow(call, cluster, wanted)
+        refusal = TOO_MANY_AT_ONCE if is_too_many else _grow(call, cluster, wanted)
         results.append(
             CreatePartitionsResponse.CreatePartitionsTopicResult(
                 name=wanted.name,
@@ -33,6 +30,15 @@ def handle(call: Call, cluster: Cluster) -> Message:
             )
         )
     return call.response(throttle_time_ms=0, results=results)
+
+
+def new_partitions(cluster: Cluster, body: Message) -> int:
+    """How many partitions a request would add."""
+    added = 0
+    for wanted in body.topics:
+        topic = cluster.topics.get(wanted.name)
+        added += 0 if topic is None else max(wanted.count - len(topic.partitions), 0)
+    return added
 
 
 def _grow(call: Call, cluster: Cluster, wanted: Message) -> Refusal | None:
@@ -54,4 +60,6 @@ def _grow(call: Call, cluster: Cluster, wanted: Message) -> Refusal | None:
     return refusal
 
 
-SERVICE = Service(Api.of(CreatePartitionsRequest, CreatePartitionsResponse), handle, per_item(topics(Operation.ALTER)))
+SERVICE = Service(
+    Api.of(CreatePartitionsRequest, CreatePartitionsResponse), handle, per_item(topics(Operation.ALTER)), new_partitions
+)

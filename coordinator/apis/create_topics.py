@@ -31,7 +31,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
 
     A request for more than `MAX_NEW_PARTITIONS` is refused as a whole, as in Kafka: others wait while topics are made.
     """
-    if sum(_partition_count(cluster, topic) for topic in call.body.topics) > MAX_NEW_PARTITIONS:
+    if new_partitions(cluster, call.body) > MAX_NEW_PARTITIONS:
         names_once = dict.fromkeys(topic.name for topic in call.body.topics)
         return call.response(throttle_time_ms=0, topics=[_result(name, None, TOO_MANY_AT_ONCE) for name in names_once])
     names = Counter(topic.name for topic in call.body.topics)
@@ -89,6 +89,11 @@ class _ConfigsToTell:
                 for row in new_topic_rows(self._cluster, configs)
             ]
         return self._known[key]
+
+
+def new_partitions(cluster: Cluster, body: Message) -> int:
+    """How many partitions the topics of a request have."""
+    return sum(_partition_count(cluster, topic) for topic in body.topics)
 
 
 def _partition_count(cluster: Cluster, topic: Message) -> int:
@@ -167,4 +172,4 @@ def _guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
     return item_by_item(topics(Operation.CREATE), call, cluster, visible)
 
 
-SERVICE = Service(Api.of(CreateTopicsRequest, CreateTopicsResponse), handle, _guard)
+SERVICE = Service(Api.of(CreateTopicsRequest, CreateTopicsResponse), handle, _guard, new_partitions)

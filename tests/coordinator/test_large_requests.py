@@ -10,7 +10,12 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from kafka.protocol.admin import DescribeGroupsRequest, DescribeGroupsResponse
+from kafka.protocol.admin import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
 from kafka.protocol.consumer import (
     FetchRequest,
     FetchResponse,
@@ -21,7 +26,12 @@ from kafka.protocol.consumer import (
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
-from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorResponse
+from kafka.protocol.metadata import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
 from kafka.protocol.producer import ProduceRequest
 from large_frames import Path, arrays, large_frame
 from peers import Peer, answers
@@ -30,6 +40,7 @@ from topics import WAIT_S
 from wires import APIS
 
 from loadwise.coordinator import Coordinator, large_requests, server
+from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS
 from loadwise.coordinator.server import ServerLimits
 from loadwise.protocol.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from loadwise.protocol.cutting import Cutter
@@ -280,3 +291,27 @@ def owning(epoch: int, owned: list[Any]) -> ConsumerGroupHeartbeatRequest:
         rebalance_timeout_ms=60_000, subscribed_topic_names=["t"], subscribed_topic_regex=None, server_assignor=None,
         topic_partitions=owned,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("over", [0, 1])
+async def test_the_new_partitions_of_all_slices_count_together(over: int, peer: Peer) -> None:
+    """As on Apache Kafka: over 10,000 partitions in one request none is made."""
+    many = MAX_NEW_PARTITIONS // 2
+    rows = [
+        CreateTopicsRequest.CreatableTopic(
+            name=f"new-{number}",
+            num_partitions=3 if over and not number else 2,
+            replication_factor=1,
+            assignments=[],
+            configs=[],
+        )
+        for number in range(many)
+    ]
+    request = CreateTopicsRequest(version=2, topics=rows, timeout_ms=1000, validate_only=False)
+    answer = await peer.ask(request, CreateTopicsResponse)
+    assert Counter(each.error_code for each in answer.topics) == {
+        ErrorCode.POLICY_VIOLATION if over else ErrorCode.NONE: many
+    }
+    every = MetadataRequest(version=4, topics=None, allow_auto_topic_creation=False)
+    there = await peer.ask(every, MetadataResponse)
+    assert sum(each.name.startswith("new-") for each in there.topics) == (0 if over else many)
