@@ -108,7 +108,7 @@ def repair(consumer: Any, leader: Leader | None = None, lag: KafkaPythonLag | No
     coordinator._leaving = None
     coordinator.answer_beside_join = None
     coordinator.failed = None
-    coordinator._fenced = None
+    coordinator.fenced = False
     coordinator._listed = (None, [])
     coordinator._takes_notes = True
     coordinator._deleted_topics = DeletedTopics(coordinator.group_id)
@@ -130,8 +130,8 @@ class Coordinator(ConsumerCoordinator):
     """The newest answer to a commit, where a join went on beside it: it tells nothing of the generation since."""
     failed: KafkaError | None
     """Why a join has failed that no ``poll`` waited for."""
-    _fenced: FencedInstanceIdError | None
-    """Another member has taken this one's group instance id."""
+    fenced: bool
+    """Whether another member has taken this one's group instance id."""
     _listed: tuple[Any, Sequence[JoinedMember]]
     """The members as JoinGroup listed them to us as the leader, and what was read of them."""
     _takes_notes: bool
@@ -146,18 +146,17 @@ class Coordinator(ConsumerCoordinator):
         pending = self.rejoining and self._subscription.partitions_auto_assigned()
         return bool(pending or super().need_rejoin())
 
-    def poll_heartbeat(self) -> None:
-        """As Java's consumer, ``poll`` raises that the member is fenced; kafka-python's own reads on."""
-        if self._fenced is not None:
-            raise self._fenced
-        super().poll_heartbeat()
-
     async def _send_heartbeat_request(self) -> Any:
         try:
             return await super()._send_heartbeat_request()
-        except FencedInstanceIdError as error:
-            self._fenced = error
+        except FencedInstanceIdError:
+            self.fenced = True
             raise
+
+    def check_fenced(self) -> None:
+        """Raise that the member is fenced, as Java's consumer does; kafka-python's own reads on."""
+        if self.fenced:
+            raise FencedInstanceIdError(f"another member has taken the group instance id {self.group_instance_id!r}")
 
     def group_protocols(self) -> Any:
         """As the client's; a cooperative member claims what it has for the generation that it has joined last."""
@@ -414,7 +413,9 @@ class Coordinator(ConsumerCoordinator):
 
     def poll(self, timeout_ms: float | None = None) -> bool:
         """As the client's; but kept partitions are read on while the group rebalances."""
-        if super().poll(timeout_ms=timeout_ms):
+        polled = super().poll(timeout_ms=timeout_ms)
+        self.check_fenced()
+        if polled:
             return True
         if not self.joining_beside:
             return False

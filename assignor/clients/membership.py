@@ -55,7 +55,7 @@ from loadwise.assignor.live.busy import BusyTime
 from loadwise.installation import pip_install
 
 try:
-    from kafka.errors import FencedInstanceIdError, IllegalStateError
+    from kafka.errors import IllegalStateError
     from kafka.structs import OffsetAndMetadata, TopicPartition
 except ImportError as error:
     raise MissingClientError(f"kafka-python is not installed; get it with: {pip_install('kafka-python')}") from error
@@ -155,7 +155,6 @@ class Membership:
         self._joined = False  # a join has ended whose assignment the listener has not heard of
         self._lost = False  # the generation is gone, and the listener has not heard of it
         self._closed = False
-        self._fenced = False
         self.polled_late = False
         """Whether the member has left its group because `poll` came too late; who tells the application unsets it."""
         self._commits = Commits(self._coordinator)
@@ -163,7 +162,6 @@ class Membership:
             self._coordinator,
             joined=weakly(self._on_joined),
             lost=weakly(self._on_lost),
-            fenced=weakly(self._on_fenced),
             due=weakly(self._on_due),
         )
         self._dropped = finalize(self, _close_elsewhere, self._consumer)
@@ -226,10 +224,7 @@ class Membership:
         self._commits.call_back()
         if self._lost:
             self._lose()
-        if self._commits.fenced or self._fenced:
-            raise FencedInstanceIdError(
-                f"another member has taken the group instance id {self._coordinator.group_instance_id!r}"
-            )
+        self._coordinator.check_fenced()
         if not self._coordinator._subscription.partitions_auto_assigned():
             return
         if self._coordinator.need_rejoin():
@@ -290,10 +285,6 @@ class Membership:
             self._wake()
 
     def _on_due(self) -> None:
-        self._wake()
-
-    def _on_fenced(self) -> None:
-        self._fenced = True
         self._wake()
 
     def _prepare(self, timeout_s: float) -> None:

@@ -65,8 +65,6 @@ class Commits:
         self._sending = False
         self._changed = threading.Condition()
         self._ended: deque[tuple[Done, CommitOutcome]] = deque()
-        self.fenced = False
-        """Whether a commit was refused because another member has the group instance id."""
 
     def own(self, partitions: Collection[TopicPartition]) -> None:
         """Take note of what is owned from now on."""
@@ -151,7 +149,7 @@ class Commits:
                 return owned, None
             except Exception as error:  # noqa: BLE001 (clients raise all sorts; the outcome tells which it was)
                 if not self._worth_another_try(error):
-                    self.fenced |= isinstance(error, FencedInstanceIdError)
+                    self._coordinator.fenced |= isinstance(error, FencedInstanceIdError)
                     return owned, error
                 pause_s = RETRY_S if _joining(error) else min(2 * pause_s, LONGEST_RETRY_S)
             await self._coordinator._net.sleep(pause_s)

@@ -17,14 +17,12 @@ def watch_joins(
     *,
     joined: Callable[[], None],
     lost: Callable[[bool], None],
-    fenced: Callable[[], None],
     due: Callable[[], None],
 ) -> None:
     """Let a ``ConsumerCoordinator`` tell, on its own thread, what happens to the member.
 
     ``joined``: an assignment was taken; ``lost``: the member is of no generation any more, and whether that is because
-    nobody polled it in time; ``fenced``: another one has its group instance id; ``due``: a join should begin, or was
-    answered.
+    nobody polled it in time; ``due``: a join should begin, or was answered, or the member is fenced.
     """
     _keep_the_poll_deadline(coordinator.heartbeat)
     join_and_sync = coordinator._do_join_and_sync_async
@@ -60,7 +58,7 @@ def watch_joins(
         try:
             return await send_heartbeat()
         except FencedInstanceIdError:
-            fenced()
+            due()
             raise
 
     coordinator._do_join_and_sync_async = join_and_sync_and_tell

@@ -143,6 +143,7 @@ def test_a_coordinator_in_trouble_is_asked_less_and_less_often():
         _send_offset_commit_request=refuse,
         _net=SimpleNamespace(sleep=sleep),
         _heartbeat_closed=False,
+        fenced=False,
         coordinator_unknown=lambda: False,
         _manager=SimpleNamespace(call_soon=lambda send: asyncio.run(send())),
     )
