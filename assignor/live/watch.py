@@ -63,6 +63,8 @@ class _Watched:
     """Each member's group instance id, or else its member id: what its capacity is remembered by."""
     stated: Mapping[str, float]
     """What users gave as capacity, by those names; 0 where nothing."""
+    too_slow: tuple[str, ...]
+    """The members that were left without a partition because of their speed."""
     generation: int
 
 
@@ -294,6 +296,7 @@ class GroupWatch:
             rows=self._index.rows_of(group),
             names=names,
             stated={name: stated.get(member, 0.0) for name, member in zip(names, group.members, strict=True)},
+            too_slow=tuple(names[member] for member in too_slow(group).tolist()),
             generation=generation,
         )
         self.estimates.watch(names, now_ms)
@@ -398,7 +401,7 @@ class GroupWatch:
             wanted=self._wanted,
             settings=self.settings,
             overfull=overfull(watched.group, rate, self._worked_on(watched, now_ms), capacities),
-            too_slow=tuple(watched.names[member] for member in too_slow(watched.group).tolist()),
+            too_slow=watched.too_slow,
         )
 
     def _worked_on(self, watched: _Watched, now_ms: int) -> Floats:
