@@ -10,7 +10,8 @@ import math
 import re
 import threading
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from itertools import starmap
 from typing import Any
 
@@ -157,7 +158,8 @@ class KafkaPythonLag(LagLoad):
 
     def _connected(self) -> Admin:
         if self._admin is None:
-            self._admin = Admin(**self._config)
+            made = self._config.get("kafka_client", Admin.DEFAULT_CONFIG["kafka_client"])
+            self._admin = Admin(**{**self._config, "kafka_client": partial(_quiet, made)})
         return self._admin
 
     def _offsets(self, topics: Collection[str], told: int) -> dict[tuple[str, int], PartitionOffsets]:
@@ -192,26 +194,26 @@ class KafkaPythonLag(LagLoad):
             self._admin, self._leaders = None, {}
 
 
+def _quiet(make: Callable[..., Any], **options: Any) -> Any:
+    """A client of kafka-python that logs nothing: the reader of the lag logs why it failed."""
+    client = make(**options)
+    net = client._manager._net
+    net.start()  # before the first attempt to connect; starting it again does nothing
+    log_nothing(net._io_thread)
+    return client
+
+
 class Admin(KafkaAdminClient):
     """An admin client that leaves no thread behind when it cannot reach a broker, and may be told who leads partitions.
 
     kafka-python's asks for the metadata of all topics before every ListOffsets: a fifth of what a reading costs.
     """
 
-    def __init__(self, *, is_quiet: bool = True, **config: Any) -> None:
+    def __init__(self, **config: Any) -> None:
         self.leaders: Mapping[TopicPartition, int] = {}
         """Who leads the partitions of the next request; believed once, since it asks again where one has moved."""
-        make = config.pop("kafka_client", KafkaAdminClient.DEFAULT_CONFIG["kafka_client"])
-
-        def make_quiet(**options: Any) -> Any:
-            client = make(**options)
-            net = client._manager._net
-            net.start()  # before the first attempt to connect; starting it again does nothing
-            log_nothing(net._io_thread)
-            return client
-
         try:
-            super().__init__(kafka_client=make_quiet if is_quiet else make, **config)
+            super().__init__(**config)
         except BaseException:
             if hasattr(self, "_net"):
                 self._client.close()

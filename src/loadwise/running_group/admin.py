@@ -67,7 +67,7 @@ def connected(
     }  # fmt: skip
     try:
         options = {"client_id": client_id, **timeouts, **(settings or {})}
-        admin = GroupAdmin(bootstrap_servers=bootstrap_servers, is_quiet=False, **options)
+        admin = GroupAdmin(bootstrap_servers=bootstrap_servers, **options)
         log_once(admin._net._io_thread)  # what fails from here on is raised
     except KafkaError as error:
         raise UnreadableGroupError(
