@@ -21,6 +21,7 @@ from spark_program import SHORT_LIVED
 from topics import WAIT_S, grow_topic, make_topic
 
 import loadwise
+from loadwise.coordinator.cluster.log import PartitionLog
 
 NO_JDK = "needs a JDK 17 or later: apt-get install openjdk-17-jre-headless"
 
@@ -131,6 +132,20 @@ def topic_on(topic_name: str) -> Callable[[str], Callable[..., Topic]]:
 def topic(coordinator, topic_on: Callable[[str], Callable[..., Topic]]) -> Callable[..., Topic]:
     """Makes a topic with so many records in each partition: ``topic([100, 0, 20])``."""
     return topic_on(coordinator.bootstrap_servers)
+
+
+@pytest.fixture
+def corrupt_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each read of our coordinator's logs have a batch whose checksum does not fit."""
+    whole = PartitionLog.read
+
+    def corrupt(self: PartitionLog, offset: int, max_bytes: int, **more: Any) -> bytes:
+        found = bytearray(whole(self, offset, max_bytes, **more))
+        if found:
+            found[70] ^= 0xFF  # in a record
+        return bytes(found)
+
+    monkeypatch.setattr(PartitionLog, "read", corrupt)
 
 
 @pytest.fixture

@@ -24,7 +24,6 @@ from pyspark.sql.types import (
 )
 from topics import WAIT_S
 
-from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.spark_source.errors import DataLossError, OffsetsUnavailableError, OptionError, ReadError, SchemaError
 from loadwise.spark_source.planning.query import planned
 from loadwise.spark_source.source import LoadwiseDataSource
@@ -189,17 +188,9 @@ def test_offsets_that_are_not_there_are_named(topic):
     assert f"{topic.name}-0[0, 11) is not all there: the partition holds [0, 1)" in str(failed.value)
 
 
-def test_a_task_that_cannot_go_on_says_all_in_one_line(topic, monkeypatch):
+@pytest.mark.usefixtures("corrupt_reads")
+def test_a_task_that_cannot_go_on_says_all_in_one_line(topic):
     topic = topic([5])
-    whole = PartitionLog.read
-
-    def corrupt(self, offset, max_bytes, **more):
-        found = bytearray(whole(self, offset, max_bytes, **more))
-        if found:
-            found[70] ^= 0xFF  # in a record, so that the batch's checksum does not fit
-        return bytes(found)
-
-    monkeypatch.setattr(PartitionLog, "read", corrupt)
     with pytest.raises(ReadError) as failed:
         read(topic)
     [line] = str(failed.value).splitlines()

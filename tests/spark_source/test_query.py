@@ -19,7 +19,6 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql.functions import spark_partition_id
 from topics import WAIT_S
 
-from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.spark_source.planning.query import planned
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -139,17 +138,9 @@ def test_a_topic_that_is_not_there_is_named(spark, coordinator):
         spark.read.format("loadwise").options(**options).load().count()
 
 
-def test_a_task_that_cannot_go_on_says_all_in_the_last_line_of_pythons_text(spark, topic, monkeypatch):
+@pytest.mark.usefixtures("corrupt_reads")
+def test_a_task_that_cannot_go_on_says_all_in_the_last_line_of_pythons_text(spark, topic):
     topic = topic([5])
-    read = PartitionLog.read
-
-    def corrupt(self, offset, max_bytes, **more):
-        whole = bytearray(read(self, offset, max_bytes, **more))
-        if whole:
-            whole[70] ^= 0xFF  # in a record, so that the batch's checksum does not fit
-        return bytes(whole)
-
-    monkeypatch.setattr(PartitionLog, "read", corrupt)
     frame = spark.read.format("loadwise").options(**topic.options()).load()
     with pytest.raises(PySparkException) as failed:
         frame.collect()
