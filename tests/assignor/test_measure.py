@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 from group_strategies import Group, groups
-from hypothesis import given, settings
+from hypothesis import given
 
 from loadwise.assignor.algorithms import algorithm
 from loadwise.assignor.measure import measure
@@ -45,7 +45,6 @@ def test_a_group_without_members_or_load_measures_as_perfect() -> None:
     assert (m.max_over_mean, m.max_over_bound, m.spread, m.moved) == (1.0, 1.0, 0, 0)
 
 
-@settings(max_examples=40, deadline=None)
 @given(group=groups(most=3, racks=False))
 def test_nothing_is_below_the_bound(group: Group) -> None:
     snapshot = group.snapshot()

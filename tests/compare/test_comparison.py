@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from group_strategies import Group, groups
-from hypothesis import given, settings
+from hypothesis import given
 
 from loadwise.assignor.algorithms import ALGORITHMS
 from loadwise.assignor.algorithms.weighted import Weighted
@@ -48,7 +48,6 @@ def test_the_rows_say_what_each_assignor_makes_of_it() -> None:
     assert compared.notes == []
 
 
-@settings(max_examples=40)
 @given(group=groups())
 def test_the_json_adds_up_for_any_group(group: Group) -> None:
     given = Situation(

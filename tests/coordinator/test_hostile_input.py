@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.admin import DescribeGroupsRequest, DescribeGroupsResponse
 from kafka.protocol.consumer import HeartbeatResponse, JoinGroupResponse
@@ -251,7 +251,6 @@ async def test_a_produce_without_records_is_answered(coordinator: Coordinator) -
     await peer.close()
 
 
-@settings(max_examples=30)
 @given(data=st.data())
 def test_whatever_comes_other_peers_notice_nothing(data: st.DataObject) -> None:
     pieces = data.draw(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from group_strategies import Group, groups
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from loadwise.assignor.algorithms import ALGORITHMS, ON_REQUEST, algorithm
@@ -18,11 +18,9 @@ from loadwise.assignor.strategy import strategies
 
 EVERY = ALGORITHMS | ON_REQUEST
 every_algorithm = pytest.mark.parametrize("assignor", EVERY.values(), ids=list(EVERY))
-few = settings(max_examples=40, deadline=None)
 
 
 @every_algorithm
-@few
 @given(group=groups())
 def test_each_partition_goes_to_a_subscriber_if_there_is_one(assignor: Assignor, group: Group) -> None:
     snapshot = group.snapshot()
@@ -36,7 +34,6 @@ def test_each_partition_goes_to_a_subscriber_if_there_is_one(assignor: Assignor,
 
 
 @every_algorithm
-@few
 @given(group=groups(), data=st.data())
 def test_the_order_of_the_input_does_not_matter(assignor: Assignor, group: Group, data: st.DataObject) -> None:
     shuffled = Group(
@@ -56,7 +53,6 @@ def test_the_order_of_the_input_does_not_matter(assignor: Assignor, group: Group
 
 
 @every_algorithm
-@few
 @given(group=groups())
 def test_its_own_answer_is_what_it_answers_again(assignor: Assignor, group: Group) -> None:
     first = assignor.assign(group.snapshot())
@@ -65,7 +61,6 @@ def test_its_own_answer_is_what_it_answers_again(assignor: Assignor, group: Grou
 
 
 @pytest.mark.parametrize("name", ["range", "roundrobin", "sticky", "optimal"])
-@few
 @given(group=groups())
 def test_staging_settles_in_two_rounds_and_never_doubles(name: str, group: Group) -> None:
     assignor = algorithm(name)

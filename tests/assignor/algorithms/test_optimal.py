@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 from group_strategies import Group, groups, value
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from loadwise.assignor.algorithms import ALGORITHMS, algorithm
 from loadwise.assignor.algorithms.optimal import MOST_CELLS, Optimal
@@ -19,7 +19,6 @@ from loadwise.cli.assign import answer
 from loadwise.installation import pip_install
 
 
-@settings(max_examples=60, deadline=None)
 @given(group=groups(most=4, size=3))
 def test_no_assignment_is_better(group: Group) -> None:
     snapshot = group.snapshot()

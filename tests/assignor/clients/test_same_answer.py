@@ -13,7 +13,7 @@ from aiokafka.cluster import ClusterMetadata as AiokafkaMetadata
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.protocol.metadata import MetadataResponse_v5
 from group_strategies import Group, groups
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kafka.cluster import ClusterMetadata as KafkaPythonMetadata
 from kafka.coordinator.consumer import ConsumerCoordinator
@@ -130,7 +130,6 @@ def listed(name, group):
     ]
 
 
-@settings(max_examples=50)
 @given(groups(), st.sampled_from(EAGER), st.lists(st.binary(max_size=20), max_size=2))
 def test_every_client_s_leader_answers_the_same_bytes(group, name, strangers):
     members = listed(name, group) + [(f"stranger{i}", None, data) for i, data in enumerate(strangers)]
@@ -147,7 +146,6 @@ def test_every_client_s_leader_answers_the_same_bytes(group, name, strangers):
     assert sorted(first) == sorted(id_ for id_, _, _ in members)
 
 
-@settings(max_examples=30)
 @given(groups().map(legal), st.sampled_from(EAGER))
 def test_the_explicit_forms_answer_alike_where_the_client_tells_them_all(group, name):
     """aiokafka tells an assignor neither instance ids nor racks: so here there are none."""
@@ -163,7 +161,6 @@ def test_the_explicit_forms_answer_alike_where_the_client_tells_them_all(group, 
     assert first == second
 
 
-@settings(max_examples=50)
 @given(groups().map(legal), st.sampled_from(sorted(strategies())), st.booleans())
 def test_kafka_python_s_explicit_form_sees_what_its_factory_sees(group, name, with_user_data):
     members = listed(name, group)

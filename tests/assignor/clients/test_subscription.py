@@ -4,7 +4,7 @@ import logging
 
 import pytest
 from group_strategies import groups
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from loadwise.assignor.model import GroupSnapshot
@@ -55,7 +55,6 @@ def test_partitions_of_a_topic_left_are_not_claimed(name):
     assert read_member(strategy(name), JoinedMember(id="m", subscription=stock)).owned == {}
 
 
-@settings(max_examples=50)
 @given(groups(), st.sampled_from([name for name in strategies() if name not in ("range", "roundrobin")]))
 def test_what_is_written_is_read(group, name):
     used = strategy(name)

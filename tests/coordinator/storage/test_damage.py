@@ -11,7 +11,7 @@ from typing import TypeAlias
 from unittest.mock import patch
 from uuid import UUID
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from loadwise.coordinator import DataDirError
@@ -114,7 +114,6 @@ def found(path: Path, *, accept_data_loss: bool = False) -> dict[int, bytes] | N
     return {} if contents is None else dict(zip(contents.last_offsets, contents.batches, strict=True))
 
 
-@settings(deadline=None, max_examples=40)
 @given(
     sizes=st.lists(st.integers(1, 15_000), min_size=1, max_size=12),
     pages=st.none() | st.floats(0, 1),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from loadwise.assignor.algorithms import ALGORITHMS, algorithm
@@ -224,7 +224,6 @@ def test_an_answer_that_loses_records_is_refused(answer, problem):
     assert "'mine'" in str(refused.value)
 
 
-@settings(max_examples=30)
 @given(st.lists(st.integers(0, 900), min_size=1, max_size=6), st.integers(100, 900))
 def test_no_task_has_more_records_than_are_allowed(sizes, most):
     made = plan(
@@ -289,7 +288,6 @@ def test_a_limit_of_records_that_is_kept_leaves_tasks_even_in_bytes():
     assert max(task.records for task in made.tasks) > 1_000
 
 
-@settings(max_examples=30)
 @given(st.lists(st.integers(0, 3000), min_size=1, max_size=12), st.integers(1, 6))
 def test_homes_cost_no_evenness(sizes, slots):
     ranges = [OffsetRange("t", partition, 0, size) for partition, size in enumerate(sizes)]
@@ -301,7 +299,6 @@ def test_homes_cost_no_evenness(sizes, slots):
 
 
 @given(sizes=st.lists(st.integers(1, 10**7), min_size=1, max_size=60), slots=st.integers(1, 60), sticky=st.booleans())
-@settings(max_examples=50)
 def test_the_first_cut_is_even_so_that_the_assignor_is_asked_once(sizes, slots, sticky):
     """However the partitions differ: 1,000 of them and 1,000 tasks took 13 s where cuts were tried one by one."""
     asked = []

@@ -15,7 +15,6 @@ from loadwise.assignor.case import Case
 from loadwise.assignor.model import GroupSnapshot, Member
 
 
-@settings(max_examples=60, deadline=None)
 @given(group=groups(most=5))
 def test_its_answer_is_the_best_there_is(group: Group) -> None:
     snapshot = group.snapshot()

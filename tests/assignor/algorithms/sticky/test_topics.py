@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 from group_strategies import Group, groups, value
-from hypothesis import example, given, settings
+from hypothesis import example, given
 
 from loadwise.assignor.algorithms.sticky import Sticky, assignor
 from loadwise.assignor.model import Assignment, Member
@@ -50,7 +50,6 @@ ON_TWO_RACKS = Group(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(group=groups())
 @example(group=ON_TWO_RACKS)
 def test_no_topic_is_less_even_for_it_and_nothing_else_is_worse(group: Group) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from loadwise.assignor.algorithms.weighted import Weighted, working_assignment
@@ -15,7 +15,6 @@ extreme_loads = st.sampled_from([None, 0.0, 5e-324, 2.3e-311, 1e-300, 1e-60, 1.0
 extreme_capacities = st.sampled_from([SMALLEST_CAPACITY, 1e-30, 1.0, 3.0, 1e30, LARGEST])
 
 
-@settings(max_examples=300, deadline=None)
 @given(data=st.data(), loads=st.lists(extreme_loads, min_size=1, max_size=9))
 def test_loads_and_capacities_of_any_unit_are_taken(data: st.DataObject, loads: list[float | None]) -> None:
     """Warnings of numpy, as for a division by zero, are errors in these tests."""
@@ -54,7 +53,6 @@ def test_a_guessed_load_ties_with_the_known_ones_in_every_unit(unit: float, load
     assert answers[0] == answers[1]
 
 
-@settings(max_examples=40, deadline=None)
 @given(data=st.data(), factor=st.sampled_from([3.7, 1e-6, 1 / 3]), faster=st.sampled_from([1.0, 0.1, 7.3]))
 def test_a_group_in_other_units_gets_the_same_answer(data: st.DataObject, factor: float, faster: float) -> None:
     """Loads of which many are equal, and guessed ones that are their mean."""

@@ -165,7 +165,6 @@ def test_a_newcomer_of_unknown_speed_gets_a_partition_whatever_is_guessed_of_it(
     assert Weighted().assign(group).counts()[2] == 1, "its speed is learned from what it does"
 
 
-@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_a_newcomer_never_makes_the_busiest_member_busier(data: st.DataObject) -> None:
     """Beside the same group without it, the highest level is not higher by more than epsilon."""
@@ -181,7 +180,6 @@ def test_a_newcomer_never_makes_the_busiest_member_busier(data: st.DataObject) -
     assert highest[0] <= highest[1] * 1.05 * (1 + 1e-9)
 
 
-@settings(max_examples=200, deadline=None)
 @given(group=groups())
 def test_a_member_is_empty_only_where_any_partition_would_make_it_the_busiest(group: Group) -> None:
     """Any partition that it may read, of a member that has two or more."""
@@ -304,7 +302,7 @@ def test_members_that_can_read_little_do_not_hold_the_others_back() -> None:
     assert m.load.tolist() == [10.0, 50.0, 50.0]
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(group=groups())
 def test_a_cooperative_group_settles_in_two_rounds(group: Group) -> None:
     staged = stage(Weighted().assign(group.snapshot()))
@@ -349,7 +347,6 @@ def test_bad_parameters_are_refused(parameters: dict[str, float], message: str) 
         Weighted(**parameters)
 
 
-@settings(deadline=None)
 @given(loads=st.lists(st.floats(0.01, 100), min_size=1, max_size=9), part=st.floats(0, 1.2))
 def test_what_is_shed_is_the_lightest_set_that_suffices(loads: list[float], part: float) -> None:
     weight = np.array(loads)
@@ -367,7 +364,6 @@ def test_of_many_weights_it_sheds_hardly_more_than_it_has_to(seed: int, part: fl
     assert amount <= weight[lightest_cover(weight, amount)].sum() <= amount + np.sort(weight)[:3].sum()
 
 
-@settings(max_examples=30, deadline=None)
 @given(group=groups())
 def test_polishing_lowers_levels_and_leaves_owned_partitions_alone(group: Group) -> None:
     snapshot = group.snapshot()
