@@ -17,9 +17,10 @@ import numpy as np
 
 from loadwise.assignor.live.busy import BusyTime
 from loadwise.assignor.live.decision import Decision
+from loadwise.assignor.live.knowledge import name_of
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.warnings import Warnings
-from loadwise.assignor.live.watch import GroupWatch, name_of
+from loadwise.assignor.live.watch import GroupWatch
 from loadwise.assignor.load.lag import HISTORY_S, LagLoad, PartitionOffsets, lags
 from loadwise.assignor.load.source import LoadSnapshot
 from loadwise.assignor.model import LARGEST, RECORDS_PER_S, Assignment, Assignor, Floats, Member
@@ -333,8 +334,9 @@ class Leader:
         }
         self._noted |= news
         newest: dict[str, CommitNote] = {}
+        watched = self._watch.in_force
         for partition, metadata in news.items():
-            owner = self._watch.owner_of(partition)
+            owner = None if watched is None else watched.owner_of(partition)
             note = None if owner is None else CommitNote.decode(metadata, owner)
             if owner is not None and note is not None and (owner not in newest or note.at_ms > newest[owner].at_ms):
                 newest[owner] = note
@@ -342,7 +344,9 @@ class Leader:
 
     def _take_notes(self, newest: Mapping[str, CommitNote], now_ms: int) -> dict[str, float]:
         """Take in what members say of themselves; answer their records/s."""
-        topics = _with_checksums(self._watch.topics) if any(note.took_s for note in newest.values()) else ()
+        watched = self._watch.in_force
+        told = watched is not None and any(note.took_s for note in newest.values())
+        topics = _with_checksums(watched.group.topics) if watched is not None and told else ()
         for name, note in newest.items():
             self._watch.activity.heard(name, now_ms)
             self._watch.took(name, _by_topic(note.took_s, topics), now_ms)

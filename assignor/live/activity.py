@@ -10,12 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from loadwise.assignor.live.tuning import ActivityTuning
 from loadwise.assignor.model import Bools
-
-_STILL_MS, _STILL_COMMITS = 10_000, 2.0
-"""Who has a backlog and has shown nothing for so long, and for the time of so many commits, stands still."""
-_PROMPT_MS = 5_000
-"""Who joins in a rebalance as short as this polls, though nothing may be seen of its work."""
 
 
 class Activity:
@@ -25,8 +21,9 @@ class Activity:
     not polled leave their group: whoever is still there hides its work, and joins.
     """
 
-    def __init__(self, slack_s: float, max_poll_s: float) -> None:
-        self._still_ms = max(_STILL_MS, round(_STILL_COMMITS * slack_s * 1000))
+    def __init__(self, slack_s: float, max_poll_s: float, tuning: ActivityTuning) -> None:
+        self._still_ms = round(1000 * max(tuning.still_s, tuning.still_commits * slack_s))
+        self._prompt_ms = tuning.prompt_ms
         self._at_most_ms = max_poll_s * 1000
         self._last_ms: dict[str, int] = {}
         self._read_ms = self._watched_ms = 0
@@ -36,7 +33,7 @@ class Activity:
     def watch(self, members: Sequence[str], now_ms: int, took_ms: int) -> None:
         """These have joined in a rebalance that took so long, and all others are gone."""
         began_ms = now_ms - took_ms
-        if took_ms <= _PROMPT_MS and began_ms - self._read_ms <= self._still_ms:
+        if took_ms <= self._prompt_ms and began_ms - self._read_ms <= self._still_ms:
             self._joins.update(self.silent_ms(began_ms))
         self._joins.intersection_update(members)
         self._last_ms, self._watched_ms = dict.fromkeys(members, now_ms), now_ms

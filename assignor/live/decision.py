@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from loadwise.assignor.live.judgement import Judgement
+import numpy as np
+
+from loadwise.assignor.live.capacity import Capacities
+from loadwise.assignor.live.judgement import Judgement, overfull
+from loadwise.assignor.live.partitions import PartitionState
+from loadwise.assignor.live.scaling import members_that_do
 from loadwise.assignor.live.settings import LiveSettings
+from loadwise.assignor.live.watched import Watched
 from loadwise.assignor.model import Floats, TopicPartition
+
+
+class Verdict(NamedTuple):
+    """What to do after a reading, and why; the fields are those of `Decision`."""
+
+    now_ms: int
+    ask: bool
+    reason: str
+    exhausted: bool = False
+    waiting: bool = False
+    soon: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -87,6 +106,41 @@ class Decision:
         return "; ".join(
             [f"Generation {self.generation}: {self.reason}", *moved, ", ".join(loads[:_MOST_NAMED] + more)]
         )
+
+
+def decided(
+    watched: Watched,
+    state: PartitionState,
+    judged: Judgement,
+    capacities: Capacities,
+    verdict: Verdict,
+    *,
+    settings: LiveSettings,
+    cost: Floats | float,
+    silent: Collection[str],
+    wanted: int | None,
+) -> Decision:
+    """Make the decision of a verdict; ``silent`` are the members that process nothing of their backlog."""
+    rate = np.nan_to_num(watched.of_group(state.arrivals.rate * cost), nan=0.0)
+    per_s, missing = capacities.per_s, 0
+    if capacities.known and bool(capacities.proven.all()) and float(rate.sum()) > per_s.sum():
+        missing = max(members_that_do(rate, per_s, settings.healthy) - len(per_s), 0)
+    # The backlog of a member that stands still tells nothing of its partitions.
+    works = np.array([*(name not in silent for name in watched.names), False])  # and nobody does not
+    worked_on = np.where(works[watched.group.owner], watched.of_group(state.backlog.waiting), np.nan)
+    return Decision(
+        **verdict._asdict(),
+        generation=watched.generation,
+        members=watched.names,
+        capacity_per_s=per_s,
+        judgement=judged,
+        lag=watched.sums(state.backlog.lag),
+        missing=missing,
+        wanted=wanted,
+        settings=settings,
+        overfull=overfull(watched.group, rate, worked_on, capacities),
+        too_slow=watched.too_slow,
+    )
 
 
 def _partitions(moved: int) -> str:

@@ -6,43 +6,42 @@ this is the one weight that adds up, and the demand of a member over its capacit
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from loadwise.assignor.model import Floats
-
-_OF_RECENT = 0.1
-"""A partition that is idle now is placed by this part of what it had recently."""
+from loadwise.assignor.live.tuning import DemandTuning
+from loadwise.assignor.model import Floats, Ints
 
 
-def backlog(lag: Floats, rate: Floats, slack_s: float | Floats) -> Floats:
-    """float64[P]: the lag beyond what arrives in ``slack_s``, the time between two commits; 0 where it is unknown.
+def demand(
+    rate: Floats,
+    recent: Floats,
+    waiting: Floats,
+    asking: Ints | slice,
+    *,
+    capacity_per_s: float | None,
+    saves: bool,
+    tuning: DemandTuning,
+) -> Floats:
+    """float64[P]: ``rate + backlog / H`` in records/s, NaN where the rate is not known and nothing waits.
 
-    A member that keeps up looks as if it lagged by as much, only because it commits from time to time.
+    H is `DemandTuning.drain_s`, or as much more as the whole group needs to work its backlog off. ``recent`` is the
+    rate of the last quarter of an hour, of which idle partitions keep a part. ``asking`` are the rows of the group,
+    ``capacity_per_s`` what it can process, None where that is unknown. ``saves``: see `Restraint.saves`.
+
+    Where no rate is known of any partition, the backlog alone is the demand, and a partition without one is idle: a
+    guess at its rate by the backlog of others would outweigh what is known.
     """
-    return np.nan_to_num(np.maximum(lag - np.nan_to_num(rate, nan=0.0) * slack_s, 0.0), nan=0.0)
-
-
-def horizon_s(backlog: Floats, rate: Floats, capacity_per_s: float | None, shortest_s: float) -> float:
-    """The seconds to work the backlog off in: ``shortest_s``, or as many more as the whole group needs for it.
-
-    ``capacity_per_s`` is the whole group's, None where it is unknown. Infinite where it does not even suffice for what
-    arrives: then the rate alone is to be shared.
-    """
-    waiting = float(backlog.sum())
-    if capacity_per_s is None or not waiting:
-        return shortest_s
-    spare = capacity_per_s - float(np.nansum(rate))
-    return max(shortest_s, waiting / spare) if spare > 0 else float("inf")
-
-
-def demand(rate: Floats, recent: Floats, backlog: Floats, horizon: float) -> Floats:
-    """float64[P]: ``rate + backlog / horizon`` in records/s, NaN where the rate is not known and nothing waits.
-
-    ``recent`` is the rate of the last quarter of an hour, of which idle partitions keep a tenth. Where no rate is known
-    of any partition, the backlog alone is the demand, and a partition without one is idle: a guess at its rate by the
-    backlog of others would outweigh what is known.
-    """
-    coming = np.fmax(rate, _OF_RECENT * recent)
+    backlog = np.nan_to_num(waiting, nan=0.0)
+    # Moving partitions for a backlog takes two rebalances: when it is gone, they are best moved back.
+    horizon_s = tuning.drain_s * (tuning.saving if saves else 1.0)
+    in_all = float(backlog[asking].sum())
+    if capacity_per_s is not None and in_all:
+        spare = capacity_per_s - float(np.nansum(rate[asking]))
+        # Where it does not even suffice for what arrives, the rate alone is to be shared.
+        horizon_s = max(horizon_s, in_all / spare) if spare > 0 else math.inf
+    coming = np.fmax(rate, tuning.of_recent * recent)
     unknown = np.isnan(coming)
-    asked = np.nan_to_num(coming, nan=0.0) + backlog / horizon
-    return asked if unknown.all() else np.where(unknown & (backlog == 0), np.nan, asked)
+    asked = np.nan_to_num(coming, nan=0.0) + backlog / horizon_s
+    return asked if unknown.all() else np.where(unknown & (backlog == 0), math.nan, asked)

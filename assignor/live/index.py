@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -12,11 +14,22 @@ from loadwise.assignor.model import Floats, GroupSnapshot, Ints
 _UNREAD = -1
 
 
+class _Columns(NamedTuple):
+    """The partitions as arrays."""
+
+    topics: tuple[str, ...]
+    topic_of: Ints
+    number: Ints
+
+
 class PartitionIndex:
     """Numbers for partitions. They stay as they are, except where `keep` takes them back."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, int], int] = {}
+        self._columns: _Columns | None = None
+        self._last: tuple[list[tuple[str, int]], Ints] = [], np.empty(0, np.int64)
+        """What `rows` was asked for last, and the answer: readings are mostly of the same partitions."""
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -27,15 +40,18 @@ class PartitionIndex:
             self._rows.setdefault(partition, len(self._rows))
 
     def keep(self, rows: Ints) -> None:
-        """Forget all but these, the first of which is number 0 from now on; arrays are to be picked by them as well."""
+        """Forget all but these, the first of which is number 0 from now on; tables are to be picked by them as well."""
         partitions = list(self._rows)
         self._rows = {partitions[row]: number for number, row in enumerate(rows.tolist())}
+        self._columns, self._last = None, ([], np.empty(0, np.int64))
 
     def rows(self, partitions: Collection[tuple[str, int]]) -> Ints:
         """int64[n]: the numbers of partitions, which those that have none get now."""
-        if not self._rows.keys() >= set(partitions):
-            self.add(partitions)
-        return np.fromiter(map(self._rows.__getitem__, partitions), np.int64, len(partitions))
+        asked = list(partitions)
+        if asked != self._last[0]:
+            self.add(asked)
+            self._last = asked, np.fromiter(map(self._rows.__getitem__, asked), np.int64, len(asked))
+        return self._last[1]
 
     def spread(self, rows: Ints, values: Floats) -> Floats:
         """float64[P]: values at their rows, NaN elsewhere."""
@@ -48,24 +64,26 @@ class PartitionIndex:
         rows = self.rows(values.keys())
         return self.spread(rows, np.fromiter(values.values(), np.float64, len(values)))
 
-    def padded(self, array: Floats) -> Floats:
-        """The array, longer by NaN for partitions that were numbered since."""
-        missing = len(self._rows) - len(array)
-        return np.concatenate([array, np.full(missing, math.nan)]) if missing else array
-
     def of_topics(self, values: Mapping[str, float], other: float) -> Floats:
         """float64[P]: the value of each partition's topic, ``other`` where there is none."""
-        return np.fromiter((values.get(topic, other) for topic, _ in self._rows), np.float64, len(self._rows))
+        topics, topic_of, _ = self._as_columns()
+        return np.array([values.get(topic, other) for topic in topics], np.float64)[topic_of]
+
+    def topic_sums(self, array: Floats) -> dict[str, float]:
+        """Topic to the sum over its partitions, unknown ones left out."""
+        topics, topic_of, _ = self._as_columns()
+        sums = np.bincount(topic_of, np.nan_to_num(array, nan=0.0), len(topics))
+        return dict(zip(topics, sums.tolist(), strict=True))
 
     def by_topic(self, array: Floats) -> dict[str, Floats]:
         """Topic to float64[its partitions], NaN where unknown."""
-        sizes: dict[str, int] = {}
-        for topic, number in self._rows:
-            sizes[topic] = max(sizes.get(topic, 0), number + 1)
-        answer = {topic: np.full(size, math.nan) for topic, size in sizes.items()}
-        for (topic, number), value in zip(self._rows, array.tolist(), strict=True):
-            answer[topic][number] = value
-        return answer
+        topics, topic_of, number = self._as_columns()
+        sizes = np.zeros(len(topics), np.int64)
+        np.maximum.at(sizes, topic_of, number + 1)
+        starts = np.cumsum(sizes) - sizes
+        every = np.full(int(sizes.sum()), math.nan)
+        every[starts[topic_of] + number] = array
+        return dict(zip(topics, np.split(every, starts[1:]), strict=True)) if topics else {}
 
     def rows_of(self, group: GroupSnapshot) -> Ints:
         """int64[the group's partitions]: the number of each, -1 for those without one."""
@@ -79,7 +97,37 @@ class PartitionIndex:
             group.size,
         )
 
-    @staticmethod
-    def pick(array: Floats, rows: Ints) -> Floats:
-        """float64[n]: the array's values at these rows, NaN where a row is -1."""
-        return np.append(array, math.nan)[rows]
+    def _as_columns(self) -> _Columns:
+        if self._columns is None or len(self._columns.number) != len(self._rows):
+            place: dict[str, int] = {}
+            topic_of = [place.setdefault(topic, len(place)) for topic, _ in self._rows]
+            number = [number for _, number in self._rows]
+            self._columns = _Columns(tuple(place), np.array(topic_of, np.int64), np.array(number, np.int64))
+        return self._columns
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Table:
+    """A record of arrays, the last axis of which is the partitions of an index, and of tables within it."""
+
+    def spread(self, size: int) -> Self:
+        """The same for so many partitions; nothing is known of the new ones."""
+        return self._changed(lambda array: np.pad(array, _behind(array, size), constant_values=math.nan))
+
+    def pick(self, rows: Ints) -> Self:
+        """The same of these partitions only."""
+        return self._changed(lambda array: array[..., rows])
+
+    def _changed(self, change: Callable[[Floats], Floats]) -> Self:
+        changes: dict[str, Any] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Table):
+                changes[field.name] = value._changed(change)
+            elif isinstance(value, np.ndarray):
+                changes[field.name] = change(value)
+        return replace(self, **changes)
+
+
+def _behind(array: Floats, size: int) -> list[tuple[int, int]]:
+    return [(0, 0)] * (array.ndim - 1) + [(0, size - array.shape[-1])]

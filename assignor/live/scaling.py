@@ -40,7 +40,7 @@ def members_that_do(load: Floats, per_s: Floats, healthy: float) -> int:
 
 def _fits(shares: list[float], members: int) -> bool:
     """Whether no member gets more than 1 where the largest share goes to the member that has least, one by one."""
-    if members >= len(shares):
+    if members >= len(shares) or math.fsum(shares) / members + shares[0] <= 1:
         return True
     least = [0.0] * members
     return all(heapq.heapreplace(least, least[0] + share) + share <= 1 + _ROUNDING for share in shares)
@@ -56,6 +56,8 @@ class MembersWanted:
         self._recent: deque[tuple[int, int]] = deque()
         """The same for all of the calm while, without those that a later and larger number makes irrelevant."""
         self._since_ms = 0
+        self.newest: int | None = None
+        """The newest answer; None where it is not known."""
 
     def update(self, load: Floats, per_s: Floats, healthy: float, now_ms: int) -> int:
         """Answer how many members are wanted after a reading; the arguments are those of `members_that_do`."""
@@ -76,4 +78,5 @@ class MembersWanted:
         while now_ms - self._recent[0][0] > tuning.down_after_s * 1000:
             self._recent.popleft()
         is_new = now_ms - self._since_ms < tuning.down_after_s * 1000
-        return max(self._recent[0][1], members if is_new else 1)
+        self.newest = max(self._recent[0][1], members if is_new else 1)
+        return self.newest

@@ -65,21 +65,19 @@ class Seen:
         }
         self._suspects = frozenset()
 
-    def saw(
-        self, noted: Mapping[str, int], *, end: Floats, done: Floats, rate: Floats, cost: Floats | float, now_ms: int
-    ) -> dict[str, Pace]:
+    def saw(self, noted: Mapping[str, int], *, end: Floats, done: Floats, rate: Floats, now_ms: int) -> dict[str, Pace]:
         """Take in a reading; answer the members that are seen to fall behind.
 
         ``noted`` is when members have written their newest notes. The arrays are float64[P]: where partitions end, NaN
-        where that was not read; records that were processed, and the arrival rates that two readings have confirmed, in
-        units of cost, of which a record has ``cost``.
+        where that was not read; records that were processed; the arrival rates that two readings have confirmed: all in
+        units of cost.
         """
         suspects, behind = set(), {}
         for member, at_ms in noted.items():
             if member not in self._marks:
                 continue
             marks, rows = self._marks[member], self._rows[member]
-            mark = _Mark(at_ms, now_ms, (end * cost)[rows], done[rows])
+            mark = _Mark(at_ms, now_ms, end[rows], done[rows])
             if marks and not 0 <= at_ms - marks[-1].at_ms <= now_ms - marks[-1].read_ms + self._tuning.off_ms:
                 marks.clear()  # the clock of another machine, or of one that was started again
             if not marks or at_ms - marks[-1].at_ms >= self._tuning.shortest_ms:

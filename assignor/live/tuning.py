@@ -6,6 +6,90 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ArrivalsTuning:
+    """How fast partitions are taken to fill; see `loadwise.assignor.live.arrivals`."""
+
+    readings: int = 13
+    """So many readings are kept: a minute of them, where they come every five seconds."""
+    oldest_ms: int = 180_000
+    """Readings older than this count no more, but for the last one before the newest."""
+    deviations: float = 3.0
+    """So many standard deviations apart, two counts are not of the same rate."""
+    for_noise: int = 5
+    """Of so many pairs of successive counts at least, one may be a shift of all partitions, and the median is noise."""
+    counted: float = 10.0
+    """So many records in two intervals tell of their noise; of fewer, the variance is mostly rounding."""
+    noisiest: float = 50.0
+    """How many times the variance of Poisson arrivals is taken for noise at most."""
+    half_life_ms: int = 600_000
+    """What a partition had recently is forgotten by half in this time."""
+    risen: float = 2.0
+    """A rate that has risen to so many times what it was must be seen by a second reading: the end may be wrong..."""
+    rose: float = 1.25
+    """... unless the reading before has it so many times higher already."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivityTuning:
+    """When a member goes on, lags or stands still; see `loadwise.assignor.live.activity` and `.watched`."""
+
+    backlog_s: float = 1.0
+    """A member lags where more than so many seconds of its arrivals wait..."""
+    never_a_backlog: float = 10.0
+    """... and more than so few records, however slowly they come."""
+    still_s: float = 10.0
+    """What has a backlog and has shown nothing for so long..."""
+    still_commits: float = 2.0
+    """... and for the time of so many commits, stands still: a partition, or its member."""
+    prompt_ms: int = 5_000
+    """Who joins in a rebalance as short as this polls, though nothing may be seen of its work."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityTuning:
+    """What members can process; see `loadwise.assignor.live.evidence` and `.capacity`."""
+
+    shortest_ms: int = 8_000
+    """A member must be seen for at least this long before its processing counts as a measurement."""
+    longest_ms: int = 30_000
+    """What a member processes is its mean over the last half minute, or less if it was not watched that long..."""
+    longest_commits: int = 4
+    """... or over the time of so many commits, where these come rarely."""
+    recent_ms: int = 60_000
+    """What a member has told or shown so long ago is not compared any more with what it shows or tells now."""
+    recalled: float = 0.9
+    """How much of an estimate is kept that another leader has made; the rest is the median of the group."""
+    steps_per_octave: int = 4
+    """Estimates are rounded, so that small errors move nothing..."""
+    twins: float = 0.3
+    """... and members less than so many octaves from the median are as fast as it is."""
+    furthest: float = 8.0
+    """Estimates stay within an eighth of the median and eight times the median."""
+    used: float = 0.7
+    """A member that keeps up with more than what others can do is taken to be used to this part of its capacity."""
+    half_life_ms: int = 1_800_000
+    """A low estimate that nothing confirms has come half of its way back to the median after this time."""
+    forgotten_ms: int = 3_600_000
+    """What is known of a member is kept for so long after it was learned, while the member is not there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostTuning:
+    """What records of topics cost; see `loadwise.assignor.live.costs`. In octaves."""
+
+    furthest: float = 7.0
+    """Costs differ by so much at most: what is beyond is an error of measuring."""
+    apart: float = 0.7
+    """From here on a topic is told from the busiest one..."""
+    alike: float = 0.5
+    """... and below this it is not any more. After a larger change, what was seen in the old unit is forgotten."""
+    stays: float = 0.25
+    """A cost stays as it is while what is found now is no further away: it must not go to and fro."""
+    much_busier: float = 2.0
+    """Topics are compared with the busiest one until another has so many times its arrivals: it must change rarely."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SeenTuning:
     """When a member is seen to fall behind; see `loadwise.assignor.live.seen`."""
 
@@ -33,6 +117,8 @@ class DemandTuning:
     """A backlog is planned to be gone after so many seconds: in less, small backlogs would move partitions..."""
     saving: float = 64.0
     """... or after so many times as many, where the rebalances of an hour must be saved for what arrives."""
+    of_recent: float = 0.1
+    """A partition that is idle now is placed by this part of what it had recently."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +159,10 @@ class ScalingTuning:
 class Tuning:
     """All of them."""
 
+    arrivals: ArrivalsTuning = field(default_factory=ArrivalsTuning)
+    activity: ActivityTuning = field(default_factory=ActivityTuning)
+    capacity: CapacityTuning = field(default_factory=CapacityTuning)
+    cost: CostTuning = field(default_factory=CostTuning)
     seen: SeenTuning = field(default_factory=SeenTuning)
     demand: DemandTuning = field(default_factory=DemandTuning)
     restraint: RestraintTuning = field(default_factory=RestraintTuning)

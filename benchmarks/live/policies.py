@@ -13,9 +13,10 @@ from loadwise.assignor.algorithms.roundrobin import RoundRobin
 from loadwise.assignor.algorithms.sticky import Sticky
 from loadwise.assignor.algorithms.weighted import Weighted
 from loadwise.assignor.live.decision import Decision
+from loadwise.assignor.live.reading import Position
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.tuning import Tuning
-from loadwise.assignor.live.watch import GroupWatch, Position
+from loadwise.assignor.live.watch import GroupWatch
 from loadwise.assignor.model import RECORDS_PER_S, Assignment, Assignor, Bools, Floats, GroupSnapshot, Member
 
 

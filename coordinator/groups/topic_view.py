@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 if TYPE_CHECKING:  # numpy, for those who need it
-    from loadwise.assignor.live.watch import Position
+    from loadwise.assignor.live.reading import Position
 
 
 class TopicInfo(Protocol):

@@ -216,9 +216,10 @@ def test_a_note_that_is_read_again_is_no_new_evidence():
     [number, *_] = group.owned("b")
     group.metadata[number] = CommitNote(member="b", at_ms=20, measured_per_s=300.0).encode()
     group.run([50.0] * PARTITIONS, 5)
-    told = dict(group.members["a"].leader._watch.estimates._told)
+    evidence = group.members["a"].leader._watch.estimates._of
+    told = evidence["b"].told
     group.run([50.0] * PARTITIONS, 60)
-    assert group.members["a"].leader._watch.estimates._told == told
+    assert evidence["b"].told == told
 
 
 def test_one_member_that_does_not_want_it_is_enough():

@@ -198,7 +198,7 @@ def test_the_sweep_has_a_line_and_a_place_in_a_picture_for_each_value(tmp_path):
 
 def test_one_number_is_changed_at_a_time():
     live = changed("restraint.patience_s", 5.0).anew()
-    assert live.watch.restraint.tuning.patience_s == 5.0
+    assert live.watch.tuning.restraint.patience_s == 5.0
     assert live.tuning.demand == changed("healthy", 0.8).tuning.demand
     assert changed("healthy", 0.8).settings.healthy == 0.8
 

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
-from loadwise.assignor.live.watch import Position
+from loadwise.assignor.live.reading import Position
 from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
 from loadwise.coordinator.groups.effects import Append, ConsumerHeartbeatReply, Reply, Transition

@@ -10,7 +10,7 @@ from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.groups.topic_view import TopicView
 
 if TYPE_CHECKING:  # numpy, for those who need it
-    from loadwise.assignor.live.watch import Position
+    from loadwise.assignor.live.reading import Position
 
 
 class Log(Protocol):
@@ -45,7 +45,7 @@ class LogLoads:
 
     def positions(self, group_id: str, names: Iterable[str], now_ms: int) -> dict[tuple[str, int], Position]:
         """What is not committed counts as unread from its start. O(partitions)."""
-        from loadwise.assignor.live.watch import Position  # noqa: PLC0415  (numpy, for those who need it)
+        from loadwise.assignor.live.reading import Position  # noqa: PLC0415  (numpy, for those who need it)
 
         committed = self._offsets.of(group_id)
         positions = {}

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from loadwise.assignor.live.capacity import CapacityEstimates
+from loadwise.assignor.live.evidence import CapacityEstimates
 from loadwise.assignor.model import LARGEST
 
 STEP_MS = 5_000

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from loadwise.assignor.live.busy import BusyTime
-from loadwise.assignor.live.capacity import CapacityEstimates
+from loadwise.assignor.live.evidence import CapacityEstimates
 
 STEP_MS = 5_000
 SPEED = 1000.0

@@ -1,4 +1,4 @@
-"""The mean cost of a member's records, what records cost by what members tell, and what users may state."""
+"""What records cost by what members tell, and what users may state."""
 
 import pickle
 
@@ -8,20 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadwise.assignor.errors import BadGroupError
-from loadwise.assignor.live.costs import LearnedCosts, MeanCosts, _medians
+from loadwise.assignor.live.costs import TopicCosts, _medians
 from loadwise.assignor.live.settings import LiveSettings
-
-
-def test_a_member_is_known_by_what_it_has_processed_lately():
-    costs = MeanCosts()
-    assert costs.of("a") == 1.0
-    costs.saw(["a", "b", "c"], np.array([100.0, 10.0, 0.0]), np.array([100.0, 100.0, 0.0]), 5000)
-    assert costs.of("a") == pytest.approx(1)
-    assert costs.of("b") == pytest.approx(10)
-    assert costs.of("c") == costs.of("newcomer") == pytest.approx(200 / 110)
-    for _ in range(60):
-        costs.saw(["a", "b"], np.array([10.0, 10.0]), np.array([100.0, 100.0]), 5000)
-    assert costs.of("a") == pytest.approx(10, rel=0.1)
 
 
 @pytest.mark.parametrize("cost", [0, -1, float("inf"), float("nan"), "1", None])
@@ -50,7 +38,7 @@ RATES = {"cheap": 2000.0, "costly": 200.0, "other": 100.0}
 
 
 def learned(*told, rates=RATES):
-    costs = LearnedCosts()
+    costs = TopicCosts()
     for number, each_s in enumerate(told):
         costs.told(f"m{number}", each_s, 0)
     costs.settle(rates)
@@ -68,27 +56,15 @@ def test_members_of_any_speed_agree_on_what_records_cost():
     assert costs.of_topic["cheap"] == costs.of_topic["other"]
 
 
-def test_the_mean_record_costs_1():
+def test_a_record_of_the_busiest_topic_costs_1():
     cost = learned({"cheap": 0.001, "costly": 0.01, "other": 0.1}).of_topic
-    assert sum(RATES[topic] * each for topic, each in cost.items()) == pytest.approx(sum(RATES.values()))
-
-
-def test_the_mean_topic_costs_1_until_it_is_known_what_arrives():
-    costs = learned({"cheap": 0.001, "costly": 0.01}, rates={})
-    assert sum(costs.of_topic.values()) == pytest.approx(2)
-    costs.told("m0", {"cheap": 0.001, "costly": 0.0101}, 0)
-    assert not costs.settle({})
-    costs.told("m0", {"cheap": 0.001, "costly": 0.01}, 0)
-    assert costs.settle(RATES)
-    mean = sum(RATES[topic] * each for topic, each in costs.of_topic.items()) / (RATES["cheap"] + RATES["costly"])
-    assert mean == pytest.approx(1)
-    costs.told("m0", {"cheap": 0.001, "costly": 0.0101}, 0)
-    assert not costs.settle({topic: 2 * rate for topic, rate in RATES.items()})
+    assert cost == pytest.approx({"cheap": 1.0, "costly": 10.0, "other": 100.0})
+    assert learned({"cheap": 0.001, "costly": 0.01}, rates={}).of_topic == pytest.approx({"cheap": 1.0, "costly": 10.0})
 
 
 @given(st.dictionaries(st.sampled_from(sorted(RATES)), st.floats(0.9, 1.2), min_size=2))
 def test_topics_that_differ_little_do_not_differ(each_s):
-    costs = LearnedCosts()
+    costs = TopicCosts()
     costs.told("a", each_s, 0)
     assert not costs.settle(RATES)
     assert costs.of_topic == {}
@@ -108,48 +84,27 @@ def test_topics_that_no_member_reads_with_others_are_not_compared_with_them():
 
 
 def test_a_cost_does_not_go_to_and_fro():
-    """What is found lies between two steps, now on this side and now on that."""
     costs = learned({"cheap": 0.001, "costly": 0.001 * 2**2.26})
     before = costs.of_topic
-    for octaves in (2.24, 2.15, 2.6, 2.3, 2.2):
+    for octaves in (2.24, 2.15, 2.5, 2.3, 2.02):
         costs.told("m0", {"cheap": 0.001, "costly": 0.001 * 2**octaves}, 0)
         assert not costs.settle(RATES)
-    assert costs.of_topic is before
+    assert costs.of_topic == before
     costs.told("m0", {"cheap": 0.001, "costly": 0.001}, 0)
     assert costs.settle(RATES)
     assert costs.of_topic == {}
 
 
-def test_a_cost_that_stays_a_little_off_is_corrected():
-    """The first polls made it 14 % too high: too little to follow at once, and too much to keep for ever."""
-    costs = learned({"cheap": 0.001, "costly": 0.0114})
-    for now_ms in range(0, 60_000, 5000):
-        costs.told("m0", {"cheap": 0.001, "costly": 0.0100 + now_ms * 1e-10}, now_ms)
-        assert not costs.settle(RATES)
-    costs.told("m0", {"cheap": 0.001, "costly": 0.0100}, 60_000)
-    assert costs.settle(RATES)
-    assert costs.of_topic["costly"] / costs.of_topic["cheap"] == pytest.approx(10, rel=0.05)
-
-
-def test_a_cost_that_is_off_to_both_sides_in_turn_stays():
-    costs = learned({"cheap": 0.001, "costly": 0.01})
-    for now_ms in range(0, 600_000, 30_000):
-        too_low = now_ms % 60_000 == 0
-        costs.told("m0", {"cheap": 0.001, "costly": 0.0085 if too_low else 0.0118}, now_ms)
-        assert not costs.settle(RATES)
-
-
 def test_another_topic_may_become_the_busiest():
     costs = learned({"cheap": 0.001, "costly": 0.01})
-    before = costs.of_topic
     costs.told("m0", {"cheap": 0.00101, "costly": 0.01}, 0)
-    assert not costs.settle(RATES | {"costly": 9000.0})
-    assert costs.of_topic is before
+    assert costs.settle(RATES | {"costly": 9000.0})
+    assert costs.of_topic == pytest.approx({"cheap": 0.1, "costly": 1.0})
 
 
 def test_what_is_remembered_of_topics_that_are_gone_does_not_grow():
     """Each is off by a little when it goes."""
-    costs, sizes = LearnedCosts(), []
+    costs, sizes = TopicCosts(), []
     for day in range(100, 200):
         for seconds in (0.0114, 0.0100):
             costs.told("m0", {"cheap": 0.001, f"costly-{day}": seconds}, day)
@@ -179,7 +134,7 @@ def test_what_the_gone_have_told_is_forgotten():
 
 def test_costs_stay_where_two_topics_take_turns_as_the_busiest():
     """Each change would make the group forget what its members were seen to do."""
-    costs = LearnedCosts()
+    costs = TopicCosts()
     told = {"a": 1.0, "b": 2.0, "c": 2.0**0.6}
     costs.told("m0", told, 0)
     costs.settle({"a": 100.0, "b": 99.0, "c": 50.0})
@@ -194,7 +149,7 @@ def test_costs_stay_where_two_topics_take_turns_as_the_busiest():
 
 
 def test_topics_that_are_gone_have_no_cost_any_more():
-    costs = LearnedCosts()
+    costs = TopicCosts()
     for day in range(3):
         costs.told("m0", {f"cheap-{day}": 0.001, f"costly-{day}": 0.01}, 0)
         assert costs.settle({f"cheap-{day}": 100.0, f"costly-{day}": 10.0})

@@ -9,9 +9,10 @@ from test_leader import Group
 
 from loadwise.assignor.algorithms.weighted import Weighted
 from loadwise.assignor.live.busy import BusyTime
-from loadwise.assignor.live.costs import LearnedCosts
+from loadwise.assignor.live.costs import TopicCosts
+from loadwise.assignor.live.reading import Position
 from loadwise.assignor.live.settings import LiveSettings
-from loadwise.assignor.live.watch import GroupWatch, Position
+from loadwise.assignor.live.watch import GroupWatch
 from loadwise.assignor.model import Assignment, GroupSnapshot, Member
 from loadwise.protocol.live_notes import MemberNotes, checksum
 
@@ -196,8 +197,8 @@ def test_the_newest_costs_count_for_what_members_tell_with_the_same_commits():
     assert watch.estimates.known_of(["a"])["a"] == pytest.approx(speed)
 
 
-def test_a_member_is_as_fast_as_it_takes_for_records_of_the_mean_cost():
-    costs = LearnedCosts()
+def test_a_member_is_as_fast_as_it_takes_for_records_of_cost_1():
+    costs = TopicCosts()
     for name, slower in (("a", 1), ("b", 1), ("slow", 4)):
         costs.told(name, {topic: slower * each_s for topic, each_s in TIMES.items()}, 0)
     assert costs.speed_of("a") == (0.0, 0), "nothing was learned yet"
@@ -205,10 +206,12 @@ def test_a_member_is_as_fast_as_it_takes_for_records_of_the_mean_cost():
     costs.settle(rates)
     speeds = {name: costs.speed_of(name)[0] for name in ("a", "b", "slow")}
     assert speeds["a"] == speeds["b"] == pytest.approx(4 * speeds["slow"])
-    assert speeds["a"] == pytest.approx(990 / (1800 / SPEED))
+    assert speeds["a"] == pytest.approx(SPEED)
     assert costs.speed_of("nobody") == (0.0, 0)
-    costs.told("a", {"cheap": 0.001}, 0)
-    assert costs.speed_of("a") == (0.0, 0), "it is not known for several topics any more"
+    costs.told("a", {"costly": 20 / SPEED}, 0)
+    assert costs.speed_of("a")[0] == pytest.approx(SPEED / 2), "one topic whose cost is known is enough"
+    costs.told("a", {}, 0)
+    assert costs.speed_of("a") == (0.0, 0)
 
 
 def test_what_a_member_told_hours_ago_is_no_news_when_costs_change():

@@ -9,8 +9,9 @@ from benchmarks.live.play import play
 from benchmarks.live.policies import Live
 from benchmarks.live.world import Piece, Readings, Scene
 from loadwise.assignor.algorithms.weighted import Weighted
+from loadwise.assignor.live.reading import Position
 from loadwise.assignor.live.settings import LiveSettings
-from loadwise.assignor.live.watch import GroupWatch, Position
+from loadwise.assignor.live.watch import GroupWatch
 from loadwise.assignor.model import Assignment, GroupSnapshot, Member
 from loadwise.protocol.live_notes import Memory
 
@@ -154,7 +155,7 @@ def test_ends_of_0_in_a_row_are_not_taken_for_a_million_records_that_were_proces
         if 10 <= reading < 10 + wrong:
             ends[0] = 0
         watch.read({("t", number): Position(end, 0) for number, end in enumerate(ends)}, 5_000 * reading)
-    assert max(known.per_s for known in watch.estimates._known.values()) < 300
+    assert max(each.known.per_s for each in watch.estimates._of.values()) < 300
 
 
 def test_the_first_commit_tells_where_the_group_began_and_not_how_fast_it_is():
@@ -228,6 +229,6 @@ def test_what_the_group_has_given_up_is_forgotten_and_nothing_else():
                 watch.assigned(assignment, {"a": 0.0, "b": 0.0}, generation=1, now_ms=now_ms, duration_ms=100)
             watch.estimates.measured("a", 5000.0, now_ms)
         answers.append((watch.loads()["t"].tolist(), watch.decide(60_000).judgement.before.tolist()))
-        assert len(watch._index) == 4
+        assert len(watch._partitions.index) == 4
         assert list(watch.loads()) == ["t"]
     assert answers[0] == answers[1]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from consumer_groups import FakeTopics
 
-from loadwise.assignor.live.watch import Position
+from loadwise.assignor.live.reading import Position
 from loadwise.coordinator.groups.offsets import Offsets
 from loadwise.coordinator.groups.records import OffsetRecord
 from loadwise.coordinator.groups.service.loads import LogLoads

@@ -7,24 +7,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadwise.assignor.live.index import PartitionIndex
-from loadwise.assignor.live.rates import ArrivalRates
+from loadwise.assignor.live.arrivals import Arrivals, arrived, prior
+from loadwise.assignor.live.tuning import ArrivalsTuning
 
 STEP_MS = 5_000
 
 
+class Rates:
+    """What is known of some partitions, one reading after the other."""
+
+    def __init__(self, partitions):
+        self.known = Arrivals().spread(partitions)
+
+    def prior(self, ends, at_ms):
+        self.known = prior(self.known, ends, at_ms)
+
+    def update(self, ends, now_ms):
+        self.known = arrived(self.known.spread(len(ends)), ends, now_ms, ArrivalsTuning())
+
+
 def rates_of(counts, *, step_ms=STEP_MS):
     """The estimates after each reading, where float64[n, P] ``counts`` arrived between two of them."""
-    index = PartitionIndex()
-    index.add([("t", number) for number in range(counts.shape[1])])
-    rates = ArrivalRates(index)
+    rates = Rates(counts.shape[1])
     end = np.zeros(counts.shape[1])
     rates.update(end, 0)
     seen = []
     for number, count in enumerate(counts, 1):
         end = end + count
         rates.update(end, number * step_ms)
-        seen.append(rates.rates())
+        seen.append(rates.known.rate)
     return np.array(seen)
 
 
@@ -60,64 +71,54 @@ def test_arrivals_in_batches_are_no_shifts():
 
 @pytest.mark.parametrize("wrong", [0.0, 1e9])
 def test_one_wrong_reading_leaves_no_trace(wrong):
-    index = PartitionIndex()
-    index.add([("t", 0)])
-    rates = ArrivalRates(index)
+    rates = Rates(1)
     for number in range(12):
         rates.update(np.array([wrong if number == 8 else 1000.0 * number]), number * STEP_MS)
-    assert rates.rates()[0] == pytest.approx(200.0)
+    assert rates.known.rate[0] == pytest.approx(200.0)
 
 
 def test_a_rise_is_confirmed_by_the_second_reading_that_has_it():
-    index = PartitionIndex()
-    index.add([("t", 0), ("t", 1)])
-    rates = ArrivalRates(index)
+    rates = Rates(2)
     ends = np.array([0.0, 0.0])
     for number in range(12):
         rates.update(ends, number * STEP_MS)
         ends = ends + 500
     ends = ends + np.array([1e6, 2500])  # the first end is wrong, and the second partition has got hot
     rates.update(ends, 12 * STEP_MS)
-    assert rates.rates()[0] > 1e5
-    assert rates.confirmed() == pytest.approx([100, 100])
+    assert rates.known.rate[0] > 1e5
+    assert rates.known.confirmed == pytest.approx([100, 100])
     ends = ends + np.array([500 - 1e6, 3000])
     rates.update(ends, 13 * STEP_MS)
-    assert rates.confirmed() == pytest.approx([100, 600])
-    assert rates.confirmed() == pytest.approx(rates.rates())
+    assert rates.known.confirmed == pytest.approx([100, 600])
+    assert rates.known.confirmed == pytest.approx(rates.known.rate)
 
 
 def test_a_topic_that_is_made_again_starts_anew():
-    index = PartitionIndex()
-    index.add([("t", 0)])
-    rates = ArrivalRates(index)
+    rates = Rates(1)
     for number in range(6):
         rates.update(np.array([1e6 + 1000.0 * number]), number * STEP_MS)
     for number in range(6, 10):
         rates.update(np.array([50.0 * (number - 6)]), number * STEP_MS)
-    assert rates.rates()[0] == pytest.approx(10.0)
+    assert rates.known.rate[0] == pytest.approx(10.0)
 
 
 def test_the_log_of_the_last_minute_stands_in_for_readings():
-    index = PartitionIndex()
-    index.add([("t", 0), ("t", 1)])
-    rates = ArrivalRates(index)
+    rates = Rates(2)
     rates.prior(np.array([1000.0, math.nan]), -60_000)
     rates.update(np.array([7000.0, 50.0]), 0)
-    assert rates.rates()[0] == pytest.approx(100.0)
-    assert math.isnan(rates.rates()[1])
-    assert not rates.measured
+    assert rates.known.rate[0] == pytest.approx(100.0)
+    assert math.isnan(rates.known.rate[1])
+    assert not rates.known.measured
 
 
 def test_of_a_young_topic_two_readings_are_believed():
     """It was empty a minute ago, so what came in this minute tells too little; of an old one it must be confirmed."""
-    index = PartitionIndex()
-    index.add([("young", 0), ("old", 0)])
-    rates = ArrivalRates(index)
+    rates = Rates(2)
     rates.prior(np.array([0.0, 1000.0]), -60_000)
     rates.update(np.array([600.0, 1600.0]), 0)
     rates.update(np.array([1100.0, 2100.0]), STEP_MS)
-    assert rates.rates() == pytest.approx([100.0, 100.0])
-    assert rates.confirmed() == pytest.approx([100.0, 10.0])
+    assert rates.known.rate == pytest.approx([100.0, 100.0])
+    assert rates.known.confirmed == pytest.approx([100.0, 10.0])
 
 
 @given(
@@ -127,53 +128,44 @@ def test_of_a_young_topic_two_readings_are_believed():
     st.lists(st.integers(-1000, 20_000), min_size=20, max_size=20),
 )
 def test_whatever_is_read_rates_are_numbers(readings, steps):
-    index = PartitionIndex()
-    index.add([("t", 0), ("t", 1)])
-    rates = ArrivalRates(index)
+    rates = Rates(2)
     now_ms = 0
     for reading, step_ms in zip(readings, steps, strict=False):
         now_ms += step_ms
         rates.update(np.array(reading), now_ms)
-        seen = rates.rates()
+        seen = rates.known.rate
         assert not np.isinf(seen).any()
         assert not (seen < 0).any()
 
 
 def test_a_partition_that_is_read_later_gets_a_rate_of_its_own():
-    index = PartitionIndex()
-    index.add([("t", 0)])
-    rates = ArrivalRates(index)
+    rates = Rates(1)
     rates.update(np.array([0.0]), 0)
-    index.add([("t", 1)])
     rates.update(np.array([50.0, 1_000_000.0]), STEP_MS)
-    assert math.isnan(rates.rates()[1])
+    assert math.isnan(rates.known.rate[1])
     rates.update(np.array([100.0, 1_000_500.0]), 2 * STEP_MS)
-    assert rates.rates() == pytest.approx([10.0, 100.0])
+    assert rates.known.rate == pytest.approx([10.0, 100.0])
 
 
 def test_one_wrong_reading_is_not_remembered():
-    index = PartitionIndex()
-    index.add([("t", 0)])
-    rates = ArrivalRates(index)
+    rates = Rates(1)
     for number in range(60):
         wrong = 1_000_000 if number == 30 else 0
         rates.update(np.array([500.0 * number + wrong]), number * STEP_MS)
-    assert rates.rates()[0] == pytest.approx(100)
-    assert rates.recent()[0] == pytest.approx(100)
+    assert rates.known.rate[0] == pytest.approx(100)
+    assert rates.known.recent[0] == pytest.approx(100)
 
 
 def test_rates_from_before_a_long_pause_do_not_confirm_those_of_now():
     """Somebody else has led the group for hours. Ten times as much arrives now, and the log tells it at once."""
-    index = PartitionIndex()
-    index.add([("t", 0), ("t", 1)])
-    rates = ArrivalRates(index)
+    rates = Rates(2)
     for second in range(0, 60, 5):
         rates.update(np.array([100.0, 100.0]) * second, second * 1000)
     hours_later_ms = 3 * 3_600_000
     rates.prior(np.array([1_000_000.0, math.nan]), hours_later_ms - 60_000)
     rates.update(np.array([1_060_000.0, 1_080_000.0]), hours_later_ms)
-    assert rates.confirmed()[0] == pytest.approx(1000)
-    assert rates.confirmed()[1] == pytest.approx(100), "the log tells nothing of it"
+    assert rates.known.confirmed[0] == pytest.approx(1000)
+    assert rates.known.confirmed[1] == pytest.approx(100), "the log tells nothing of it"
 
 
 @pytest.mark.parametrize("step_ms", [150_000, 600_000])

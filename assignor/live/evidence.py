@@ -1,0 +1,193 @@
+"""Evidence of what members can process, in records/s: what they say of themselves, and what they are seen to do.
+
+A member that was measured while it was busy knows its own capacity. One with a backlog in all readings for a while
+shows it: what it commits in that time, give or take a commit. So what the member tells is believed as far as it agrees
+with that. What a member without a backlog processes is a lower bound: it raises an estimate and never lowers it, so
+that a member that is given little is not taken for a slow one.
+
+Commits come in steps, so what one shows is known in bounds, which become narrower the longer it is watched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from loadwise.assignor.live.capacity import Capacities, Known, capacities
+from loadwise.assignor.live.seen import Pace
+from loadwise.assignor.live.tuning import CapacityTuning
+from loadwise.assignor.model import LARGEST, Bools, Floats
+
+
+class _Shown(NamedTuple):
+    """What a member with a backlog has processed, as the group's commits show it: in bounds, for they come in steps."""
+
+    least_per_s: float
+    most_per_s: float
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """All that is known of one member."""
+
+    known: Known | None = None
+    told: tuple[float, int] | None = None
+    """What it has measured of itself, and when."""
+    shown: _Shown | None = None
+    exact_ms: int | None = None
+    """When it was last seen to process all that it can, by its notes."""
+
+
+_NONE = _Evidence()
+
+
+class CapacityEstimates:
+    """The evidence of all members, by a name that outlives their ids where they have one.
+
+    ``slack_s`` is about the time between two commits of a member.
+    """
+
+    def __init__(self, slack_s: float = 6.0, tuning: CapacityTuning | None = None) -> None:
+        self._tuning, self._slack_ms = tuning or CapacityTuning(), slack_s * 1000
+        self._of: dict[str, _Evidence] = {}
+        self._off: dict[str, float] = {}
+        """What members have said of themselves over what they were seen to process, where that contradicts it."""
+        self._members: tuple[str, ...] = ()
+        self._seen: deque[tuple[int, Floats]] = deque()
+        self._lagging_since = np.empty(0)
+
+    def watch(self, members: tuple[str, ...], now_ms: int) -> None:
+        """Begin anew with these members, after a rebalance: what happened during it is no measurement."""
+        self._members = members
+        self._begin_anew()
+        for member in self._of.keys() - set(members):
+            known = self._of[member].known
+            if known is None or now_ms - known.at_ms > self._tuning.forgotten_ms:
+                del self._of[member]
+                self._off.pop(member, None)
+
+    def forget(self) -> None:
+        """Records are counted in another unit from now on: what was seen in the old one is no measurement."""
+        self._of.clear()
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._seen.clear()
+        self._lagging_since = np.full(len(self._members), math.nan)
+
+    def measured(self, member: str, per_s: float, now_ms: int) -> None:
+        """Take in what a member has measured of itself while it was busy, as far as the group's commits bear it out.
+
+        It is corrected by what the member was seen to do when it fell behind. Where it never has, it is by what the
+        others were: they are mostly of the same program.
+        """
+        if per_s <= 0:
+            return
+        per_s = min(per_s, LARGEST) / self._off_by(member)
+        before = self._of.get(member, _NONE)
+        known, shown = before.known, before.shown
+        if known is not None and known.proven and known.at_ms - now_ms > self._tuning.recent_ms:
+            return  # it was told long before what is known was learned
+        told = per_s, now_ms
+        if shown is not None and now_ms - shown.at_ms <= self._tuning.recent_ms:
+            per_s = min(max(per_s, shown.least_per_s), shown.most_per_s)
+        self._of[member] = replace(before, told=told, known=Known.exactly(per_s, 1.0, now_ms))
+
+    def seen(self, member: str, pace: Pace, now_ms: int) -> None:
+        """A member that falls behind processes so much: that is its capacity, whatever it says."""
+        before = self._of.get(member, _NONE)
+        if before.told is not None:
+            said, at_ms = before.told
+            each = said * self._off_by(member)
+            if pace.least_per_s <= each <= pace.most_per_s:
+                self._off.pop(member, None)
+            elif pace.per_s > 0:
+                self._off[member] = each / pace.per_s
+                before = replace(before, told=(pace.per_s, at_ms))
+        self._of[member] = replace(before, exact_ms=now_ms)
+        self._show(member, pace.per_s, _Shown(pace.least_per_s, pace.most_per_s, now_ms))
+
+    def _off_by(self, member: str) -> float:
+        return self._off.get(member) or (float(np.median([*self._off.values()])) if self._off else 1.0)
+
+    def recalled(self, member: str, per_s: float, now_ms: int, *, instead: bool = False) -> None:
+        """Take in what an earlier leader had learned of a member, unless more is known.
+
+        ``instead`` of what is known, where that leader has led since it was learned.
+        """
+        before = self._of.get(member, _NONE)
+        if per_s > 0 and (instead or before.known is None):
+            self._of[member] = replace(before, known=Known.exactly(per_s, self._tuning.recalled, now_ms))
+
+    def known_of(self, members: Sequence[str]) -> dict[str, float]:
+        """What has been learned of each member, in records/s; 0 where nothing but a lower bound is known."""
+        known = ((member, self._of.get(member, _NONE).known) for member in members)
+        return {member: each.per_s if each is not None and each.proven else 0.0 for member, each in known}
+
+    def update(self, processed: Floats, lagging: Bools, now_ms: int, *, since_ms: int | None = None) -> None:
+        """Take in a reading: records that each member has processed since `watch`, and who has a backlog right now.
+
+        Those who have one have had it since ``since_ms`` at least, or since now.
+        """
+        if self._seen and now_ms <= self._seen[-1][0]:
+            return
+        self._seen.append((now_ms, processed))
+        began = np.fmin(self._lagging_since, now_ms if since_ms is None else since_ms)
+        self._lagging_since = np.where(lagging, began, math.nan)
+        longest_ms = max(self._tuning.longest_ms, self._tuning.longest_commits * self._slack_ms)
+        while len(self._seen) > 2 and now_ms - self._seen[1][0] >= longest_ms:
+            self._seen.popleft()
+        for number, member in enumerate(self._members):
+            self._observe(number, member, now_ms)
+
+    def _observe(self, number: int, member: str, now_ms: int) -> None:
+        tuning, before = self._tuning, self._of.get(member, _NONE)
+        if before.exact_ms is not None and now_ms - before.exact_ms < tuning.recent_ms:
+            return  # what its commits show without its notes is less precise
+        since = float(self._lagging_since[number])
+        saturated = now_ms - since >= tuning.shortest_ms
+        start, earlier = next((each for each in self._seen if not saturated or each[0] >= since), self._seen[-1])
+        watched_ms = now_ms - start
+        if watched_ms < tuning.shortest_ms:
+            return
+        records = max(float(self._seen[-1][1][number] - earlier[number]), 0.0)
+        per_s = records * 1000 / watched_ms
+        # Before and after the time there may be as much that was processed and is not committed, or was earlier.
+        least = records * 1000 / (watched_ms + self._slack_ms)
+        most = records * 1000 / max(watched_ms - self._slack_ms, 1.0)
+        known = before.known
+        if saturated:
+            self._show(member, per_s, _Shown(least, most, now_ms))
+        elif known is None or not known.proven:
+            if known is None or per_s > known.per_s:
+                self._of[member] = replace(before, known=Known(per_s, 0.0, now_ms, False, least, math.inf))
+        elif least > known.per_s:
+            # That is no new measurement, so it is as old as the one before.
+            raised = Known(per_s, known.trust, known.at_ms, True, least, max(most, known.most_per_s))
+            self._of[member] = replace(before, known=raised)
+
+    def _show(self, member: str, per_s: float, shown: _Shown) -> None:
+        """A member with a backlog has processed so much: no less and no more than that, but for a commit."""
+        before, (least, most, now_ms) = self._of.get(member, _NONE), shown
+        told, known = before.told, before.known
+        if told is not None and now_ms - told[1] <= self._tuning.recent_ms:
+            now_known = Known.exactly(min(max(told[0], least), most), 1.0, now_ms)
+        else:
+            if known is not None and known.proven and known.least_per_s <= most and least <= known.most_per_s:
+                # Soon after an assignment little is seen. What is known agrees with it, and is known better.
+                least, most = max(least, known.least_per_s), min(most, known.most_per_s)
+            now_known = Known(min(max(per_s, least), most), 1.0, now_ms, True, least, most)
+        self._of[member] = replace(before, shown=shown, known=now_known)
+
+    def of(self, stated: Mapping[str, float], now_ms: int) -> Capacities:
+        """The capacities of these members; ``stated`` is what users gave in relation to the others, 0 where nothing."""
+        known = [self._of.get(member, _NONE).known for member in stated]
+        falls_behind = bool(np.isfinite(self._lagging_since).any())
+        given = np.array(list(stated.values()), np.float64)
+        return capacities(known, given, self._tuning, now_ms, falls_behind=falls_behind)

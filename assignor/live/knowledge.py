@@ -1,0 +1,143 @@
+"""What is known of one group: its readings, and what its members have said and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from loadwise.assignor.live.activity import Activity
+from loadwise.assignor.live.costs import TopicCosts
+from loadwise.assignor.live.evidence import CapacityEstimates
+from loadwise.assignor.live.partitions import Partitions
+from loadwise.assignor.live.reading import Position
+from loadwise.assignor.live.seen import Seen
+from loadwise.assignor.live.tuning import Tuning
+from loadwise.assignor.live.watched import Watched, observe
+from loadwise.assignor.model import Assignment, Floats, Member
+
+
+class GroupKnowledge:
+    """The stages of a reading up to capacity, and the assignment that is watched; arguments as of `GroupWatch`."""
+
+    def __init__(self, costs: Mapping[str, float], slack_s: float, max_poll_s: float, tuning: Tuning) -> None:
+        self.tuning, self._slack_s = tuning, slack_s
+        self._partitions = Partitions(tuning, slack_s)
+        self.estimates = CapacityEstimates(slack_s, tuning.capacity)
+        self.seen = Seen(tuning.seen)
+        self.activity = Activity(slack_s, max_poll_s, tuning.activity)
+        self._costs = TopicCosts(costs, tuning.cost)
+        self._watched: Watched | None = None
+        """The assignment that is watched, or was before the rebalance that is going on."""
+
+    @property
+    def read_at_ms(self) -> int | None:
+        """When the newest reading was taken; None before the first."""
+        return self._partitions.state.read_at_ms
+
+    @property
+    def costs(self) -> Mapping[str, float]:
+        """Topic to what one of its records costs, as users stated or as it was learned; 1 where it is not named."""
+        return self._costs.of_topic
+
+    @property
+    def leads(self) -> bool:
+        """Whether there is an assignment to watch."""
+        return self.in_force is not None
+
+    @property
+    def in_force(self) -> Watched | None:
+        """The assignment that is watched; None while the group rebalances, or where another member leads."""
+        return self._watched if self._watched is not None and self._watched.in_force else None
+
+    def prior(self, ends: Mapping[tuple[str, int], int], at_ms: int) -> None:
+        """Take in where partitions ended before the first reading, or before the first in a long time.
+
+        The log's timestamps tell it.
+        """
+        self._partitions.prior(ends, at_ms)
+
+    def read(self, positions: Mapping[tuple[str, int], Position], now_ms: int) -> None:
+        """Take in a reading of all partitions that could be read. O(P)."""
+        self.read_columns(positions.keys(), np.array(list(positions.values()), np.float64).reshape(-1, 4), now_ms)
+
+    def read_columns(self, partitions: Collection[tuple[str, int]], positions: Floats, now_ms: int) -> None:
+        """The same for many partitions: ``positions`` is float64[n, 4], the columns are the fields of a `Position`."""
+        since_ms = now_ms if self.read_at_ms is None else self.read_at_ms
+        if self.read_at_ms is not None and now_ms <= since_ms:
+            return
+        self._partitions.read(partitions, positions, now_ms)
+        watched = self.in_force
+        if watched is not None:
+            shown = observe(watched, self._partitions.state, self._cost(), self._slack_s, self.tuning.activity)
+            self.activity.saw(watched.names, shown.went_on, shown.lagging, since_ms, now_ms)
+            # It is the backlog of both readings.
+            self.estimates.update(shown.processed, shown.saturated, now_ms, since_ms=since_ms)
+
+    def noted(self, at_ms: Mapping[str, int], now_ms: int) -> None:
+        """Take in when members have written the notes that the newest reading has, by their own clocks."""
+        watched, state = self.in_force, self._partitions.state
+        if watched is None or not at_ms:
+            return
+        cost = self._cost()
+        each = (state.end * cost, state.progress.processed * cost, state.arrivals.confirmed * cost)
+        end, done, rate = (watched.of_group(array) for array in each)
+        for member, pace in self.seen.saw(at_ms, end=end, done=done, rate=rate, now_ms=now_ms).items():
+            self.estimates.seen(member, pace, now_ms)
+
+    def measured(self, member: str, per_s: float, now_ms: int) -> None:
+        """Take in how many of its records a member processes in a busy second, as it has measured it; 0 for nothing."""
+        speed, _ = self._costs.speed_of(member)
+        if not speed and per_s > 0:
+            speed = per_s * self._costs.of_member(member, self._watched, self._partitions.state.arrivals.rate)
+        self.estimates.measured(member, speed, now_ms)
+
+    def took(self, member: str, each_s: Mapping[str, float], now_ms: int) -> None:
+        """Take in for how many seconds a member works on a record of each topic, as it has measured it."""
+        self._costs.told(member, each_s, now_ms)
+
+    def learn_costs(self) -> bool:
+        """Learn from what members took for their records; whether a cost has changed. O(P) where there is news."""
+        partitions, costs = self._partitions, self._costs
+        if not costs.news:
+            return False
+        changed = costs.settle(partitions.index.topic_sums(partitions.state.arrivals.rate))
+        if changed > self.tuning.cost.alike:
+            self.estimates.forget()
+        for member in self._watched.names if changed and self._watched is not None else ():
+            self.estimates.measured(member, *costs.speed_of(member))
+        return changed > 0
+
+    def capacities(self, members: Sequence[Member], stated: Mapping[str, float], now_ms: int) -> list[Member]:
+        """The members with their capacities, learned where users gave none (``stated`` 0, by instance id or id)."""
+        learned = self.estimates.of({name_of(member): stated[member.id] for member in members}, now_ms)
+        each = zip(members, learned.per_s.tolist(), learned.reliable.tolist(), strict=True)
+        return [
+            replace(member, capacity=float(capacity), capacity_known=reliable or stated[member.id] > 0)
+            for member, capacity, reliable in each
+        ]
+
+    def _watch(
+        self, target: Assignment, stated: Mapping[str, float], generation: int, now_ms: int, duration_ms: int
+    ) -> Watched:
+        """Begin with an assignment that was made by a rebalance that took that long."""
+        watched = self._watched = Watched.of(target, stated, generation, self._partitions)
+        self.estimates.watch(watched.names, now_ms)
+        self.activity.watch(watched.names, now_ms, duration_ms)
+        self.seen.begin(watched.names, watched.group.owner)
+        self._costs.keep(watched.names)
+        return watched
+
+    def unwatch(self) -> None:
+        """Another member leads now, or the group has begun a rebalance."""
+        self._watched = None if self._watched is None else replace(self._watched, in_force=False)
+
+    def _cost(self) -> Floats | float:
+        """float64[P]: what a record of each partition costs; 1 where all cost the same, as far as that is known."""
+        return self._partitions.index.of_topics(self.costs, 1.0) if self.costs else 1.0
+
+
+def name_of(member: Member) -> str:
+    """What a member's capacity is remembered by."""
+    return member.instance_id or member.id

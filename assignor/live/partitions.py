@@ -1,0 +1,80 @@
+"""All that is known of the partitions of one group: the stages that go by partition, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from loadwise.assignor.live.arrivals import Arrivals, arrived, prior
+from loadwise.assignor.live.backlog import Backlog, Progress, progressed, waited
+from loadwise.assignor.live.index import PartitionIndex, Table
+from loadwise.assignor.live.reading import Reading
+from loadwise.assignor.live.tuning import Tuning
+from loadwise.assignor.model import Floats, GroupSnapshot
+
+_FORGOTTEN, _FEW = 2, 100
+"""Partitions that the group has given up are kept up to so many times those that it has, and some: it may return."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PartitionState(Table):
+    """What is known after a reading."""
+
+    arrivals: Arrivals = field(default_factory=Arrivals)
+    progress: Progress = field(default_factory=Progress)
+    backlog: Backlog = field(default_factory=Backlog)
+    end: Floats = field(default_factory=lambda: np.empty(0))
+    """float64[P]: where partitions end, NaN where the newest reading lacks them."""
+    went_on: Floats = field(default_factory=lambda: np.empty(0))
+    """float64[P]: records that were processed between the two newest readings."""
+    read_at_ms: int | None = None
+    """When the newest reading was taken; None before the first."""
+
+
+class Partitions:
+    """The partitions by number, and their state, which is spread and picked as a whole."""
+
+    def __init__(self, tuning: Tuning, slack_s: float) -> None:
+        self._tuning, self._slack_s = tuning, slack_s
+        self.index = PartitionIndex()
+        self.state = PartitionState()
+
+    def prior(self, ends: Mapping[tuple[str, int], int], at_ms: int) -> None:
+        """Take in where partitions ended before the first reading, or before the first in a long time."""
+        before = self.index.array(ends)
+        state = self._spread()
+        nothing = np.full(len(before), np.nan)  # it is no second reading of what waits now
+        self.state = replace(
+            state,
+            arrivals=prior(state.arrivals, before, at_ms),
+            backlog=replace(state.backlog, newest=nothing),
+        )
+
+    def read(self, partitions: Collection[tuple[str, int]], positions: Floats, now_ms: int) -> None:
+        """Take in a reading; ``positions`` is float64[n, 4], the columns are the fields of a `Position`."""
+        rows = self.index.rows(partitions)
+        state = self._spread()
+        reading = Reading.of(self.index, rows, positions, now_ms)
+        arrivals = arrived(state.arrivals, reading.end, now_ms, self._tuning.arrivals)
+        progress, went_on = progressed(state.progress, reading)
+        backlog = waited(state.backlog, reading, arrivals.rate, self._slack_s)
+        self.state = PartitionState(arrivals, progress, backlog, reading.end, went_on, now_ms)
+
+    def include(self, group: GroupSnapshot) -> None:
+        """Number all of a group; forget what it has given up, once that is the larger part of what is known."""
+        self.index.add(
+            (topic, number)
+            for topic, count in zip(group.topics, np.diff(group.topic_start).tolist(), strict=True)
+            for number in range(count)
+        )
+        self.state = self._spread()
+        if len(self.index) > _FORGOTTEN * group.size + _FEW:
+            rows = self.index.rows_of(group)
+            self.state = self.state.pick(rows)
+            self.index.keep(rows)
+
+    def _spread(self) -> PartitionState:
+        new = len(self.index) > len(self.state.end)
+        return self.state.spread(len(self.index)) if new else self.state
