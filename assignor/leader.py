@@ -355,7 +355,7 @@ class Leader:
     def _learn_costs(self) -> None:
         if self._watch.learn_costs():
             costs = ", ".join(f"{topic} {cost:.2g}" for topic, cost in sorted(self._watch.costs.items()))
-            log.info("What records cost by what members take for them, 1 in the mean: %s", costs or "all the same")
+            log.info("What records cost by what members take for them, the busiest 1: %s", costs or "all the same")
 
     def _tell(self, decision: Decision) -> None:
         try:
