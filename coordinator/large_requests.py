@@ -3,7 +3,8 @@
 A request with more than `AT_ONCE` elements in its arrays is cut into slices (`loadwise.protocol.cutting`). Each slice
 is handled as a request of its own, so it sees what other requests have changed since the slice before. All bytes are
 checked before the first slice is handled. An error of a whole slice, as NOT_COORDINATOR, ends the request, and is its
-answer. What the API answers as a whole (`rows_inward`) is not cut, and is refused if it is too large.
+answer. What the API answers as a whole (`rows_inward`) is not cut, and is refused if it is too large. A heartbeat may
+still name all partitions of a large cluster: a thread reads it, so that the loop is free meanwhile.
 
 The slices of a Fetch wait side by side. As soon as one has something to tell, the others are asked not to wait.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import NamedTuple, TypeAlias
 
 from loadwise.coordinator.calls import Answer, Call, HangUp, LastAnswer, Message, NoAnswer, Response
@@ -46,7 +48,8 @@ def without_body(frame: bytes, apis: Mapping[int, Api]) -> Request:
 class LargeRequests:
     """The large requests of all connections, by turns.
 
-    ``most_elements``: how many a request may have that is read in one turn, as may all in a slice that is not cut.
+    ``few_elements``: how many a request may have that is read in one turn; ``most_elements``: that is answered as a
+    whole, as may all in a slice that is not cut.
     ``new_partitions``: key of an API to how many partitions a request would make. ``handle`` handles a slice, ``hurry``
     has a fetch that waits answered, and `take` gets the answers. ``forget`` drops one that nobody wants any more.
     """
@@ -59,6 +62,7 @@ class LargeRequests:
         hurry: Callable[[Token], None],
         forget: Callable[[Token], None],
         new_token: Callable[[], Token],
+        few_elements: int,
         most_elements: Callable[[], int],
         new_partitions: Mapping[int, Callable[[Message], int]],
         max_bytes: int,
@@ -68,6 +72,7 @@ class LargeRequests:
         self._hurry = hurry
         self._forget = forget
         self._new_token = new_token
+        self._few_elements = few_elements
         self._most_elements = most_elements
         self._new_partitions = new_partitions
         self._max_bytes = max_bytes
@@ -89,7 +94,7 @@ class LargeRequests:
         try:
             if rows is None:
                 async with self._turn:
-                    request = decode_request(frame, self._apis, most=self._most_elements())
+                    request = await self._whole(frame)
                     whole = call._replace(request=request, token=self._new_token(), is_slice=True)
                     answer = self._ask(whole)
                     await asyncio.sleep(0)
@@ -111,6 +116,12 @@ class LargeRequests:
             return await self._one_by_one(call, slices, joiner, makes_too_many=makes_too_many)
         finally:
             self._joiners.discard(joiner)
+
+    async def _whole(self, frame: bytes) -> Request:
+        """A request that is answered as a whole."""
+        with suppress(TooManyElementsError):
+            return decode_request(frame, self._apis, most=self._few_elements)
+        return await asyncio.to_thread(decode_request, frame, self._apis, most=self._most_elements())
 
     async def _cut(self, cutting: Cutter, frame: bytes) -> Cut:
         *_, start = request_header(frame, self._apis)

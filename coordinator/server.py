@@ -69,7 +69,7 @@ class ServerLimits:
     max_whole_elements: int = 10_000
     """Most elements in the arrays of a request that is not answered in slices; larger ones are INVALID_REQUEST.
 
-    One for each partition of the cluster may come on top.
+    One for each partition of the cluster may come on top, and two for each topic.
     """
 
 
@@ -108,6 +108,7 @@ class Server:
             hurry=self._hurry,
             forget=self._cluster.forget,
             new_token=cluster.tokens.__next__,
+            few_elements=self.limits.max_whole_elements,
             most_elements=self._most_whole_elements,
             new_partitions={
                 key: partial(service.new_partitions, cluster)
@@ -302,8 +303,12 @@ class Server:
             connection.abort("the coordinator failed at its request")
 
     def _most_whole_elements(self) -> int:
-        """What a request may name that is read in one turn: all partitions, as the heartbeat of who has them all."""
-        return self.limits.max_whole_elements + self.cluster.topics.partition_count
+        """What a request may name that is answered as a whole: all partitions, as a heartbeat of their only owner.
+
+        It names each topic twice: subscribed, and owned.
+        """
+        topics = self.cluster.topics
+        return self.limits.max_whole_elements + topics.partition_count + 2 * len(topics)
 
     def _hurry(self, token: Token) -> None:
         self._deliver(self._cluster.hurry(token, self._clock.now_ms()))

@@ -107,6 +107,9 @@ class Topics:
     def __iter__(self) -> Iterator[Topic]:
         return iter(self._by_name.values())
 
+    def __len__(self) -> int:
+        return len(self._by_name)
+
     def get(self, name: str) -> Topic | None:
         """The topic of this name; None if there is none."""
         return self._by_name.get(name)

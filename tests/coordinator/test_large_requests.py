@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Generator
 from contextlib import suppress
@@ -283,6 +284,31 @@ async def test_a_member_that_owns_more_partitions_than_that_is_answered() -> Non
         more = await peer.ask(owning(joined.member_epoch, [owned] * 2), ConsumerGroupHeartbeatResponse)
         assert more.error_code == ErrorCode.INVALID_REQUEST
         await peer.close()
+
+
+async def test_others_are_answered_while_a_very_large_heartbeat_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = ServerLimits(max_whole_elements=10)
+    is_reading, may_go_on = threading.Event(), threading.Event()
+
+    def slowly(frame: bytes, apis: Any, *, most: int) -> Any:
+        if most > limits.max_whole_elements:
+            is_reading.set()
+            assert may_go_on.wait(WAIT_S)
+        return decode_request(frame, apis, most=most)
+
+    async with Coordinator(topics={"t": MANY}, limits=limits) as coordinator, asyncio.timeout(WAIT_S):
+        peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
+        joined = await peer.ask(owning(0, []), ConsumerGroupHeartbeatResponse)
+        (owned,) = joined.assignment.topic_partitions
+        monkeypatch.setattr(large_requests, "decode_request", slowly)
+        peer.send(owning(joined.member_epoch, [owned]))
+        while not is_reading.is_set():
+            await asyncio.sleep(0)
+        assert await answers(other)
+        may_go_on.set()
+        assert (await peer.read(ConsumerGroupHeartbeatResponse, 1)).error_code == 0
+        await peer.close()
+        await other.close()
 
 
 def owning(epoch: int, owned: list[Any]) -> ConsumerGroupHeartbeatRequest:
