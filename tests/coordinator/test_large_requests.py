@@ -302,8 +302,7 @@ async def test_others_are_answered_while_a_very_large_heartbeat_is_read(monkeypa
         (owned,) = joined.assignment.topic_partitions
         monkeypatch.setattr(large_requests, "decode_request", slowly)
         peer.send(owning(joined.member_epoch, [owned]))
-        while not is_reading.is_set():
-            await asyncio.sleep(0)
+        assert await asyncio.to_thread(is_reading.wait, WAIT_S)
         assert await answers(other)
         may_go_on.set()
         assert (await peer.read(ConsumerGroupHeartbeatResponse, 1)).error_code == 0

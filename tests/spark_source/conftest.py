@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from missing import skipped_where_missing
 from session_of_its_own import session_of_its_own
 from spark_connector import VERSION, JarsMissingError, shortfall, spark_jars
-from spark_program import SHORT_LIVED
+from spark_program import SHORT_LIVED, SOCKET_TIMEOUT_S
 from topics import WAIT_S, grow_topic, make_topic
 
 import loadwise
@@ -52,6 +52,7 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         patch.setenv("PYTHONPATH", os.pathsep.join([*packages, os.environ.get("PYTHONPATH", "")]))
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        patch.setenv("SPARK_AUTH_SOCKET_TIMEOUT", SOCKET_TIMEOUT_S)
         settings = SHORT_LIVED | {
             "spark.jars": jars,
             # Programs that have no JVM may use it as well.

@@ -13,10 +13,13 @@ from pathlib import Path
 import loadwise
 from loadwise.spark_source.session import local_session
 
+SOCKET_TIMEOUT_S = "300"
+"""How long Spark's Python processes wait for the JVM. On a busy machine it takes longer than Spark's 15 seconds."""
 SHORT_LIVED = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.memory": "512m",
     "spark.sql.shuffle.partitions": "1",
+    "spark.python.authenticate.socketTimeout": f"{SOCKET_TIMEOUT_S}s",
 }
 """Settings of a Spark that does most of what it does once: compiling that costs more than it gives."""
 STEP_S = 300.0
@@ -33,6 +36,7 @@ class SparkProgram:
 
     def __init__(self, program, folder, *arguments):
         environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+        environment["SPARK_AUTH_SOCKET_TIMEOUT"] = SOCKET_TIMEOUT_S  # for the process that plans a stream
         environment["PYTHONPATH"] = os.pathsep.join([str(Path(loadwise.__file__).parents[1]), *sys.path])
         self.log = folder / "log"
         command = [sys.executable, str(program), *map(str, arguments)]
