@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from random import Random
 
 import pytest
@@ -28,6 +29,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("loadwise's own tests")
     group.addoption("--shuffle", type=int, metavar="SEED", help="run the tests in an order that this seed decides")
     group.addoption("--minutes", type=float, help="skip the tests that would begin later than so many minutes")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """pytest: collect without garbage collections, and spare later ones what is there from now on.
+
+    Thousands of tests and their modules stay until the end. To walk them again and again took a quarter of the time.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
