@@ -17,7 +17,7 @@ from pathlib import Path
 
 from loadwise.spark_source.errors import OptionError
 from loadwise.spark_source.options.client_config import ClientConfig, Store
-from loadwise.spark_source.options.truststores import CERTIFICATE, TIMEOUT_S, keytool
+from loadwise.spark_source.options.truststores import CERTIFICATE, JVM, TIMEOUT_S, keytool
 
 _KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.+?-----END [A-Z ]*PRIVATE KEY-----\n?", re.DOTALL)
 _PASSWORDS = ("LOADWISE_STORE_PASSWORD", "LOADWISE_PKCS12_PASSWORD")
@@ -59,7 +59,7 @@ def _read(store: Store) -> tuple[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         target = str(Path(folder, "client.p12"))
         source = ["-srckeystore", store.location, "-srcstoretype", "JKS", "-srcstorepass:env", given]
-        import_all = [java, "-J-Duser.language=en", "-importkeystore", "-noprompt", *source]
+        import_all = [java, *JVM, "-importkeystore", "-noprompt", *source]
         _run(
             [*import_all, "-destkeystore", target, "-deststoretype", "PKCS12", "-deststorepass:env", made], environment
         )

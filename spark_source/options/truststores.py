@@ -17,6 +17,8 @@ from loadwise.spark_source.errors import OptionError
 from loadwise.spark_source.options.client_config import ClientConfig, Store
 
 TIMEOUT_S = 60
+JVM = ("-J-Duser.language=en", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")
+"""In English, whose errors we look for; and the JVM lives too briefly for compiling well to pay."""
 CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n?", re.DOTALL)
 
 
@@ -55,7 +57,7 @@ def _from_java(store: Store) -> tuple[list[str], str]:
             f" convert it with: keytool -list -rfc -keystore {store.location} > ca.pem, and set"
             " kafka.ssl.truststore.type=PEM",
         )
-    command = [java, "-J-Duser.language=en", "-list", "-rfc", "-keystore", store.location, "-storetype", store.kind]
+    command = [java, *JVM, "-list", "-rfc", "-keystore", store.location, "-storetype", store.kind]
     # Through the environment: what is on a command line, everybody on the machine can read.
     environment = dict(os.environ)
     if store.password is not None:

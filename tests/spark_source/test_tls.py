@@ -42,14 +42,15 @@ def stores(tmp_path_factory):
 
     for name in ("server", "client"):
         subject = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1")
-        run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", 30, *subject,
-            "-keyout", f"{name}.key", "-out", f"{name}.pem")  # fmt: skip
+        run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", 30,
+            *subject, "-keyout", f"{name}.key", "-out", f"{name}.pem")  # fmt: skip
+    keytool = ("keytool", *truststores.JVM)
     for kind in ("jks", "pkcs12"):
-        run("keytool", "-importcert", "-noprompt", "-alias", "ca", "-file", "server.pem", "-keystore", f"trust.{kind}",
+        run(*keytool, "-importcert", "-noprompt", "-alias", "ca", "-file", "server.pem", "-keystore", f"trust.{kind}",
             "-storetype", kind, "-storepass", PASSWORD)  # fmt: skip
     run("openssl", "pkcs12", "-export", "-in", "client.pem", "-inkey", "client.key", "-out", "client.p12",
         "-passout", f"pass:{PASSWORD}")  # fmt: skip
-    run("keytool", "-importkeystore", "-noprompt", "-srckeystore", "client.p12", "-srcstorepass", PASSWORD,
+    run(*keytool, "-importkeystore", "-noprompt", "-srckeystore", "client.p12", "-srcstorepass", PASSWORD,
         "-destkeystore", "client.jks", "-deststoretype", "JKS", "-deststorepass", PASSWORD)  # fmt: skip
     return folder
 
