@@ -41,8 +41,15 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         pytest.skip(NO_JDK)
     pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
     # A session cannot be given more jars later, so it has them from the start where a test will ask for them.
-    jars = ""
-    if any("connector" in getattr(item, "fixturenames", ()) for item in request.session.items):
+    jars, connect = "", {}
+    asked_for = {name for item in request.session.items for name in getattr(item, "fixturenames", ())}
+    if "connect_address" in asked_for:
+        connect = {
+            "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": "0",
+        }
+    if "connector" in asked_for:
         with suppress(JarsMissingError):  # those tests are told by the fixture that they ask for
             jars = spark_jars()
     # Spark's Python processes inherit the JVM's environment: they find loadwise, own_assignor.py and the benchmark's
@@ -54,11 +61,8 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         patch.setenv("SPARK_AUTH_SOCKET_TIMEOUT", SOCKET_TIMEOUT_S)
         settings = SHORT_LIVED | {
+            **connect,
             "spark.jars": jars,
-            # Programs that have no JVM may use it as well.
-            "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
-            "spark.connect.grpc.binding.address": "127.0.0.1",
-            "spark.connect.grpc.binding.port": "0",
             "spark.sql.codegen.wholeStage": "false",
             "spark.sql.pyspark.worker.logging.enabled": "true",
             "spark.sql.session.timeZone": "UTC",
@@ -67,6 +71,13 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         with session_of_its_own("loadwise tests", master="local[2]", settings=settings) as session:
             session.sparkContext.setLogLevel("OFF")  # the errors that tests provoke are asserted, not printed
             yield session
+
+
+@pytest.fixture
+def connect_address(spark: Any) -> str:
+    """Where programs without a JVM reach `spark`, which serves them only where a test asks for this."""
+    service = getattr(spark._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
+    return f"sc://127.0.0.1:{getattr(service, 'MODULE$').localPort()}"
 
 
 @dataclass

@@ -21,12 +21,10 @@ CLIENT = Path(__file__).with_name("connect_client.py")
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 
-def test_a_batch_and_streams_through_spark_connect(spark, topic, group_id, tmp_path):
+def test_a_batch_and_streams_through_spark_connect(spark, connect_address, topic, group_id, tmp_path):
     topic = topic([300, 20, 0, 40])
     places = sorted([partition, offset] for partition, size in enumerate([300, 20, 0, 40]) for offset in range(size))
-    service = getattr(spark._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
-    remote = f"sc://127.0.0.1:{getattr(service, 'MODULE$').localPort()}"
-    command = [sys.executable, CLIENT, remote, topic.bootstrap_servers, topic.name, group_id, tmp_path]
+    command = [sys.executable, CLIENT, connect_address, topic.bootstrap_servers, topic.name, group_id, tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-8000:]
     told = json.loads(done.stdout)
