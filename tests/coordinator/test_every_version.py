@@ -16,10 +16,11 @@ import security_exchanges
 import share_exchanges
 import streams_exchanges
 import transaction_exchanges
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol import admin, consumer, metadata, producer
 from record_batches import batch
+from seeds import examples
 from wires import APIS, Wire
 
 from loadwise.coordinator.apis import SERVICES
@@ -478,7 +479,7 @@ def contents(fields: Any, version: int) -> dict[str, st.SearchStrategy[Any]]:
 
 
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
-@settings(max_examples=15)
+@examples(6)
 @given(data=st.data())
 def test_no_request_that_the_schema_allows_breaks_its_handler(api: Api, data: st.DataObject) -> None:
     wire = Wire()

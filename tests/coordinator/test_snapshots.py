@@ -16,7 +16,7 @@ from loadwise.coordinator.cluster.producer_ids import BLOCK_SIZE
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import NOTHING
 
-TestWalk = random_walk(RestartingWalk, examples=30, steps=30)
+TestWalk = random_walk(RestartingWalk, walks=30, steps=30)
 
 
 def test_a_snapshot_copies_no_record() -> None:

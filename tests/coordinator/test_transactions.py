@@ -156,7 +156,7 @@ class Walk(RuleBasedStateMachine):
                 assert self.transactions.next_deadline_ms <= now.started_ms + now.timeout_ms
 
 
-test_transactions_at_random = random_walk(Walk, examples=30, steps=40)
+test_transactions_at_random = random_walk(Walk, walks=30, steps=40)
 
 
 def test_an_id_that_nobody_uses_is_forgotten() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import kafka.protocol.admin
@@ -16,7 +17,7 @@ import kafka.protocol.metadata
 import kafka.protocol.producer
 import kafka.protocol.sasl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.consumer import (
@@ -27,6 +28,7 @@ from kafka.protocol.consumer import (
     SyncGroupResponse,
 )
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
+from seeds import examples
 
 from loadwise.protocol import consumer_group
 from loadwise.protocol.decoding import AT_ONCE, decoder, varint
@@ -82,6 +84,7 @@ def values(field: Any, version: int) -> st.SearchStrategy[Any]:
     return st.none() | allowed if field.nullable_for_version_q(version) else allowed
 
 
+@cache
 def message(schema: Any, version: int) -> st.SearchStrategy[Any]:
     return st.builds(schema, version=st.just(version), **contents(schema._struct.fields.values(), version))
 
@@ -100,53 +103,50 @@ def test_every_message_of_kafka_python_is_here() -> None:
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-@settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(2)
 @given(data=st.data())
-def test_every_version_reads_and_writes_as_kafka_python_does(name: str, data: st.DataObject) -> None:
+def test_every_version_of_every_message(name: str, data: st.DataObject) -> None:
+    """One test: to make a message takes longer than to read and write it."""
     schema = SCHEMAS[name]
     for version in range(schema.valid_versions[1] + 1):
         made = data.draw(message(schema, version))
-        theirs = bytes(made.encode(version=version))
-        ours, end = decoder(schema, version)(theirs, 0)
-        assert end == len(theirs)
-        # Not what was made: kafka-python reads a tagged field that is null as one that was not sent.
-        # The base class's decode: that of ApiVersions reads v0 where it finds an error.
-        assert is_same(ours, ApiMessage.decode.__func__(schema, theirs, version=version))
-        assert b"".join(encoder(schema, version)(made)) == theirs
-        assert b"".join(encoder(schema, version)(ours)) == theirs
+        encoded = bytes(made.encode(version=version))
+        is_read_and_written_as_kafka_python_does(schema, version, made, encoded)
+        is_refused_or_read_whole_where_it_was_tampered_with(schema, version, bytearray(encoded), data)
+        is_refused_where_it_ends_early(schema, version, encoded, data)
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
-@settings(max_examples=1, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data())
-def test_bytes_that_were_tampered_with_are_refused_or_read_whole(name: str, data: st.DataObject) -> None:
-    schema = SCHEMAS[name]
-    for version in range(schema.valid_versions[1] + 1):
-        good = bytearray(data.draw(message(schema, version)).encode(version=version))
-        for _ in range(data.draw(st.integers(1, 3))):
-            if good:
-                good[data.draw(st.integers(0, len(good) - 1))] = data.draw(st.integers(0, 255))
-        if data.draw(st.booleans()):
-            del good[data.draw(st.integers(0, len(good))) :]
-        try:
-            ours, end = decoder(schema, version)(bytes(good), 0)
-        except REFUSALS:
-            continue
-        assert end <= len(good)
-        again = b"".join(encoder(schema, version)(ours))
-        assert decoder(schema, version)(again, 0) == (ours, len(again))
+def is_read_and_written_as_kafka_python_does(schema: Any, version: int, made: Any, theirs: bytes) -> None:
+    ours, end = decoder(schema, version)(theirs, 0)
+    assert end == len(theirs)
+    # Not what was made: kafka-python reads a tagged field that is null as one that was not sent.
+    # The base class's decode: that of ApiVersions reads v0 where it finds an error.
+    assert is_same(ours, ApiMessage.decode.__func__(schema, theirs, version=version))
+    assert b"".join(encoder(schema, version)(made)) == theirs
+    assert b"".join(encoder(schema, version)(ours)) == theirs
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
-@settings(max_examples=1, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data())
-def test_a_message_that_ends_early_is_refused(name: str, data: st.DataObject) -> None:
-    schema = SCHEMAS[name]
-    for version in range(schema.valid_versions[1] + 1):
-        good = bytes(data.draw(message(schema, version)).encode(version=version))
+def is_refused_or_read_whole_where_it_was_tampered_with(
+    schema: Any, version: int, good: bytearray, data: st.DataObject
+) -> None:
+    for _ in range(data.draw(st.integers(1, 3))):
         if good:
-            with pytest.raises(REFUSALS):
-                decoder(schema, version)(good[: data.draw(st.integers(0, len(good) - 1))], 0)
+            good[data.draw(st.integers(0, len(good) - 1))] = data.draw(st.integers(0, 255))
+    if data.draw(st.booleans()):
+        del good[data.draw(st.integers(0, len(good))) :]
+    try:
+        ours, end = decoder(schema, version)(bytes(good), 0)
+    except REFUSALS:
+        return
+    assert end <= len(good)
+    again = b"".join(encoder(schema, version)(ours))
+    assert decoder(schema, version)(again, 0) == (ours, len(again))
+
+
+def is_refused_where_it_ends_early(schema: Any, version: int, good: bytes, data: st.DataObject) -> None:
+    if good:
+        with pytest.raises(REFUSALS):
+            decoder(schema, version)(good[: data.draw(st.integers(0, len(good) - 1))], 0)
 
 
 @given(st.integers(0, 2**31 - 1))

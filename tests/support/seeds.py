@@ -29,9 +29,13 @@ def register_profiles() -> None:
     settings.load_profile("default-tier")
 
 
-def random_walk(machine: type[RuleBasedStateMachine], *, examples: int, steps: int) -> type[TestCase]:
-    """The test of a state machine. In the long tier it tries more than ``examples``."""
-    more = 1 if settings().derandomize else TIMES
+def examples(number: int) -> settings:
+    """Settings of a test that tries so many examples, for one that runs many times; the long tier tries more."""
+    return settings(max_examples=number * (1 if settings().derandomize else TIMES))
+
+
+def random_walk(machine: type[RuleBasedStateMachine], *, walks: int, steps: int) -> type[TestCase]:
+    """The test of a state machine. In the long tier it tries more than so many ``walks``."""
     case = machine.TestCase
-    case.settings = settings(max_examples=examples * more, stateful_step_count=steps)
+    case.settings = settings(examples(walks), stateful_step_count=steps)
     return case

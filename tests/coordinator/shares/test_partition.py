@@ -204,7 +204,7 @@ class SharePartitionWalk(RuleBasedStateMachine):
         assert self.share.start_offset == self.share.next_offset == self.log.end
 
 
-TestSharePartition = random_walk(SharePartitionWalk, examples=30, steps=25)
+TestSharePartition = random_walk(SharePartitionWalk, walks=30, steps=25)
 
 
 def acquired(share: SharePartition, member: str, *batches: tuple[int, int], most: int = 500) -> list[Acquired]:

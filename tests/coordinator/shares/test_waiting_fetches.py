@@ -165,4 +165,4 @@ class WaitingFetches(RuleBasedStateMachine):
                 assert member.waits[2] > 1 or not is_there, f"{name} waits for what is in partition {number}"
 
 
-TestWaitingFetches = random_walk(WaitingFetches, examples=60, steps=40)
+TestWaitingFetches = random_walk(WaitingFetches, walks=60, steps=40)

@@ -304,4 +304,4 @@ def _all(began, ends):
     return [(place, at) for place in PLACES for at in range(began[place], ends[place])]
 
 
-TestGroups = random_walk(Groups, examples=40, steps=40)
+TestGroups = random_walk(Groups, walks=40, steps=40)

@@ -298,4 +298,4 @@ def seen(group: ClassicGroup) -> object:
     )
 
 
-TestWalk = random_walk(Walk, examples=30, steps=50)
+TestWalk = random_walk(Walk, walks=30, steps=50)

@@ -256,4 +256,4 @@ class Walk(RuleBasedStateMachine):
                 self.clients.pop(client.member_id, None)
 
 
-TestWalk = random_walk(Walk, examples=30, steps=40)
+TestWalk = random_walk(Walk, walks=30, steps=40)

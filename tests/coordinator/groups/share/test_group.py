@@ -193,4 +193,4 @@ class ShareGroupWalk(RuleBasedStateMachine):
                 assert set(self.driver.group.assignment(member.member_id)) <= member.metadata.topics
 
 
-TestShareGroup = random_walk(ShareGroupWalk, examples=30, steps=25)
+TestShareGroup = random_walk(ShareGroupWalk, walks=30, steps=25)

@@ -332,7 +332,7 @@ class StreamsGroupWalk(RuleBasedStateMachine):
             assert sorted(active) == sorted(tasks("0", 0, 1, 2) | tasks("1", 0, 1, 2))
 
 
-TestStreamsGroup = random_walk(StreamsGroupWalk, examples=30, steps=25)
+TestStreamsGroup = random_walk(StreamsGroupWalk, walks=30, steps=25)
 
 
 def test_the_topology_of_these_tests_is_sound() -> None:
