@@ -30,8 +30,9 @@ def test_a_test_that_ends_its_process_is_not_run_again(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makeconftest(SCHEDULER)
     pytester.makepyfile(TESTS)
-    done = pytester.runpytest_subprocess("-n", "1", "--dist", "loadgroup", "-p", "no:loadwise")
+    done = pytester.runpytest_subprocess("-p", "xdist.plugin", "-n", "1", "--dist", "loadgroup")
     done.assert_outcomes(passed=3, failed=1)
     assert sorted((pytester.path / "ran").read_text().split()) == ["0", "1", "2", "3"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -66,7 +67,10 @@ def toy(tmp_path: Path) -> Path:
 
 def run(root: Path) -> str:
     command = [sys.executable, RUN, "--root", root, "--folders", "toy.py", "--tests", "tests", "--seed", "1"]
-    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+    environment = os.environ | {
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"
+    }  # the toy needs none, and they take long to import
+    return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=True).stdout
 
 
 def test_killed_survived_and_unreached_changes_are_counted(toy: Path) -> None:
