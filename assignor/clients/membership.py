@@ -29,8 +29,8 @@ What it promises, beside what any member does:
 - A member that is dropped without `Membership.close` leaves its group, and its thread ends.
 
 The member is a ``KafkaConsumer`` that is never polled for records, so it has what `kafka_consumer` has: every strategy,
-the group's lag, and what watches the load. docs/confluent-kafka.md compares that with protocol code of our own.
-Everything but `Membership.poll` may be called from any thread.
+the group's lag, and what watches the load. docs/lab/confluent-kafka-2026-11-23.md compares that with
+protocol code of our own. Everything but `Membership.poll` may be called from any thread.
 """
 
 from __future__ import annotations
