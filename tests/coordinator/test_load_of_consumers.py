@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from topics import WAIT_S
+from topics import WAIT_S, fill
 
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.coordinator import BrokerSettings, ConsumerGroupLimits, Coordinator, ThreadedCoordinator
@@ -58,23 +58,40 @@ class Traffic:
         return [{each.partition for each in member.assignment()} for member in self._members]
 
 
+def member(coordinator: ThreadedCoordinator, topic: str, group_id: str, **more: object) -> closing[Consumer]:
+    config = {
+        "bootstrap.servers": coordinator.bootstrap_servers,
+        "group.id": group_id,
+        "group.protocol": "consumer",
+        "group.remote.assignor": "weighted",
+        "auto.offset.reset": "earliest",
+        "auto.commit.interval.ms": 1000,
+        "fetch.wait.max.ms": 10,
+    }
+    consumer = Consumer(config | {name.replace("__", "."): value for name, value in more.items()})
+    consumer.subscribe([topic])
+    return closing(consumer)
+
+
+def test_a_second_member_shares_what_waits(coordinator: ThreadedCoordinator, topic_name: str, group_id: str) -> None:
+    """As much waits in one partition as in all others together."""
+    fill(coordinator.bootstrap_servers, topic_name, [500, *[100] * (PARTITIONS - 1)])
+    with ExitStack() as stack:
+        # However much they have read by then, nothing is committed, so all of it waits.
+        members = [
+            stack.enter_context(member(coordinator, topic_name, group_id, enable__auto__commit=False)) for _ in range(2)
+        ]
+        traffic = Traffic(coordinator.bootstrap_servers, topic_name, members)
+        traffic.until(lambda: sorted(map(len, traffic.owned())) == [1, PARTITIONS - 1])
+        assert {0} in traffic.owned()
+
+
+@pytest.mark.long
 def test_hot_partitions_that_come_to_one_member_are_shared_and_steady_ones_stay(
     coordinator: ThreadedCoordinator, topic_name: str, group_id: str
 ) -> None:
     with ExitStack() as stack:
-        members = []
-        for _ in range(3):
-            config = {
-                "bootstrap.servers": coordinator.bootstrap_servers,
-                "group.id": group_id,
-                "group.protocol": "consumer",
-                "group.remote.assignor": "weighted",
-                "auto.offset.reset": "earliest",
-                "auto.commit.interval.ms": 1000,
-                "fetch.wait.max.ms": 10,
-            }
-            members.append(stack.enter_context(closing(Consumer(config))))
-            members[-1].subscribe([topic_name])
+        members = [stack.enter_context(member(coordinator, topic_name, group_id)) for _ in range(3)]
         traffic = Traffic(coordinator.bootstrap_servers, topic_name, members)
         traffic.until(lambda: [len(each) for each in traffic.owned()] == [2, 2, 2])
         steady = coordinator.groups.get(group_id).generation

@@ -18,7 +18,8 @@ def ours(**config):
 
 # The stock consumer is watched until the broker evicts it; ours is not to be evicted because the machine is slow.
 @pytest.mark.parametrize(
-    ("make", "finishes", "session_timeout_ms"), [(KafkaConsumer, False, 6_000), (ours, True, 30_000)]
+    ("make", "finishes", "session_timeout_ms"),
+    [pytest.param(KafkaConsumer, False, 6_000, marks=pytest.mark.long), (ours, True, 30_000)],
 )
 def test_a_changed_subscription_and_polls_that_are_shorter_than_a_join(  # noqa: PLR0917 (fixtures)
     make, finishes, session_timeout_ms, coordinator, topic, group_id

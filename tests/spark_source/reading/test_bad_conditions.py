@@ -67,7 +67,7 @@ def test_a_leader_that_moves_in_the_middle_of_a_task(cluster):
 
 def test_errors_that_pass_are_waited_out(cluster):
     for error in ("NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION", "KAFKA_STORAGE_ERROR"):
-        cluster.faults.answer("Fetch", error=error, times=2)
+        cluster.faults.answer("Fetch", error=error, times=1)
     cluster.faults.disconnect("Fetch", times=1)
     assert list(chain(*reading(cluster))) == list(range(SIZE))
     assert not cluster.faults.pending
