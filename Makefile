@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 # Images of containers often set this. The tests start hundreds of Python processes, and each would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo hunt mutants test test-kafka test-live test-long test-upstream test-programs lint bench bench-confluent bench-coordinator bench-live bench-quality bench-spark clean
+.PHONY: demo hunt mutants test test-kafka test-live test-long test-upstream test-programs lint bench bench-confluent bench-coordinator bench-live bench-quality bench-spark readme clean
 
 demo: $(VENV)/.all
 	$(BIN)/loadwise demo $(DEMO)
@@ -97,6 +97,10 @@ bench-confluent: $(VENV)/.all
 # How fast we are beside Java's assignors and the Python clients' own, e.g. BENCH="--sizes 1000,10000": docs/benchmarks.md.
 bench: $(VENV)/.all
 	$(BIN)/python -m benchmarks.speed $(BENCH)
+
+# The README's table and picture, the same on every machine.
+readme: $(VENV)/.all
+	$(BIN)/python -m benchmarks.readme
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "loadwise needs Python 3.11 or later; name one with: make PYTHON=/path/to/python3.11"; exit 1; }

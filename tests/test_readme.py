@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
+from readme import README, programs
+from topics import WAIT_S
+
+from benchmarks.readme.__main__ import PICTURE, picture, table
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -29,3 +37,19 @@ def test_ci_calls_the_readmes_test_command() -> None:
     assert test in [line.removeprefix("once_more ") for line in lines], (
         "alone, or by the function that repeats what failed"
     )
+
+
+def test_the_table_and_the_picture_are_those_of_make_readme() -> None:
+    assert f"<!-- begin: make readme -->\n{table()}<!-- end -->" in README.read_text()
+    assert PICTURE.read_text() == picture()
+
+
+def test_each_door_has_a_program() -> None:
+    assert list(programs()) == ["Share load in my consumers", "Test Kafka code without Docker", "Even Spark tasks"]
+
+
+@pytest.mark.parametrize("door", ["Share load in my consumers", "Test Kafka code without Docker"])
+def test_a_program_prints_what_stands_below_it(door: str) -> None:
+    program, output = programs()[door]
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=WAIT_S, check=False)
+    assert (done.stdout, done.returncode) == (output, 0), done.stderr
