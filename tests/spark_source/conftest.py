@@ -57,7 +57,9 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     packages = [str(Path(loadwise.__file__).parents[1]), str(Path(__file__).parent), str(Path(__file__).parents[2])]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([*packages, os.environ.get("PYTHONPATH", "")]))
-        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        # Spark looks for data sources only if it finds this command, and splits it at spaces: so a name on PATH.
+        patch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+        patch.setenv("PYSPARK_PYTHON", Path(sys.executable).name)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         patch.setenv("SPARK_AUTH_SOCKET_TIMEOUT", SOCKET_TIMEOUT_S)
         settings = SHORT_LIVED | {
