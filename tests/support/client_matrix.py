@@ -23,7 +23,7 @@ What members of each client were seen to do, in a group with another client's me
 """
 FOOT = """
 - **join**, **leave**, **crash** (killed with SIGKILL): every partition has one owner again, and no record is missed.
-- **static restart**: a member with a group instance id comes back to what it had, and nobody else notices.
+- **static restart**: a member with a group instance id gets its partitions back, and no other member notices.
 - **cooperative move**: what a member keeps when another one joins, it holds all the time (`cooperative-sticky`).
 - **commit fencing**: a member that is stopped (SIGSTOP) until its session is over, and goes on later, moves no
   committed offset back.
