@@ -19,6 +19,7 @@ from loadwise.assignor.live.busy import BusyTime
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.knowledge import name_of
 from loadwise.assignor.live.settings import LiveSettings
+from loadwise.assignor.live.tuning import Tuning
 from loadwise.assignor.live.warnings import Warnings
 from loadwise.assignor.live.watch import GroupWatch
 from loadwise.assignor.load.lag import HISTORY_S, LagLoad, PartitionOffsets, lags
@@ -54,6 +55,7 @@ class Leader:
         max_poll_s: float = 300.0,
         jitter: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
+        tuning: Tuning | None = None,
     ) -> None:
         self.lag = lag
         self.busy = BusyTime()
@@ -84,6 +86,7 @@ class Leader:
             slack_s=slack_s,
             jitter=jitter,
             max_poll_s=max_poll_s,
+            tuning=tuning,
         )
         self._memory = Memory()
         self._learned_per_s = 0.0

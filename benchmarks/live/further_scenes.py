@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.live.scenes import DAY_S, equal_members, hot_keys
+from benchmarks.live.scenes import DAY_S, bad_readings, costly_topic, equal_members, hot_keys, slow_members
 from benchmarks.live.world import Piece, Readings, Scene, zipf
 from loadwise.assignor.model import Floats
 
@@ -202,6 +202,44 @@ def hourly_deploys(seed: int) -> Scene:
     return _scene(hourly_deploys, "hourly deploys", pieces)
 
 
+def silent_slowness(seed: int) -> Scene:
+    """The slow members, who hand their records to threads, and so say nothing of themselves."""
+    return replace(slow_members(seed), name="silent slowness", about=silent_slowness.__doc__ or "", silent=True)
+
+
+def silent_and_bad(seed: int) -> Scene:
+    """The bad readings, of members who say nothing of themselves."""
+    return replace(bad_readings(seed), name="silent and bad", about=silent_and_bad.__doc__ or "", silent=True)
+
+
+def silent_costs(seed: int) -> Scene:
+    """The costly topic, of members who say nothing of themselves: a member seems slow by what it reads."""
+    return replace(costly_topic(seed), name="silent costs", about=silent_costs.__doc__ or "", silent=True)
+
+
+def stuck_records(seed: int) -> Scene:
+    """Six members; every 20 minutes a record is tried again and again for ten, and its partition stands."""
+    rng = np.random.default_rng(seed)
+    rates, pieces = {"t": zipf(60, 3600, 0.5, rng)}, []
+    for at in range(0, DAY_S, 1200):
+        stuck = frozenset({("t", int(rng.integers(0, 60)))})
+        pieces.append(Piece(start_s=at, rates=rates, capacity=equal_members(6), stuck=stuck if at else frozenset()))
+        pieces.append(Piece(start_s=at + 600, rates=rates, capacity=equal_members(6)))
+    return _scene(stuck_records, "stuck records", pieces)
+
+
+def broker_away(seed: int) -> Scene:
+    """Six members; every 20 minutes one of six brokers is away for two, with the partitions that it leads."""
+    rng = np.random.default_rng(seed)
+    rates, pieces = {"t": zipf(60, 3600, 0.5, rng)}, []
+    for at in range(0, DAY_S, 1200):
+        broker = int(rng.integers(0, 6))
+        away = frozenset(("t", number) for number in range(broker, 60, 6))
+        pieces.append(Piece(start_s=at, rates=rates, capacity=equal_members(6), away=away if at else frozenset()))
+        pieces.append(Piece(start_s=at + 120, rates=rates, capacity=equal_members(6)))
+    return _scene(broker_away, "broker away", pieces)
+
+
 FURTHER: tuple[Callable[[int], Scene], ...] = (
     unequal_subscriptions,
     stated_capacities,
@@ -218,6 +256,11 @@ FURTHER: tuple[Callable[[int], Scene], ...] = (
     drifting_costs,
     missing_readings,
     hourly_deploys,
+    silent_slowness,
+    silent_and_bad,
+    silent_costs,
+    stuck_records,
+    broker_away,
 )
 
 

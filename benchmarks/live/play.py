@@ -81,6 +81,7 @@ class SimulatedGroup:
         """Topic to its partitions, of those that there are."""
         self._subscriptions: dict[str, frozenset[str]] = {}
         self._known = np.zeros(count, bool)
+        self._stuck, self._away = np.zeros(count, bool), np.zeros(count, bool)
         self._stopped_until = 0
         self._phase: dict[str, int] = {}
         self._busy: dict[str, BusyTime] = {}
@@ -123,6 +124,9 @@ class SimulatedGroup:
         self._rates = np.concatenate(
             [np.pad(each, (0, size - len(each))) for each, size in zip(rates, sizes, strict=True)]
         )
+        self._away = np.array([partition in piece.away for partition in self._partitions])
+        self._stuck = self._away | np.array([partition in piece.stuck for partition in self._partitions])
+        self._rates = np.where(self._away, 0.0, self._rates)
         self._cost = np.repeat([piece.cost.get(topic, 1.0) for topic in self._sizes], list(sizes))
         self._arrivals, self._arrived = self._arrivals[:0], 0
         self._dead |= dict.fromkeys(piece.died, now_s + _SESSION_S)
@@ -176,15 +180,16 @@ class SimulatedGroup:
             self._end += came
             waiting += came
             if second >= self._stopped_until:
-                work = (waiting * cost) @ owns
+                ready = np.where(self._stuck, 0.0, waiting)
+                work = (ready * cost) @ owns
                 part = np.minimum(speeds / np.maximum(work, 1e-9), 1.0)
-                taken[second - now_s] = (waiting @ owns_of_topic).reshape(-1, topics) * part[:, np.newaxis]
+                taken[second - now_s] = (ready @ owns_of_topic).reshape(-1, topics) * part[:, np.newaxis]
                 worked[second - now_s] = work * part
-                waiting *= 1.0 - part[index]
+                waiting -= ready * part[index]
                 self._committed = np.where(self._phases == second % _COMMIT_S, self._end - waiting, self._committed)
             outcome.lag_s.append(float((waiting @ owns).max()) / total)
         self._done = self._end - waiting
-        if self._policy.learns:
+        if self._policy.learns and not self._scene.silent:
             self._time(now_s, taken[:, :-1], worked[:, :-1] / speeds[:-1])
         # What a dead member still owns is nobody's: it counts as one that does nothing.
         used = ((self._rates * cost) @ owns)[:-1] / speeds[:-1]
@@ -204,7 +209,7 @@ class SimulatedGroup:
         end = np.where(wrong < how.wrong, np.where(low < 0.5, 0, end * 3), end)
         lag = np.maximum(end - np.floor(committed), 0)
         self._measure(now_s)
-        reading = Reading(self._partitions, end, lag, (seen >= how.missing) & self._known)
+        reading = Reading(self._partitions, end, lag, (seen >= how.missing) & self._known & ~self._away)
         if self._policy.read(reading, now_s):
             self.outcome.for_load.append(now_s)
             self._rebalance(now_s)
@@ -222,7 +227,7 @@ class SimulatedGroup:
 
     def _measure(self, now_s: int) -> None:
         """What members measure comes to the leader when they join, and with their commits."""
-        if self._policy.learns:
+        if self._policy.learns and not self._scene.silent:
             for member in self._members:
                 busy = self._busy[member]
                 self._policy.measured(member, busy.per_s, busy.each_s, now_s)

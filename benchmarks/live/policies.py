@@ -83,12 +83,16 @@ class Policy:
 class Live(Policy):
     """loadwise as it is: the demand is balanced, and the leader asks for a rebalance where that pays."""
 
-    learns = True
-
     def __init__(
-        self, name: str = "loadwise", settings: LiveSettings | None = None, tuning: Tuning | None = None
+        self,
+        name: str = "loadwise",
+        settings: LiveSettings | None = None,
+        tuning: Tuning | None = None,
+        *,
+        learns: bool = True,
     ) -> None:
         super().__init__(name, Weighted())
+        self.learns = learns
         self.settings, self.tuning = settings or LiveSettings(), tuning or Tuning()
         self.watch = GroupWatch(self.settings, self._assignor, tuning=self.tuning)
         self.decisions: list[Decision] = []
@@ -98,7 +102,7 @@ class Live(Policy):
 
     def anew(self) -> Live:
         """The same before its first reading."""
-        return Live(self.name, self.settings, self.tuning)
+        return Live(self.name, self.settings, self.tuning, learns=self.learns)
 
     def begin(self, scene: Scene, minute_ago: Reading) -> None:
         """Take what the log tells for an early reading."""

@@ -23,6 +23,7 @@ from loadwise.assignor.algorithms.weighted import Weighted
 from loadwise.assignor.leader import Leader
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.settings import LiveSettings
+from loadwise.assignor.live.tuning import Tuning
 from loadwise.assignor.load.lag import HISTORY_S, LagLoad, PartitionOffsets, commit_slack_s
 from loadwise.assignor.participant import Participant
 from loadwise.assignor.subscription import JoinedMember
@@ -92,8 +93,9 @@ class Group:
         seed: int = 0,
         speeds: Sequence[float] = (SPEED,) * 3,
         settings: LiveSettings | None = None,
+        tuning: Tuning | None = None,
     ) -> None:
-        self.now_s, self.config = 0.0, config
+        self.now_s, self.config, self.tuning = 0.0, config, tuning
         self.rng = np.random.default_rng(seed)
         self.rates = np.full(PARTITIONS, ARRIVING / PARTITIONS)
         self.end, self.committed = [0] * PARTITIONS, [0] * PARTITIONS
@@ -199,7 +201,12 @@ class Member:
         itself = {"enable_auto_commit": self._commits_itself, "auto_commit_interval_ms": config.commit_s * 1000}
         self._lag = LagLoad(auto_offset_reset="earliest", clock=lambda: group.now_s)
         self.leader = Leader(
-            self._lag, Weighted(), settings or LiveSettings(), slack_s=commit_slack_s(itself), clock=self._clock
+            self._lag,
+            Weighted(),
+            settings or LiveSettings(),
+            slack_s=commit_slack_s(itself),
+            clock=self._clock,
+            tuning=group.tuning,
         )
         self.leader.name = name
         self.leader.ask = lambda: group.ask(self)
@@ -301,9 +308,11 @@ class Member:
         self.group.at(self.now_s + _TICK_S, self._maybe_read)
 
 
-def shifted(program: str, config: Config = QUICK, seed: int = 0, *, wait_s: float = 120.0) -> tuple[Played, float]:
+def shifted(
+    program: str, config: Config = QUICK, seed: int = 0, *, wait_s: float = 120.0, tuning: Tuning | None = None
+) -> tuple[Played, float]:
     """Play the shift with three members of one program; also when it was."""
-    group = Group([program] * 3, config, seed=seed)
+    group = Group([program] * 3, config, seed=seed, tuning=tuning)
     at_s = 45.0 + float(group.rng.uniform(0, 5))
     group.run(at_s)
     group.shift()

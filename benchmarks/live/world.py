@@ -42,6 +42,10 @@ class Piece:
     """Member to the topics that it reads; all where it is not named."""
     died: frozenset[str] = frozenset()
     """Members that went without leaving: the group learns of it when their sessions end."""
+    stuck: frozenset[tuple[str, int]] = frozenset()
+    """Partitions in which nobody gets on, as where one record is tried again and again."""
+    away: frozenset[tuple[str, int]] = frozenset()
+    """Partitions whose broker is away: nothing comes, nobody gets on, and no reading has them."""
     is_shift: bool = False
     """Whether the load or a member's speed has shifted here, which nobody told the group."""
 
@@ -59,10 +63,16 @@ class Scene:
     """Variance of arrivals over their mean: 1 is Poisson."""
     stated: Mapping[str, float] = field(default_factory=dict)
     """Member to the capacity that its user gave it, in relation to those of others; measured where it is not named."""
+    silent: bool = False
+    """Whether members say nothing of themselves, as where they hand their records to threads."""
 
     def shortened(self, end_s: int) -> Scene:
         """The same, ended earlier."""
         return replace(self, end_s=end_s, pieces=tuple(piece for piece in self.pieces if piece.start_s < end_s))
+
+    def hurried(self, times: int) -> Scene:
+        """The same, in which everything happens so many times as soon: more of it is seen in an hour."""
+        return replace(self, pieces=tuple(replace(piece, start_s=piece.start_s // times) for piece in self.pieces))
 
     @property
     def sizes(self) -> dict[str, int]:
