@@ -15,13 +15,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from loadwise.assignor.live.busy import BusyTime
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.knowledge import name_of
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.tuning import Tuning
 from loadwise.assignor.live.warnings import Warnings
 from loadwise.assignor.live.watch import GroupWatch
+from loadwise.assignor.live.work import BusyTime
 from loadwise.assignor.load.lag import HISTORY_S, LagLoad, PartitionOffsets, lags
 from loadwise.assignor.load.source import LoadSnapshot
 from loadwise.assignor.model import LARGEST, RECORDS_PER_S, Assignment, Assignor, Floats, Member

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as Partition
 
-from loadwise.assignor.live.busy import BusyTime
+from loadwise.assignor.live.work import BusyTime
 
 _LEAST_S, _LARGEST_SHARE = 0.05, 0.02
 """How often it is measured what the application processes, and what part of all time that may take at most."""

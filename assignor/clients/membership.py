@@ -51,7 +51,7 @@ from loadwise.assignor.clients.membership_commits import CommitOutcome, Commits,
 from loadwise.assignor.clients.membership_joins import watch_joins
 from loadwise.assignor.clients.membership_topics import watch_topics
 from loadwise.assignor.errors import MissingClientError, UnsupportedByClientError
-from loadwise.assignor.live.busy import BusyTime
+from loadwise.assignor.live.work import BusyTime
 from loadwise.installation import pip_install
 
 try:

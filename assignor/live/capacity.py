@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,6 +37,10 @@ class Known:
     def exactly(cls, per_s: float, trust: float, at_ms: int) -> Known:
         """What somebody has measured."""
         return cls(per_s, trust, at_ms, proven=True, least_per_s=per_s, most_per_s=per_s)
+
+    def times(self, by: float) -> Known:
+        """The same in a unit in which the numbers are so many times as large."""
+        return replace(self, per_s=by * self.per_s, least_per_s=by * self.least_per_s, most_per_s=by * self.most_per_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,14 +32,14 @@ class TopicCosts:
         self.news = False
         """Whether members have told something since the last `settle`."""
         self._told: dict[str, tuple[Mapping[str, float], int]] = {}
-        """What members have told last, and when."""
+        """What members have told last, where that was of several topics, and when."""
         self._rates: Mapping[str, float] = {}
         self._busiest = ""
 
     def told(self, member: str, each_s: Mapping[str, float], now_ms: int) -> None:
         """A member works for so many seconds on a record of each topic; empty where it has told none."""
         usable = {topic: each for topic, each in each_s.items() if 0 < each < math.inf}
-        if not usable or self._stated:
+        if len(usable) <= 1 or self._stated:  # a single topic is compared with nothing
             self._told.pop(member, None)
             return
         self.news = self.news or self._told.get(member, ({}, 0))[0] != usable
@@ -81,15 +81,12 @@ class TopicCosts:
         there = set(members)
         self._told = {member: each for member, each in self._told.items() if member in there}
 
-    def settle(self, rates: Mapping[str, float]) -> float:
-        """Merge what members have told; answer by how many octaves a cost has changed at most.
-
-        ``rates`` is each topic's arrivals in records/s.
-        """
-        told, self.news, self._rates = [each for each, _ in self._told.values() if len(each) > 1], False, rates
-        topics = sorted({topic for each in told for topic in each})  # a single topic is compared with nothing
+    def settle(self, rates: Mapping[str, float]) -> bool:
+        """Merge what members have told; ``rates`` is each topic's arrivals in records/s. Whether a cost has changed."""
+        told, self.news, self._rates = [each for each, _ in self._told.values()], False, rates
+        topics = sorted({topic for each in told for topic in each})
         if not topics:
-            return 0.0
+            return False
         busiest = max(topics, key=lambda topic: rates.get(topic, 0.0))
         if self._busiest not in topics or rates.get(busiest, 0.0) >= self._tuning.much_busier * rates.get(
             self._busiest, 0.0
@@ -103,9 +100,8 @@ class TopicCosts:
             costs[topic] = self._cost(octaves - found[self._busiest], costs.get(topic, 1.0))
         if all(cost == 1 for cost in costs.values()):
             costs = {}
-        before, self.of_topic = self.of_topic, costs
-        now = (costs.get(topic, 1.0) / before.get(topic, 1.0) for topic in costs.keys() | before.keys())
-        return max((abs(math.log2(each)) for each in now), default=0.0)
+        changed, self.of_topic = costs != self.of_topic, costs
+        return changed
 
     def _cost(self, octaves: float, before: float) -> float:
         """The cost of a topic by what is found now; as it was where it is off by little: it must not go to and fro."""

@@ -72,9 +72,18 @@ class CapacityEstimates:
                 del self._of[member]
                 self._off.pop(member, None)
 
-    def forget(self) -> None:
-        """Records are counted in another unit from now on: what was seen in the old one is no measurement."""
-        self._of.clear()
+    def rescale(self, factors: Mapping[str, float], since_ms: int) -> None:
+        """Records are counted in another unit from now on, in which each member's numbers are so many times as large.
+
+        What was seen in the old unit is no measurement in the new one. What was learned of a member before then is
+        forgotten: it may have been by other records, for which the factor is another one.
+        """
+        known = {member: self._of.get(member, _NONE).known for member in factors}
+        self._of = {
+            member: _Evidence(known=each.times(factors[member]))
+            for member, each in known.items()
+            if each is not None and each.at_ms >= since_ms
+        }
         self._begin_anew()
 
     def _begin_anew(self) -> None:

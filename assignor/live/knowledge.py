@@ -99,15 +99,19 @@ class GroupKnowledge:
 
     def learn_costs(self) -> bool:
         """Learn from what members took for their records; whether a cost has changed. O(P) where there is news."""
-        partitions, costs = self._partitions, self._costs
+        costs, watched, rate = self._costs, self._watched, self._partitions.state.arrivals.rate
         if not costs.news:
             return False
-        changed = costs.settle(partitions.index.topic_sums(partitions.state.arrivals.rate))
-        if changed > self.tuning.cost.alike:
-            self.estimates.forget()
-        for member in self._watched.names if changed and self._watched is not None else ():
-            self.estimates.measured(member, *costs.speed_of(member))
-        return changed > 0
+        before = rate * self._cost()
+        if not costs.settle(self._partitions.index.topic_sums(rate)):
+            return False
+        if watched is not None:
+            was, now = watched.sums(before), watched.sums(rate * self._cost())
+            factors = np.divide(now, was, out=np.ones(len(now)), where=(was > 0) & (now > 0)).tolist()
+            self.estimates.rescale(dict(zip(watched.names, factors, strict=True)), watched.since_ms)
+            for member in watched.names:
+                self.estimates.measured(member, *costs.speed_of(member))
+        return True
 
     def capacities(self, members: Sequence[Member], stated: Mapping[str, float], now_ms: int) -> list[Member]:
         """The members with their capacities, learned where users gave none (``stated`` 0, by instance id or id)."""
@@ -122,7 +126,7 @@ class GroupKnowledge:
         self, target: Assignment, stated: Mapping[str, float], generation: int, now_ms: int, duration_ms: int
     ) -> Watched:
         """Begin with an assignment that was made by a rebalance that took that long."""
-        watched = self._watched = Watched.of(target, stated, generation, self._partitions)
+        watched = self._watched = Watched.of(target, stated, generation, now_ms, self._partitions)
         self.estimates.watch(watched.names, now_ms)
         self.activity.watch(watched.names, now_ms, duration_ms)
         self.seen.begin(watched.names, watched.group.owner)

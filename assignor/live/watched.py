@@ -28,11 +28,14 @@ class Watched:
     too_slow: tuple[str, ...]
     """The members that were left without a partition because of their speed."""
     generation: int
+    since_ms: int
     in_force: bool = True
     """Whether the group has it now; it has not while it rebalances, or where another member leads."""
 
     @classmethod
-    def of(cls, target: Assignment, stated: Mapping[str, float], generation: int, partitions: Partitions) -> Self:
+    def of(
+        cls, target: Assignment, stated: Mapping[str, float], generation: int, now_ms: int, partitions: Partitions
+    ) -> Self:
         """Watch a target, whose partitions are numbered from now on; ``stated`` is by member id."""
         group = replace(target.group, owner=target.owner)
         names = tuple(instance or member for member, instance in zip(group.members, group.instance_ids, strict=True))
@@ -44,6 +47,7 @@ class Watched:
             stated={name: stated.get(member, 0.0) for name, member in zip(names, group.members, strict=True)},
             too_slow=tuple(names[member] for member in too_slow(group).tolist()),
             generation=generation,
+            since_ms=now_ms,
         )
 
     def owner_of(self, partition: tuple[str, int]) -> str | None:

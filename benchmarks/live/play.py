@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.live.policies import Policy, Reading
 from benchmarks.live.world import Piece, Scene
-from loadwise.assignor.live.busy import BusyTime
+from loadwise.assignor.live.work import BusyTime
 from loadwise.assignor.model import NOBODY, Floats, Member
 
 READING_S = 5

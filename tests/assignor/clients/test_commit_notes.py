@@ -14,7 +14,7 @@ from kafka.structs import OffsetAndMetadata, TopicPartition
 from topics import make_topic
 
 from loadwise.assignor.clients import aiokafka_internals, commit_notes, kafka_python, kafka_python_internals
-from loadwise.assignor.live.busy import BusyTime
+from loadwise.assignor.live.work import BusyTime
 from loadwise.protocol.live_notes import CommitNote
 
 CLIENTS = ["kafka-python", "aiokafka"]

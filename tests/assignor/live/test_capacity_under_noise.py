@@ -5,8 +5,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from loadwise.assignor.live.busy import BusyTime
 from loadwise.assignor.live.evidence import CapacityEstimates
+from loadwise.assignor.live.work import BusyTime
 
 STEP_MS = 5_000
 SPEED = 1000.0
