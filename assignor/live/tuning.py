@@ -11,7 +11,7 @@ class WorkTuning:
 
     moment_ns: int = 250_000_000
     """Polls that give alike within this time are one row: a program may poll for each record."""
-    rows: int = 512
+    rows: int = 256
     """So many rows are kept, some minutes of them."""
     again_ns: int = 1_000_000_000
     """The times are found again after so long: for many topics that takes milliseconds, and each commit asks."""

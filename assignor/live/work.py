@@ -17,7 +17,9 @@ than a few polls are so, that is what the records cost.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -153,19 +155,16 @@ def _per_s(rows: Sequence[_Row], weight: Floats) -> float:
 
 
 def _each_s(rows: Sequence[_Row], weight: Floats) -> dict[str, float]:
-    came: dict[str, float] = {}
-    for row, part in zip(rows, weight.tolist(), strict=True):
-        for topic in row.counts:
-            came[topic] = came.get(topic, 0.0) + part * row.polls
-    place = {topic: number for number, topic in enumerate(sorted(came, key=came.__getitem__)[-_TUNING.topics :], 1)}
-    chosen = [number for number, row in enumerate(rows) if row.counts.keys() <= place.keys()]
-    if len(place) < 2 or sum(rows[number].polls for number in chosen) < _TUNING.fewest_polls_of_topics:
+    polls = Counter(chain.from_iterable(row.counts for row in rows))
+    place = {topic: number for number, (topic, _) in enumerate(polls.most_common(_TUNING.topics), 1)}
+    chosen = [number for number, row in enumerate(rows) if row.counts.keys() <= place.keys()] if len(place) > 1 else []
+    if sum(rows[number].polls for number in chosen) < _TUNING.fewest_polls_of_topics:
         return {}  # a single topic is compared with nothing
+    each = [(at, place[topic], count) for at, row in enumerate(chosen) for topic, count in rows[row].counts.items()]
     counts = np.zeros((len(chosen), len(place) + 1))
-    for at, number in enumerate(chosen):
-        counts[at, _POLL] = rows[number].polls
-        for topic, count in rows[number].counts.items():
-            counts[at, place[topic]] = count
+    at, column, count = np.array(each).T
+    counts[at, column] = count
+    counts[:, _POLL] = [rows[number].polls for number in chosen]
     busy_s = np.array([rows[number].busy_s for number in chosen])
     ordinary = _ordinary(counts, busy_s, weight[chosen])
     counts, busy_s, weight = counts[ordinary], busy_s[ordinary], weight[chosen][ordinary]
@@ -178,7 +177,7 @@ def _each_s(rows: Sequence[_Row], weight: Floats) -> dict[str, float]:
     claimed = (error_s <= _TUNING.precise_for_topics * each_s) & (fit.times > 0) & told_apart & enough
     took_s = each_s * (weight @ counts)
     order = sorted(place.items(), key=lambda each: -took_s[each[1]])
-    return {topic: float(each_s[at]) for topic, at in order if claimed[at]}
+    return {topic: float(each_s[number]) for topic, number in order if claimed[number]}
 
 
 def _ordinary(counts: Floats, busy_s: Floats, weight: Floats) -> Bools:
