@@ -87,7 +87,7 @@ def arrived(known: Arrivals, end: Floats, now_ms: int, tuning: ArrivalsTuning) -
     rate = _newest_rates(known.ends, np.array(times_ms), tuning)
     # A single reading that is wrong would be remembered for long: of two the lower one counts.
     seen = np.fmin(rate, known.rate)
-    rises = (rate > tuning.risen * known.confirmed) & (known.rate <= tuning.rose * known.confirmed)
+    rises = (rate / tuning.risen > known.confirmed) & (known.rate <= tuning.rose * known.confirmed)
     if known.readings == _FIRST_TWO and len(times_ms) > _FIRST_TWO:
         # Nobody wrote for all of the last minute to what was empty before it: the prior is too low.
         rises &= known.ends[0] > 0

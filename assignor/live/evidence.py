@@ -78,12 +78,9 @@ class CapacityEstimates:
         What was seen in the old unit is no measurement in the new one. What was learned of a member before then is
         forgotten: it may have been by other records, for which the factor is another one.
         """
-        known = {member: self._of.get(member, _NONE).known for member in factors}
-        self._of = {
-            member: _Evidence(known=each.times(factors[member]))
-            for member, each in known.items()
-            if each is not None and each.at_ms >= since_ms
-        }
+        known = ((member, self._of[member].known) for member in factors if member in self._of)
+        recent = ((member, each) for member, each in known if each is not None and each.at_ms >= since_ms)
+        self._of = {member: _Evidence(known=each.times(factors[member])) for member, each in recent}
         self._begin_anew()
 
     def _begin_anew(self) -> None:

@@ -6,48 +6,6 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkTuning:
-    """What a member measures of itself; see `loadwise.assignor.live.work`."""
-
-    moment_ns: int = 250_000_000
-    """Polls that give alike within this time are one row: a program may poll for each record."""
-    rows: int = 256
-    """So many rows are kept, some minutes of them."""
-    again_ns: int = 1_000_000_000
-    """The times are found again after so long: for many topics that takes milliseconds, and each commit asks."""
-    half_life_s: float = 60.0
-    """The speed is forgotten by half in this time: a machine may get slower..."""
-    topic_half_life_s: float = 600.0
-    """... and what records of topics take in this: that is a matter of the program."""
-    enough_s: float = 0.5
-    """So much work must have been seen before it is a measurement..."""
-    share: float = 0.02
-    """... and so large a part of all time: an application that polls again at once does its work elsewhere."""
-    large_poll: float = 100.0
-    """What a large poll gives at least. Members get such polls once they are busy."""
-    fewest_polls: float = 4.0
-    """So many polls must have given records for a speed..."""
-    precise: float = 0.05
-    """... and its standard error must be no larger than this part of it."""
-    fewest_polls_of_topics: int = 20
-    """So many polls must have given records for the times of topics..."""
-    polls_of_topic: float = 3.0
-    """... so many must have had the topic..."""
-    precise_for_topics: float = 0.2
-    """... and a standard error up to this part of a time will do: the leader takes the median of all members."""
-    topics: int = 32
-    """Of so many topics the times are measured; a poll that gives records of others as well is left out."""
-    far: float = 8.0
-    """So many standard deviations longer than expected took a poll in which the process stood still..."""
-    times_longer: float = 2.0
-    """... and so many times as long..."""
-    rarely: float = 0.05
-    """... and there are no more of them than this part of all..."""
-    a_few: int = 2
-    """... or so few."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ArrivalsTuning:
     """How fast partitions are taken to fill; see `loadwise.assignor.live.arrivals`."""
 

@@ -24,15 +24,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from loadwise.assignor.live.tuning import WorkTuning
-from loadwise.assignor.model import Bools, Floats
+from loadwise.assignor.live.least_squares import POLL, TOLD_APART, WorkTuning, fit, ordinary
+from loadwise.assignor.model import Floats
 
 _TUNING = WorkTuning()
-_NS, _POLL = 1e-9, 0
-"""The first column is the poll itself, those behind it are records."""
-_TOLD_APART, _SMALLEST_EIGENVALUE, _NEGLIGIBLE = 1e4, 1e-9, 1e-12
-"""How many times more uncertain a time may be because topics come together; what is rounding."""
-_FITS, _DEVIATIONS_OF_MEDIAN, _SMALLEST_RESIDUAL = 10, 1.4826, 1e-6
+_NS = 1e-9
 
 
 class _Row(NamedTuple):
@@ -48,19 +44,6 @@ class _Row(NamedTuple):
         """The same and another poll."""
         both = {topic: count + counts[topic] for topic, count in self.counts.items()}
         return self._replace(polls=self.polls + 1, counts=both, busy_s=self.busy_s + busy_s)
-
-
-class _Fit(NamedTuple):
-    """What polls and records take, by least squares."""
-
-    times: Floats
-    inverse: Floats
-    variance: float
-
-    def in_polls_of(self, size: float) -> tuple[Floats, Floats]:
-        """What a record takes in polls of so many, by column, and the standard error."""
-        squares = np.diag(self.inverse) + 2 * self.inverse[_POLL] / size + self.inverse[_POLL, _POLL] / size**2
-        return self.times + self.times[_POLL] / size, np.sqrt(self.variance * np.maximum(squares, 0.0))
 
 
 class _Measured(NamedTuple):
@@ -145,10 +128,10 @@ def _per_s(rows: Sequence[_Row], weight: Floats) -> float:
     records = np.array([sum(row.counts.values()) for row in rows], np.float64)
     if float(weight @ polls) < _TUNING.fewest_polls:
         return 0.0
-    fit = _fit(np.column_stack([polls, records]), np.array([row.busy_s for row in rows]), weight)
+    found = fit(np.column_stack([polls, records]), np.array([row.busy_s for row in rows]), weight)
     largest = float((records / polls * weight).max())
     for size in (max(largest, _TUNING.large_poll), largest):
-        each_s, error_s = (float(each[1]) for each in fit.in_polls_of(max(size, 1.0)))
+        each_s, error_s = (float(each[1]) for each in found.in_polls_of(max(size, 1.0)))
         if each_s > 0 and error_s <= _TUNING.precise * each_s:
             return 1 / each_s
     return 0.0
@@ -164,60 +147,17 @@ def _each_s(rows: Sequence[_Row], weight: Floats) -> dict[str, float]:
     counts = np.zeros((len(chosen), len(place) + 1))
     at, column, count = np.array(each).T
     counts[at, column] = count
-    counts[:, _POLL] = [rows[number].polls for number in chosen]
+    counts[:, POLL] = [rows[number].polls for number in chosen]
     busy_s = np.array([rows[number].busy_s for number in chosen])
-    ordinary = _ordinary(counts, busy_s, weight[chosen])
-    counts, busy_s, weight = counts[ordinary], busy_s[ordinary], weight[chosen][ordinary]
-    fit = _fit(counts, busy_s, weight)
+    kept = ordinary(counts, busy_s, weight[chosen], _TUNING)
+    counts, busy_s, weight = counts[kept], busy_s[kept], weight[chosen][kept]
+    found = fit(counts, busy_s, weight)
     records = counts[:, 1:].sum(axis=1)
-    each_s, error_s = fit.in_polls_of(max(_TUNING.large_poll, float(weight @ records / (weight @ counts[:, _POLL]))))
+    each_s, error_s = found.in_polls_of(max(_TUNING.large_poll, float(weight @ records / (weight @ counts[:, POLL]))))
     products = (counts**2 * (weight / records)[:, np.newaxis]).sum(axis=0)
-    told_apart = np.diag(fit.inverse) * products <= _TOLD_APART
+    told_apart = np.diag(found.inverse) * products <= TOLD_APART
     enough = ((counts > 0) * (counts[:, :1] * weight[:, np.newaxis])).sum(axis=0) >= _TUNING.polls_of_topic
-    claimed = (error_s <= _TUNING.precise_for_topics * each_s) & (fit.times > 0) & told_apart & enough
+    claimed = (error_s <= _TUNING.precise_for_topics * each_s) & (found.times > 0) & told_apart & enough
     took_s = each_s * (weight @ counts)
     order = sorted(place.items(), key=lambda each: -took_s[each[1]])
     return {topic: float(each_s[number]) for topic, number in order if claimed[number]}
-
-
-def _ordinary(counts: Floats, busy_s: Floats, weight: Floats) -> Bools:
-    """bool[rows]: which of them have no moment in which the process stood still."""
-    deviation = np.sqrt(counts[:, 1:].sum(axis=1))
-    smallest = max(_SMALLEST_RESIDUAL * float(np.median(busy_s / deviation)), _NS * _SMALLEST_RESIDUAL)
-    stood = np.zeros(len(busy_s), bool)
-    for _ in range(_FITS):
-        expected_s = counts @ _fit(counts[~stood], busy_s[~stood], weight[~stood]).times
-        residual = (busy_s - expected_s) / deviation
-        scale = max(_DEVIATIONS_OF_MEDIAN * float(np.median(np.abs(residual))), smallest)
-        before, stood = stood, (residual > _TUNING.far * scale) & (busy_s > _TUNING.times_longer * expected_s)
-        if np.array_equal(before, stood):
-            break
-    rare = np.count_nonzero(stood) <= max(_TUNING.rarely * len(stood), _TUNING.a_few)
-    return ~stood if rare else np.ones(len(stood), bool)
-
-
-def _fit(counts: Floats, busy_s: Floats, weight: Floats) -> _Fit:
-    """Fit the times of the columns, none of them negative.
-
-    What would be negative is left out, the worst first, and before that the poll itself where it cannot be told from
-    its records. What is left out has a time of 0.
-    """
-    weighed = counts * (weight / counts[:, 1:].sum(axis=1))[:, np.newaxis]
-    products, with_time = weighed.T @ counts, weighed.T @ busy_s
-    times, inverse = np.zeros(len(with_time)), np.zeros(products.shape)
-    scale = np.sqrt(np.diag(products))
-    places = np.flatnonzero(scale > _NEGLIGIBLE * scale.max())
-    while len(places):
-        each = scale[places]
-        values, vectors = np.linalg.eigh(products[np.ix_(places, places)] / np.outer(each, each))
-        undone = (vectors / np.maximum(values, _SMALLEST_EIGENVALUE)) @ vectors.T
-        found = undone @ (with_time[places] / each)
-        if places[0] == _POLL and undone[0, 0] > _TOLD_APART:
-            places = places[1:]
-        elif found.min() < 0:
-            places = np.delete(places, np.argmin(found))
-        else:
-            times[places], inverse[np.ix_(places, places)] = found / each, undone / np.outer(each, each)
-            break
-    squares = float((weight / counts[:, 1:].sum(axis=1)) @ (busy_s - counts @ times) ** 2)
-    return _Fit(times, inverse, squares / max(float(weight.sum()) - np.count_nonzero(times), 1e-9))
