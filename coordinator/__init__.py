@@ -1,11 +1,11 @@
-"""A group coordinator that real Kafka clients connect to, for tests and demos: brokers in memory, without a JVM.
+"""A Kafka cluster in memory, without a JVM, for tests and demos. Real clients connect to it.
 
 In asyncio code::
 
     async with Coordinator(topics={"flights": 36}) as coordinator:
         consumer = AIOKafkaConsumer("flights", bootstrap_servers=coordinator.bootstrap_servers)
 
-In code without a loop, on a thread of its own::
+In synchronous code, on its own thread::
 
     with Coordinator(topics={"flights": 36}).in_thread() as coordinator:
         producer = KafkaProducer(bootstrap_servers=coordinator.bootstrap_servers)
@@ -40,7 +40,7 @@ try:
     import kafka.protocol  # noqa: F401  (asked for here, so that one place tells what is missing)
 except ImportError as missing:
     raise MissingLibraryError(
-        f"the coordinator is built on kafka-python, which is not installed: {pip_install('coordinator')}"
+        f"the coordinator needs kafka-python, which is not installed: {pip_install('coordinator')}"
     ) from missing
 
 from loadwise.coordinator.authorization.acls import Acl

@@ -1,4 +1,4 @@
-"""One request on its way through the coordinator: the call, the API that handles it, what it wants, the answer."""
+"""One request on its way through the coordinator: its call, its API and its answer."""
 
 from __future__ import annotations
 
@@ -17,116 +17,116 @@ if TYPE_CHECKING:
     from loadwise.coordinator.kafka_cluster import Cluster
 
 Message: TypeAlias = Any
-"""A request or response by its fields; messages are made from Kafka's schemas and have no types of Python's."""
+"""A request or response by its fields. Messages come from Kafka's schemas, so Python has no types for them."""
 
 
 ANONYMOUS = "User:ANONYMOUS"
-"""The principal of a client that has not told who it is."""
+"""The principal of a client without a login."""
 
 
 class Call(NamedTuple):
-    """One request, and the token under which its answer is waited for."""
+    """One request, and the token of its pending answer."""
 
     token: Token
     request: Request
     client_host: str
-    """Address of the client, as ``/127.0.0.1`` (Java's way to write it, which DescribeGroups shows)."""
+    """The client's address, such as ``/127.0.0.1`` (Java's format, which DescribeGroups shows)."""
     node_id: int = FIRST_NODE_ID
-    """Which broker was asked."""
+    """The broker that received the request."""
     login: Login | None = None
-    """The login of the client's connection; None where clients need not log in."""
+    """The login of the client's connection; None if clients need not log in."""
     connection_id: int = 0
-    """The client's connection, which no other had before."""
+    """The client's connection; ids are never reused."""
     is_slice: bool = False
-    """Whether this is a part of a larger request; see ``large_requests.py``."""
+    """Whether it is a part of a larger request; see ``large_requests.py``."""
 
     @property
     def body(self) -> Message:
-        """The request itself."""
+        """Return the request."""
         return self.request.body
 
     @property
     def principal(self) -> str:
-        """Who asks, as ACLs name it."""
+        """Return the client's principal, as in ACLs."""
         user = None if self.login is None else self.login.user
         return ANONYMOUS if user is None else f"User:{user}"
 
     @property
     def version(self) -> int:
-        """The request's version, which is the response's too."""
+        """Return the version of the request and its response."""
         return self.request.version
 
     def response(self, **fields: Any) -> Message:
-        """The response to this call, in its version; what is not given has its default."""
+        """Return a response to this call, in its version; omitted fields have their defaults."""
         return struct_class(self.request.api.response)(version=self.request.version, **fields)
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedBody:
-    """A response's body that was encoded before and is used again."""
+    """A response body that is already encoded and is reused."""
 
     data: bytes
     flexible: bool
 
 
 class NoAnswer:
-    """What a request gets that wants no response: Produce with acks=0."""
+    """The outcome of a request without a response: Produce with acks=0."""
 
 
 @dataclass(frozen=True, slots=True)
 class HangUp:
-    """Closes the connection of a request: Kafka has no other answer to it, or a test asked for this fault."""
+    """Closes the connection of a request, because Kafka has no other answer or a fault says so."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class LastAnswer:
-    """A response after which the connection is closed: who may not log in learns why."""
+    """A response after which the connection is closed, so that a client learns why its login failed."""
 
     response: Message
     reason: str
 
 
 Response: TypeAlias = Message | EncodedBody | NoAnswer | HangUp | LastAnswer
-"""What becomes of a request in the end."""
+"""The final result of a request."""
 
 
 class GroupRequest(NamedTuple):
-    """What an API wants of a group. The answer follows when the group has replied, at once or later."""
+    """What an API wants from a group. The answer follows when the group has replied, at once or later."""
 
     group_id: str
     event: Event
-    """It carries the call's token."""
+    """Contains the call's token."""
     respond: Callable[[Call, Any], Response]
-    """Makes the response from the body of the group's reply."""
+    """Builds the response from the body of the group's reply."""
 
 
 class DelayedFetch(NamedTuple):
-    """A fetch that found too little: its answer follows when enough bytes have come, or its time is up."""
+    """A fetch that found too little. Its answer follows once enough bytes arrive or it times out."""
 
     respond: Callable[[], Response]
     logs: Sequence[PartitionLog]
     """The logs that it reads."""
     missing_bytes: int
-    """How many more bytes these logs need together."""
+    """How many more bytes these logs need in total."""
     max_wait_ms: int
     committed_only: bool
-    """Whether bytes count only when no transaction is open before them."""
+    """Whether only bytes before the first open transaction count."""
 
 
 class DelayedShareFetch(NamedTuple):
-    """A share fetch that could acquire nothing: its answer follows when it can, or its time is up."""
+    """A share fetch that acquired nothing. Its answer follows once it can, or when it times out."""
 
     attempt: Callable[[bool], Response | None]
-    """Looks again: the response, or None if there is nothing yet; True if there has to be one now."""
+    """Tries again: the response, or None if there is nothing yet. With True it must respond."""
     subjects: Sequence[Hashable]
-    """What it waits for: logs, and partitions of its group."""
+    """The logs and partitions of its group that it waits for."""
     max_wait_ms: int
 
 
 Outcome: TypeAlias = Response | GroupRequest | DelayedFetch | DelayedShareFetch
-"""What an API makes of a request: the response, or what has to happen before there is one."""
+"""The result of an API handler: the response, or what must happen first."""
 
 
 class Answer(NamedTuple):
@@ -139,15 +139,15 @@ class Answer(NamedTuple):
 Handler: TypeAlias = "Callable[[Call, Cluster], Outcome]"
 """Handles the requests of an API."""
 Guard: TypeAlias = "Callable[[Call, Cluster, Handler], Outcome]"
-"""Stands before a handler where there is an authorizer; see ``apis/access.py``."""
+"""Runs before a handler if there is an authorizer; see ``apis/access.py``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """An API, what handles it, and who may use it."""
+    """An API, its handler, and its guard."""
 
     api: Api
     handle: Handler
     guard: Guard
     new_partitions: Callable[[Cluster, Message], int] | None = None
-    """How many partitions a request would make: those of all slices of a large one count together."""
+    """The number of partitions that a request would create; all slices of a large request count together."""

@@ -1,4 +1,4 @@
-"""The coordinator's clock: it runs with another one, and a test may stop it and set it forward, never back."""
+"""The coordinator's clock. Tests may freeze it and set it forward, never back."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class Clock:
-    """Milliseconds that only grow. ``source_ms`` is the clock that it runs with."""
+    """A millisecond clock that never goes back, based on ``source_ms``."""
 
     def __init__(self, source_ms: Callable[[], int]) -> None:
         self._source_ms = source_ms
@@ -15,25 +15,25 @@ class Clock:
 
     @property
     def is_frozen(self) -> bool:
-        """Whether it stands still."""
+        """Return whether it is frozen."""
         return self._stands_at_ms is not None
 
     def now_ms(self) -> int:
-        """The time."""
+        """Return the time."""
         return self._source_ms() + self._ahead_ms if self._stands_at_ms is None else self._stands_at_ms
 
     def freeze(self) -> None:
-        """Stop it; one that stands still goes on doing so."""
+        """Stop the clock, if it is not frozen yet."""
         self._stands_at_ms = self.now_ms()
 
     def resume(self) -> None:
-        """Let it run on from where it stands."""
+        """Let the clock run on from its current time."""
         if self._stands_at_ms is not None:
             self._ahead_ms = self._stands_at_ms - self._source_ms()
             self._stands_at_ms = None
 
     def advance_to(self, at_ms: int) -> None:
-        """Set it forward, whether it runs or not; a time that is past changes nothing."""
+        """Set the clock forward, frozen or not; a time in the past changes nothing."""
         ahead_ms = at_ms - self.now_ms()
         if ahead_ms <= 0:
             return

@@ -1,7 +1,7 @@
-"""One connection of a client: bytes in, requests out to the server; answers in, bytes out.
+"""One client connection, between the socket and the server.
 
-A request is handled when the one before it is answered (Kafka mutes the channel meanwhile), so answers leave in the
-order of the requests. All requests that one read brought, and that are answered at once, leave in one write.
+A request is handled once the previous one is answered (Kafka mutes the channel meanwhile), so answers leave in the
+order of the requests. If one read brings several requests that are answered at once, their answers leave in one write.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ log = logging.getLogger("loadwise.coordinator")
 
 _READ_AHEAD_BYTES = 1024 * 1024
 _WRITE_AT_BYTES = 64 * 1024
-"""Answers are collected up to so many bytes before they are written."""
+"""Answers are collected up to this many bytes before they are written."""
 _WRITE_IN_A_TURN_BYTES = 1024 * 1024
-"""Of an answer in pieces, so many bytes are written in one turn of the loop."""
+"""The maximum that is written of a large answer in one turn of the loop."""
 _HANDLE_IN_A_TURN_S = 0.005
-"""After so long, what else has come on a connection is handled in the next turn of the loop."""
+"""After this time, the next turn of the loop handles the connection's remaining requests."""
 
 
 def host_in_java(host: str) -> str:
-    """An address as Java writes it, and so ACLs and descriptions of members: ``0:0:0:0:0:0:0:1`` for ``::1``.
+    """Return an address as Java and ACLs write it: ``0:0:0:0:0:0:0:1`` for ``::1``.
 
     Mirrors ``InetAddress.getHostAddress``.
     """
@@ -47,44 +47,44 @@ def host_in_java(host: str) -> str:
 
 
 class Receiver(Protocol):
-    """What a connection calls; `loadwise.coordinator.server.Server` is one."""
+    """The callbacks of a connection; `loadwise.coordinator.server.Server` implements them."""
 
     def opened(self, connection: Connection) -> None:
-        """A peer connected."""
+        """Called for a new connection."""
 
     def closed(self, connection: Connection) -> None:
-        """A peer is gone, whoever closed."""
+        """Called for a closed connection, whichever side closed it."""
 
     def received(self, connection: Connection, frame: bytes) -> None:
-        """A request came, and the connection is free: it has no other that waits for an answer."""
+        """Called for a request on a connection without another one in progress."""
 
     def count_unread(self, connection: Connection, more_bytes: int) -> None:
-        """A connection holds so many more bytes that no request has been made of yet, or fewer."""
+        """Called when the bytes of incomplete requests grow, or shrink if negative."""
 
     def wrote(self, connection: Connection) -> None:
-        """A connection was given more to send than the peer takes at once."""
+        """Called when a connection has more to send than the peer takes at once."""
 
 
 class Connection(asyncio.Protocol):
-    """One connection. The server sets ``waits_for`` while a request of it has no answer yet."""
+    """One connection. The server sets ``waits_for`` while a request is unanswered."""
 
     def __init__(self, receiver: Receiver, node_id: int, max_request_bytes: int) -> None:
         self.node_id = node_id
         """The broker that the peer connected to."""
         self.id = 0
-        """The server's number for it, which no other connection has."""
+        """The server's id of this connection; ids are never reused."""
         self.waits_for: Token | None = None
-        """The request that is being handled; None while the connection is free."""
+        """The request in progress; None if there is none."""
         self.login: Login | None = None
-        """How far the peer's login is; None where peers need not log in."""
+        """The peer's login; None if peers need not log in."""
         self.client_host = ""
-        """The peer's address in Java's form, as ``/127.0.0.1``."""
+        """The peer's address in Java's format, such as ``/127.0.0.1``."""
         self.certificate_name: str | None = None
-        """The subject of the certificate that the peer has shown; None if it has shown none."""
+        """The subject of the peer's certificate; None if it has none."""
         self.heartbeat: RepeatedHeartbeat | None = None
-        """The peer's last heartbeat, for the server; None if it has sent none."""
+        """The peer's last heartbeat, for the server; None before the first."""
         self.active_at_s = 0.0
-        """When bytes came last, by the loop's clock."""
+        """When bytes last arrived, by the loop's clock."""
         self._peer = "?"
         self._receiver = receiver
         self._loop = asyncio.get_running_loop()
@@ -92,7 +92,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._answers: list[bytes | bytearray] = []
         self._pieces: deque[bytes] = deque()
-        """What is still to be written of an answer that came in pieces."""
+        """The unwritten rest of an answer that is sent in pieces."""
         self._pieces_bytes = 0
         self._answers_bytes = 0
         self._is_handling = False
@@ -103,8 +103,8 @@ class Connection(asyncio.Protocol):
     # ---- asyncio's side ----
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """asyncio: the peer is there."""
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's are none by their class
+        """asyncio: the connection is open."""
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's transports are not subclasses
         host, port = (transport.get_extra_info("peername") or ("?", 0))[:2]
         self.client_host, self._peer = f"/{host_in_java(host)}", f"{host}:{port}"
         certificate = transport.get_extra_info("peercert")
@@ -114,7 +114,7 @@ class Connection(asyncio.Protocol):
         self._receiver.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (asyncio's signature)
-        """asyncio: the peer is gone."""
+        """asyncio: the connection is closed."""
         self._transport = None
         self._pieces.clear()
         self._pieces_bytes = 0
@@ -123,13 +123,13 @@ class Connection(asyncio.Protocol):
         self._receiver.closed(self)
 
     def data_received(self, data: bytes) -> None:
-        """asyncio: bytes have come."""
+        """asyncio: bytes arrived."""
         self.active_at_s = self._loop.time()
         self._splitter.feed(data)
         self._handle_requests()
 
     def pause_writing(self) -> None:
-        """asyncio: the peer reads too slowly; nothing more is handled for it until it has caught up."""
+        """asyncio: the peer reads too slowly; handle nothing more for it until it has caught up."""
         self._can_write = False
 
     def resume_writing(self) -> None:
@@ -143,7 +143,7 @@ class Connection(asyncio.Protocol):
     # ---- the server's side ----
 
     def answer(self, data: bytes | bytearray) -> None:
-        """Send an answer; the connection is free again. Nothing happens if the peer is gone."""
+        """Send an answer and accept the next request; does nothing if the peer disconnected."""
         self.free()
         self._answers.append(data)
         self._answers_bytes += len(data)
@@ -151,28 +151,28 @@ class Connection(asyncio.Protocol):
             self._write_answers()
 
     def answer_in_pieces(self, pieces: Iterable[bytes]) -> None:
-        """Send a large answer as the peer takes it; the connection is free again when all is written."""
+        """Send a large answer as fast as the peer reads, then accept the next request."""
         self.waits_for = None
         self._pieces.extend(pieces)
         self._pieces_bytes = sum(map(len, self._pieces))
         self._write_pieces()
 
     def free(self) -> None:
-        """The request that waited is over; the next is handled, if it is there already."""
+        """End the request in progress, and handle the next one if it is here already."""
         self.waits_for = None
         if not self._is_handling and self._splitter.buffered_bytes:
-            # Not at once: this is somebody else's turn.
+            # Not at once, because the current turn of the loop belongs to another connection.
             self._loop.call_soon(self._handle_requests)
 
     def close(self, reason: str) -> None:
-        """Hang up when everything is sent, with the reason in the log."""
+        """Close the connection once everything is sent, and log the reason."""
         if self._transport is not None:
             log.warning("%s: closed: %s", self._peer, reason)
             self._write_answers()
             self._transport.close()
 
     def abort(self, reason: str | None = None) -> None:
-        """Hang up at once, with the reason in the log if there is one."""
+        """Close the connection at once, and log the reason if there is one."""
         if self._transport is not None:
             if reason is not None:
                 log.warning("%s: closed: %s", self._peer, reason)
@@ -180,12 +180,12 @@ class Connection(asyncio.Protocol):
 
     @property
     def unsent_bytes(self) -> int:
-        """How many bytes of answers the peer has not taken yet."""
+        """Return the bytes of answers that the peer has not read yet."""
         return 0 if self._transport is None else self._pieces_bytes + self._transport.get_write_buffer_size()
 
     @property
     def descriptor(self) -> int:
-        """The file descriptor of the socket; -1 if it is closed."""
+        """Return the file descriptor of the socket; -1 if it is closed."""
         socket = None if self._transport is None else self._transport.get_extra_info("socket")
         return -1 if socket is None else int(socket.fileno())
 
@@ -196,7 +196,7 @@ class Connection(asyncio.Protocol):
         return self.login is not None and self.login.stage is not Stage.DONE
 
     def _handle_requests(self) -> None:
-        """Handle the requests that have come, up to one whose answer comes later."""
+        """Handle received requests up to the first one whose answer comes later."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return
@@ -214,7 +214,7 @@ class Connection(asyncio.Protocol):
         except MalformedBytesError as problem:
             self.close(str(problem))
         except Exception:
-            log.exception("%s: closed: the coordinator failed at its request", self._peer)
+            log.exception("%s: closed: the coordinator failed to handle a request", self._peer)
             self.abort()
         finally:
             self._is_handling = False
@@ -255,7 +255,7 @@ class Connection(asyncio.Protocol):
             self._receiver.count_unread(self, more_bytes)
 
     def _regulate_reading(self, transport: asyncio.Transport) -> None:
-        """Read no further while a busy connection has much waiting already."""
+        """Stop reading while a busy connection has many bytes waiting."""
         is_busy = self.waits_for is not None or not self._can_write or bool(self._pieces)
         wants_reading = not (is_busy and self._splitter.buffered_bytes > _READ_AHEAD_BYTES)
         if wants_reading != self._is_reading:

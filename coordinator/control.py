@@ -1,6 +1,6 @@
-"""What a test can do to a running coordinator: act on its groups, stop and step its clock.
+"""Controls of a running coordinator: its groups and its clock.
 
-Each action runs where the coordinator runs; ``run`` carries it there from another thread.
+Each action runs on the coordinator's event loop; ``run`` carries it there from another thread.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from loadwise.coordinator.server import Server
 T = TypeVar("T")
 
 MAX_STEP_MS = 366 * 24 * 3600 * 1000
-"""Longest step of the clock: all that is due on the way happens before it returns."""
+"""Longest step of the clock; everything due within the step happens before it returns."""
 
 
 class Run(Protocol):
-    """Runs an action where the coordinator runs, and answers with what it answers."""
+    """Runs an action on the coordinator's event loop and returns its result."""
 
     def __call__(self, action: Callable[[], T], /) -> T:
-        """Run it and wait for it."""
+        """Run the action and wait for it."""
 
 
 class GroupControl:
-    """Shows groups and acts on them. A member goes by its member id or its group instance id.
+    """Shows and changes groups. A member is named by its member id or group instance id.
 
-    What needs a group or a member raises `NoSuchGroupError`, `NoSuchMemberError` and `NotRunningError`.
+    Methods raise `NoSuchGroupError`, `NoSuchMemberError` and `NotRunningError`.
     """
 
     def __init__(self, server: Callable[[], Server], run: Run) -> None:
@@ -36,11 +36,11 @@ class GroupControl:
         self._run = run
 
     def all(self) -> Sequence[views.GroupView]:
-        """Every group with its members, lag and history, by group id."""
+        """Return every group with its members, lag and history, sorted by group id."""
         return self._run(lambda: views.view_groups(self._server().cluster.groups, self._server().cluster.topics))
 
     def get(self, group_id: str) -> views.GroupView:
-        """One group with its members, lag and history."""
+        """Return one group with its members, lag and history."""
         return self._run(lambda: self._get(group_id))
 
     def kick(self, group_id: str, member: str) -> None:
@@ -48,13 +48,13 @@ class GroupControl:
         self._run(lambda: self._server().operate(lambda groups, now: operations.kick(groups, group_id, member, now)))
 
     def expire_session(self, group_id: str, member: str) -> None:
-        """End a member's session, as if its heartbeats had stayed away for the session timeout."""
+        """End a member's session, as if its heartbeats had stopped for the session timeout."""
         self._run(
             lambda: self._server().operate(lambda groups, now: operations.expire_session(groups, group_id, member, now))
         )
 
     def rebalance(self, group_id: str) -> None:
-        """Make all members join again; nothing happens in a group without members."""
+        """Make all members rejoin; does nothing in a group without members."""
         self._run(lambda: self._server().operate(lambda groups, now: operations.force_rebalance(groups, group_id, now)))
 
     def _get(self, group_id: str) -> views.GroupView:
@@ -64,9 +64,9 @@ class GroupControl:
 
 
 class ClockControl:
-    """Stops and steps the coordinator's clock, by which sessions, rebalances, long polls and delays end.
+    """Stops and steps the clock that sessions, rebalances, long polls and delays use.
 
-    Every method but the properties raises `NotRunningError`.
+    Every method except the properties raises `NotRunningError`.
     """
 
     def __init__(self, clock: Clock, server: Callable[[], Server], run: Run) -> None:
@@ -76,29 +76,29 @@ class ClockControl:
 
     @property
     def now_ms(self) -> int:
-        """The time in milliseconds since 1970."""
+        """Return the time in milliseconds since 1970."""
         return self._clock.now_ms()
 
     @property
     def is_frozen(self) -> bool:
-        """Whether it stands still."""
+        """Return whether the clock is frozen."""
         return self._clock.is_frozen
 
     def freeze(self) -> None:
-        """Stop the clock: no session expires, no long poll ends, until it is stepped or resumed."""
+        """Stop the clock. No session or long poll ends until it is stepped or resumed."""
         self._run(lambda: self._server().freeze())
 
     def step(self, ms: int) -> None:
-        """Set the clock forward, frozen or not, with everything on the way happening at its own time.
+        """Advance the clock, frozen or not; everything due within the step happens at its own time.
 
-        Raises ValueError for a step back, and for one of more than `MAX_STEP_MS`.
+        Raises ValueError for a negative step, and for one of more than `MAX_STEP_MS`.
         """
         if ms < 0:
-            raise ValueError(f"a step of {ms} ms: the clock never goes back")
+            raise ValueError(f"a step of {ms} ms: the clock cannot go back")
         if ms > MAX_STEP_MS:
-            raise ValueError(f"a step of {ms} ms: one step is at most {MAX_STEP_MS:,} ms, which is a year")
+            raise ValueError(f"a step of {ms} ms: the limit is {MAX_STEP_MS:,} ms, which is a year")
         self._run(lambda: self._server().step(ms))
 
     def resume(self) -> None:
-        """Let the clock run on from where it stands."""
+        """Let the clock run on from its current time."""
         self._run(lambda: self._server().resume())

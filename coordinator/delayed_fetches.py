@@ -18,7 +18,7 @@ class _Waiting:
 
 
 class DelayedFetches:
-    """Fetches that found too little, each until enough has come or its time is up."""
+    """Fetches that found too little. Each waits until enough bytes arrive or it times out."""
 
     def __init__(self) -> None:
         self._waits: Waits[_Waiting] = Waits()
@@ -29,15 +29,15 @@ class DelayedFetches:
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When a fetch has to be answered with what there is; None if none waits."""
+        """Return when the next fetch times out; None if there is none."""
         return self._waits.next_deadline_ms
 
     def delay(self, call: Call, fetch: DelayedFetch, now_ms: int) -> None:
-        """Let a fetch wait until enough bytes have come, or its time is up."""
+        """Add a fetch that waits for more bytes, up to its deadline."""
         self._waits.add(call.token, _Waiting(call, fetch, fetch.missing_bytes), fetch.logs, now_ms + fetch.max_wait_ms)
 
     def grown(self, log: PartitionLog, size_bytes: int, stable_bytes: int) -> None:
-        """Note that a log grew by so many bytes, and by so many as a reader of committed records sees it."""
+        """Note that a log grew, by ``stable_bytes`` for readers of committed records."""
         for token, waiting in self._waits.of(log):
             if waiting.missing_bytes > 0:
                 waiting.missing_bytes -= stable_bytes if waiting.fetch.committed_only else size_bytes
@@ -45,23 +45,23 @@ class DelayedFetches:
                     self._completed.append(token)
 
     def gone(self, log: PartitionLog) -> None:
-        """Note that a log was deleted: who waits for it is to be told."""
+        """Note that a log was deleted, so that its fetches are answered."""
         for token, waiting in self._waits.of(log):
             if waiting.missing_bytes > 0:
                 waiting.missing_bytes = 0
                 self._completed.append(token)
 
     def hurry(self, token: Token) -> None:
-        """Let a fetch be answered with what there is."""
+        """Complete a fetch with the records that there are."""
         self._completed.append(token)
 
     def take_completed(self, now_ms: int) -> list[Answer]:
-        """Take out the fetches that are to be answered now, with their answers."""
+        """Remove the completed fetches and return their answers."""
         tokens, self._completed = self._completed, []
         tokens += self._waits.due(now_ms)
         found = [self._waits.pop(token) for token in tokens]
         return [Answer(waiting.call, waiting.fetch.respond()) for waiting in found if waiting is not None]
 
     def forget(self, token: Token) -> None:
-        """Drop a fetch whose client is gone; others are passed over."""
+        """Drop the fetch of a disconnected client; does nothing for other tokens."""
         self._waits.pop(token)

@@ -1,6 +1,7 @@
-"""Share fetches that wait for records which they can acquire. Mirrors Kafka's ``DelayedShareFetch``.
+"""Share fetches that wait for records to acquire. Mirrors Kafka's ``DelayedShareFetch``.
 
-Unlike a fetch, one may look in vain: what came, another member has acquired. Then it waits on, up to its time.
+Unlike a fetch, a share fetch may try in vain, because another member acquired the new records. Then it continues to
+wait.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from loadwise.coordinator.waits import Waits
 
 
 class DelayedShareFetches:
-    """Share fetches that found nothing, in the order in which they came."""
+    """Share fetches that found nothing, in order of arrival."""
 
     def __init__(self) -> None:
         self._waits: Waits[tuple[Call, DelayedShareFetch]] = Waits()
@@ -24,20 +25,20 @@ class DelayedShareFetches:
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When a fetch has to be answered with what there is; None if none waits."""
+        """Return when the next fetch times out; None if there is none."""
         return self._waits.next_deadline_ms
 
     def delay(self, call: Call, fetch: DelayedShareFetch, now_ms: int) -> None:
-        """Let a fetch wait until it can acquire something, or its time is up."""
+        """Add a fetch that waits until it can acquire records, up to its deadline."""
         self._waits.add(call.token, (call, fetch), fetch.subjects, now_ms + fetch.max_wait_ms)
 
     def changed(self, subjects: Iterable[Hashable]) -> None:
-        """Note that logs have grown or are gone, or that records of share groups came back."""
+        """Note that logs grew or were deleted, or that records became available again."""
         for subject in subjects:
             self._to_look.update(token for token, _ in self._waits.of(subject))
 
     def take_completed(self, now_ms: int) -> list[Answer]:
-        """Take out the fetches that are to be answered now, with their answers."""
+        """Remove the completed fetches and return their answers."""
         answers = []
         due = set(self._waits.due(now_ms))
         tokens, self._to_look = self._to_look | due, set()
@@ -53,5 +54,5 @@ class DelayedShareFetches:
         return answers
 
     def forget(self, token: Token) -> None:
-        """Drop a fetch whose client is gone; others are passed over."""
+        """Drop the fetch of a disconnected client; does nothing for other tokens."""
         self._waits.pop(token)

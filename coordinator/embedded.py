@@ -1,4 +1,4 @@
-"""The coordinator as a part of somebody's program: `Coordinator`, on a loop that runs."""
+"""`Coordinator`, a cluster that runs inside your program on its event loop."""
 
 from __future__ import annotations
 
@@ -46,39 +46,42 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpOptions:
-    """Control and view over HTTP, for tests in other languages and for people; see ``docs/testing.md``."""
+    """Options of the HTTP API and the page, for people and for tests in other languages.
+
+    See ``docs/testing.md``.
+    """
 
     host: str = "127.0.0.1"
-    """Loopback only: there is no encryption."""
+    """Loopback only, because there is no encryption."""
     port: int = 0
-    """0 takes a free one."""
+    """0 picks a free port."""
     token: str | None = None
-    """What requests have to carry, 16 characters or more; None makes one up: ``coordinator.http_token``."""
+    """The token that requests must send, at least 16 characters. None generates one: ``coordinator.http_token``."""
     open_view: bool = False
-    """Whether groups and the page that shows them may be read without the token, by anybody on this machine."""
+    """Whether anyone on this machine may read the groups and the page without the token."""
 
 
 class Coordinator:
-    """A cluster that Kafka clients connect to; starts with ``async with`` and is gone after it.
+    """A cluster that Kafka clients connect to. It runs inside ``async with``.
 
-    ``topics`` maps names to numbers of partitions; others are made when they are asked for, unless ``settings`` forbid
-    it. ``brokers`` is how many brokers there are, each on a port of its own; ``racks`` are dealt out to them in
-    a circle. Port 0 takes free ports; another is the first broker's, and the others have those after it.
+    ``topics`` maps names to numbers of partitions. Other topics are created on first use, unless ``settings`` disable
+    that. ``brokers`` is the number of brokers; each has its own port. ``racks`` are assigned to them round-robin. Port
+    0 picks free ports. Any other port is the first broker's, and the following brokers use the ports after it.
 
-    It listens on loopback only: a ``host`` that other machines can reach needs ``allow_remote=True`` too, since there
-    is no authentication. ``advertised_host`` and ``advertised_port`` are what clients are told to connect to, where
-    that is not the address it listens on; the port counts up from broker to broker too, and 0 is the one it listens on.
-    As with Kafka's own brokers, one that listens on every address (``0.0.0.0``) has to be given a host for them.
-    ``security`` asks clients for passwords or certificates; without it everybody is let in. ``http`` opens control and
-    view over HTTP.
+    The brokers listen on loopback only. Without authentication, a ``host`` that other machines can reach also needs
+    ``allow_remote=True``. ``advertised_host`` and ``advertised_port`` are the address that clients get, if it differs
+    from the one that the broker listens on. The advertised port also counts up from broker to broker, and 0 means the
+    port that the broker listens on. As in Kafka, a broker that listens on every address (``0.0.0.0``) needs an
+    advertised host. ``security`` requires passwords or certificates; without it every client is accepted. ``http``
+    enables the HTTP API and the page.
 
-    Everything is in memory, and gone with this object. ``data_dir`` is a directory that keeps topics, configs, groups,
-    commits, transactions and records over restarts, besides: an answer leaves when what it tells of is safe there. It
-    is read when the coordinator starts, and ``topics`` are then made where they are not there yet. A directory that has
-    lost acknowledged writes is refused; with ``accept_data_loss`` the coordinator starts with what is left.
+    Everything is in memory and is lost when the coordinator stops. ``data_dir`` is a directory that also keeps topics,
+    configs, groups, commits, transactions and records across restarts; a response is sent once its changes are safe
+    there. The directory is read at the start, and ``topics`` that it lacks are then created. A directory that has lost
+    acknowledged writes is refused; ``accept_data_loss`` starts with what is left.
 
-    Raises `NotLoopbackError`, `WeakTokenError`, `BadSecurityError`, `BadClusterError` and `BadTopicError`; starting
-    raises OSError where an address cannot be bound, and `DataDirError` for a directory that cannot be used.
+    Raises `NotLoopbackError`, `WeakTokenError`, `BadSecurityError`, `BadClusterError` and `BadTopicError`. Starting
+    raises OSError if an address cannot be bound, and `DataDirError` if the directory cannot be used.
     """
 
     def __init__(
@@ -101,18 +104,18 @@ class Coordinator:
     ) -> None:
         if not allow_remote and not _is_loopback(host):
             raise NotLoopbackError(
-                f"other machines can reach {host!r}, and there is no authentication: give allow_remote=True too"
+                f"other machines can reach {host!r} without authentication; to allow that, pass allow_remote=True"
             )
         if not advertised_host and _is_every_address(host):
             raise BadClusterError(
-                f"{host!r} is every address of this machine, and none that clients can connect to: "
-                "give the host by which they reach it (advertised_host, --advertise)"
+                f"{host!r} means every address of this machine, and clients cannot connect to it: "
+                "set the host that they connect to (advertised_host, --advertise)"
             )
         for first in (port, advertised_port or 0):
             if first and not 0 < first <= _LAST_PORT + 1 - brokers:
                 raise BadClusterError(
-                    f"{brokers} brokers from port {first} on: ports are from 1 to {_LAST_PORT}; begin lower, "
-                    "or with 0, which takes free ones"
+                    f"{brokers} brokers from port {first} on: ports range from 1 to {_LAST_PORT}; start lower, "
+                    "or use 0 for free ports"
                 )
         self._listen = (host, port)
         self._advertised = (advertised_host, advertised_port)
@@ -123,17 +126,17 @@ class Coordinator:
         settings = settings or BrokerSettings()
         nodes = Brokers(brokers, racks, default_replication_factor=settings.default_replication_factor)
         self.cluster = Cluster(SERVICES, settings, brokers=nodes, security=security)
-        """The state behind the server; to be touched from the server's own loop only."""
+        """The state behind the server; use it on the server's event loop only."""
         self.faults = Faults({service.api.name for service in SERVICES.values()})
-        """What is to go wrong, and when: ``coordinator.faults.answer("Heartbeat", error="REBALANCE_IN_PROGRESS")``."""
+        """The faults that clients get: ``coordinator.faults.answer("Heartbeat", error="REBALANCE_IN_PROGRESS")``."""
         self.groups = GroupControl(self._running, _at_once)
-        """Kick a member, end its session, force a rebalance."""
+        """Shows groups, removes members, ends sessions and forces rebalances."""
         self.clock = ClockControl(self._clock, self._running, _at_once)
-        """Freeze, step and resume the coordinator's clock."""
+        """Freezes, steps and resumes the coordinator's clock."""
         self.http_token = "" if http is None else http.token or secrets.token_urlsafe(32)
-        """What HTTP requests have to carry; empty if there is no HTTP."""
+        """The token that HTTP requests must send; empty if there is no HTTP."""
         if http is not None and len(self.http_token) < _LEAST_TOKEN_LENGTH:
-            raise WeakTokenError(f"the token for HTTP has {len(self.http_token)} characters; it takes 16 or more")
+            raise WeakTokenError(f"the token for HTTP has {len(self.http_token)} characters; it needs at least 16")
         self._http = None if http is None else self._make_http(http)
         self._data_dir = data_dir
         self._accept_data_loss = accept_data_loss
@@ -144,12 +147,12 @@ class Coordinator:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients connect to, as ``127.0.0.1:43567``, with commas between several brokers.
+        """Return the addresses of all brokers, such as ``127.0.0.1:43567``, separated by commas.
 
         Raises `NotRunningError` before the start.
         """
         if self._server is None:
-            raise NotRunningError("the coordinator has an address only while it runs: enter it with `async with` first")
+            raise NotRunningError("the coordinator has an address only while it runs: use `async with` first")
         return ",".join(
             f"[{node.host}]:{node.port}" if ":" in node.host else f"{node.host}:{node.port}"
             for node in self.cluster.brokers.nodes
@@ -157,16 +160,16 @@ class Coordinator:
 
     @property
     def http_url(self) -> str:
-        """Where HTTP is served, as ``http://127.0.0.1:43568``.
+        """Return the URL of the HTTP API, such as ``http://127.0.0.1:43568``.
 
-        Raises `NotRunningError` before the start, and where there is no HTTP.
+        Raises `NotRunningError` before the start, and without ``http``.
         """
         if self._server is None or self._http is None:
-            raise NotRunningError("HTTP is served while the coordinator runs, if it was made with http=HttpOptions()")
+            raise NotRunningError("HTTP needs a running coordinator that was created with http=HttpOptions()")
         return self._http.url
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
-        """Make a topic. Raises `BadTopicError` if it is there already or cannot be."""
+        """Create a topic. Raises `BadTopicError` if it exists already or is not valid."""
         self._check_has_state()
         refusal = self.cluster.topics.refusal(name, partitions)
         if refusal is not None:
@@ -175,24 +178,25 @@ class Coordinator:
         self._carry_on()
 
     def move_leader(self, topic: str, partition: int, to: int | None = None) -> None:
-        """Let another replica lead a partition, in a new leader epoch; ``to`` None is the replica after the leader.
+        """Make another replica the leader of a partition, with a new leader epoch.
 
-        Raises `BadClusterError` if there is no such partition or replica.
+        ``to`` None picks the replica after the leader. Raises `BadClusterError` if there is no such partition or
+        replica.
         """
         leadership.move_leader(self.cluster, topic, partition, to)
         self._carry_on()
 
     def move_coordinator(self, group_id: str, to: int | None = None) -> None:
-        """Let another broker coordinate a group; ``to`` None is the next broker. See `leadership.move_coordinator`.
+        """Make another broker the coordinator of a group; ``to`` None picks the next broker.
 
-        Raises `BadClusterError` if there is no such broker.
+        See `leadership.move_coordinator`. Raises `BadClusterError` if there is no such broker.
         """
         self.cluster.now_ms = self._clock.now_ms()
         leadership.move_coordinator(self.cluster, group_id, to)
         self._carry_on()
 
     def move_transaction_coordinator(self, transactional_id: str, to: int | None = None) -> None:
-        """Let another broker coordinate the transactions of an id; ``to`` None is the next broker.
+        """Make another broker the transaction coordinator of an id; ``to`` None picks the next.
 
         Raises `BadClusterError` if there is no such broker.
         """
@@ -200,25 +204,28 @@ class Coordinator:
         self._carry_on()
 
     def drop_leader(self, topic: str, partition: int) -> None:
-        """Let nobody lead a partition, until `move_leader`. Raises `BadClusterError` if there is no such partition."""
+        """Leave a partition without a leader until `move_leader`.
+
+        Raises `BadClusterError` if there is no such partition.
+        """
         leadership.drop_leader(self.cluster, topic, partition)
         self._carry_on()
 
     def set_isr(self, topic: str, partition: int, brokers: Sequence[int]) -> None:
-        """Let these replicas of a partition be in sync, and no others; all of them let the ISR grow again.
+        """Set the in-sync replicas of a partition; setting all of them lets the ISR grow again.
 
-        If they are fewer than ``min.insync.replicas``, a producer with acks=all is answered NOT_ENOUGH_REPLICAS, and
-        what others write is read when they are enough again. Raises `BadClusterError` if that cannot be, as when its
-        leader is not among them.
+        With fewer than ``min.insync.replicas``, a producer with acks=all gets NOT_ENOUGH_REPLICAS. What other producers
+        write becomes readable once enough replicas are in sync. Raises `BadClusterError` if the ISR is not valid, for
+        example without the leader.
         """
         leadership.set_isr(self.cluster, topic, partition, brokers)
         self._carry_on()
 
     def stop_broker(self, broker: int) -> None:
-        """Let a broker be gone, as if it was killed: its connections are closed, and new ones at once.
+        """Stop a broker as if it was killed; it closes all connections, and new ones at once.
 
-        Others lead its partitions and coordinate its groups and transactions; where no other replica is in sync, nobody
-        leads. Raises `BadClusterError` if there is no such broker, or it is stopped already.
+        Other brokers take over its partitions, groups and transactions. A partition without another in-sync replica has
+        no leader. Raises `BadClusterError` if there is no such broker, or it is stopped already.
         """
         self.cluster.now_ms = self._clock.now_ms()
         leadership.stop_broker(self.cluster, broker)
@@ -227,30 +234,30 @@ class Coordinator:
         self._carry_on()
 
     def start_broker(self, broker: int) -> None:
-        """Let a stopped broker come back: its replicas are in sync again, and it leads what nobody else could lead.
+        """Start a stopped broker; its replicas are in sync again.
 
-        Raises `BadClusterError` if there is no such broker, or it runs.
+        It also leads the partitions that had no leader without it. Raises `BadClusterError` if there is no such broker,
+        or it runs already.
         """
         leadership.start_broker(self.cluster, broker)
         self._carry_on()
 
     def snapshot(self) -> Snapshot:
-        """All that the cluster has now, to be put back by `restore` any number of times.
+        """Return the cluster's current state; `restore` accepts it any number of times.
 
-        That is topics, configs, records, groups, committed offsets, transactions, quotas, ACLs and users of SCRAM. No
-        byte of a record is copied. Faults, clock, connections and rebalances under way are not in it.
+        It contains topics, configs, records, groups, committed offsets, transactions, quotas, ACLs and SCRAM users. No
+        byte of a record is copied. It contains no faults, clock, connections or current rebalances.
         """
         return self.cluster.snapshot()
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Put the cluster back to a snapshot, of this coordinator or of another one with as many brokers.
+        """Restore a snapshot of this coordinator, or of another one with as many brokers.
 
-        All connections are closed; clients connect again, and find what they would find after a Kafka was restarted:
-        members of groups are in them until their sessions end, a rebalance under way begins again, and a transaction
-        that was open goes on or is aborted when its time is up. No producer gets an id and epoch that one had before.
-        Faults and clock stay as they are.
+        All connections are closed. Clients reconnect, and find the state of a restarted Kafka: members stay in their
+        groups until their sessions end, a rebalance starts again, and an open transaction continues or times out. No
+        producer gets an id and epoch that were used before. Faults and clock stay as they are.
 
-        Raises `BadClusterError` where the snapshot needs brokers that there are not; nothing has changed then.
+        Raises `BadClusterError` if the snapshot needs brokers that do not exist; then nothing has changed.
         """
         self._check_has_state()
         if self._server is not None:
@@ -259,17 +266,20 @@ class Coordinator:
             self.cluster.restore(snapshot, self._clock.now_ms())
 
     def in_thread(self) -> ThreadedCoordinator:
-        """The same coordinator for code without a loop: ``with Coordinator(...).in_thread() as coordinator``."""
+        """Return the same coordinator for synchronous code.
+
+        ``with Coordinator(...).in_thread() as coordinator``
+        """
         return ThreadedCoordinator(self)
 
     def _running(self) -> Server:
         if self._server is None:
-            raise NotRunningError("the coordinator does not run: enter it first")
+            raise NotRunningError("the coordinator does not run: start it first")
         return self._server
 
     async def start(self) -> None:
-        """Listen. `bootstrap_servers` is known after this."""
-        # Clients ask for the address as soon as they can connect, but not before this task goes on.
+        """Start to listen. Afterwards `bootstrap_servers` is known."""
+        # Set before this task continues, because clients ask for the address as soon as they can connect.
         self._open_directory()
         server = Server(self.cluster, self._clock, self._limits, self.faults, self._tls, directory=self._directory)
         try:
@@ -290,7 +300,7 @@ class Coordinator:
             node.port = port + index if port else bound_port
 
     async def stop(self) -> None:
-        """Close the listener and all connections. What is in no data directory is gone with this object."""
+        """Close the listener and all connections. State outside a data directory is lost."""
         if self._server is not None:
             if self._http is not None:
                 await self._http.stop()
@@ -299,17 +309,17 @@ class Coordinator:
             self._close_directory()
 
     async def failed(self) -> DataDirError:
-        """Wait until nothing is served any more because the data directory cannot be written; the answer is why.
+        """Wait until the data directory cannot be written and serving stops; return the error.
 
         Raises `NotRunningError`.
         """
         return await asyncio.shield(self._running().failure)
 
     def _open_directory(self) -> None:
-        """Read the data directory, if there is one, and have it told each change from now on."""
+        """Read the data directory, if there is one, and write each further change to it."""
         if self._data_dir is None:
             return
-        # Here, not above: without a data directory a coordinator starts without SQLite.
+        # Imported here, so that a coordinator without a data directory starts without SQLite.
         from loadwise.coordinator.storage.directory import Directory  # noqa: PLC0415
 
         self._directory = Directory(self._data_dir, accept_data_loss=self._accept_data_loss)
@@ -333,10 +343,10 @@ class Coordinator:
 
     def _check_has_state(self) -> None:
         if self._data_dir is not None and self._directory is None:
-            raise NotRunningError("the data directory is read when the coordinator starts: enter it first")
+            raise NotRunningError("the data directory is read when the coordinator starts: start it first")
 
     def _make_http(self, options: HttpOptions) -> HttpServer:
-        # Here, not above: without HTTP a coordinator starts without it.
+        # Imported here, so that a coordinator without HTTP starts without it.
         from loadwise.coordinator.http.api import HttpApi  # noqa: PLC0415
         from loadwise.coordinator.http.server import HttpServer  # noqa: PLC0415
 
@@ -358,7 +368,7 @@ class Coordinator:
 
 
 def _clock_ms() -> Callable[[], int]:
-    """Milliseconds since 1970, which grow evenly whatever is done to the machine's clock meanwhile."""
+    """Milliseconds since 1970 that grow evenly even if the machine's clock is set."""
     ahead_s = time.time() - time.monotonic()
     return lambda: int((time.monotonic() + ahead_s) * 1000)
 

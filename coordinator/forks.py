@@ -1,7 +1,7 @@
-"""Sockets and child processes: one that is forked must not keep the coordinator's sockets open.
+"""Keeps forked child processes from holding the coordinator's sockets open.
 
-Python closes them where a child executes a program. A child that is only forked (multiprocessing's ``fork``) would hold
-the port after the coordinator is gone, and clients would connect to nobody.
+Python closes them if a child executes a program. A child that is only forked (multiprocessing's ``fork``) would keep
+the port open after the coordinator has stopped, and clients would connect without getting an answer.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 
 
 def close_in_children(descriptors: Callable[[], Iterable[int]]) -> None:
-    """Close what the bound method ``descriptors`` names, in every child that is forked from now on.
+    """Close the descriptors that the bound method returns, in every child forked from now on.
 
-    Its object is not kept alive. Nothing happens on a system that does not fork.
+    Its object is not kept alive. Does nothing on a system without fork.
     """
     if not hasattr(os, "register_at_fork"):
         return
@@ -27,7 +27,7 @@ def close_in_children(descriptors: Callable[[], Iterable[int]]) -> None:
         nothing = os.open(os.devnull, os.O_RDWR)
         for descriptor in name():
             if descriptor >= 0:
-                # Not os.close: the number would be given to another file, which the socket's object would then close.
+                # Not os.close, because the socket's object would later close another file with the same number.
                 os.dup2(nothing, descriptor, inheritable=False)
         os.close(nothing)
 

@@ -1,7 +1,7 @@
-"""The whole cluster apart from sockets and clock: topics, groups, delayed fetches, and who waits for which answer.
+"""The whole cluster except sockets and clock: topics, groups and pending answers.
 
-A `Call` goes in with the time, `Answer` objects come out: for that call, or for others that waited. A test can drive it
-without a network, under a clock of its own.
+A `Call` goes in with the time, and `Answer` objects come out, for that call or for earlier ones. Tests can run it
+without a network, under their own clock.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ from loadwise.coordinator.transactions.transaction import Transaction
 from loadwise.protocol.error_codes import ErrorCode
 
 COORDINATOR_EPOCH = 0
-"""The epoch of every transaction coordinator, which stands in the markers that it writes."""
+"""The epoch of every transaction coordinator, which its markers contain."""
 
 
 _PROTOCOLS = {
@@ -74,11 +74,11 @@ _PROTOCOLS = {
     "StreamsGroupDescribe": "streams",
     "StreamsGroupHeartbeat": "streams",
 }
-"""The APIs of each protocol that can be switched off (group.coordinator.rebalance.protocols)."""
+"""The APIs of each protocol that can be disabled (group.coordinator.rebalance.protocols)."""
 
 
 class Cluster:
-    """All brokers of a cluster behind one state: each call names the one that was asked."""
+    """All brokers of a cluster with one shared state; each call names its broker."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Cluster:
         self.settings = settings or BrokerSettings()
         self.services = services
         self.security = security or Security(protocol="PLAINTEXT")
-        """What clients need to be let in."""
+        """How clients log in."""
         self._principal_rules = principal_rules(self.security.principal_mapping_rules)
         self._switched_off = {
             api for api, protocol in _PROTOCOLS.items() if protocol not in self.settings.rebalance_protocols
@@ -101,23 +101,23 @@ class Cluster:
         self.cluster_id = "loadwise"
         self.brokers = brokers or Brokers()
         self.tokens = count(1)
-        """Names for waits; never used twice, so that nobody gets what another client waited for before a restart."""
+        """Tokens of pending answers. They are never reused, so no client gets an answer from before a restart."""
         self.now_ms = 0
-        """The time of the call that is being handled."""
-        # Not 0: a producer may have outlived another coordinator on this port.
+        """The time of the current call."""
+        # Not 0, because a producer may have outlived another coordinator on this port.
         self._begin(Snapshot((), {}), new_uuid().int >> 66, NOTHING)
 
     def _begin(self, state: Snapshot, first_producer_id: int, keeper: Keeper) -> None:
-        """Have this state and no other; whoever waits for an answer is forgotten."""
+        """Use this state from now on; pending answers are dropped."""
         self._keeper = keeper
         self.brokers.keeper = keeper
         self.brokers.load(state.of(CoordinatorsRecord))
         self.users = Users(self.security.users, self.security.mechanisms, keeper)
         self.users.load(state.of(ScramRecord))
         self.authorizer = self._new_authorizer(state, keeper)
-        """Who may do what; None: everybody may do everything."""
+        """Decides what clients may do; None: everything is allowed."""
         self.resource_configs = ResourceConfigs(keeper, self.settings.configs)
-        """What was set of brokers, groups and client metrics."""
+        """The configs of brokers, groups and client metrics."""
         self.resource_configs.load(state.of(ConfigsRecord))
         self.client_quotas = ClientQuotas(keeper)
         self.client_quotas.load(state.of(QuotaRecord))
@@ -145,7 +145,7 @@ class Cluster:
         self.fetches = DelayedFetches()
         self.share_fetches = DelayedShareFetches()
         self.failed_topics = FailedTopics()
-        """Topics of groups that could not be made."""
+        """Internal topics of groups that could not be created."""
         self.offsets_topic = OffsetsTopic(
             self.topics,
             self.brokers,
@@ -156,13 +156,13 @@ class Cluster:
             replication_factor=self.settings.offsets_replication_factor,
         )
         self.new_producer_id = ProducerIds(first_producer_id, keeper)
-        """Gives a producer id that nobody has had, nor a producer that outlived another coordinator on this port."""
+        """Returns new producer ids, different from those of an earlier coordinator on this port."""
         for record in state.of(ProducerIdsRecord):
             self.new_producer_id.load(record)
         self.transactions = Transactions(self.new_producer_id, self.settings.transactions, keeper)
         self.transactions.load(state.of(Transaction))
         self.encoded: dict[Any, EncodedBody] = {}
-        """Metadata responses, kept while the topics do not change; see ``apis/metadata.py``."""
+        """Metadata responses, cached until the topics change; see ``apis/metadata.py``."""
         self._upkeep = LogUpkeep(
             self.topics,
             self.settings.producer_id_expiration_ms,
@@ -177,7 +177,7 @@ class Cluster:
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When `expire` is due at the latest; None while nothing can happen by time alone."""
+        """Return when `expire` must be called next; None if nothing is due."""
         deadlines = (
             self.groups.next_deadline_ms,
             self.fetches.next_deadline_ms,
@@ -189,7 +189,7 @@ class Cluster:
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def receive(self, call: Call, now_ms: int) -> list[Answer]:
-        """Handle a call. Its answer is among those returned, or among those of a later `receive` or `expire`."""
+        """Handle a call. This or a later `receive` or `expire` returns its answer."""
         self.now_ms = now_ms
         outcome = self._before_login(call)
         if outcome is None and call.request.api.name in self._switched_off:
@@ -213,10 +213,10 @@ class Cluster:
         return self._take_answers()
 
     def take_repeated(self, heartbeat: RepeatedHeartbeat, node_id: int, now_ms: int) -> bool:
-        """Keep a classic group's member alive whose heartbeat is its last one again.
+        """Keep a classic group's member alive if it repeats its last heartbeat.
 
-        False, and nothing is changed, if it is to be handled as any request: wherever its answer is more than that all
-        is well, or somebody is asked what clients may do.
+        Returns False and changes nothing if the heartbeat needs normal handling: if its answer may be an error, or an
+        authorizer must check it.
         """
         if self.authorizer is not None or self.brokers.coordinator_of(heartbeat.group_id).id != node_id:
             return False
@@ -228,16 +228,17 @@ class Cluster:
     # ---- over a restart ----
 
     def snapshot(self) -> Snapshot:
-        """All that is kept over a restart. O(values, and batches), without a copy of a batch."""
+        """Return all state that survives a restart. O(values + batches), without a copy of a batch."""
         contents = ((each.log.name, each.log.contents()) for topic in self.topics for each in topic.partitions)
         return Snapshot(tuple(self._values()), {name: each for name, each in contents if each.batches})
 
     def restore(self, snapshot: Snapshot, now_ms: int) -> None:
-        """Be as the snapshot tells, and forget all that came after it, but for the ids that producers were given.
+        """Restore the snapshot and drop everything later, except the producer ids in use.
 
-        Groups are what a broker knows of them that takes them over: their records. No producer gets an id and epoch
-        that one had before; one without transactions that has written since goes on with the numbers it is at.
-        Raises `BadClusterError` if partitions are on brokers that there are not; nothing has changed then.
+        Groups return as a broker reads them from their records when it takes them over. No producer gets an id and
+        epoch that were used before. A producer without transactions that has written since then continues with its
+        current sequence numbers. Raises `BadClusterError` if partitions are on brokers that do not exist; then nothing
+        has changed.
         """
         check_brokers(snapshot, self.brokers)
         for record in snapshot.of(ProducerIdsRecord):
@@ -249,7 +250,10 @@ class Cluster:
         self._begin(state, ids.next_id, self._keeper)
 
     def load(self, state: Snapshot, keeper: Keeper, now_ms: int) -> None:
-        """Be as a keeper has it, and tell it each change from now on. Raises `BadClusterError` as `restore` does."""
+        """Load a keeper's state, and write each further change to it.
+
+        Raises `BadClusterError` as `restore` does.
+        """
         check_brokers(state, self.brokers)
         self.now_ms = now_ms
         self._begin(state, self.new_producer_id.record().next_id, keeper)
@@ -274,12 +278,12 @@ class Cluster:
         for transaction in self.transactions.all.values():
             yield transaction.place, transaction
 
-    # ---- who is asked ----
+    # ---- requests ----
 
     def new_login(self, certificate_name: str | None) -> Login | None:
-        """The login of a new connection, whose client may have shown a certificate; None if nobody asks who it is.
+        """Return the login of a new connection; None if clients need not log in.
 
-        Raises `LoginRefusedError` for a certificate that no rule gives a name.
+        The client may have a certificate. Raises `LoginRefusedError` if no rule matches its name.
         """
         if self.security.asks_for_login:
             options = self.security
@@ -289,12 +293,12 @@ class Cluster:
         name = principal_name(self._principal_rules, certificate_name)
         if name is None:
             raise LoginRefusedError(
-                f"no rule of ssl.principal.mapping.rules is for the certificate of {certificate_name}"
+                f"no rule of ssl.principal.mapping.rules matches the certificate of {certificate_name}"
             )
         return Login.by_certificate(name)
 
     def expire(self, now_ms: int) -> list[Answer]:
-        """Let everything that is due take effect."""
+        """Complete everything that is due."""
         self.now_ms = now_ms
         self.pass_on(self.groups.expire(now_ms))
         self.shares.expire(now_ms)
@@ -304,38 +308,38 @@ class Cluster:
         return self._take_answers()
 
     def operate(self, operation: Callable[[Groups, int], Iterable[Reply]], now_ms: int) -> list[Answer]:
-        """Let something that no client asked for happen to the groups; it is given them and the time."""
+        """Run an operation on the groups that no client requested; it gets the groups and the time."""
         self.now_ms = now_ms
         self.pass_on(operation(self.groups, now_ms))
         return self._take_answers()
 
     def hurry(self, token: Token, now_ms: int) -> list[Answer]:
-        """Let a fetch wait no longer: its answer is among those returned."""
+        """Complete a waiting fetch now and return its answer."""
         self.now_ms = now_ms
         self.fetches.hurry(token)
         return self._take_answers()
 
     def forget(self, token: Token) -> None:
-        """The client that waited is gone. A join that waits stays, as in Kafka: only its session ends a member."""
+        """Drop a request whose client disconnected. A join stays, as in Kafka: only its session ends a member."""
         self.fetches.forget(token)
         self.share_fetches.forget(token)
 
     def disconnected(self, connection_id: int, now_ms: int) -> list[Answer]:
-        """A connection is gone: what its share consumer had acquired, others may have."""
+        """Release the records that a disconnected share consumer had acquired."""
         self.now_ms = now_ms
         self.shares.disconnected(connection_id)
         return self._take_answers()
 
     def share_limits(self, group_id: str) -> ShareGroupLimits:
-        """What holds for the share group of an id: its own configs before the brokers'."""
+        """Return the limits of a share group; its own configs override the brokers'."""
         return self.settings.share_groups.of_group(self.resource_configs.of(ResourceType.GROUP, group_id))
 
     def streams_limits(self, group_id: str) -> StreamsGroupLimits:
-        """What holds for the streams group of an id: its own configs before the brokers'."""
+        """Return the limits of a streams group; its own configs override the brokers'."""
         return self.settings.streams_groups.of_group(self.resource_configs.of(ResourceType.GROUP, group_id))
 
     def delete_group(self, call: Call, group_id: str) -> ErrorCode:
-        """Delete a group that has no members, and its offsets."""
+        """Delete a group without members, and its offsets."""
         error, replies = self.groups.delete(group_id, self.now_ms, is_here=self.coordinates(call, group_id))
         self.pass_on(replies)
         if error is ErrorCode.NONE:
@@ -343,15 +347,15 @@ class Cluster:
         return error
 
     def coordinates(self, call: Call, group_id: str) -> bool:
-        """Whether the broker that was asked is the one that coordinates a group; NOT_COORDINATOR if it is not."""
+        """Return whether the call's broker coordinates a group; if not, answer NOT_COORDINATOR."""
         return self.brokers.coordinator_of(group_id).id == call.node_id
 
     def coordinates_transactions(self, call: Call, transactional_id: str) -> bool:
-        """Whether the broker that was asked coordinates the transactions of an id; NOT_COORDINATOR if it does not."""
+        """Return whether the call's broker coordinates a transactional id; if not, answer NOT_COORDINATOR."""
         return self.brokers.coordinator_of(transactional_id, TRANSACTION_STATE).id == call.node_id
 
     def grown(self, log: PartitionLog, appended: Appended) -> None:
-        """Count what was appended to a log, and let the fetches go that waited for it."""
+        """Count the bytes that were appended to a log, and complete fetches that waited for them."""
         self.topics.kept_bytes += appended.size_bytes
         if appended.size_bytes and self._keeper is not NOTHING:
             self._keeper.append(log.name, log.last_batch)
@@ -362,7 +366,7 @@ class Cluster:
         self.share_fetches.changed([log])
 
     def configs_changed(self) -> None:
-        """Let all logs go by what is set now."""
+        """Apply the current configs to all logs."""
         broker_configs = self._broker_configs()
         for topic in self.topics:
             config = LogConfig.of(topic.configs, broker_configs)
@@ -379,10 +383,10 @@ class Cluster:
             partition = self.topics.partition_of(log.name)
             if partition is not None:
                 self.topics.keep(partition)
-            self.share_fetches.changed([log])  # what was under way of it is room for others
+            self.share_fetches.changed([log])  # deleted records make room for new ones
 
     def write_markers(self, markers: Markers) -> None:
-        """End a transaction in all its partitions and groups; a partition that is gone by now is passed over."""
+        """End a transaction in all its partitions and groups; deleted partitions are skipped."""
         producer_id, epoch = markers.producer
         for partition in markers.partitions:
             if partition.topic == CONSUMER_OFFSETS:
@@ -401,23 +405,23 @@ class Cluster:
         self.transactions.complete(markers.transactional_id, self.now_ms)
 
     def log_gone(self, log: PartitionLog) -> None:
-        """A log was deleted, is led by another broker, or tells more of itself: who waits for it is to be told."""
+        """Answer fetches of a log that was deleted, moved, or has more to report."""
         self.fetches.gone(log)
         self.share_fetches.changed([log])
 
     def _before_login(self, call: Call) -> Outcome | None:
-        """What a client gets that asks before it has logged in; None if it may ask this."""
+        """Return the answer to a call before its login; None if the call is allowed."""
         if call.login is None or call.login.expects(call.request.api.name, self.now_ms):
             return None
         if call.login.stage is Stage.DONE:
-            return HangUp(f"{call.request.api.name} came after the session had ended: its client has to log in again")
-        reason = f"{call.request.api.name} came before the login was over"
+            return HangUp(f"{call.request.api.name} came after the session had expired: the client must log in again")
+        reason = f"{call.request.api.name} came before the login was complete"
         if call.login.stage is Stage.TOKENS:
             return LastAnswer(refusal(call, ErrorCode.ILLEGAL_SASL_STATE), reason)
         return HangUp(reason)
 
     def pass_on(self, replies: Iterable[Reply]) -> None:
-        """Answer those that waited for what the groups decided."""
+        """Send the groups' replies to the calls that waited for them."""
         for reply in replies:
             call, respond = self._waiting.pop(reply.token)
             self._answers.append(Answer(call, respond(call, reply.body)))
@@ -436,7 +440,7 @@ class Cluster:
         return [PartitionLog(_crc32c, config, name) for name in names]
 
     def _broker_configs(self) -> Mapping[str, str]:
-        """The brokers' configs that are defaults of topics': as it was started, then as it was set since."""
+        """Return the brokers' configs that are topic defaults: initial ones, then later changes."""
         controller = str(self.brokers.controller.id)
         of_all, its_own = (self.resource_configs.of(ResourceType.BROKER, each) for each in (OF_ALL_BROKERS, controller))
         max_batch_bytes = str(self.settings.max_batch_bytes)
@@ -445,7 +449,7 @@ class Cluster:
 
 
 def _crc32c(data: memoryview) -> int:
-    # When the first record comes: importing it would be a fifth of the time that a coordinator takes to start.
+    # Imported on the first record, because it would take a fifth of the coordinator's start.
     from kafka.record.util import calc_crc32c  # noqa: PLC0415
 
     crc: int = calc_crc32c(data)

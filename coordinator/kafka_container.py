@@ -1,8 +1,8 @@
-"""The coordinator in the place of a container: `KafkaContainer` with the interface of testcontainers' class.
+"""`KafkaContainer` with the interface of testcontainers' class, but without a container.
 
-A suite switches by its import, and needs no Docker for Kafka any more. What another container runs reaches the
-coordinator as it would reach any program on this machine: it listens on all of the machine's addresses, and tells
-clients the one that leads to other machines, which containers can connect to, and this machine as well.
+A test suite changes only its import, and needs no Docker for Kafka. Other containers reach the coordinator like any
+program on this machine. It listens on all addresses, and advertises the one that leads to other machines. Containers
+and this machine can both connect to that.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _OF_THE_IMAGE = frozenset(
         "KAFKA_VERSION",
     }
 )
-"""Variables that Kafka's images take for themselves."""
+"""Variables that Kafka's images use themselves."""
 _LOOPBACK = "127.0.0.1"
 _ELSEWHERE = ("192.0.2.1", 9)
-"""An address that is nowhere (RFC 5737); connecting a socket of UDP to it sends nothing, but picks the way there."""
+"""An address that does not exist (RFC 5737). Connecting a UDP socket to it sends nothing, but picks the route."""
 
 
 class KafkaContainer:
@@ -55,10 +55,10 @@ class KafkaContainer:
         with KafkaContainer().with_kraft() as kafka:
             producer = KafkaProducer(bootstrap_servers=kafka.get_bootstrap_server())
 
-    ``port`` is the name of its port, as inside a container; `get_exposed_port` tells the real one. Environment
-    variables ``KAFKA_…`` are settings of the broker, and a warning in the log names those without an effect. ``image``
-    and whatever else only Docker needs changes nothing. ``security`` asks clients to log in, in place of
-    ``security_protocol``.
+    ``port`` is the port as inside a container; `get_exposed_port` returns the real one. Environment
+    variables ``KAFKA_…`` are settings of the broker, and a warning lists those without an effect. ``image``
+    and other arguments for Docker change nothing. ``security`` replaces
+    ``security_protocol``, and makes clients log in.
 
     Raises `BadClusterError` for a ``security_protocol`` without ``security``.
     """
@@ -77,8 +77,8 @@ class KafkaContainer:
     ) -> None:
         if security is None and security_protocol != "PLAINTEXT":
             raise BadClusterError(
-                f"a coordinator with security_protocol={security_protocol!r} has to know users or certificates: "
-                "give security=Security(...)"
+                f"a coordinator with security_protocol={security_protocol!r} needs users or certificates: "
+                "pass security=Security(...)"
             )
         self.image = image
         self.port = port
@@ -93,11 +93,11 @@ class KafkaContainer:
     # ---- what it is to be ----
 
     def with_kraft(self) -> Self:
-        """Nothing to do: there is no ZooKeeper here."""
+        """Do nothing; there is no ZooKeeper here."""
         return self
 
     def with_cluster_id(self, cluster_id: str) -> Self:
-        """Call the cluster this."""
+        """Set the cluster's id."""
         self.cluster_id = cluster_id
         return self
 
@@ -113,56 +113,59 @@ class KafkaContainer:
         return self
 
     def with_bind_ports(self, container: str | int, host: str | int | None = None) -> Self:
-        """Let clients connect to this port of the machine, in place of a free one."""
+        """Use this port of the machine instead of a free one."""
         if str(container).partition("/")[0] == str(self.port) and host is not None:
             self._host_port = int(str(host).partition("/")[0])
         return self
 
     def with_advertised_host(self, host: str) -> Self:
-        """Tell clients this name of the machine; containers and this machine must both know it.
+        """Advertise this host name; containers and this machine must both be able to resolve it.
 
-        Without it, clients are told ``TESTCONTAINERS_HOST_OVERRIDE`` if that is set, else the address by which this
-        machine reaches others. ``127.0.0.1`` lets it listen on that alone, where no container has to reach it.
+        The default is ``TESTCONTAINERS_HOST_OVERRIDE`` if it is set, else the address by which this machine reaches
+        others. With ``127.0.0.1`` it listens on loopback only, which is enough if no container connects.
         """
         self._advertised_host = host
         return self
 
     def with_exposed_ports(self, *ports: str | int) -> Self:
-        """Nothing to do: its port can be connected to."""
+        """Do nothing; its port is always open."""
         return self
 
     def with_network(self, network: object) -> Self:
-        """Nothing to do: every network of this machine's containers reaches it, by `get_bootstrap_server`."""
+        """Do nothing; containers on every network of this machine reach `get_bootstrap_server`."""
         return self
 
     def with_network_aliases(self, *aliases: str) -> Self:
-        """Nothing to do; a container that shall know it by a name gets that as an extra host (``docs/testing.md``)."""
+        """Do nothing; to use an alias in a container, add an extra host (``docs/testing.md``)."""
         return self
 
     def with_name(self, name: str) -> Self:
-        """Nothing to do."""
+        """Do nothing."""
         return self
 
     def with_kwargs(self, **docker: Any) -> Self:
-        """Nothing to do."""
+        """Do nothing."""
         return self
 
     def with_command(self, command: str | list[str]) -> Self:
-        """Nothing to do."""
+        """Do nothing."""
         return self
 
     def with_volume_mapping(self, host: object, container: str, mode: str = "ro") -> Self:
-        """Nothing to do."""
+        """Do nothing."""
         return self
 
     def waiting_for(self, strategy: object) -> Self:
-        """Nothing to do: `start` comes back when clients can connect."""
+        """Do nothing; `start` returns once clients can connect."""
         return self
 
     # ---- running ----
 
     def start(self, timeout: int = 30) -> Self:
-        """Start it; clients can connect when this comes back. Raises OSError where its port cannot be had."""
+        """Start the coordinator and return once clients can connect.
+
+        Raises OSError if the port is not available.
+        """
         settings, security = self._configured()
         advertised = self._advertised_host or os.environ.get("TESTCONTAINERS_HOST_OVERRIDE") or _reachable_host()
         coordinator = Coordinator(
@@ -181,53 +184,56 @@ class KafkaContainer:
         return self
 
     def stop(self, force: bool = True, delete_volume: bool = True) -> None:
-        """Stop it; what it held is gone."""
+        """Stop the coordinator; its state is lost."""
         if self._running is not None:
             self._running.stop()
             self._running = None
 
     @property
     def coordinator(self) -> ThreadedCoordinator:
-        """What a container does not have: faults, groups and the clock. Raises `NotRunningError`."""
+        """Return the coordinator, for faults, groups and the clock. Raises `NotRunningError`."""
         if self._running is None:
-            raise NotRunningError("it does not run yet: enter it with `with`, or call start()")
+            raise NotRunningError("it is not running: use `with` or call start()")
         return self._running
 
     def get_bootstrap_server(self) -> str:
-        """Where clients connect to, from this machine and from containers on it. Raises `NotRunningError`."""
+        """Return the address for this machine and its containers. Raises `NotRunningError`."""
         return self.coordinator.bootstrap_servers
 
     def get_container_host_ip(self) -> str:
-        """The host of `get_bootstrap_server`."""
+        """Return the host of `get_bootstrap_server`."""
         return self.get_bootstrap_server().rpartition(":")[0]
 
     def get_exposed_port(self, port: int) -> int:
-        """The port that clients connect to. Raises `BadClusterError` for another than `port`."""
+        """Return the port that clients connect to.
+
+        Raises `BadClusterError` for any other than `port`.
+        """
         if port != self.port:
             raise BadClusterError(f"port {port} is not open here; {self.port} is")
         return int(self.get_bootstrap_server().rpartition(":")[2])
 
     @property
     def status(self) -> str:
-        """``running`` or ``not_started``, as Docker calls it."""
+        """Return ``running`` or ``not_started``, as Docker does."""
         return "not_started" if self._running is None else "running"
 
     def get_wrapped_container(self) -> NoReturn:
-        """There is none. Raises `BadClusterError`; so do `exec` and `get_docker_client`."""
+        """Raise `BadClusterError`, because there is no container."""
         raise BadClusterError(
             "there is no container here, and no shell: use an admin client, or the attribute `coordinator`"
         )
 
     def exec(self, command: object) -> NoReturn:
-        """Nothing can be run inside it."""
+        """Raise `BadClusterError`, because there is no container to run it in."""
         self.get_wrapped_container()
 
     def get_docker_client(self) -> NoReturn:
-        """There is no Docker behind it."""
+        """Raise `BadClusterError`, because there is no Docker."""
         self.get_wrapped_container()
 
     def get_logs(self) -> tuple[bytes, bytes]:
-        """Nothing: it logs to the loggers ``loadwise.coordinator`` of this process."""
+        """Return nothing; it logs to the loggers ``loadwise.coordinator`` of this process."""
         return b"", b""
 
     def __enter__(self) -> Self:
@@ -239,35 +245,38 @@ class KafkaContainer:
         self.stop()
 
     def _configured(self) -> tuple[BrokerSettings, Security | None]:
-        """What the variables make of the broker, by the rule of Kafka's own images (``KafkaDockerWrapper``)."""
+        """Return the settings that the variables make, by the rule of Kafka's images (``KafkaDockerWrapper``)."""
         configs, written = {}, {}
         for variable, value in self.env.items():
             if not variable.startswith(_PREFIX) or variable in _OF_THE_IMAGE:
-                log.warning("the variable %s has no effect here: it is no setting of a Kafka broker", variable)
+                log.warning("the variable %s has no effect: it is not a Kafka broker setting", variable)
                 continue
             name = _config_name(variable)
             configs[name], written[name] = value, variable
             if not is_known(name):
-                # Kafka's own container would start with it; so does this one.
-                log.warning("the variable %s has no effect: there is no setting %s in Kafka", variable, name)
+                # Only a warning, because Kafka's own container would also start with it.
+                log.warning("the variable %s has no effect: Kafka has no setting %s", variable, name)
                 del configs[name]
         if self._security is None:
             security, configs = security_of(configs)
             return configured(BrokerSettings(), configs, written=written), security
         twice = [written[name] for name in configs if LISTENER.sub("", name, count=1) in SECURITY_CONFIGS]
         if twice:
-            raise BadClusterError(f"what clients are asked for is in security=…, and in {', '.join(twice)}: use one")
+            raise BadClusterError(f"security=… and {', '.join(twice)} both set the clients' security: use one")
         return configured(BrokerSettings(), configs, written=written), self._security
 
 
 def _config_name(variable: str) -> str:
-    """``KAFKA_LOG_RETENTION_MS`` is log.retention.ms; two underscores stand for one, and three for a dash."""
+    """Return a variable's config: ``KAFKA_LOG_RETENTION_MS`` is log.retention.ms.
+
+    Two underscores stand for one, and three for a dash.
+    """
     name = variable.removeprefix(_PREFIX).lower()
     return name.replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
 
 
 def _reachable_host() -> str:
-    """The address by which this machine reaches others, and they it; loopback's if it has no network."""
+    """Return the address by which other machines reach this one; loopback without a network."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
         try:
             asking.connect(_ELSEWHERE)

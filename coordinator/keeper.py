@@ -1,7 +1,7 @@
-"""Where the state of a cluster is kept over restarts: the one interface between what changes it and what stores it.
+"""The interface between the state of a cluster and its storage.
 
-Whoever holds state tells its keeper each change, as a value under a place; the value is immutable, and all that is
-needed to have the state back. `NOTHING` keeps nothing: a cluster in memory.
+Each change is passed to the keeper as a value under a place. Values are immutable and contain everything that is needed
+to restore the state. `NOTHING` stores nothing, for a cluster in memory.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from uuid import UUID
 T = TypeVar("T")
 
 Place: TypeAlias = tuple[str | int, ...]
-"""Under what a value is kept: its kind first, then what tells it from others of its kind."""
+"""The key of a value: its kind, then what identifies it within the kind."""
 
 
 class LogName(NamedTuple):
-    """Which partition a log is of."""
+    """The partition of a log."""
 
     topic_id: UUID
     partition: int
 
 
 class KeptBatch(NamedTuple):
-    """A record batch as its log has it."""
+    """A record batch as its log stores it."""
 
     data: bytes
     last_offset: int
@@ -34,7 +34,7 @@ class KeptBatch(NamedTuple):
 
 
 class LogContents(NamedTuple):
-    """The batches of a log, shared with it: they never change."""
+    """The batches of a log, shared with it, since they never change."""
 
     batches: Sequence[bytes]
     last_offsets: Sequence[int]
@@ -42,7 +42,7 @@ class LogContents(NamedTuple):
 
     @classmethod
     def of(cls, batches: Iterable[KeptBatch]) -> LogContents:
-        """The batches of a log as they were kept, from the first on."""
+        """Return the stored batches of a log, from the first on."""
         rows = list(batches)
         return cls(
             [each.data for each in rows],
@@ -51,53 +51,52 @@ class LogContents(NamedTuple):
         )
 
     def kept(self) -> Iterable[KeptBatch]:
-        """Each batch as it is kept."""
+        """Return each stored batch."""
         return map(KeptBatch, *self)
 
 
 NO_CONTENTS = LogContents((), (), ())
-"""An empty log's."""
+"""The contents of an empty log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state of a cluster at one moment, to be put back any number of times: ``coordinator.snapshot()`` answers it.
+    """The state of a cluster at one moment, from ``coordinator.snapshot()``.
 
-    It may be put back into another coordinator that has the same brokers. It shares all record batches with the cluster
-    that it was taken of, which goes on: batches and values never change. It has the salted passwords of SCRAM, where
-    there are any.
+    It can be restored any number of times, also into another coordinator with the same brokers. It shares all record
+    batches with its cluster, because batches and values never change. It contains the salted passwords of SCRAM users.
     """
 
     values: Sequence[tuple[Place, object]] = field(repr=False)
-    """All values with their places, in an order in which they can be read back."""
+    """All values with their places, in an order in which they can be loaded."""
     logs: Mapping[LogName, LogContents] = field(repr=False)
-    """The record batches of each partition that has any."""
+    """The record batches of each partition that is not empty."""
 
     def of(self, kind: type[T]) -> list[T]:
-        """The values of a type."""
+        """Return the values of a type."""
         return [value for _, value in self.values if isinstance(value, kind)]
 
 
 class Keeper(Protocol):
-    """Keeps what it is told; when it is safe is its own business."""
+    """Stores state; it decides itself when the state is safe."""
 
     def replace(self, state: Snapshot) -> None:
-        """Keep this, and nothing of what there was."""
+        """Store this state instead of the previous one."""
 
     def put(self, place: Place, value: object) -> None:
-        """Keep a value in place of the one that was there."""
+        """Store a value, and replace the previous one in its place."""
 
     def drop(self, place: Place) -> None:
-        """Forget what was there, if anything was."""
+        """Delete the value in a place, if there is one."""
 
     def append(self, log: LogName, batch: KeptBatch) -> None:
-        """Keep one more batch at the end of a log."""
+        """Store one more batch at the end of a log."""
 
     def drop_before(self, log: LogName, offset: int) -> None:
-        """Forget the batches of a log whose records are all before an offset."""
+        """Delete the batches of a log that end before an offset."""
 
     def drop_log(self, log: LogName) -> None:
-        """Forget a log."""
+        """Delete a log."""
 
 
 class _Nothing:
@@ -121,4 +120,4 @@ class _Nothing:
 
 
 NOTHING: Final[Keeper] = _Nothing()
-"""Keeps nothing."""
+"""Stores nothing."""

@@ -1,12 +1,12 @@
-"""Large requests, answered slice by slice: one slice of one of them in each turn of the loop.
+"""Large requests, which are answered in slices: one slice in each turn of the loop.
 
 A request with more than `AT_ONCE` elements in its arrays is cut into slices (`loadwise.protocol.cutting`). Each slice
-is handled as a request of its own, so it sees what other requests have changed since the slice before. All bytes are
-checked before the first slice is handled. An error of a whole slice, as NOT_COORDINATOR, ends the request, and is its
-answer. What the API answers as a whole (`rows_inward`) is not cut, and is refused if it is too large. A heartbeat may
-still name all partitions of a large cluster: a thread reads it, so that the loop is free meanwhile.
+is handled as a separate request, so it sees the changes of other requests since the slice before. All bytes are checked
+before the first slice. An error for a whole slice, such as NOT_COORDINATOR, ends the request and is its answer.
+Requests that are answered as a whole (`rows_inward`) are not cut, and fail if they are too large. A heartbeat may still
+name all partitions of a large cluster: a thread decodes it, so that the loop stays free.
 
-The slices of a Fetch wait side by side. As soon as one has something to tell, the others are asked not to wait.
+The slices of a Fetch wait side by side. Once one has a result, the others stop waiting.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from loadwise.protocol.structs import struct_class
 
 
 class Joined(NamedTuple):
-    """A response whose body is encoded, in pieces."""
+    """A response with its encoded body in pieces."""
 
     response: Message
     pieces: list[bytes]
@@ -40,18 +40,18 @@ _Slices: TypeAlias = Iterator[tuple[bytes, Path]]
 
 
 def without_body(frame: bytes, apis: Mapping[int, Api]) -> Request:
-    """The request in a frame with nothing in its arrays, for what is to be known before they are read."""
+    """Decode a request with empty arrays, for what must be known before they are decoded."""
     api, version, correlation_id, client_id, _ = request_header(frame, apis)
     return Request(api, version, correlation_id, client_id, struct_class(api.request)(version=version))
 
 
 class LargeRequests:
-    """The large requests of all connections, by turns.
+    """The large requests of all connections, handled in turn.
 
-    ``few_elements``: how many a request may have that is read in one turn; ``most_elements``: that is answered as a
-    whole, as may all in a slice that is not cut.
-    ``new_partitions``: key of an API to how many partitions a request would make. ``handle`` handles a slice, ``hurry``
-    has a fetch that waits answered, and `take` gets the answers. ``forget`` drops one that nobody wants any more.
+    ``few_elements`` is the maximum for a request that is decoded in one turn. ``most_elements`` is the maximum for a
+    request that is not cut, and for a slice. ``new_partitions`` maps an API key to the number of partitions that a
+    request would create. ``handle`` handles a slice, ``hurry`` completes a waiting fetch, and `take` gets the answers.
+    ``forget`` drops an answer that is no longer needed.
     """
 
     def __init__(
@@ -81,14 +81,17 @@ class LargeRequests:
         self._joiners: set[Joiner] = set()
 
     def take(self, answer: Answer) -> bool:
-        """Take an answer if it is one to a slice."""
+        """Accept an answer if it belongs to a slice, and return whether it does."""
         waiting = self._waiting.pop(answer.call.token, None)
         if waiting is not None and not waiting.done():
             waiting.set_result(answer.response)
         return answer.call.is_slice
 
     async def response(self, call: Call, frame: bytes) -> Response | Joined:
-        """The response to a request; ``call`` has an empty body. Raises `MalformedBytesError`."""
+        """Return the response to a request; ``call`` has an empty body.
+
+        Raises `MalformedBytesError`.
+        """
         api, version = call.request.api, call.version
         rows = rows_inward(api.name, version)
         try:
@@ -118,7 +121,7 @@ class LargeRequests:
             self._joiners.discard(joiner)
 
     async def _whole(self, frame: bytes) -> Request:
-        """A request that is answered as a whole."""
+        """Decode a request that is answered as a whole."""
         with suppress(TooManyElementsError):
             return decode_request(frame, self._apis, most=self._few_elements)
         return await asyncio.to_thread(decode_request, frame, self._apis, most=self._most_elements())
@@ -138,7 +141,7 @@ class LargeRequests:
                 await asyncio.sleep(0)
 
     async def _makes_too_many(self, call: Call, slices: _Slices) -> bool:
-        """Whether all slices together would make more partitions than a request may; nothing is made then."""
+        """Return whether all slices together would create too many partitions; nothing is created then."""
         count = self._new_partitions.get(call.request.api.key)
         if count is None:
             return False
@@ -152,7 +155,7 @@ class LargeRequests:
     async def _one_by_one(
         self, call: Call, slices: _Slices, joiner: Joiner, *, makes_too_many: bool
     ) -> Response | Joined:
-        """One slice after the other."""
+        """Handle one slice after the other."""
         response: Response = NoAnswer()
         for frame, path in slices:
             async with self._turn:
@@ -170,7 +173,7 @@ class LargeRequests:
         return response if isinstance(response, NoAnswer) else Joined(*joiner.finish())
 
     async def _side_by_side(self, call: Call, slices: _Slices, joiner: Joiner) -> Response | Joined:
-        """A fetch: those slices that find nothing wait together, until one of them finds something."""
+        """Handle the slices of a fetch; those without records wait together until one has some."""
         asked: list[tuple[Call, Path, asyncio.Future[Response]]] = []
         bytes_left = 0
 
@@ -214,7 +217,7 @@ class LargeRequests:
         async with self._turn:
             joiner.add(response, path)
             if sum(each.size_bytes for each in self._joiners) > self._max_bytes:
-                raise MalformedBytesError(f"answers to large requests take over {self._max_bytes:,} bytes together")
+                raise MalformedBytesError(f"answers to large requests exceed {self._max_bytes:,} bytes together")
             await asyncio.sleep(0)
 
     def _slice(self, call: Call, frame: bytes) -> Call:
@@ -235,11 +238,11 @@ class LargeRequests:
 
 
 def _ends(response: Response) -> bool:
-    """Whether the answer to a slice is that to the whole request: nothing is asked after it."""
+    """Return whether a slice's answer is the answer to the whole request, and ends it."""
     return isinstance(response, HangUp | LastAnswer) or bool(getattr(response, "error_code", 0))
 
 
 def _records_bytes(response: Response) -> int:
-    """How many bytes of records the answer to a fetch has."""
+    """Return the bytes of records in a fetch response."""
     topics = getattr(response, "responses", ())
     return sum(len(each.records or b"") for topic in topics for each in topic.partitions)

@@ -1,6 +1,6 @@
-"""Which broker leads and coordinates what, as a test or an administrator changes it. Brokers stop and start here.
+"""Moves leaders and coordinators between brokers, and stops and starts brokers.
 
-Clients that wait for something that is led elsewhere now are told by the cluster's next `receive` or `expire`.
+Clients that wait at a former leader or coordinator get their answer at the cluster's next `receive` or `expire`.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from loadwise.coordinator.kafka_cluster import Cluster
 
 
 def move_leader(cluster: Cluster, topic: str, partition: int, to: int | None = None) -> None:
-    """Let another replica lead a partition, in a new leader epoch; ``to`` None is the next one.
+    """Make another replica the leader of a partition, with a new leader epoch.
 
-    Fetches that wait for it are answered by the next `receive` or `expire`. Raises `BadClusterError` if there is no
-    such partition or replica.
+    ``to`` None picks the next replica. Waiting fetches are answered at the next `receive` or `expire`. Raises
+    `BadClusterError` if there is no such partition or replica.
     """
     moved = cluster.topics.move_leader(topic, partition, to)
     cluster.log_gone(moved.log)
 
 
 def reassign(cluster: Cluster, partition: ReplicatedPartition, replicas: Sequence[int]) -> None:
-    """Put a partition on other brokers; clients that wait for it are told."""
+    """Move a partition to other brokers, and answer the clients that wait for it."""
     cluster.topics.reassign(partition, replicas)
     cluster.log_gone(partition.log)
 
 
 def move_coordinator(cluster: Cluster, group_id: str, to: int | None = None) -> None:
-    """Let another broker coordinate a group, and those that share its partition of ``__consumer_offsets``.
+    """Make another broker the coordinator of a group and of its ``__consumer_offsets`` partition.
 
-    As in Kafka the new one knows what is in the records: members and committed offsets stay, and a rebalance that
-    was under way begins again. Who waits in one hears NOT_COORDINATOR by the next `receive` or `expire`. ``to``
-    None is the next broker. Raises `BadClusterError` if there is no such broker.
+    As in Kafka, the new coordinator knows what the records contain: members and committed offsets stay, and a current
+    rebalance starts again. Members that wait in one get NOT_COORDINATOR at the next `receive` or `expire`. ``to`` None
+    picks the next broker. Raises `BadClusterError` if there is no such broker.
     """
     moved = cluster.brokers.move_coordinator(group_id, to)
     cluster.offsets_topic.lead(moved, cluster.brokers.coordinator_of(group_id).id)
@@ -43,17 +43,20 @@ def move_coordinator(cluster: Cluster, group_id: str, to: int | None = None) -> 
 
 
 def drop_leader(cluster: Cluster, topic: str, partition: int) -> None:
-    """Let nobody lead a partition; clients that wait for it are told. Raises `BadClusterError`."""
+    """Leave a partition without a leader, and answer the clients that wait for it.
+
+    Raises `BadClusterError`.
+    """
     cluster.log_gone(cluster.topics.drop_leader(topic, partition).log)
 
 
 def set_isr(cluster: Cluster, topic: str, partition: int, brokers: Sequence[int]) -> None:
-    """Let these replicas of a partition be in sync, and no others. Raises `BadClusterError`."""
+    """Set the in-sync replicas of a partition. Raises `BadClusterError`."""
     cluster.log_gone(cluster.topics.set_isr(topic, partition, brokers).log)
 
 
 def stop_broker(cluster: Cluster, node_id: int) -> None:
-    """Let a broker be gone: others lead and coordinate what it did, as far as they can.
+    """Stop a broker; other brokers take over its partitions and groups where they can.
 
     Raises `BadClusterError` if there is no such broker, or it is stopped already.
     """
@@ -70,15 +73,15 @@ def stop_broker(cluster: Cluster, node_id: int) -> None:
 
 
 def start_broker(cluster: Cluster, node_id: int) -> None:
-    """Let a broker that was stopped run again. Raises `BadClusterError` if there is no such broker, or it runs."""
+    """Start a stopped broker. Raises `BadClusterError` if there is no such broker, or it runs already."""
     cluster.brokers.start(node_id)
     for changed in cluster.topics.node_started(node_id):
         cluster.log_gone(changed.log)
 
 
 def move_transaction_coordinator(cluster: Cluster, transactional_id: str, to: int | None = None) -> None:
-    """Let another broker coordinate a transactional id, and those that share its partition.
+    """Make another broker the coordinator of a transactional id and of its partition.
 
-    ``to`` None is the next broker. Raises `BadClusterError` if there is no such broker.
+    ``to`` None picks the next broker. Raises `BadClusterError` if there is no such broker.
     """
     cluster.brokers.move_coordinator(transactional_id, to, TRANSACTION_STATE)

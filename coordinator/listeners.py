@@ -1,7 +1,7 @@
-"""Which of the listeners in a Kafka's server.properties clients connect to: its protocol and its address. Pure.
+"""Finds the listener for clients in a Kafka's server.properties. Pure.
 
-A coordinator has one for clients. Those of controllers are left out, and that which brokers use among themselves where
-there is another; of the others the first counts. Mirrors Kafka's ``SocketServerConfigs.listenerListToEndPoints``.
+A coordinator has one listener for clients. Listeners of controllers are ignored, and so is the inter-broker listener if
+there is another. Of the rest, the first counts. Mirrors Kafka's ``SocketServerConfigs.listenerListToEndPoints``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CONTROLLERS = "controller.listener.names"
 _BROKERS = "inter.broker.listener.name"
 _PROTOCOLS = "listener.security.protocol.map"
 NAMES = (LISTENERS, ADVERTISED, _CONTROLLERS, _BROKERS, _PROTOCOLS)
-"""The settings that tell of listeners."""
+"""The settings about listeners."""
 
 _LISTENER = re.compile(r"([^:/]+)://(.*):(-?[0-9]+)")
 _LAST_PORT = 65535
@@ -36,13 +36,13 @@ class Listener:
     """Empty: every address of the machine."""
     port: int
     advertised: tuple[str, int] | None = None
-    """What clients are told to connect to; None: its own address."""
+    """The address that clients get; None: its own."""
 
 
 def client_listener(configs: Mapping[str, str]) -> Listener | None:
-    """The listener that clients connect to; None if there is no setting ``listeners``.
+    """Return the listener that clients connect to; None without the setting ``listeners``.
 
-    Raises `BadSettingError` for what is no listener, one without a protocol, and where only controllers have one.
+    Raises `BadSettingError` if a listener is not valid or has no protocol, or if all are for controllers.
     """
     if LISTENERS not in configs:
         return None
@@ -54,7 +54,7 @@ def client_listener(configs: Mapping[str, str]) -> Listener | None:
     found = [each for each in _addresses(configs, LISTENERS) if each[0] not in controllers]
     chosen = next((each for each in found if each[0] != of_brokers), found[0] if found else None)
     if chosen is None:
-        raise BadSettingError(f"listeners is {configs[LISTENERS]!r}; it takes one that is for clients")
+        raise BadSettingError(f"listeners is {configs[LISTENERS]!r}; it needs one for clients")
     name, host, port = chosen
     protocol = protocols.get(name) if protocols else name
     if protocol is None:
@@ -63,16 +63,19 @@ def client_listener(configs: Mapping[str, str]) -> Listener | None:
 
 
 def _check_distinct(configs: Mapping[str, str]) -> None:
-    """Raise `BadSettingError` for two listeners of a name, or of a port unless one is for IPv4 and one for IPv6."""
+    """Raise `BadSettingError` if two listeners share a name or a port.
+
+    One for IPv4 and one for IPv6 may share a port.
+    """
     for setting in (LISTENERS, ADVERTISED):
         found = _addresses(configs, setting)
         for index, (name, host, port) in enumerate(found):
             for other, its_host, its_port in found[:index]:
                 if other == name:
-                    raise BadSettingError(f"{setting}: the name {name} is there twice")
+                    raise BadSettingError(f"{setting}: the name {name} is used twice")
                 is_pair = {_ip_version(host), _ip_version(its_host)} == {4, 6}
                 if setting == LISTENERS and port == its_port != 0 and not is_pair:
-                    raise BadSettingError(f"{setting}: the port {port} is there twice")
+                    raise BadSettingError(f"{setting}: the port {port} is used twice")
 
 
 def _ip_version(host: str) -> int | None:
@@ -87,7 +90,7 @@ def _addresses(configs: Mapping[str, str], setting: str) -> list[tuple[str, str,
     for each in _items(configs.get(setting, "")):
         match = _LISTENER.fullmatch(each)
         if match is None or not 0 <= int(match[3]) <= _LAST_PORT:
-            raise BadSettingError(f"{setting}: {each!r} is no listener; write PLAINTEXT://127.0.0.1:9092")
+            raise BadSettingError(f"{setting}: {each!r} is not a listener; write PLAINTEXT://127.0.0.1:9092")
         found.append((match[1].upper(), match[2].strip("[]"), int(match[3])))
     return found
 
@@ -96,7 +99,7 @@ def _protocols(text: str) -> dict[str, str]:
     pairs = [each.partition(":") for each in _items(text)]
     for name, colon, protocol in pairs:
         if not (name and colon and protocol):
-            raise BadSettingError(f"{_PROTOCOLS} is {text!r}; it takes a list of listener:protocol")
+            raise BadSettingError(f"{_PROTOCOLS} is {text!r}; it must be a list of listener:protocol")
     return {name.strip().upper(): protocol.strip().upper() for name, _, protocol in pairs}
 
 

@@ -1,6 +1,6 @@
-"""What time does to the logs: old records are deleted, and producers that have written nothing for long are forgotten.
+"""Deletes expired records and the state of idle producers from the logs.
 
-Mirrors the two tasks that Kafka's ``LogManager`` and ``ProducerStateManager`` run again and again.
+Mirrors the two periodic tasks of Kafka's ``LogManager`` and ``ProducerStateManager``.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.topics import Topics
 
 PRODUCERS_CHECK_INTERVAL_MS = 600_000
-"""How often silent producers are looked for (producer.id.expiration.check.interval.ms)."""
+"""How often idle producers are expired (producer.id.expiration.check.interval.ms)."""
 
 
 class LogUpkeep:
-    """Looks through all logs in intervals, as long as there is something to look for."""
+    """Checks all logs at intervals, as long as something can expire."""
 
     def __init__(
         self,
@@ -37,19 +37,19 @@ class LogUpkeep:
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When `run` is due at the latest; None while there is nothing to look for."""
+        """Return when `run` must be called next; None if nothing can expire."""
         deadlines = (self._retention_due_ms, self._producers_due_ms)
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def grown(self, log: PartitionLog, now_ms: int) -> None:
-        """A batch was appended to a log."""
+        """Note that a batch was appended to a log."""
         if self._retention_due_ms is None:
             self._retention_due_ms = now_ms + self._retention_check_interval_ms
         if self._producers_due_ms is None and log.producers.known:
             self._producers_due_ms = now_ms + PRODUCERS_CHECK_INTERVAL_MS
 
     def run(self, now_ms: int) -> None:
-        """Do what is due."""
+        """Run the checks that are due."""
         if self._retention_due_ms is not None and self._retention_due_ms <= now_ms:
             for topic in self._topics:
                 for partition in topic.partitions:

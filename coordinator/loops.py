@@ -1,6 +1,6 @@
-"""Which event loop the coordinator runs on where it makes one itself: uvloop's where that is installed, else asyncio's.
+"""Runs coroutines on uvloop if it is installed, else on asyncio's event loop.
 
-A coordinator that is entered with ``async with`` runs on its user's loop, whichever that is.
+A coordinator in ``async with`` runs on its user's event loop instead.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ T = TypeVar("T")
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Run a program's main coroutine to its end, as `asyncio.run` does."""
     try:
-        # Here, not above: it is not always installed.
+        # Imported here, because it is not always installed.
         from uvloop import new_event_loop  # noqa: PLC0415
     except ImportError:
         return asyncio.run(main)

@@ -1,12 +1,12 @@
-"""``__consumer_offsets`` as a topic that clients can read: committed offsets and classic groups, in Kafka's format.
+"""``__consumer_offsets`` as a topic that clients can read, in Kafka's format.
 
-Monitors read it, as Burrow and KMinion do, and so do Kafka's own formatters. What groups are lies in their journal; the
-topic's logs are written from the moment at which somebody first reads them, beginning with all that is in the journal.
-Who never reads them pays nothing. A log in which most records are out of date is begun anew behind its end, and what
-lies before is deleted: that is what Kafka's compaction comes to for a reader.
+It contains committed offsets and classic groups. Monitors such as Burrow and KMinion read it, and so do Kafka's own
+formatters. The groups' state is in their journal. The topic's logs are written from the first read on, starting with
+everything in the journal, so they cost nothing until then. If most records of a log are outdated, the log is rewritten
+behind its end, and the part before is deleted. For a reader, Kafka's compaction has the same effect.
 
 Formats: ``OffsetCommitKey`` 1, ``OffsetCommitValue`` 1, 3 and 4, ``GroupMetadataKey`` 2 and ``GroupMetadataValue`` 3 of
-Kafka's ``group-coordinator``. The records of KIP-848 groups are not written, but for their offsets.
+Kafka's ``group-coordinator``. Of KIP-848 groups only the offsets are written.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ log = logging.getLogger("loadwise.coordinator")
 
 _CONFIGS = {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"}
 _LEAST_RECORDS_TO_COMPACT = 1000
-"""A log with fewer records is left alone; a larger one is begun anew when three of four records are outdated."""
+"""Smaller logs are not compacted; larger ones are when three of four records are outdated."""
 
 _MAX_TEXT_BYTES = 0x7FFF
 
@@ -51,11 +51,11 @@ KeyAndValue = tuple[bytes, bytes | None]
 
 
 class _TooLongError(Exception):
-    """A text has more bytes than a record has room for."""
+    """A text is too long for a record."""
 
 
 class OffsetsTopic:
-    """The topic, made when the first group is asked for, and its contents once somebody reads them."""
+    """The topic, created for the first group, and its contents after the first read."""
 
     def __init__(
         self,
@@ -72,12 +72,12 @@ class OffsetsTopic:
         self._grown, self._delete_records, self._now_ms = grown, delete_records, now_ms
         self._replication_factor = replication_factor
         self._filled: Topic | None = None
-        """The topic that has contents; None while nobody has read it."""
+        """The topic with contents; None before the first read."""
         self._compact_at: dict[int, int] = {}
-        """How many records a partition's log has when it is looked for outdated ones again."""
+        """The size of each partition's log, in records, at which it is checked for compaction again."""
 
     def make(self) -> None:
-        """Make the topic, unless it is there."""
+        """Create the topic if it does not exist."""
         if self._topics.get(CONSUMER_OFFSETS) is None:
             leaders = self._brokers.coordinators(CONSUMER_OFFSETS)
             ids = [node.id for node in self._brokers.nodes]
@@ -86,13 +86,13 @@ class OffsetsTopic:
             self._topics.create(CONSUMER_OFFSETS, COORDINATOR_PARTITIONS, _CONFIGS, replicas=replicas)
 
     def begin(self) -> None:
-        """Write what the groups are, and from now on what becomes of them: somebody reads it."""
+        """Write the groups' state, and from now on its changes, because a client reads it."""
         topic = self._topics.get(CONSUMER_OFFSETS)
         if topic is not None and topic is not self._filled:
             self._filled = topic
             self._groups.tell_records(self._follow)
             self._compact_at.clear()
-            # What an earlier run of the coordinator wrote may be outdated: it has come back with the other topics.
+            # Records of an earlier run came back with the other topics, and may be outdated.
             outdated = [(each.log, each.log.end_offset) for each in topic.partitions]
             for record in self._groups.journal:
                 self._append(self._number(topic, record), self._written(record))
@@ -100,7 +100,7 @@ class OffsetsTopic:
                 self._delete_records(kept, end_offset)
 
     def lead(self, partition: int, node_id: int) -> None:
-        """Let the broker that coordinates a partition's groups now lead the partition."""
+        """Make the broker that coordinates a partition's groups the partition's leader."""
         found = self._topics.partition(CONSUMER_OFFSETS, partition)
         if found is None:
             return
@@ -110,7 +110,7 @@ class OffsetsTopic:
             self._topics.move_leader(CONSUMER_OFFSETS, partition, node_id)
 
     def _follow(self, record: Record) -> None:
-        """Write a record that the groups are about to keep."""
+        """Write a record that the groups are about to store."""
         written = self._written(record)
         topic = self._topics.get(CONSUMER_OFFSETS)
         if not written or topic is None:
@@ -126,20 +126,20 @@ class OffsetsTopic:
                 for pair in self._written(each)
             ]
             begins_at = kept.end_offset
-            # What is about to be kept is not in the journal yet: it comes last, as it did before.
+            # The new record is not in the journal yet; it comes last, as it did before.
             self._append(number, [*present, *written])
             self._delete_records(kept, begins_at)
             self._compact_at[number] = max(4 * len(present), _LEAST_RECORDS_TO_COMPACT)
 
     def _written(self, record: Record) -> Sequence[KeyAndValue]:
-        """The records that Kafka would write; none where a text is longer than they have room for.
+        """Return the records that Kafka would write; none if a text is too long.
 
-        That is a text of bytes that were no UTF-8: each that is replaced by U+FFFD takes three bytes.
+        That can happen to text that was not UTF-8, because each U+FFFD in it takes three bytes.
         """
         try:
             return list(self._records(record))
         except _TooLongError as problem:
-            log.warning("%s leaves out a record: %s", CONSUMER_OFFSETS, problem)
+            log.warning("%s skips a record: %s", CONSUMER_OFFSETS, problem)
             return ()
 
     def _records(self, record: Record) -> Iterator[KeyAndValue]:
@@ -174,8 +174,8 @@ class OffsetsTopic:
             return
         for key, value in records:
             appended = found.log.append(_batch(key, value, self._now_ms()), now_ms=self._now_ms())
-            if appended.error is not ErrorCode.NONE:  # as where message.max.bytes is less than a record needs
-                log.warning("%s has no room for a record: %s", CONSUMER_OFFSETS, appended.message)
+            if appended.error is not ErrorCode.NONE:  # for example if message.max.bytes is too small
+                log.warning("%s cannot store a record: %s", CONSUMER_OFFSETS, appended.message)
                 continue
             self._grown(found.log, appended)
 
@@ -185,7 +185,7 @@ def _text(text: str | None) -> bytes:
         return struct.pack(">h", -1)
     data = text.encode("utf-8", "surrogatepass")
     if len(data) > _MAX_TEXT_BYTES:
-        raise _TooLongError(f"a text in it has {len(data):,} bytes, and {_MAX_TEXT_BYTES:,} is the limit")
+        raise _TooLongError(f"it contains a text of {len(data):,} bytes, and the limit is {_MAX_TEXT_BYTES:,}")
     return struct.pack(">h", len(data)) + data
 
 
@@ -198,7 +198,7 @@ def _offset_key(group_id: str, topic: str, partition: int) -> bytes:
 
 
 def _offset_value(record: OffsetRecord, topic_id: UUID | None) -> bytes:
-    """Version 1 has a time at which it lapses, version 4 the topic's id, as a tagged field."""
+    """Return the value. Version 1 has an expiry time, version 4 the topic's id as a tagged field."""
     if record.expires_ms is not None:
         times = struct.pack(">qq", record.committed_ms, record.expires_ms)
         return struct.pack(">hq", 1, record.offset) + _text(record.metadata) + times
@@ -216,7 +216,10 @@ def _group_key(group_id: str) -> bytes:
 
 
 def _group_value(record: GroupRecord, now_ms: int) -> bytes:
-    """A group with members does not know since when it is stable: since about now, as its record is written then."""
+    """Return the value of a group.
+
+    A group with members does not store since when it is stable. That is about now, when its record is written.
+    """
     members = b"".join(
         b"".join(
             (
@@ -238,7 +241,7 @@ def _group_value(record: GroupRecord, now_ms: int) -> bytes:
 
 
 def _batch(key: bytes, value: bytes | None, timestamp_ms: int) -> bytes:
-    # When the topic is first read: importing it takes long.
+    # Imported when the topic is first read, because the import is slow.
     from kafka.record import MemoryRecordsBuilder  # noqa: PLC0415
 
     builder = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=len(key) + len(value or b"") + 1024)

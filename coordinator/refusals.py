@@ -1,8 +1,8 @@
-"""The answer to a request that is refused as a whole: an error code at every place where its client looks for one.
+"""Builds the response to a request that fails as a whole.
 
-Mirrors ``getErrorResponse`` of each of Kafka's request classes. Some responses have one error code, some one for each
-group, topic or partition that the request names; `_ROWS` lists them. All other fields have the values that mean
-"unknown" in Kafka.
+Mirrors ``getErrorResponse`` of Kafka's request classes. Some responses have one error code, others one for each group,
+topic or partition that the request names; `_ROWS` lists them. All other fields have the values that mean "unknown" in
+Kafka.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from loadwise.protocol.structs import default_of
 class _Rows:
     """A list in the response that has one item for each item of a list in the request.
 
-    An item takes over what names it. ``key``: what the response calls the request's item where that is no
-    struct; a pair: what the response and the request call the same field. ``answered``: a list inside the items that a
-    refusal leaves empty.
+    Each item repeats the name or id from the request. ``key`` is the field for it if the request's items are not
+    structs; a pair means that response and request name the field differently. ``answered`` is a list inside the items
+    that stays empty on an error.
     """
 
     response: str
@@ -116,11 +116,11 @@ _BESIDE_THE_ERROR_OF_ALL: Mapping[str, tuple[range, _Rows]] = {
     "OffsetDelete": (range(99), _Rows("topics", "topics", inner=_PARTITIONS)),
     "OffsetFetch": (range(2, 8), _Rows("topics", "topics", inner=_BY_INDEX)),
 }
-"""Lists whose items can be refused, of responses that have one error code where the whole request is refused."""
+"""Lists whose items can have errors of their own, in responses with one error code for the whole request."""
 _AS_A_WHOLE = frozenset({"DescribeTopicPartitions"})
-"""APIs whose items are answered by pages."""
+"""APIs that answer in pages, and therefore as a whole."""
 _MOVED = _Rows("results", "topics", ("topic_name", "name"), inner=_Rows("partitions", "partitions", "partition_index"))
-"""The answers of AlterReplicaLogDirs, whose topics are named by directory."""
+"""The results of AlterReplicaLogDirs. The request lists its topics by directory."""
 _NO_TOKEN: Mapping[str, Any] = {
     "principal_type": "User",
     "principal_name": "ANONYMOUS",
@@ -130,7 +130,7 @@ _NO_TOKEN: Mapping[str, Any] = {
     "expiry_timestamp_ms": -1,
     "max_timestamp_ms": -1,
 }
-"""What Kafka tells of a delegation token that nobody gets, whoever asked for it."""
+"""The fields that Kafka sets in the error response to a request for a delegation token."""
 _ERRORS = ("error_code", "partition_error_code")
 _NAMES = (
     "entity_name",
@@ -158,11 +158,11 @@ _NULLABLE_PROTOCOL = 7
 
 
 def refusal(call: Call, error: ErrorCode, message: str | None = None, *, tells_why: bool = True) -> Message | NoAnswer:
-    """The response to a call that is refused with this error; ``message``: why, for people."""
+    """Return the response to a call that fails with this error; ``message`` is for people."""
     api, body = call.request.api, call.body
     if api.name == "Produce" and body.acks == 0:
         return NoAnswer()
-    why = _Why(error, message or f"{error.name}: this answer was asked for" if tells_why else None)
+    why = _Why(error, message or f"{error.name}: a fault was configured for this request" if tells_why else None)
     fields = _unknown(api.response, call.version, why)
     rows = _rows_in_errors(api.name, call.version)
     if rows is not None:
@@ -186,9 +186,9 @@ def refusal(call: Call, error: ErrorCode, message: str | None = None, *, tells_w
 
 
 def rows_inward(api: str, version: int) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """The lists of an API's requests whose items are answered one by one, from outside inward; and of its responses.
+    """Return the lists of a request, and of its response, whose items are answered one by one.
 
-    None for an API whose requests are answered as a whole.
+    The outermost list comes first. None for an API whose requests are answered as a whole.
     """
     rows = None if api in _AS_A_WHOLE else _rows_of(api, version)
     if rows is None:
@@ -202,7 +202,7 @@ def rows_inward(api: str, version: int) -> tuple[tuple[str, ...], tuple[str, ...
 
 
 def rows_of(call: Call) -> tuple[str, str]:
-    """The list in a call's request whose items are answered one by one, and the list of their answers.
+    """Return a request's list whose items are answered one by one, and the response's list.
 
     Raises `LookupError` for an API without such lists in this version.
     """
@@ -211,7 +211,7 @@ def rows_of(call: Call) -> tuple[str, str]:
 
 
 def refused_rows(call: Call, items: Iterable[Any], error: ErrorCode, message: str | None) -> list[Message]:
-    """The answers to some items of a call's request, which are refused with this error."""
+    """Return the results of some items of a call's request, which fail with this error."""
     rows = _item_rows(call)
     return _items(call.request.api.response, items, rows, call.version, _Why(error, message))
 
@@ -229,7 +229,7 @@ def _rows_of(api: str, version: int) -> _Rows | None:
 
 
 def _rows_in_errors(api: str, version: int) -> _Rows | None:
-    """The list that has the error of a whole request at each item."""
+    """Return the list in which each item has the error of the whole request."""
     return next((rows for versions, rows in _ROWS.get(api, ()) if version in versions), None)
 
 
@@ -252,7 +252,7 @@ def _items(struct: Any, items: Iterable[Any], rows: _Rows, version: int, why: _W
 
 
 def _unknown(struct: Any, version: int, why: _Why) -> dict[str, Any]:
-    """All fields of a struct, with nothing in them but the error."""
+    """Return all fields of a struct, empty except for the error."""
     values: dict[str, Any] = {}
     for field in struct._struct.fields.values():
         if not field.for_version_q(version) or field.tag is not None:

@@ -1,7 +1,7 @@
-"""Heartbeats of classic groups that a connection repeats: they are recognised by their bytes, and not decoded again.
+"""Recognises repeated heartbeats of classic groups by their bytes, without decoding.
 
-Between two rebalances a member sends the same heartbeat again and again; only its correlation id changes. What is kept
-of the last one is what it asked, not what was answered: its group is asked each time.
+Between two rebalances a member's heartbeats differ only in their correlation id. Only the request is stored, not its
+answer, because the group decides each time.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from loadwise.protocol.messages import Request, encode_response
 from loadwise.protocol.structs import struct_class
 
 _CORRELATION_ID = slice(4, 8)
-"""Where requests and, after their size, responses have it."""
+"""The place of the id in requests, and in responses after their size."""
 _LONGEST_BYTES = 1024
-"""Longer ones are not kept: connections are many, and bytes behind a request's last field are read over."""
+"""Longer ones are not stored, because there are many connections, and extra bytes after the last field are ignored."""
 
 
 class RepeatedHeartbeat:
-    """The last heartbeat that came by a connection, and the answer that it gets while all is well."""
+    """The last heartbeat of a connection, and its answer without an error."""
 
     def __init__(self, frame: bytes, request: Request) -> None:
         body = request.body
@@ -31,15 +31,15 @@ class RepeatedHeartbeat:
 
     @classmethod
     def of(cls, frame: bytes, request: Request) -> RepeatedHeartbeat | None:
-        """What is to be kept of a request: None unless it is a heartbeat, and of the length that heartbeats have."""
+        """Return what is stored of a request; None if it is not a heartbeat of normal length."""
         return cls(frame, request) if request.api.name == "Heartbeat" and len(frame) <= _LONGEST_BYTES else None
 
     def is_repeated_by(self, frame: bytes) -> bool:
-        """Whether a request is this heartbeat again, under whatever correlation id."""
+        """Return whether a request repeats this heartbeat, with any correlation id."""
         return len(frame) == self._size and frame.endswith(self._tail) and frame.startswith(self._head)
 
     def answer_to(self, frame: bytes) -> bytes:
-        """The whole answer to a request that repeats it, where there is no error."""
+        """Return the encoded answer to a request that repeats it, without an error."""
         return self._answer_head + frame[_CORRELATION_ID] + self._answer_tail
 
 

@@ -1,4 +1,4 @@
-"""What a snapshot is when it is put back: brokers that it needs, and producers that lived on since it was taken."""
+"""Prepares a snapshot to be restored: checks its brokers, and updates its producers."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from loadwise.coordinator.transactions.transaction import Transaction
 
 
 def check_brokers(state: Snapshot, brokers: Brokers) -> None:
-    """Raise `BadClusterError` if partitions or groups are on brokers that there are not."""
+    """Raise `BadClusterError` if partitions or groups are on brokers that do not exist."""
     known = [node.id for node in brokers.nodes]
     placed = {each for record in state.of(PartitionRecord) for each in record.replicas}
     placed.update(each for record in state.of(CoordinatorsRecord) for each in record.node_ids)
     if not placed <= set(known):
-        there = f"there are brokers {known}"
-        raise BadClusterError(f"it is of a cluster that had brokers {sorted(placed)}, and {there}: give as many")
+        there = f"this one has {known}"
+        raise BadClusterError(f"the snapshot's cluster had brokers {sorted(placed)}, and {there}: use the same number")
 
 
 def restored(snapshot: Snapshot, ids: ProducerIdsRecord, topics: Topics) -> Snapshot:
-    """The snapshot as it is to be put back into a cluster whose logs are now those of ``topics``.
+    """Return the snapshot as it must be restored into the cluster with the logs ``topics``.
 
-    ``ids`` are the producer ids that were handed out, which are not handed out again. A producer of transactions gets
-    another epoch than any that it had before; one without transactions that has written since is not known, so that it
-    goes on with the sequence number that it is at.
+    ``ids`` are the producer ids in use, which are not assigned again. A transactional producer gets an epoch that it
+    never had before. A producer without transactions that has written since the snapshot is dropped, so that it
+    continues with its current sequence number.
     """
     transactional = {each.producer_id for each in snapshot.of(Transaction)}
     values: list[tuple[Place, object]] = []

@@ -1,8 +1,8 @@
-"""The asyncio server around the cluster: the listening sockets, one for each broker; the clock; who waits for what.
+"""The asyncio server around the cluster: sockets, clock and pending answers.
 
-A request comes from its connection as a frame (`received`), becomes a `Call`, and goes to the cluster; the answers that
-come back go to their connections (`_deliver`), encoded. A peer that sends bytes which are no request loses its
-connection, with one line in the log; nobody else notices. An answer to a connection that is gone is dropped.
+Each broker has a listening socket. A request comes from its connection as a frame (`received`), becomes a `Call`, and
+goes to the cluster; `_deliver` encodes the answers and sends them. Malformed bytes close their connection with one line
+in the log, and no other connection is affected. An answer to a closed connection is dropped.
 """
 
 from __future__ import annotations
@@ -40,41 +40,41 @@ from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError, TooManyElementsError, UnsupportedVersionError
 from loadwise.protocol.messages import Request, decode_request, encode_response, frame_body, frame_head, served
 
-if TYPE_CHECKING:  # SQLite, for those who need it
+if TYPE_CHECKING:  # imports SQLite, which is optional
     from loadwise.coordinator.storage.directory import Directory
 
 log = logging.getLogger("loadwise.coordinator")
 group_log = logging.getLogger("loadwise.coordinator.groups")
 
 _TURNS_TO_OPEN = 5
-"""A connection is opened some turns of the loop after it was accepted: three of asyncio's, one of uvloop's."""
+"""Turns of the loop until an accepted connection opens: three in asyncio, one in uvloop."""
 _LONGEST_IDLE_CHECK_S = 30.0
 _HANDSHAKE_TIMEOUT_S = 5.0
-"""A peer that is silent in its TLS handshake is let go after so long."""
+"""A peer that is silent in its TLS handshake is disconnected after this time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerLimits:
-    """What one server grants its peers, beside the settings that Kafka has too (`BrokerSettings`)."""
+    """Limits of one server, in addition to Kafka's settings (`BrokerSettings`)."""
 
     max_connections: int = 10_000
     """Connections beyond this are closed at once."""
     max_buffered_bytes: int = 256 * 1024 * 1024
-    """Most bytes of unfinished requests of all connections together; whoever sends more is hung up on.
+    """Maximum bytes of incomplete requests of all connections; the one that exceeds it is closed.
 
-    Kafka's queued.max.request.bytes, which has no limit there.
+    Kafka's queued.max.request.bytes, which is unlimited by default.
     """
     max_unsent_bytes: int = 256 * 1024 * 1024
-    """Most bytes of answers that peers have not read, of all connections together; who has most is hung up on."""
+    """Maximum bytes of unread answers of all connections; beyond it, the one with the most is closed."""
     max_whole_elements: int = 10_000
-    """Most elements in the arrays of a request that is not answered in slices; larger ones are INVALID_REQUEST.
+    """Maximum elements in the arrays of a request that is not cut; larger ones get INVALID_REQUEST.
 
-    One for each partition of the cluster may come on top, and two for each topic.
+    One more is allowed for each partition of the cluster, and two for each topic.
     """
 
 
 class Server:
-    """Listens, and carries requests to the cluster and answers back."""
+    """Listens, passes requests to the cluster and sends the answers."""
 
     def __init__(
         self,
@@ -88,10 +88,10 @@ class Server:
     ) -> None:
         self.cluster = cluster
         self.failure: asyncio.Future[DataDirError] = asyncio.get_running_loop().create_future()
-        """Why nothing is served any more: the data directory cannot be written."""
+        """Set when the data directory cannot be written and serving stops."""
         self._directory = directory
         self._unsafe: list[Answer] = []
-        """Answers that tell of what the data directory has not made safe yet."""
+        """Answers that wait until the data directory has stored their changes."""
         self._tls = tls
         self.limits = limits or ServerLimits()
         self._clock = clock
@@ -100,7 +100,7 @@ class Server:
         self._connections: set[Connection] = set()
         self._connection_ids = count(1)
         self._slow: set[Connection] = set()
-        """Connections that had more to send than their peers took at once."""
+        """Connections with more to send than their peers took at once."""
         self._waiting: dict[Token, Connection] = {}
         self._large = LargeRequests(
             self._apis,
@@ -128,10 +128,10 @@ class Server:
         self._all_gone = asyncio.Event()
 
     async def start(self, host: str, port: int) -> list[tuple[str, int]]:
-        """Listen for every broker, and answer with the addresses that were bound, in the order of the brokers.
+        """Listen for every broker, and return the bound addresses in the order of the brokers.
 
-        The first listens on ``port``, the others on those after it; 0 takes free ones. Raises OSError where that cannot
-        be.
+        The first listens on ``port``, the others on the following ports; 0 picks free ones. Raises OSError if that
+        fails.
         """
         self._loop = asyncio.get_running_loop()
         max_request_bytes = self.cluster.settings.max_request_bytes
@@ -143,11 +143,11 @@ class Server:
                 at = port + index if port else 0
                 listener = await self._loop.create_server(accept, host, at, ssl=self._tls, **of_tls)
                 self._servers.append(listener)
-                if not listener.sockets:  # asyncio passes over every socket that cannot be opened
+                if not listener.sockets:  # asyncio skips every socket that cannot be opened
                     raise OSError(
                         errno.EMFILE,
-                        f"no socket could be opened for broker {node.id}: each broker needs one, and so does each "
-                        "connection. Take fewer brokers, or let the process open more files (ulimit -n)",
+                        f"cannot open a socket for broker {node.id}: each broker needs one, and so does each "
+                        "connection. Use fewer brokers, or raise the limit of open files (ulimit -n)",
                     )
                 bound_host, bound_port = listener.sockets[0].getsockname()[:2]
                 bound.append((bound_host, bound_port))
@@ -164,7 +164,7 @@ class Server:
         loop = asyncio.get_running_loop()
         for listener in self._servers:
             if isinstance(loop, asyncio.SelectorEventLoop):
-                # Only accept no more: with its listener closed, it would leave what it has accepted open for ever.
+                # Only stop accepting; closing the listener would leave its accepted connections open forever.
                 for listening in listener.sockets:
                     loop.remove_reader(listening.fileno())
             else:
@@ -184,10 +184,10 @@ class Server:
         for listener in self._servers:
             await listener.wait_closed()
         self._servers.clear()
-        self._disarm()  # again: a request that came in the last turn has armed it
+        self._disarm()  # again: a request in the last turn has armed it
 
     def carry_on(self) -> None:
-        """Send what became due because somebody changed the cluster's state from outside."""
+        """Send answers that became due when the state was changed from outside."""
         self._deliver(self._cluster.expire(self._clock.now_ms()))
         self._settle()
 
@@ -197,10 +197,10 @@ class Server:
             if connection.node_id == node_id:
                 connection.abort()
 
-    # ---- what connections tell ----
+    # ---- callbacks of connections ----
 
     def opened(self, connection: Connection) -> None:
-        """A peer connected."""
+        """Register a new connection."""
         connection.id = next(self._connection_ids)
         self._connections.add(connection)
         node = self.cluster.brokers.node(connection.node_id)
@@ -210,13 +210,13 @@ class Server:
         try:
             connection.login = self.cluster.new_login(connection.certificate_name)
         except LoginRefusedError as problem:
-            connection.abort(str(problem))  # at once: nothing that has come on it already may be served
+            connection.abort(str(problem))  # at once: requests that it has already sent must not be served
             return
         if len(self._connections) > self.limits.max_connections:
-            connection.close(f"there are {self.limits.max_connections:,} connections already, which is the limit")
+            connection.close(f"the limit of {self.limits.max_connections:,} connections is reached")
 
     def closed(self, connection: Connection) -> None:
-        """A peer is gone, whoever closed."""
+        """Drop a closed connection."""
         self._connections.discard(connection)
         self._slow.discard(connection)
         if connection.waits_for is not None:
@@ -231,25 +231,25 @@ class Server:
             self._all_gone.set()
 
     def count_unread(self, connection: Connection, more_bytes: int) -> None:
-        """A connection holds so many more bytes that no request has been made of yet, or fewer."""
+        """Add to the bytes of incomplete requests; a negative number subtracts."""
         self._unread_bytes += more_bytes
         if more_bytes > 0 and self._unread_bytes > self.limits.max_buffered_bytes:
             limit = f"the limit is {self.limits.max_buffered_bytes:,}"
-            connection.close(f"unfinished requests take {self._unread_bytes:,} bytes together; {limit}")
+            connection.close(f"incomplete requests take {self._unread_bytes:,} bytes together; {limit}")
 
     def wrote(self, connection: Connection) -> None:
-        """A connection was given more to send than the peer takes at once."""
+        """Note that a connection has more to send than the peer takes at once."""
         self._slow.add(connection)
         unsent = {each: each.unsent_bytes for each in self._slow}
         self._slow = {each for each, size in unsent.items() if size}
         total = sum(unsent.values())
         if total > self.limits.max_unsent_bytes:
             slowest = max(unsent, key=unsent.__getitem__)
-            limit = f"the limit is {self.limits.max_unsent_bytes:,}, and this peer leaves most"
-            slowest.abort(f"answers that are not read take {total:,} bytes together; {limit}")
+            limit = f"the limit is {self.limits.max_unsent_bytes:,}, and this peer has the most"
+            slowest.abort(f"unread answers take {total:,} bytes together; {limit}")
 
     def received(self, connection: Connection, frame: bytes) -> None:
-        """Handle one request of a connection that is free."""
+        """Handle a request of a connection without another one in progress."""
         heartbeat, login = connection.heartbeat, connection.login
         is_repeated = heartbeat is not None and heartbeat.is_repeated_by(frame)
         if heartbeat is not None and is_repeated and self._is_all_well(heartbeat, connection):
@@ -273,7 +273,7 @@ class Server:
         self._handle(self._call(connection, request))
 
     def _call(self, connection: Connection, request: Request) -> Call:
-        """The call of a connection that waits for its answer from now on."""
+        """Return the call of a connection, which waits for its answer from now on."""
         token = connection.waits_for = next(self.cluster.tokens)
         self._waiting[token] = connection
         return Call(token, request, connection.client_host, connection.node_id, connection.login, connection.id)
@@ -283,7 +283,7 @@ class Server:
         self._settle_soon()
 
     def _begin_large(self, connection: Connection, frame: bytes) -> None:
-        """Answer a request slice by slice; the connection waits meanwhile."""
+        """Answer a request slice by slice while its connection waits."""
         call = self._call(connection, without_body(frame, self._apis))
         task = self._large_tasks[call.token] = asyncio.ensure_future(self._answer_large(connection, call, frame))
         task.add_done_callback(lambda _: self._large_tasks.pop(call.token, None))
@@ -300,12 +300,12 @@ class Server:
             connection.abort(str(problem))
         except Exception:
             log.exception("a large %s cannot be answered", call.request.api.name)
-            connection.abort("the coordinator failed at its request")
+            connection.abort("the coordinator failed to handle a request")
 
     def _most_whole_elements(self) -> int:
-        """What a request may name that is answered as a whole: all partitions, as a heartbeat of their only owner.
+        """Return the element limit of uncut requests, enough for a heartbeat with all partitions.
 
-        It names each topic twice: subscribed, and owned.
+        A heartbeat of their only owner names each topic twice: subscribed, and owned.
         """
         topics = self.cluster.topics
         return self.limits.max_whole_elements + topics.partition_count + 2 * len(topics)
@@ -314,29 +314,29 @@ class Server:
         self._deliver(self._cluster.hurry(token, self._clock.now_ms()))
 
     def _is_all_well(self, heartbeat: RepeatedHeartbeat, connection: Connection) -> bool:
-        """Whether a repeated heartbeat is taken with this, and may be answered at once; else it is any request."""
+        """Return whether a repeated heartbeat was handled and can be answered at once."""
         if connection.login is not None or (self._directory is not None and self._directory.has_changes):
             return False
         return self._cluster.take_repeated(heartbeat, connection.node_id, self._clock.now_ms())
 
     def _take_raw_token(self, connection: Connection, login: Login, token: bytes) -> None:
-        """A step of a login without a request around it, as clients of SaslHandshake v0 take it."""
+        """Handle a login token without a request around it, as in SaslHandshake v0."""
         try:
             answer = login.evaluate(token, self._clock.now_ms())
         except LoginRefusedError as problem:
-            connection.abort(str(problem))  # at once: nothing that has come on it already may be served
+            connection.abort(str(problem))  # at once: requests that it has already sent must not be served
         else:
             connection.answer(struct.pack(">i", len(answer)) + answer)
 
-    # ---- what a test wants ----
+    # ---- controls for tests ----
 
     def operate(self, operation: Callable[[Groups, int], Iterable[Reply]]) -> None:
-        """Let something that no client asked for happen to the groups; it is given them and the time."""
+        """Run an operation on the groups that no client requested; it gets the groups and the time."""
         self._deliver(self._cluster.operate(operation, self._clock.now_ms()))
         self._settle()
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Put the cluster back to a snapshot. All connections are closed, and nobody hears of what was before."""
+        """Restore a snapshot. All connections are closed without answers to pending requests."""
         self._cluster.restore(snapshot, self._clock.now_ms())
         self._waiting.clear()
         self._unsafe.clear()
@@ -346,7 +346,7 @@ class Server:
         self._settle()
 
     def freeze(self) -> None:
-        """Stop the clock: nothing happens by time alone any more."""
+        """Stop the clock, so that nothing expires."""
         self._clock.freeze()
         self._disarm()
 
@@ -357,7 +357,7 @@ class Server:
         self._arm()
 
     def step(self, ms: int) -> None:
-        """Set the clock forward, with everything on the way happening at its own time."""
+        """Advance the clock; everything due within the step happens at its own time."""
         end_ms = self._clock.now_ms() + ms
         while (deadline_ms := self._cluster.next_deadline_ms) is not None and deadline_ms <= end_ms:
             self._clock.advance_to(deadline_ms)
@@ -369,7 +369,7 @@ class Server:
     # ---- answers and time ----
 
     def _deliver(self, answers: Iterable[Answer]) -> None:
-        """Send answers; with a data directory, those that may tell of a change wait until it is safe: `_settle`."""
+        """Send answers; with a data directory, some wait until their changes are safe (`_settle`)."""
         if self._directory is not None and self._directory.has_changes:
             self._unsafe += answers
         else:
@@ -381,7 +381,7 @@ class Server:
                 continue
             connection = self._waiting.pop(answer.call.token, None)
             if connection is None:
-                continue  # its client is gone
+                continue  # its client disconnected
             response = answer.response
             if isinstance(response, HangUp):
                 connection.waits_for = None
@@ -405,20 +405,20 @@ class Server:
             self._loop.call_soon(self._settle)
 
     def _settle(self) -> None:
-        """After all requests of a turn: log what became of groups, and see when something is due."""
+        """At the end of a turn, log the groups' changes and set the timer."""
         self._is_settling = False
         self._make_safe()
         self._log_transitions()
         self._arm()
 
     def _make_safe(self) -> None:
-        """Have the data directory keep what the requests of this turn changed, all at once; then send the answers."""
+        """Store the changes of this turn's requests in the data directory, then send the answers."""
         if self._directory is None or self.failure.done():
             return
         try:
             self._directory.commit()
         except DataDirError as problem:
-            log.critical("nothing is served any more: %s", problem)
+            log.critical("the coordinator stops serving: %s", problem)
             self.failure.set_result(problem)
             self._unsafe.clear()
             for connection in list(self._connections):
@@ -428,7 +428,7 @@ class Server:
         self._send(unsafe)
 
     def _arm(self) -> None:
-        """Let the timer fire at the next deadline, or before: then it is armed again."""
+        """Set the timer for the next deadline, or earlier; then it is set again."""
         assert self._loop is not None
         deadline_ms = self._cluster.next_deadline_ms
         if (
@@ -441,7 +441,7 @@ class Server:
         if self._timer is not None:
             self._timer.cancel()
         self._armed_ms = deadline_ms
-        # A loop's clock is finer than our milliseconds: a little late, so that the deadline has come then.
+        # A loop's clock is finer than milliseconds, so wait slightly longer to be past the deadline.
         delay_ms = deadline_ms + 1 - self._clock.now_ms()
         self._timer = self._loop.call_later(max(delay_ms, 0) / 1000, self._on_timer)
 
@@ -455,7 +455,7 @@ class Server:
         self.carry_on()
 
     def _check_idle(self) -> None:
-        """Close connections on which nothing has come for too long, as half-open ones; one that waits is kept."""
+        """Close idle and half-open connections, but not those that wait for an answer."""
         assert self._loop is not None
         max_idle_s = self.cluster.settings.connections_max_idle_ms / 1000
         if max_idle_s < 0:
@@ -463,11 +463,11 @@ class Server:
         latest_s = self._loop.time() - max_idle_s
         for connection in list(self._connections):
             if connection.waits_for is None and connection.active_at_s < latest_s:
-                connection.abort(f"nothing came for {max_idle_s:,.0f} s (connections.max.idle.ms)")
+                connection.abort(f"idle for {max_idle_s:,.0f} s (connections.max.idle.ms)")
         self._idle_check = self._loop.call_later(min(max_idle_s / 4, _LONGEST_IDLE_CHECK_S), self._check_idle)
 
     def _descriptors(self) -> Iterator[int]:
-        """The sockets, for a child process that must not keep them open."""
+        """Return the sockets that a child process must not keep open."""
         for listener in self._servers:
             yield from (listening.fileno() for listening in listener.sockets)
         yield from (connection.descriptor for connection in self._connections)
@@ -479,9 +479,9 @@ class Server:
 
 
 def _encoded(answer: Answer, max_bytes: int) -> bytes | None:
-    """An answer as bytes. One that the wire has no room for is an error for its client, as in Kafka, and for no other.
+    """Return an encoded answer; one that cannot be encoded becomes an error, as in Kafka.
 
-    None if there is no way to tell even that.
+    None if the error cannot be encoded either.
     """
     request = answer.call.request
     response = answer.response
@@ -496,5 +496,5 @@ def _encoded(answer: Answer, max_bytes: int) -> bytes | None:
     try:
         return encode_response(refusal(answer.call, ErrorCode.UNKNOWN_SERVER_ERROR), request.correlation_id)
     except Exception:
-        log.exception("nor can the error in its place")
+        log.exception("the error in its place cannot be encoded either")
         return None

@@ -1,7 +1,7 @@
-"""A broker's settings by the names that Kafka's own brokers give them, as in their server.properties.
+"""The broker's settings under their names in Kafka's server.properties.
 
-One table for both ways: `configured` reads what somebody wrote, `described` gives what a broker runs with, as
-DescribeConfigs does. Mirrors the definitions in Kafka's `GroupCoordinatorConfig` and `ServerLogConfigs`.
+One table serves both directions. `configured` reads settings, and `described` returns the current values for
+DescribeConfigs. Mirrors Kafka's `GroupCoordinatorConfig` and `ServerLogConfigs`.
 """
 
 from __future__ import annotations
@@ -30,58 +30,62 @@ log = logging.getLogger("loadwise.coordinator")
 
 _SHORT_MAX = 2**15 - 1
 _WHOLE = re.compile(r"[+-]?[0-9]+")
-"""What Java's ``parseInt`` takes."""
+"""What Java's ``parseInt`` accepts."""
 
 REBALANCE_PROTOCOLS = ("classic", "consumer", "streams")
-"""The kinds of groups that can be switched off; there are share groups in any case."""
+"""The kinds of groups that can be switched off; share groups are always on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSettings:
-    """How the broker behaves; the names in brackets are Kafka's, and so are the values unless another is named."""
+    """How the broker behaves. Kafka's names are in brackets; defaults are Kafka's unless another is named."""
 
     auto_create_topics: bool = True
-    """Whether asking for a topic makes it (auto.create.topics.enable)."""
+    """Whether a metadata request creates a missing topic (auto.create.topics.enable)."""
     default_partitions: int = 1
-    """Partitions of a topic whose creator gives no number (num.partitions)."""
+    """Partitions of a topic that is created without a number (num.partitions)."""
     default_replication_factor: int | None = None
-    """Replicas of a partition whose creator gives no number (default.replication.factor).
+    """Replicas of a partition that is created without a number (default.replication.factor).
 
-    None: three, or as many as there are brokers; Kafka: 1. With more than there are brokers no topic can be made so.
+    None means three, or the number of brokers if that is smaller; Kafka's default is 1. If it exceeds the number of
+    brokers, topics without a number cannot be created.
     """
     delete_topics: bool = True
     """Whether topics may be deleted (delete.topic.enable)."""
     offsets_replication_factor: int = 3
-    """Replicas of ``__consumer_offsets``, if there are so many brokers (offsets.topic.replication.factor)."""
+    """Replicas of ``__consumer_offsets``, at most one per broker (offsets.topic.replication.factor)."""
     max_batch_bytes: int = 1_048_588
-    """Largest record batch that is accepted (message.max.bytes)."""
+    """Size of the largest record batch that is accepted (message.max.bytes)."""
     max_request_bytes: int = 100 * 1024 * 1024
-    """A larger request closes its connection (socket.request.max.bytes)."""
+    """Size of the largest request; a larger one closes its connection (socket.request.max.bytes)."""
     connections_max_idle_ms: int = 600_000
-    """How long a connection may be silent before it is closed; -1: for ever (connections.max.idle.ms)."""
+    """How long a connection may be idle before it is closed; -1: forever (connections.max.idle.ms)."""
     max_partitions: int = 100_000
-    """Most partitions of all topics together; Kafka has no such limit."""
+    """Maximum number of partitions of all topics together; Kafka has no such limit."""
     max_kept_bytes: int = 1024 * 1024 * 1024
-    """Most bytes of records of all partitions together; Kafka deletes the oldest instead (log.retention.bytes)."""
+    """Maximum bytes of records in all partitions; Kafka deletes the oldest instead (log.retention.bytes)."""
     producer_id_expiration_ms: int = 86_400_000
-    """How long a partition remembers a producer that writes nothing more (producer.id.expiration.ms)."""
+    """How long a partition keeps the state of an idle producer (producer.id.expiration.ms)."""
     retention_check_interval_ms: int = 300_000
-    """How often records are looked for that retention lets go (log.retention.check.interval.ms)."""
+    """How often expired records are deleted (log.retention.check.interval.ms)."""
     rebalance_protocols: Sequence[str] = REBALANCE_PROTOCOLS
-    """Kinds of groups that there can be (group.coordinator.rebalance.protocols)."""
+    """The kinds of groups that are enabled (group.coordinator.rebalance.protocols)."""
     groups: GroupLimits = field(default_factory=GroupLimits)
-    """What holds for all groups of the classic protocol."""
+    """Settings of all groups of the classic protocol."""
     consumer_groups: ConsumerGroupLimits = field(default_factory=ConsumerGroupLimits)
-    """What holds for all groups of the consumer protocol (KIP-848)."""
+    """Settings of all groups of the consumer protocol (KIP-848)."""
     share_groups: ShareGroupLimits = field(default_factory=ShareGroupLimits)
-    """What holds for all share groups (KIP-932)."""
+    """Settings of all share groups (KIP-932)."""
     streams_groups: StreamsGroupLimits = field(default_factory=StreamsGroupLimits)
-    """What holds for all streams groups (KIP-1071)."""
+    """Settings of all streams groups (KIP-1071)."""
     transactions: TransactionLimits = field(default_factory=TransactionLimits)
-    """What holds for all transactions."""
+    """Settings of all transactions."""
     configs: Mapping[str, str] = field(default_factory=dict)
-    """All that was given by Kafka's names: `configured` puts them here. Defaults of topics, as log.retention.ms, are
-    here alone, and what is here and has no effect is described to clients."""
+    """Everything that was set under Kafka's names; `configured` fills it.
+
+    Topic defaults such as log.retention.ms are only here. Settings without an effect are here too, so that
+    DescribeConfigs returns them.
+    """
 
 
 Part: TypeAlias = Literal["groups", "consumer_groups", "share_groups", "streams_groups", "transactions"]
@@ -90,24 +94,24 @@ Part: TypeAlias = Literal["groups", "consumer_groups", "share_groups", "streams_
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Where a setting stands in `BrokerSettings`, and how it is written."""
+    """The place of a setting in `BrokerSettings`, and its format."""
 
     part: Part | None
-    """The part of `BrokerSettings` that has it; None: it has it itself."""
+    """The part of `BrokerSettings` that contains it; None: `BrokerSettings` itself."""
     field: str
     type: ConfigType
     read: Callable[[str], Any]
-    """Raises `ValueError` with what it takes."""
+    """Parses the text. Raises `ValueError` with the valid values."""
 
     group_field: str | None = None
-    """The field of `GroupLimits` that follows it, as a topic's setting follows its broker's."""
+    """The field of `GroupLimits` with the same default, as a topic's setting follows its broker's."""
 
     def of(self, settings: BrokerSettings) -> object:
-        """Its value in these settings."""
+        """Return its value in these settings."""
         return getattr(settings if self.part is None else getattr(settings, self.part), self.field)
 
     def put(self, settings: BrokerSettings, value: Any) -> BrokerSettings:
-        """The same settings but for this one."""
+        """Return the settings with this value replaced."""
         change: dict[str, Any] = {self.field: value}
         if self.part is not None:
             change = {self.part: replace(getattr(settings, self.part), **change)}
@@ -118,7 +122,7 @@ class Setting:
 
 def _whole(part: Part | None, field: str, least: int, most: int = INT_MAX) -> Setting:
     def read(text: str) -> int:
-        # Not int() alone: it takes "1_000" and digits that are not ASCII's.
+        # Not int() alone, because it accepts "1_000" and digits outside ASCII.
         if not (_WHOLE.fullmatch(text) and least <= int(text) <= most):
             raise ValueError(f"a whole number from {least} to {most}")
         return int(text)
@@ -143,7 +147,7 @@ def _names(text: str) -> tuple[str, ...]:
 def _protocols(text: str) -> tuple[str, ...]:
     found = tuple(name.lower() for name in _names(text))
     if "classic" not in found or not set(found) <= {*REBALANCE_PROTOCOLS, "share"}:
-        raise ValueError(f"a list of {', '.join(REBALANCE_PROTOCOLS)}, in which classic cannot be missing")
+        raise ValueError(f"a list of {', '.join(REBALANCE_PROTOCOLS)}, including classic")
     return found
 
 
@@ -196,7 +200,7 @@ SETTINGS: Mapping[str, Setting] = {
     "transaction.max.timeout.ms": _whole("transactions", "max_timeout_ms", 1),
     "transactional.id.expiration.ms": _whole("transactions", "id_expiration_ms", 1),
 }
-"""Every setting of Kafka's that means something here, by its name, but for the defaults of topics."""
+"""Every setting of Kafka's that has an effect here, by name, except topic defaults."""
 
 _OF_TOPICS = frozenset(
     name
@@ -204,16 +208,17 @@ _OF_TOPICS = frozenset(
     if each.broker_config is not None
     for name in (each.broker_config, *(other.name for other in each.others))
 )
-"""The brokers' configs that are defaults of topics'."""
+"""Broker configs that are defaults of topic configs."""
 
 
 def configured(
     settings: BrokerSettings, configs: Mapping[str, str], *, written: Mapping[str, str] | None = None
 ) -> BrokerSettings:
-    """These settings with some of them changed, by Kafka's names; one line of the log names those without an effect.
+    """Return these settings with some of them changed, by Kafka's names.
 
-    ``written`` are names as whoever gave them has written them, for errors and the log. Raises `BadSettingError` for a
-    name that no broker of Kafka's has, with the nearest one, and for a value that cannot be.
+    Logs the settings without an effect in one warning. ``written`` has the names as the caller wrote them, for errors
+    and the log. Raises `BadSettingError` for an unknown name, with the nearest known one, and for a value that is not
+    valid.
     """
     words = {name: (written or {}).get(name, name) for name in configs}
     for name, text in configs.items():
@@ -229,35 +234,35 @@ def configured(
             raise BadSettingError(f"{words[name]} is {text!r}; it takes {problem}") from problem
     without_effect = [words[name] for name in configs if not has_effect(name)]
     if without_effect:
-        log.warning("settings of Kafka's brokers that have no effect here: %s", ", ".join(without_effect))
+        log.warning("Kafka broker settings without an effect here: %s", ", ".join(without_effect))
     return replace(settings, configs={**settings.configs, **{name: text.strip() for name, text in configs.items()}})
 
 
 def is_known(name: str) -> bool:
-    """Whether a broker of Kafka's can be configured with it, or a coordinator."""
+    """Return whether it is a setting of a Kafka broker or of the coordinator."""
     plain = LISTENER.sub("", name, count=1)
     return plain in broker_configs() or plain in SECURITY_CONFIGS
 
 
 def has_effect(name: str) -> bool:
-    """Whether a config of Kafka's brokers changes anything here."""
+    """Return whether this broker config changes anything here."""
     return name in SETTINGS or name in _OF_TOPICS or name in BOUNDS
 
 
 def _check(name: str, word: str, text: str) -> None:
-    """Raise `BadSettingError` for what no broker of Kafka's takes."""
+    """Raise `BadSettingError` for a name that no Kafka broker accepts."""
     definition = broker_configs().get(LISTENER.sub("", name, count=1))
     if definition is None:
         near = get_close_matches(name, (*broker_configs(), *SECURITY_CONFIGS), n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        raise BadSettingError(f"there is no setting {word} in Kafka{hint}")
+        raise BadSettingError(f"Kafka has no setting {word}{hint}")
     problem = definition.refusal(text)
     if problem is not None:
         raise BadSettingError(problem if word == name else f"{word}: {problem}")
 
 
 def described(settings: BrokerSettings) -> dict[str, str]:
-    """All that are decided as Kafka's tools show them, by name."""
+    """Return all settings by name, in the format of Kafka's tools."""
     values = ((name, setting.of(settings)) for name, setting in SETTINGS.items())
     return {name: _shown(value) for name, value in values if value is not None}
 

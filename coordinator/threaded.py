@@ -1,4 +1,4 @@
-"""A coordinator on a thread of its own, for code without a loop: `ThreadedCoordinator`."""
+"""`ThreadedCoordinator`, a coordinator on its own thread for synchronous code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class ThreadedCoordinator:
-    """A `Coordinator` on a thread of its own; starts with ``with``, and after it the thread is gone."""
+    """A `Coordinator` on its own thread, which runs inside ``with``."""
 
     def __init__(self, coordinator: Coordinator) -> None:
         self._coordinator = coordinator
@@ -32,74 +32,74 @@ class ThreadedCoordinator:
         self._stopping: asyncio.Event | None = None
         self._thread: threading.Thread | None = None
         self.groups = GroupControl(coordinator._running, self._on_its_thread)
-        """Kick a member, end its session, force a rebalance."""
+        """Shows groups, removes members, ends sessions and forces rebalances."""
         self.clock = ClockControl(coordinator._clock, coordinator._running, self._on_its_thread)
-        """Freeze, step and resume the coordinator's clock."""
+        """Freezes, steps and resumes the coordinator's clock."""
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients connect to; see `Coordinator.bootstrap_servers`."""
+        """Return the addresses of all brokers; see `Coordinator.bootstrap_servers`."""
         return self._coordinator.bootstrap_servers
 
     @property
     def http_url(self) -> str:
-        """Where HTTP is served; see `Coordinator.http_url`."""
+        """Return the URL of the HTTP API; see `Coordinator.http_url`."""
         return self._coordinator.http_url
 
     @property
     def http_token(self) -> str:
-        """What HTTP requests have to carry."""
+        """Return the token that HTTP requests must send."""
         return self._coordinator.http_token
 
     @property
     def faults(self) -> Faults:
-        """What is to go wrong, and when; may be used from any thread."""
+        """Return the faults that clients get; they may be used from any thread."""
         return self._coordinator.faults
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
-        """Make a topic. Raises `BadTopicError` if it is there already or cannot be."""
+        """Create a topic. Raises `BadTopicError` if it exists already or is not valid."""
         self._on_its_thread(lambda: self._coordinator.create_topic(name, partitions))
 
     def move_leader(self, topic: str, partition: int, to: int | None = None) -> None:
-        """Let another replica lead a partition; see `Coordinator.move_leader`."""
+        """Make another replica the leader of a partition; see `Coordinator.move_leader`."""
         self._on_its_thread(lambda: self._coordinator.move_leader(topic, partition, to))
 
     def move_coordinator(self, group_id: str, to: int | None = None) -> None:
-        """Let another broker coordinate a group; see `Coordinator.move_coordinator`."""
+        """Make another broker the coordinator of a group; see `Coordinator.move_coordinator`."""
         self._on_its_thread(lambda: self._coordinator.move_coordinator(group_id, to))
 
     def move_transaction_coordinator(self, transactional_id: str, to: int | None = None) -> None:
-        """Let another broker coordinate transactions; see `Coordinator.move_transaction_coordinator`."""
+        """Make another broker the transaction coordinator; see `Coordinator.move_transaction_coordinator`."""
         self._on_its_thread(lambda: self._coordinator.move_transaction_coordinator(transactional_id, to))
 
     def drop_leader(self, topic: str, partition: int) -> None:
-        """Let nobody lead a partition; see `Coordinator.drop_leader`."""
+        """Leave a partition without a leader; see `Coordinator.drop_leader`."""
         self._on_its_thread(lambda: self._coordinator.drop_leader(topic, partition))
 
     def set_isr(self, topic: str, partition: int, brokers: Sequence[int]) -> None:
-        """Let these replicas be in sync; see `Coordinator.set_isr`."""
+        """Set the in-sync replicas of a partition; see `Coordinator.set_isr`."""
         self._on_its_thread(lambda: self._coordinator.set_isr(topic, partition, brokers))
 
     def stop_broker(self, broker: int) -> None:
-        """Let a broker be gone; see `Coordinator.stop_broker`."""
+        """Stop a broker as if it was killed; see `Coordinator.stop_broker`."""
         self._on_its_thread(lambda: self._coordinator.stop_broker(broker))
 
     def start_broker(self, broker: int) -> None:
-        """Let a stopped broker come back; see `Coordinator.start_broker`."""
+        """Start a stopped broker; see `Coordinator.start_broker`."""
         self._on_its_thread(lambda: self._coordinator.start_broker(broker))
 
     def snapshot(self) -> Snapshot:
-        """All that the cluster has now; see `Coordinator.snapshot`."""
+        """Return the cluster's current state; see `Coordinator.snapshot`."""
         return self._on_its_thread(self._coordinator.snapshot)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Put the cluster back to a snapshot; see `Coordinator.restore`."""
+        """Restore a snapshot; see `Coordinator.restore`."""
         self._on_its_thread(lambda: self._coordinator.restore(snapshot))
 
     def start(self) -> None:
-        """Start the thread and wait until the coordinator listens. Raises what starting it raised."""
+        """Start the thread and wait until the coordinator listens. Raises its start's errors."""
         if self._thread is not None:
-            raise RuntimeError("the coordinator runs already: stop it before it is started again")
+            raise RuntimeError("the coordinator is already running: stop it before you start it again")
         started: Future[None] = Future()
         thread = threading.Thread(target=self._run, args=(started,), name="loadwise-coordinator", daemon=True)
         thread.start()
@@ -129,7 +129,7 @@ class ThreadedCoordinator:
 
     def _on_its_thread(self, action: Callable[[], T]) -> T:
         if self._loop is None:
-            raise NotRunningError("the coordinator does not run: enter it with `with` first")
+            raise NotRunningError("the coordinator does not run: use `with` first")
 
         async def act() -> T:
             return action()
@@ -138,12 +138,12 @@ class ThreadedCoordinator:
 
     def _run(self, started: Future[None]) -> None:
         try:
-            # Closing uvloop waits for a peer that is silent in its TLS handshake, until the time for that is over.
+            # Closing uvloop waits for a peer that is silent in its TLS handshake, until the handshake times out.
             (run if self._coordinator._tls is None else asyncio.run)(self._serve(started))
         except BaseException as failure:
             if started.done():
                 raise
-            started.set_exception(failure)  # raised where the thread was started
+            started.set_exception(failure)  # start() raises it
 
     async def _serve(self, started: Future[None]) -> None:
         async with self._coordinator:

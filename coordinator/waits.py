@@ -1,4 +1,4 @@
-"""Requests that wait until something happens to what they watch, or their time is up: Kafka's ``DelayedOperation``."""
+"""Requests that wait for a change or a deadline. Mirrors Kafka's ``DelayedOperation``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ W = TypeVar("W")
 
 
 class Waits(Generic[W]):
-    """What waits under each token, found by its subjects and by its deadline."""
+    """Waiting items, found by token, by subject and by deadline."""
 
     def __init__(self) -> None:
         self._waiting: dict[Token, tuple[W, Collection[Hashable]]] = {}
@@ -24,32 +24,32 @@ class Waits(Generic[W]):
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When `due` is to be asked at the latest; None if nothing waits."""
+        """Return when `due` must be called next; None if nothing waits."""
         return self._deadlines.next_ms
 
     def add(self, token: Token, waiting: W, subjects: Collection[Hashable], deadline_ms: int) -> None:
-        """Let something wait."""
+        """Add an item that waits for its subjects or its deadline."""
         self._waiting[token] = (waiting, subjects)
         for subject in subjects:
             self._watchers.setdefault(subject, {})[token] = None
         self._deadlines.set(token, deadline_ms)
 
     def get(self, token: Token) -> W | None:
-        """What waits under a token; None if nothing does any more."""
+        """Return the item of a token; None if it no longer waits."""
         found = self._waiting.get(token)
         return None if found is None else found[0]
 
     def of(self, subject: Hashable) -> Iterator[tuple[Token, W]]:
-        """What watches a subject, each with its token, in the order in which it came."""
+        """Return the items that wait for a subject with their tokens, in order of arrival."""
         for token in self._watchers.get(subject, ()):
             yield token, self._waiting[token][0]
 
     def due(self, now_ms: int) -> list[Token]:
-        """The tokens of what has waited its time, the earliest first; each is told of once."""
+        """Return the tokens past their deadline, earliest first; each is returned once."""
         return self._deadlines.due(now_ms)
 
     def pop(self, token: Token) -> W | None:
-        """Take out what waits under a token; None if nothing does."""
+        """Remove and return the item of a token; None if there is none."""
         found = self._waiting.pop(token, None)
         if found is None:
             return None

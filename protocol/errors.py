@@ -2,47 +2,47 @@
 
 ::
 
-    ProtocolError                   anything this package refuses
-    ├── MalformedBytesError         bytes from a peer are not what they claim to be
+    ProtocolError                   base class
+    ├── MalformedBytesError         bytes from a peer are not valid
     │   ├── FrameError              a frame's size is negative or above the limit
     │   └── RequestError            a request cannot be read
-    │       ├── UnknownApiError          its API key is not one that is served here
-    │       ├── UnsupportedVersionError  its API is served, this version of it is not
-    │       └── TooManyElementsError     its arrays have more elements than may be read at once
+    │       ├── UnknownApiError          its API key is not served
+    │       ├── UnsupportedVersionError  its API is served, but not in this version
+    │       └── TooManyElementsError     its arrays have too many elements
     ├── MissingCodecError           records are compressed with a codec that is not installed
-    └── UnencodableError            a value that the wire has no form for (a string of 40,000 bytes)
+    └── UnencodableError            a value cannot be encoded (a string of 40,000 bytes)
 
-All but `MissingCodecError` are ``ValueError`` too, so that code which knows nothing of loadwise catches what it
-expects.
-A server answers `MalformedBytesError` by closing that one connection, but for an ApiVersions request in a version that
-it does not know, which KIP-511 wants answered.
+All but `MissingCodecError` are ``ValueError`` too, so that code without an import of loadwise can catch
+them.
+A server closes the connection on `MalformedBytesError`. The exception is an ApiVersions request in an unknown
+version, which KIP-511 wants answered.
 """
 
 from __future__ import annotations
 
 
 class ProtocolError(Exception):
-    """Anything that ``loadwise.protocol`` refuses."""
+    """The base class of all errors of ``loadwise.protocol``."""
 
 
 class MalformedBytesError(ProtocolError, ValueError):
-    """Bytes from a peer are not what they claim to be; the message names the field and its offset."""
+    """Bytes from a peer are not valid; the message names the field and its offset."""
 
 
 class FrameError(MalformedBytesError):
-    """A frame announces a size that is negative or above the limit; nothing after it can be read."""
+    """A frame's size is negative or above the limit; nothing after it can be read."""
 
 
 class RequestError(MalformedBytesError):
-    """A request cannot be read; the message names the API, its version, and what is wrong."""
+    """A request cannot be decoded; the message names the API, its version and the problem."""
 
 
 class UnknownApiError(RequestError):
-    """The request's API key is not one that is served here."""
+    """The request's API key is not served."""
 
 
 class UnsupportedVersionError(RequestError):
-    """The request's API is served here, but not in this version."""
+    """The request's API is served, but not in this version."""
 
     def __init__(self, message: str, *, api_key: int, correlation_id: int) -> None:
         super().__init__(message)
@@ -51,7 +51,7 @@ class UnsupportedVersionError(RequestError):
 
 
 class TooManyElementsError(RequestError):
-    """The request's arrays have more elements together than may be read at once."""
+    """The arrays of the request have too many elements together."""
 
 
 class MissingCodecError(ProtocolError, ImportError):
@@ -59,4 +59,4 @@ class MissingCodecError(ProtocolError, ImportError):
 
 
 class UnencodableError(ProtocolError, ValueError):
-    """A value that the wire has no form for; the message names the value and the limit."""
+    """A value cannot be encoded; the message names the value and the limit."""

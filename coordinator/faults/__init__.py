@@ -1,1 +1,1 @@
-"""Requests that go wrong when a test asks for it."""
+"""Faults that tests add to requests."""

@@ -1,4 +1,4 @@
-"""Record batches whose CRC is wrong, as a client gets them from a bad disk or wire."""
+"""Breaks the CRC of record batches, as a bad disk or wire would."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from loadwise.protocol.batches import HEADER_BYTES, read_header
 
 
 def has_records(response: Response) -> bool:
-    """Whether it is the answer to a fetch that found something."""
+    """Return whether it is a fetch response with records."""
     return any(True for _ in _rows(response))
 
 

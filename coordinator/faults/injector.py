@@ -1,7 +1,7 @@
-"""Stands between the server and the cluster, and does to requests and answers what the faults tell.
+"""Applies faults to requests and responses, between the server and the cluster.
 
-It looks like a cluster to the server: a call and the time go in, answers come out, now or at a deadline. Without faults
-everything passes as it is.
+To the server it looks like a cluster. Calls and the time go in; answers come out, at once or at a deadline. Without
+faults it changes nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Late:
 
 
 class FaultInjector:
-    """A cluster in which things go wrong when they are told to."""
+    """A cluster that injects the configured faults."""
 
     def __init__(self, cluster: Cluster, faults: Faults) -> None:
         self.cluster = cluster
@@ -43,12 +43,12 @@ class FaultInjector:
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When `expire` is due at the latest; None while nothing can happen by time alone."""
+        """Return when `expire` must be called next; None if nothing is due."""
         deadlines = (self.cluster.next_deadline_ms, self._deadlines.next_ms)
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def receive(self, call: Call, now_ms: int) -> list[Answer]:
-        """Handle a call, unless a fault has other plans."""
+        """Handle a call, unless a fault applies to it."""
         fault = self.faults.take(subject_of(call, self._topic_name)) if self.faults.has_pending else None
         if fault is None:
             return self._passed(self.cluster.receive(call, now_ms), now_ms)
@@ -58,11 +58,11 @@ class FaultInjector:
         return self._spoil(call, None, fault.action, now_ms)
 
     def take_repeated(self, heartbeat: RepeatedHeartbeat, node_id: int, now_ms: int) -> bool:
-        """What `Cluster.take_repeated` does; False while there are faults, which may be for this one."""
+        """Call `Cluster.take_repeated`; False if there are faults, since one may apply."""
         return not self.faults.has_pending and self.cluster.take_repeated(heartbeat, node_id, now_ms)
 
     def expire(self, now_ms: int) -> list[Answer]:
-        """Let everything that is due take effect."""
+        """Complete everything that is due."""
         answers = self._passed(self.cluster.expire(now_ms), now_ms)
         for token in self._deadlines.due(now_ms):
             late = self._late.pop(token)
@@ -73,26 +73,26 @@ class FaultInjector:
         return answers
 
     def operate(self, operation: Callable[[Groups, int], Iterable[Reply]], now_ms: int) -> list[Answer]:
-        """Let something that no client asked for happen to the groups."""
+        """Run an operation on the groups that no client requested."""
         return self._passed(self.cluster.operate(operation, now_ms), now_ms)
 
     def hurry(self, token: Token, now_ms: int) -> list[Answer]:
-        """What `Cluster.hurry` does."""
+        """Call `Cluster.hurry`."""
         return self._passed(self.cluster.hurry(token, now_ms), now_ms)
 
     def forget(self, token: Token) -> None:
-        """The client that waited is gone."""
+        """Drop a waiting request whose client disconnected."""
         self._spoiled.pop(token, None)
         if self._late.pop(token, None) is not None:
             self._deadlines.set(token, None)
         self.cluster.forget(token)
 
     def disconnected(self, connection_id: int, now_ms: int) -> list[Answer]:
-        """A connection is gone."""
+        """Clean up after a closed connection."""
         return self._passed(self.cluster.disconnected(connection_id, now_ms), now_ms)
 
     def restore(self, snapshot: Snapshot, now_ms: int) -> None:
-        """Be as a snapshot tells; what was delayed until later never happens."""
+        """Restore a snapshot; delayed requests and answers are dropped."""
         self.cluster.restore(snapshot, now_ms)
         for token in self._late:
             self._deadlines.set(token, None)
@@ -129,9 +129,9 @@ class FaultInjector:
             case Drop():
                 return []
             case Corrupt():
-                raise AssertionError("only answers that have records are corrupted")
+                raise AssertionError("only responses with records can be corrupted")
             case Disconnect():
-                return [Answer(call, HangUp(f"a fault was asked for at its {call.request.api.name}"))]
+                return [Answer(call, HangUp(f"a fault is configured for {call.request.api.name}"))]
 
     def _topic_name(self, topic_id: UUID) -> str | None:
         topic = self.cluster.topics.get_by_id(topic_id)

@@ -1,9 +1,8 @@
-"""Faults on demand: which request is to go wrong, how, and how often. Rules that a test writes; no I/O and no clock.
+"""Fault rules: which requests fail, how, and how often. No I/O and no clock.
 
-The rules stand in the order in which they were made. A request takes the first one that fits it and has some of its
-times left, so the same requests in the same order always meet the same faults.
-`loadwise.coordinator.faults.subjects` finds out whom a request is about, `loadwise.coordinator.faults.injector` does
-what a rule tells.
+Rules keep the order in which they were added. A request gets the first one that matches and is not used up, so the same
+requests in the same order always meet the same faults. `loadwise.coordinator.faults.subjects` finds a request's group,
+members and topics; `loadwise.coordinator.faults.injector` applies the rules.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from loadwise.coordinator.errors import BadFaultError, NoSuchFaultError
 from loadwise.protocol.error_codes import ErrorCode
 
 ANY_API: Final = "*"
-"""In place of an API's name: whatever is asked."""
+"""Matches every API."""
 
 FETCH: Final = "Fetch"
 
 MAX_FAULTS: Final = 1000
-"""Most faults that may be to come, and most used-up ones that are remembered."""
+"""Maximum number of pending faults, and of used-up faults that are kept."""
 
 MAX_NUMBER: Final = 2**31 - 1
-"""Longest delay in milliseconds, and most requests that a fault lets pass or hits: Kafka's own numbers end there."""
+"""Maximum of delays in milliseconds and of counts, because Kafka's own numbers end there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class AnswerError:
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """Let it take longer."""
+    """Delay the request."""
 
     name: ClassVar = "delay"
     ms: int
@@ -47,7 +46,7 @@ class Delay:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Never answer, nor what comes behind on the same connection: answers keep the order of the requests."""
+    """Never answer this request, nor any after it on the connection, since answers keep the requests' order."""
 
     name: ClassVar = "drop"
 
@@ -61,7 +60,7 @@ class Disconnect:
 
 @dataclass(frozen=True, slots=True)
 class Corrupt:
-    """Change a byte of each record batch that a fetch is answered with, so that its CRC is wrong."""
+    """Change a byte of each fetched record batch, so that its CRC is wrong."""
 
     name: ClassVar = "corrupt"
 
@@ -71,7 +70,7 @@ Action: TypeAlias = AnswerError | Delay | Drop | Disconnect | Corrupt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What a rule can ask about a request."""
+    """The properties of a request that rules match."""
 
     api: str
     """Kafka's name of the API."""
@@ -83,27 +82,27 @@ class Subject:
 
 
 class Conditions(TypedDict, total=False):
-    """Which requests a fault is for, and how many of them; what is left out does not matter."""
+    """Which requests a fault applies to, and how many; an omitted condition matches all."""
 
     group: str
     """Requests that name this group."""
     member: str
     """Requests that name this member id or group instance id."""
     client_id: str
-    """Requests of clients that call themselves this."""
+    """Requests of clients with this client id."""
     topic: str
     """Requests that name this topic."""
     skip: int
-    """Let so many pass first (default: 0)."""
+    """Number of requests to let pass first (default: 0)."""
     times: int | None
-    """How many are hit (default: 1); None: all, until the faults are cleared."""
+    """Number of requests to hit (default: 1); None: all, until the faults are cleared."""
     after_handling: bool
-    """Whether the request takes effect first, so that only its answer suffers (default: no)."""
+    """Whether the request takes effect and only its response is faulty (default: no)."""
 
 
 @dataclass(slots=True, eq=False)
 class Fault:
-    """One rule, and how far it has been used up."""
+    """One rule, and how often it was used."""
 
     id: int
     api: str
@@ -115,12 +114,12 @@ class Fault:
     after_handling: bool
     skips_left: int
     times_left: int | None
-    """None: without end."""
+    """None: no limit."""
     hits: int = 0
-    """How many requests it has hit."""
+    """Number of requests that it has hit."""
 
     def fits(self, subject: Subject) -> bool:
-        """Whether it is for such a request."""
+        """Return whether it matches a request."""
         return (
             self.api in {ANY_API, subject.api}
             and self.client_id in {None, subject.client_id}
@@ -131,21 +130,21 @@ class Fault:
 
     @property
     def is_used_up(self) -> bool:
-        """Whether it will hit no more."""
+        """Return whether it has no hits left."""
         return self.times_left == 0
 
 
 class Faults:
-    """The faults that are to come. Every method may be called from any thread: each changes the list in one step.
+    """The pending faults. Every method is thread-safe.
 
     ::
 
         coordinator.faults.answer("Heartbeat", error="REBALANCE_IN_PROGRESS", times=3, group="g")
         coordinator.faults.delay("Fetch", ms=500)
-        coordinator.faults.drop("OffsetCommit", after_handling=True)  # it is committed, and nobody is told
+        coordinator.faults.drop("OffsetCommit", after_handling=True)  # it is committed, but not answered
         coordinator.faults.disconnect("*", client_id="consumer-1")
 
-    An API goes by Kafka's name for it. All methods that make a fault raise `BadFaultError` for what cannot be.
+    APIs have Kafka's names. Methods that add a fault raise `BadFaultError` if it is not valid.
     """
 
     def __init__(self, apis: Collection[str]) -> None:
@@ -155,13 +154,16 @@ class Faults:
         self._ids = count(1)
 
     def answer(self, api: str, error: ErrorCode | str | int, **conditions: Unpack[Conditions]) -> Fault:
-        """Answer with this error, by Kafka's name or number; NONE without handling is an answer that lies."""
+        """Answer with this error, by Kafka's name or number.
+
+        NONE without handling reports a success that did not happen.
+        """
         return self._add(api, AnswerError(_error_code(error)), conditions)
 
     def delay(self, api: str, ms: int, **conditions: Unpack[Conditions]) -> Fault:
-        """Handle the request so much later by the coordinator's clock, or only answer it later."""
+        """Delay the request, or only its response, by the coordinator's clock."""
         if not 0 <= ms <= MAX_NUMBER:
-            raise BadFaultError(f"a delay of {ms} ms; it takes 0 to {MAX_NUMBER:,}")
+            raise BadFaultError(f"the delay is {ms} ms; it must be 0 to {MAX_NUMBER:,}")
         return self._add(api, Delay(ms), conditions)
 
     def drop(self, api: str, **conditions: Unpack[Conditions]) -> Fault:
@@ -169,48 +171,48 @@ class Faults:
         return self._add(api, Drop(), conditions)
 
     def disconnect(self, api: str, **conditions: Unpack[Conditions]) -> Fault:
-        """Close the connection that the request came on."""
+        """Close the connection of the request."""
         return self._add(api, Disconnect(), conditions)
 
     def corrupt(self, api: str = FETCH, **conditions: Unpack[Conditions]) -> Fault:
-        """Change a byte of the records that a fetch is answered with; one without records does not count.
+        """Change a byte of the fetched records; responses without records do not count.
 
-        What the coordinator keeps is not changed: fetched again, the records are whole.
+        The stored records stay intact, so a second fetch returns them whole.
         """
         if api != FETCH:
-            raise BadFaultError(f"only answers to {FETCH} have records that can be corrupted, not those to {api}")
+            raise BadFaultError(f"only {FETCH} responses have records to corrupt, not those of {api}")
         return self._add(api, Corrupt(), Conditions(**{**conditions, "after_handling": True}))
 
     @property
     def pending(self) -> Sequence[Fault]:
-        """The faults that are not used up, in the order in which they are tried."""
+        """Return the faults that are not used up, in the order in which they are tried."""
         return tuple(self._faults)
 
     @property
     def has_pending(self) -> bool:
-        """Whether there are any that are not used up."""
+        """Return whether any fault is not used up."""
         return bool(self._faults)
 
     def get(self, fault_id: int) -> Fault:
-        """A fault by its id, even if it is used up. Raises `NoSuchFaultError`."""
+        """Return a fault by its id, even if it is used up. Raises `NoSuchFaultError`."""
         for fault in (*self._faults, *self._used_up):
             if fault.id == fault_id:
                 return fault
         raise NoSuchFaultError(f"there is no fault {fault_id}")
 
     def remove(self, fault: Fault) -> None:
-        """Take one back; one that is used up is passed over."""
+        """Remove a fault; a used-up one is ignored."""
         if fault in self._faults:
             self._faults.remove(fault)
 
     def clear(self) -> None:
-        """Take all back."""
+        """Remove all faults."""
         self._faults.clear()
 
     def take(self, subject: Subject, *, has_records: bool = False) -> Fault | None:
-        """The fault that this request meets, which is used up by one; None if it meets none.
+        """Return the fault for this request and count it as one hit; None if none matches.
 
-        ``has_records``: it is an answer with records now, which can be corrupted, and meets no other fault any more.
+        ``has_records`` means that it is a response with records now. It can be corrupted, and gets no other fault.
         """
         for fault in self._faults:
             if not fault.fits(subject) or isinstance(fault.action, Corrupt) is not has_records:
@@ -229,13 +231,13 @@ class Faults:
 
     def _add(self, api: str, action: Action, conditions: Conditions) -> Fault:
         if api != ANY_API and api not in self._apis:
-            raise BadFaultError(f"no API {api!r} is served here; there are {', '.join(sorted(self._apis))}")
+            raise BadFaultError(f"no API {api!r} is served; there are {', '.join(sorted(self._apis))}")
         times, skip = conditions.get("times", 1), conditions.get("skip", 0)
         if (times is not None and not 1 <= times <= MAX_NUMBER) or not 0 <= skip <= MAX_NUMBER:
             most = f"up to {MAX_NUMBER:,}"
-            raise BadFaultError(f"times={times}, skip={skip}: times takes 1 {most}, or None, and skip 0 {most}")
+            raise BadFaultError(f"times={times}, skip={skip}: times must be 1 {most}, or None, and skip 0 {most}")
         if len(self._faults) >= MAX_FAULTS:
-            raise BadFaultError(f"there are {MAX_FAULTS:,} faults to come already, which is the limit: clear them")
+            raise BadFaultError(f"there are {MAX_FAULTS:,} pending faults, which is the limit: clear them")
         fault = Fault(
             id=next(self._ids),
             api=api,
@@ -256,4 +258,4 @@ def _error_code(error: ErrorCode | str | int) -> ErrorCode:
     try:
         return ErrorCode[error] if isinstance(error, str) else ErrorCode(error)
     except (KeyError, ValueError):
-        raise BadFaultError(f"{error!r} is no error of Kafka's, by name or number") from None
+        raise BadFaultError(f"{error!r} is not the name or number of a Kafka error") from None

@@ -1,4 +1,4 @@
-"""Whom a request is about: its API, client, groups, members and topics, wherever its schema has them."""
+"""Finds a request's API, client, groups, members and topics, wherever its schema has them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _GROUP_KEYS = 0
 
 
 def subject_of(call: Call, topic_name: Callable[[UUID], str | None]) -> Subject:
-    """Whom a request is about; ``topic_name`` resolves topic ids (KIP-516)."""
+    """Return what fault rules match in a request; ``topic_name`` resolves topic ids (KIP-516)."""
     return Subject(
         api=call.request.api.name,
         client_id=call.request.client_id or "",

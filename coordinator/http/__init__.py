@@ -1,1 +1,1 @@
-"""Control from other languages, and the view for people."""
+"""The HTTP API for other languages, and the page for people."""

@@ -1,7 +1,7 @@
-"""The JSON API: what `Coordinator` offers a test in Python, for tests in other languages. ``docs/testing.md`` lists it.
+"""The JSON API, which offers the features of `Coordinator` to other languages.
 
-Every request carries the token, but for those that only look where the view is open. Answers are JSON objects, errors
-``{"error": "…"}`` with the message that Python users get.
+``docs/testing.md`` lists it. Every request needs the token, except reads if ``open_view`` is set. Responses are JSON
+objects; errors are ``{"error": "…"}`` with the message that Python users get.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _CONDITIONS: Mapping[str, tuple[type, ...]] = {
     "after_handling": (bool,),
 }
 _MOST_SNAPSHOTS = 1000
-"""Most snapshots that are kept at a time."""
+"""Maximum number of snapshots that are kept."""
 _NOT_FOUND = (NoSuchGroupError, NoSuchMemberError, NoSuchFaultError, NoSuchSnapshotError)
 
 
 class HttpApi:
-    """Answers requests by acting on a coordinator that runs on the same loop."""
+    """Answers requests by acting on a coordinator that runs on the same event loop."""
 
     def __init__(self, coordinator: Coordinator, token: str, *, open_view: bool) -> None:
         self._coordinator = coordinator
@@ -76,7 +76,7 @@ class HttpApi:
         except (CoordinatorError, ValueError) as problem:
             return refused(HTTPStatus.BAD_REQUEST, str(problem))
         if found is None:
-            return refused(HTTPStatus.NOT_FOUND, f"there is no {request.method} {request.path}; see docs/testing.md")
+            return refused(HTTPStatus.NOT_FOUND, f"{request.method} {request.path} does not exist; see docs/testing.md")
         return HttpResponse(body=json.dumps(found).encode())
 
     def _is_authorized(self, request: HttpRequest) -> bool:
@@ -84,7 +84,7 @@ class HttpApi:
         return scheme.lower() == "bearer" and hmac.compare_digest(token.strip().encode(), self._token)
 
     def _act(self, request: HttpRequest, segments: tuple[str, ...]) -> _Json | None:
-        """Do what is asked; None if there is no such thing."""
+        """Handle the request; None if there is no such resource."""
         coordinator = self._coordinator
         match request.method, segments:
             case "GET", ("groups",):
@@ -182,7 +182,7 @@ class HttpApi:
         action = body.pop("action", None)
         api = body.pop("api", None)
         if not isinstance(api, str):
-            raise BadRequestError("api is missing: Kafka's name of it, or *")
+            raise BadRequestError("api is missing: use Kafka's name of the API, or *")
         makers: Mapping[str, tuple[Callable[..., Fault], str | None, tuple[type, ...]]] = {
             "answer": (faults.answer, "error", (str, int)),
             "delay": (faults.delay, "ms", (int,)),
@@ -191,7 +191,7 @@ class HttpApi:
             "corrupt": (faults.corrupt, None, ()),
         }
         if not isinstance(action, str) or action not in makers:
-            raise BadRequestError(f"action is {action!r}; it takes one of {', '.join(makers)}")
+            raise BadRequestError(f"action is {action!r}; it must be one of {', '.join(makers)}")
         make, argument, types = makers[action]
         if argument is None:
             _only(body, **_CONDITIONS)
@@ -236,24 +236,24 @@ def _body(request: HttpRequest) -> _Json:
     if not request.body:
         return {}
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise BadRequestError("a body is JSON: send Content-Type: application/json")
+        raise BadRequestError("a body must be JSON: send Content-Type: application/json")
     try:
         body = json.loads(request.body)
     except (ValueError, RecursionError) as problem:
-        raise BadRequestError(f"the body is no JSON: {problem}") from None
+        raise BadRequestError(f"the body is not JSON: {problem}") from None
     if not isinstance(body, dict):
-        raise BadRequestError("the body is a JSON object")
+        raise BadRequestError("the body must be a JSON object")
     return body
 
 
 def _only(body: _Json, **fields: tuple[type, ...]) -> None:
-    """Refuse fields that there are not, and values that are of another type. To JSON, true is no number."""
+    """Raise for unknown fields and values of the wrong type. In JSON, true is not a number."""
     for name, value in body.items():
         if name not in fields:
-            raise BadRequestError(f"there is no field {name!r} here; there are: {', '.join(fields) or 'none'}")
+            raise BadRequestError(f"there is no field {name!r}; the fields are: {', '.join(fields) or 'none'}")
         if not isinstance(value, fields[name]) or (isinstance(value, bool) and bool not in fields[name]):
             wanted = " or ".join("null" if each is type(None) else each.__name__ for each in fields[name])
-            raise BadRequestError(f"{name} is {value!r}; it takes {wanted}")
+            raise BadRequestError(f"{name} is {value!r}; it must be {wanted}")
 
 
 def _needed(body: _Json, name: str) -> Any:
@@ -265,11 +265,11 @@ def _needed(body: _Json, name: str) -> Any:
 def _brokers(body: _Json) -> list[int]:
     given = _needed(body, "brokers")
     if not all(type(each) is int for each in given):
-        raise BadRequestError(f"brokers is {given!r}; it takes their numbers")
+        raise BadRequestError(f"brokers is {given!r}; it must be a list of broker ids")
     return list(given)
 
 
 def _number(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > 10:
-        raise BadRequestError(f"{text!r} is no number")
+        raise BadRequestError(f"{text!r} is not a number")
     return int(text)

@@ -1,6 +1,6 @@
-"""The live page: all groups as ``GET /groups`` tells them, asked for again every second. It loads nothing else.
+"""The live page, which shows the groups of ``GET /groups`` and refreshes every second.
 
-Everything that comes from clients is put in as text, never as HTML, and the page may run no script but its own.
+It loads nothing else. Text from clients is inserted as text, never as HTML, and the page may run no script but its own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from loadwise.report.page import STYLE
 
 @functools.cache
 def html() -> str:
-    """The page; it is put together when it is asked for first."""
+    """Return the page; the first call builds it."""
     return f"""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -34,7 +34,7 @@ def html() -> str:
 
 @functools.cache
 def security_policy() -> str:
-    """Its Content-Security-Policy: its own script and style, its own server, and nothing else."""
+    """Return its Content-Security-Policy: its own script, style and server only."""
     return "; ".join(
         (
             "default-src 'none'",

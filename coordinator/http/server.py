@@ -1,8 +1,8 @@
-"""A small HTTP/1.1 server on h11, for control from other languages and for the view. It knows nothing of Kafka.
+"""A small HTTP/1.1 server on h11, independent of Kafka.
 
-Made to be safe next to a browser: it answers only requests whose ``Host`` is its own loopback address (a page that
-rebinds its name to 127.0.0.1 sends another one), refuses those whose ``Origin`` is another site's, and allows no other
-site to read its answers.
+It is safe next to a browser. It answers only requests whose ``Host`` is its own loopback address, because a page that
+rebinds its name to 127.0.0.1 sends another one. It refuses requests whose ``Origin`` is another site, and lets no other
+site read its responses.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ _HEADERS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpLimits:
-    """What the HTTP server grants its peers."""
+    """Limits of the HTTP server."""
 
     max_connections: int = 100
-    """Beyond this, a new connection closes the one whose last request is the longest ago."""
+    """Beyond this, a new connection closes the one whose last request is the oldest."""
     max_head_bytes: int = 16 * 1024
-    """A longer request line with headers is answered 431."""
+    """Maximum size of the request line and headers; beyond it the answer is 431."""
     max_body_bytes: int = 64 * 1024
-    """A longer body is answered 413."""
+    """Maximum size of a body; beyond it the answer is 413."""
     request_timeout_s: float = 10.0
-    """A connection without a whole request for so long is closed."""
+    """A connection is closed if it sends no whole request for this long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpRequest:
-    """One request, checked and complete."""
+    """One checked and complete request."""
 
     method: str
     path: str
-    """As it came: percent-encoded, without the query."""
+    """The path as sent: percent-encoded, without the query."""
     headers: Mapping[str, str]
     """By lower-case name."""
     body: bytes = b""
@@ -59,7 +59,7 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpResponse:
-    """What is answered."""
+    """A response."""
 
     status: HTTPStatus = HTTPStatus.OK
     body: bytes = b""
@@ -68,7 +68,7 @@ class HttpResponse:
 
 
 class HttpServer:
-    """Listens on loopback, and answers with what ``handle`` makes of each request. Raises `NotLoopbackError`."""
+    """Listens on loopback and answers with the results of ``handle``. Raises `NotLoopbackError`."""
 
     def __init__(
         self, handle: Callable[[HttpRequest], HttpResponse], host: str, port: int, limits: HttpLimits | None = None
@@ -78,18 +78,18 @@ class HttpServer:
         self.handle = handle
         self.limits = limits or HttpLimits()
         self.connections: dict[asyncio.Transport, None] = {}
-        """Begins with the one whose last request, or whose opening, is the longest ago."""
+        """Sorted by the last request or the opening, oldest first."""
         self.own_addresses: frozenset[str] = frozenset()
-        """What ``Host`` may be."""
+        """The valid values of ``Host``."""
         self.url = ""
-        """Where it listens, as ``http://127.0.0.1:43567``; empty before the start."""
+        """Its URL, such as ``http://127.0.0.1:43567``; empty before the start."""
         self._listen = (host, port)
         self._all_gone: asyncio.Event | None = None
-        """Of the loop that it listens on, which is another one after a restart."""
+        """Belongs to the current event loop, which changes with a restart."""
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        """Listen. Raises OSError where that cannot be."""
+        """Start to listen. Raises OSError if it cannot."""
         host, port = self._listen
         loop = asyncio.get_running_loop()
         self._all_gone = asyncio.Event()
@@ -113,7 +113,7 @@ class HttpServer:
         self._server = None
 
     def opened(self, transport: asyncio.Transport) -> None:
-        """A peer connected; beyond the limit, the connection that was unused for longest makes room."""
+        """Register a new connection; beyond the limit, the longest unused one is closed."""
         if len(self.connections) >= self.limits.max_connections:
             longest_unused = next(iter(self.connections))
             del self.connections[longest_unused]
@@ -121,25 +121,25 @@ class HttpServer:
         self.connections[transport] = None
 
     def used(self, transport: asyncio.Transport) -> None:
-        """A peer sent a whole request."""
+        """Note that a peer sent a whole request."""
         if transport in self.connections:
             del self.connections[transport]
             self.connections[transport] = None
 
     def gone(self, transport: asyncio.Transport) -> None:
-        """A peer is gone, whoever closed."""
+        """Drop a closed connection."""
         self.connections.pop(transport, None)
         if not self.connections and self._all_gone is not None:
             self._all_gone.set()
 
     def answer(self, request: HttpRequest) -> HttpResponse:
-        """What a request gets: a refusal if it comes from where it should not, else the handler's answer."""
+        """Return the handler's response, or an error if Host or Origin are wrong."""
         if request.headers.get("host", "").lower() not in self.own_addresses:
             known = ", ".join(sorted(self.own_addresses))
-            return refused(HTTPStatus.MISDIRECTED_REQUEST, f"the header Host has to be one of {known}")
+            return refused(HTTPStatus.MISDIRECTED_REQUEST, f"the header Host must be one of {known}")
         origin = request.headers.get("origin")
         if origin is not None and origin.lower().removeprefix("http://") not in self.own_addresses:
-            return refused(HTTPStatus.FORBIDDEN, "requests of other sites' pages are not answered")
+            return refused(HTTPStatus.FORBIDDEN, "requests from other sites' pages are refused")
         try:
             return self.handle(request)
         except Exception:
@@ -148,12 +148,12 @@ class HttpServer:
 
 
 def refused(status: HTTPStatus, message: str, headers: Mapping[str, str] | None = None) -> HttpResponse:
-    """A refusal as JSON: ``{"error": "…"}``."""
+    """Return an error as JSON: ``{"error": "…"}``."""
     return HttpResponse(status=status, body=json.dumps({"error": message}).encode(), headers=headers or {})
 
 
 class _Connection(asyncio.Protocol):
-    """One connection: h11 tells what came, the server what to answer."""
+    """One connection: h11 parses the bytes, and the server answers."""
 
     def __init__(self, server: HttpServer, loop: asyncio.AbstractEventLoop) -> None:
         self._server = server
@@ -167,13 +167,13 @@ class _Connection(asyncio.Protocol):
         self._body = bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """asyncio: the peer is there."""
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's are none by their class
+        """asyncio: the connection is open."""
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's transports are not subclasses
         self._server.opened(self._transport)
         self._restart_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (asyncio's signature)
-        """asyncio: the peer is gone."""
+        """asyncio: the connection is closed."""
         assert self._transport is not None
         self._server.gone(self._transport)
         if self._timer is not None:
@@ -181,7 +181,7 @@ class _Connection(asyncio.Protocol):
         self._transport = None
 
     def pause_writing(self) -> None:
-        """asyncio: the peer reads too slowly; nothing more is read or answered until it has caught up."""
+        """asyncio: the peer reads too slowly; read and answer nothing more until it has caught up."""
         self._can_write = False
         if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
@@ -194,18 +194,18 @@ class _Connection(asyncio.Protocol):
             self._take_events()
 
     def data_received(self, data: bytes) -> None:
-        """asyncio: bytes have come."""
+        """asyncio: bytes arrived."""
         self._http.receive_data(data)
         self._take_events()
 
     def _take_events(self) -> None:
-        """Handle what has come, as far as the peer reads the answers."""
+        """Handle the received events, as far as the peer reads the responses."""
         try:
             while self._can_write and self._transport is not None and not self._transport.is_closing():
                 if not self._take_event():
                     break
         except h11.RemoteProtocolError as problem:
-            self._send(refused(HTTPStatus(problem.error_status_hint), f"this is no HTTP request: {problem}"))
+            self._send(refused(HTTPStatus(problem.error_status_hint), f"this is not an HTTP request: {problem}"))
             self._close()
 
     def _take_event(self) -> bool:
@@ -214,18 +214,18 @@ class _Connection(asyncio.Protocol):
             case h11.Request() as head:
                 self._head = head
                 self._body.clear()
-                # h11 counts what is not whole yet; a head may also come whole, in one piece.
+                # h11 counts only incomplete data; a head may also arrive complete in one piece.
                 if (
                     len(head.target) + sum(len(name) + len(value) for name, value in head.headers)
                     > self._max_head_bytes
                 ):
-                    limit = f"a request line and its headers have at most {self._max_head_bytes:,} bytes"
+                    limit = f"the limit of a request line with headers is {self._max_head_bytes:,} bytes"
                     self._send(refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, limit))
                     self._close()
             case h11.Data(data=data):
                 self._body += data
                 if len(self._body) > self._server.limits.max_body_bytes:
-                    limit = f"a body has at most {self._server.limits.max_body_bytes:,} bytes"
+                    limit = f"the limit of a body is {self._server.limits.max_body_bytes:,} bytes"
                     self._send(refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit))
                     self._close()
             case h11.EndOfMessage():
@@ -273,7 +273,7 @@ class _Connection(asyncio.Protocol):
         self._timer = self._loop.call_later(self._server.limits.request_timeout_s, self._give_up)
 
     def _give_up(self) -> None:
-        """Hang up now: a peer that does not read its answers would keep its connection until it has read them."""
+        """Close the connection now, because a peer that does not read would keep it open."""
         if self._transport is not None:
             self._transport.abort()
 

@@ -1,7 +1,6 @@
-"""Security by the names that Kafka gives a broker's settings, as ``super.users``: for the command line and for files.
+"""Reads security settings by Kafka's names, such as ``super.users``.
 
-Every listener asks the same here, so that a name that begins with ``listener.name.`` and a listener is the name without
-that. No error shows a password.
+All listeners share these settings, so ``listener.name.x.`` before a setting is dropped. No error shows a password.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from loadwise.coordinator.security.tls import Tls
 
 _AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 LISTENER = re.compile(r"listener\.name\.[^.]+\.")
-"""What the name of a setting begins with that is for one listener."""
+"""The start of a setting that is for one listener."""
 _JAAS = "sasl.jaas.config"
 _MECHANISMS = "sasl.enabled.mechanisms"
 _USER = "user_"
@@ -37,15 +36,16 @@ NAMES = (
     "security.protocol", _MECHANISMS, _JAAS, *(f"{each.lower()}.{_JAAS}" for each in MECHANISMS),
     "connections.max.reauth.ms", *_TLS, *_STORE_TYPES, _RULES, "authorizer.class.name", *_AUTHORIZATION,
 )  # fmt: skip
-"""The settings of security that there are."""
+"""The supported security settings."""
 
 
 def security_of(configs: Mapping[str, str]) -> tuple[Security | None, dict[str, str]]:
-    """What these settings ask of clients, None for nothing; and those of them that are no settings of security.
+    """Return the `Security` of these settings, and the settings that are not about security.
 
-    Without ``security.protocol`` it is that of the listener for clients, if there is a setting ``listeners``.
+    The `Security` is None if the settings ask nothing of clients. Without ``security.protocol`` the protocol is that of
+    the listener for clients, if ``listeners`` is set.
 
-    Raises `BadSecurityError` for a value that cannot be, and for a setting that lacks the one that it needs.
+    Raises `BadSecurityError` if a value is not valid, or if a setting lacks another that it needs.
     """
     others: dict[str, str] = {}
     given: dict[str, str] = {}
@@ -60,7 +60,7 @@ def security_of(configs: Mapping[str, str]) -> tuple[Security | None, dict[str, 
     listener = client_listener(others)
     protocol = given.get("security.protocol", "PLAINTEXT" if listener is None else listener.protocol)
     if not protocol.startswith("SASL_") and _MECHANISMS in given:
-        others[written_as[_MECHANISMS]] = given.pop(_MECHANISMS)  # nobody logs in, so it has no effect, as on Kafka
+        others[written_as[_MECHANISMS]] = given.pop(_MECHANISMS)  # without logins it has no effect, as in Kafka
     if not given and protocol == "PLAINTEXT":
         return None, others
     options: dict[str, Any] = {"protocol": protocol}
@@ -68,7 +68,7 @@ def security_of(configs: Mapping[str, str]) -> tuple[Security | None, dict[str, 
         options["mechanisms"] = [each.strip() for each in given[_MECHANISMS].split(",")]
     reauth = given.get("connections.max.reauth.ms", "0")
     if not (reauth.isascii() and reauth.isdecimal()):
-        raise BadSecurityError(f"connections.max.reauth.ms is {reauth!r}; it takes a whole number of milliseconds")
+        raise BadSecurityError(f"connections.max.reauth.ms is {reauth!r}; it must be a whole number of milliseconds")
     options["max_session_ms"] = int(reauth)
     if _RULES in given:
         options["principal_mapping_rules"] = given[_RULES]
@@ -94,7 +94,7 @@ def _users(name: str, jaas: str) -> list[tuple[str, str]]:
             raise ValueError
     except ValueError:
         raise BadSecurityError(
-            f'{name} has to read: <login module> required user_alice="<password>" user_bob="<password>";'
+            f'{name} must be: <login module> required user_alice="<password>" user_bob="<password>";'
         ) from None
     return [(key.removeprefix(_USER), value) for key, value in pairs if key.startswith(_USER)]
 
@@ -102,7 +102,7 @@ def _users(name: str, jaas: str) -> list[tuple[str, str]]:
 def _tls(given: Mapping[str, str]) -> Tls | None:
     for name in _STORE_TYPES:
         if given.get(name, "PEM").upper() != "PEM":
-            raise BadSecurityError(f"{name} is {given[name]!r}; it takes PEM, which files of another type are made of")
+            raise BadSecurityError(f"{name} is {given[name]!r}; it must be PEM: convert files of another type")
     options: dict[str, Any] = {field: given[name] for name, field in _TLS.items() if name in given}
     if not options:
         return None
@@ -119,10 +119,10 @@ def _authorization(given: Mapping[str, str]) -> Authorization | None:
             raise BadSecurityError(f"{alone[0]} needs an authorizer: authorizer.class.name={_AUTHORIZER}")
         return None
     if wanted != _AUTHORIZER:
-        raise BadSecurityError(f"authorizer.class.name is {wanted!r}; it takes {_AUTHORIZER}")
+        raise BadSecurityError(f"authorizer.class.name is {wanted!r}; it must be {_AUTHORIZER}")
     allows = given.get("allow.everyone.if.no.acl.found", "false").lower()
     if allows not in {"true", "false"}:
-        raise BadSecurityError(f"allow.everyone.if.no.acl.found is {allows!r}; it takes true or false")
+        raise BadSecurityError(f"allow.everyone.if.no.acl.found is {allows!r}; it must be true or false")
     return Authorization(
         super_users=[each.strip() for each in given.get("super.users", "").split(";") if each.strip()],
         allow_everyone_if_no_acl_found=allows == "true",

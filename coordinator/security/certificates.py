@@ -1,4 +1,4 @@
-"""Certificates for tests: an authority of one's own, the broker's certificate and those of clients, as PEM files."""
+"""Certificates for tests: an authority, a broker's certificate and clients', as PEM files."""
 
 from __future__ import annotations
 
@@ -15,27 +15,33 @@ _UNIT, _ORGANIZATION = "tests", "loadwise"
 
 
 class Certificates:
-    """An authority, and what it has signed. All files are in one folder, and are as good as their privacy."""
+    """An authority and the certificates that it signed.
+
+    All files are in one folder; whoever can read it can use them.
+    """
 
     def __init__(self, folder: Path, *hosts: str) -> None:
         try:
             import trustme  # noqa: PLC0415  (only whoever makes certificates waits for it)
         except ImportError as missing:
             raise MissingLibraryError(
-                f"certificates are made by trustme, which is not installed: {pip_install('tls')}"
+                f"certificates need trustme, which is not installed: {pip_install('tls')}"
             ) from missing
         self._folder = folder
         self._authority = trustme.CA()
         self.authority = folder / "authority.pem"
-        """Whom clients and brokers are to believe."""
+        """The certificate of the authority, for the truststores of clients and brokers."""
         self._authority.cert_pem.write_to_path(str(self.authority))
         names = hosts or ("localhost", "127.0.0.1", "::1")
         self.broker = self._written("broker", self._authority.issue_cert(*names))
         """The broker's private key and certificates, for ``Tls(keystore=...)``."""
 
     def client(self, name: str) -> Path:
-        """Make a client's private key and certificate, in one file; `principal` is what ACLs call the client."""
-        # With a host, which nobody looks at: Java reads no certificate without.
+        """Create a client's private key and certificate in one file.
+
+        `principal` is the client's name in ACLs.
+        """
+        # Java cannot read a certificate without a host, though it is not checked.
         made = self._authority.issue_cert(
             "localhost", common_name=name, organization_unit_name=_UNIT, organization_name=_ORGANIZATION
         )
@@ -43,7 +49,7 @@ class Certificates:
 
     @staticmethod
     def principal(name: str) -> str:
-        """Who a client with the certificate of this name is: ``User:CN=name,OU=tests,O=loadwise``."""
+        """Return the client's principal: ``User:CN=name,OU=tests,O=loadwise``."""
         return f"User:CN={name},OU={_UNIT},O={_ORGANIZATION}"
 
     def _written(self, name: str, made: LeafCert) -> Path:
@@ -54,7 +60,7 @@ class Certificates:
             load_pem_private_key,
         )
 
-        # PKCS #8, which is all that Java reads.
+        # PKCS #8, the only format that Java reads.
         key = load_pem_private_key(made.private_key_pem.bytes(), None)
         file = self._folder / f"{name}.pem"
         file.touch(mode=0o600)

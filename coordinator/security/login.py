@@ -1,13 +1,13 @@
-"""The login of one connection: which requests may come when, and who the client is in the end.
+"""The login of one connection: the allowed requests at each stage, and the client's name.
 
 Mirrors Kafka's ``SaslServerAuthenticator``::
 
     START -> (ApiVersions) -> TOLD_VERSIONS -> (SaslHandshake) -> TOKENS or RAW_TOKENS -> DONE
       └──────────────────── (SaslHandshake) ─────────────────────────┘
 
-A client whose session ends may log in again, as the same user, and with the same mechanism, and has to before that
-(KIP-368): when its token does, or after ``connections.max.reauth.ms``. A client of SaslHandshake v0 sends its tokens as
-bare bytes with their size, without Kafka's requests around them.
+A client must log in again as the same user, with the same mechanism, before its session ends
+(KIP-368). That is when its token expires, or after ``connections.max.reauth.ms``. With SaslHandshake v0, tokens come as
+bytes with their size, without a Kafka request around them.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from loadwise.coordinator.security.tokens import TokenValidator
 from loadwise.coordinator.security.users import Users
 
 MAX_TOKEN_BYTES = 524_288
-"""Largest request before a client is known (sasl.server.max.receive.size)."""
+"""Largest request before the login (sasl.server.max.receive.size)."""
 
 _RAW = 0
 _AGAIN_AFTER_MS = 1000
 
 
 class Stage(Enum):
-    """How far a login is."""
+    """A stage of a login."""
 
     START = auto()
     TOLD_VERSIONS = auto()
     TOKENS = auto()
     RAW_TOKENS = auto()
     OTHER_MECHANISM = auto()
-    """It logs in again, but with another mechanism: whatever comes next, it loses its connection."""
+    """The client logs in again with another mechanism; its connection closes at the next request."""
     DONE = auto()
 
 
@@ -57,12 +57,12 @@ class Login:
         max_session_ms: int = 0,
     ) -> None:
         self.mechanisms = mechanisms
-        """Those that are offered."""
+        """The offered mechanisms."""
         self.stage = Stage.START
         self.user: str | None = None
-        """Who the client is; None until that is known."""
+        """The client's name; None before the login."""
         self.expires_ms: int | None = None
-        """When the client has to have logged in again; None: never."""
+        """When the client must have logged in again; None: never."""
         self._users = users
         self._validate = validate
         self._max_session_ms = max_session_ms
@@ -72,26 +72,29 @@ class Login:
 
     @classmethod
     def by_certificate(cls, name: str) -> Login:
-        """The login of a client that need not log in, since its certificate has told who it is."""
+        """Return the finished login of a client that its certificate identifies."""
         login = cls(Users({}, ()), ())
         login.user = name
         login.stage = Stage.DONE
         return login
 
     def expects(self, api: str, now_ms: int) -> bool:
-        """Whether a request of this API may come now."""
+        """Return whether a request of this API is allowed now."""
         if self.stage is Stage.DONE:
             is_over = self.expires_ms is not None and now_ms > self.expires_ms
             return not is_over or (api == "SaslHandshake" and self.may_begin(now_ms))
         return api in _EXPECTED.get(self.stage, ())
 
     def told_versions(self) -> None:
-        """ApiVersions was answered; it is answered once before the login."""
+        """Note that ApiVersions was answered; it is answered once before the login."""
         if self.stage is Stage.START:
             self.stage = Stage.TOLD_VERSIONS
 
     def may_begin(self, now_ms: int) -> bool:
-        """Whether the client may begin to log in, or do so again (KIP-368): once a second, if its session ends."""
+        """Return whether the client may log in, or log in again (KIP-368).
+
+        Repeated logins need a session that ends, and are limited to one per second.
+        """
         if self.stage is not Stage.DONE:
             return True
         return self.expires_ms is not None and (
@@ -99,7 +102,10 @@ class Login:
         )
 
     def choose(self, mechanism: str, version: int, now_ms: int) -> None:
-        """Begin with this mechanism; ``version`` is that of the handshake. Raises `LoginRefusedError`."""
+        """Start the login with this mechanism; ``version`` is the handshake's.
+
+        Raises `LoginRefusedError`.
+        """
         if self.stage is Stage.DONE:
             self._began_again_ms = now_ms
         if mechanism not in self.mechanisms:
@@ -113,7 +119,7 @@ class Login:
         self.stage = Stage.RAW_TOKENS if version == _RAW else Stage.TOKENS
 
     def evaluate(self, token: bytes, now_ms: int) -> bytes:
-        """Take the client's next token, and answer with ours. Raises `LoginRefusedError`."""
+        """Handle the client's next token and return the response. Raises `LoginRefusedError`."""
         assert self._mechanism is not None
         try:
             answer = self._mechanism.evaluate(token, now_ms)
@@ -139,7 +145,7 @@ class Login:
         return answer
 
     def session_lifetime_ms(self, now_ms: int) -> int:
-        """After how long the client has to have logged in again; 0: never, or it has not logged in yet."""
+        """Return how long the session lasts; 0: forever, or before the login."""
         if self.stage is not Stage.DONE or self.expires_ms is None:
             return 0
         return max(self.expires_ms - now_ms, 0)

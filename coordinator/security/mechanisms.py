@@ -1,6 +1,6 @@
-"""The server's half of each SASL mechanism: bytes of the client in, bytes for it out, until it is known who it is.
+"""The server's half of each SASL mechanism.
 
-Errors are worded as Kafka words them to clients. They tell nothing of why a user was refused.
+Clients get Kafka's error messages, which do not say why a login failed.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from loadwise.installation import pip_install
 
 
 class Mechanism(Protocol):
-    """One login under way."""
+    """One login in progress."""
 
     user: str | None
-    """Who it is; None until that is known."""
+    """The client's name; None before the login."""
     expires_ms: int | None
-    """Until when that holds; None: for ever."""
+    """When the login expires; None: never."""
 
     def evaluate(self, token: bytes, now_ms: int) -> bytes:
-        """Take the client's next bytes, and answer with ours. Raises `LoginRefusedError`."""
+        """Handle the client's next bytes and return the response. Raises `LoginRefusedError`."""
 
 
 class Plain:
@@ -40,7 +40,7 @@ class Plain:
         self._users = users
 
     def evaluate(self, token: bytes, now_ms: int) -> bytes:  # noqa: ARG002
-        """Take authorization id, name and password, divided by NUL."""
+        """Parse authorization id, name and password, separated by NUL."""
         parts = token.decode("utf-8", "replace").split("\0", 3)
         if len(parts) != 3:
             raise LoginRefusedError(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}")
@@ -70,11 +70,11 @@ class Scram:
         self._server: Any = _scramp().ScramMechanism(mechanism).make_server(self._credential)
 
     def evaluate(self, token: bytes, now_ms: int) -> bytes:  # noqa: ARG002
-        """Take the client's first message, then its final one."""
+        """Handle the client's first message, then its final one."""
         try:
             text = token.decode()
             if self._name is None:
-                if not text.startswith("n,"):  # not even a client that would bind the channel if Kafka did ("y")
+                if not text.startswith("n,"):  # not even channel binding that is only supported ("y")
                     raise BadCredentialsError
                 self._server.set_client_first(text)
                 first: str = self._server.get_server_first()
@@ -95,7 +95,7 @@ class Scram:
 
 
 class OAuthBearer:
-    """OAUTHBEARER (RFC 7628): Kafka's ``OAuthBearerSaslServer``. Extensions are let through, and mean nothing."""
+    """OAUTHBEARER (RFC 7628): Kafka's ``OAuthBearerSaslServer``. Extensions are accepted and ignored."""
 
     def __init__(self, validate: TokenValidator | None) -> None:
         self.user: str | None = None
@@ -104,7 +104,10 @@ class OAuthBearer:
         self._told: str | None = None
 
     def evaluate(self, token: bytes, now_ms: int) -> bytes:
-        """Take the client's token. One that is not valid is answered so, and refused when the client has read that."""
+        """Handle the client's token.
+
+        An invalid token gets an error response; the login fails when the client has read it.
+        """
         if token == b"\x01" and self._told is not None:
             raise LoginRefusedError(self._told)
         self._told = None
@@ -115,7 +118,7 @@ class OAuthBearer:
             raise BadCredentialsError
         scheme, value = auth.groups()
         if scheme.lower() != "bearer":
-            raise UnansweredLoginError(f"a client logs in with the scheme {scheme}, and not with a bearer's token")
+            raise UnansweredLoginError(f"a client used the scheme {scheme} instead of a bearer token")
         found = unsecured(value, now_ms) if self._validate is None else self._validate(value)
         if found is None:
             self._told = '{"status":"invalid_token"}'
@@ -136,24 +139,24 @@ _FIRST_MESSAGE = re.compile(rf"n,(?:a=(?P<authorization_id>{_NAME}))?,\x01(?P<pa
 _AUTH = re.compile(r"([a-zA-Z0-9_]+) +([-_~+/.a-zA-Z0-9]+=*)")
 OAUTHBEARER = "OAUTHBEARER"
 PASSWORD_MECHANISMS = ("PLAIN", *SCRAM_HASHES)
-"""The mechanisms of those who log in with a password."""
+"""The mechanisms with passwords."""
 MECHANISMS = (*PASSWORD_MECHANISMS, OAUTHBEARER)
-"""All that there are."""
+"""All mechanisms."""
 
 
 def new_mechanism(name: str, users: Users, validate: TokenValidator | None) -> Mechanism:
-    """The server's half of a mechanism; ``validate`` None takes tokens that nobody has signed."""
+    """Return the server's half of a mechanism; ``validate`` None accepts unsigned tokens."""
     if name == OAUTHBEARER:
         return OAuthBearer(validate)
     return Plain(users) if name == "PLAIN" else Scram(users, name)
 
 
 def _scramp() -> Any:
-    # When it is needed: most coordinators have no users.
+    # Imported on demand, because most coordinators have no users.
     try:
         import scramp  # noqa: PLC0415
     except ImportError as missing:
         raise MissingLibraryError(
-            f"logging in with SCRAM is built on scramp, which is not installed: {pip_install('coordinator')}"
+            f"SCRAM needs scramp, which is not installed: {pip_install('coordinator')}"
         ) from missing
     return scramp

@@ -1,4 +1,4 @@
-"""What clients need to be let in: `Security`, which ``Coordinator(security=...)`` takes."""
+"""`Security`: how clients log in, for ``Coordinator(security=...)``."""
 
 from __future__ import annotations
 
@@ -21,49 +21,47 @@ _PROTOCOLS = get_args(Protocol)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """What every listener asks of its clients. The names in brackets are those of Kafka's settings.
+    """What every listener requires of clients. Kafka's names are in brackets.
 
-    Raises `BadSecurityError` for what cannot be.
+    Raises `BadSecurityError` if a field is not valid.
     """
 
     protocol: Protocol = "SASL_PLAINTEXT"
-    """What clients have to set (security.protocol)."""
+    """The security protocol of clients (security.protocol)."""
     mechanisms: Sequence[str] = PASSWORD_MECHANISMS
-    """The mechanisms that clients may log in with (sasl.enabled.mechanisms); OAUTHBEARER is one more."""
+    """The enabled SASL mechanisms (sasl.enabled.mechanisms); OAUTHBEARER is also available."""
     users: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Passwords by user, for every mechanism that has some. An administrator can add users to SCRAM meanwhile."""
+    """Passwords by user, for the mechanisms with passwords. An administrator can add SCRAM users later."""
 
     validate_token: TokenValidator | None = None
-    """Reads the tokens of OAUTHBEARER; None believes every token, also such as nobody has signed."""
+    """Validates OAUTHBEARER tokens; None accepts every token, even an unsigned one."""
     max_session_ms: int = 0
-    """How long a login holds, until the client has to log in again; 0: for ever (connections.max.reauth.ms)."""
+    """How long a login is valid; 0: forever (connections.max.reauth.ms)."""
     tls: Tls | None = None
     """The certificates, for SSL and SASL_SSL."""
     principal_mapping_rules: str = DEFAULT
-    """How clients are called that show a certificate over SSL (ssl.principal.mapping.rules)."""
+    """Derives names from the subjects of client certificates (ssl.principal.mapping.rules)."""
     authorization: Authorization | None = None
-    """What each client may do; None: everything."""
+    """What clients may do; None: everything."""
 
     def __post_init__(self) -> None:
         if self.protocol not in _PROTOCOLS:
-            raise BadSecurityError(f"there is no protocol {self.protocol!r}; there are {', '.join(_PROTOCOLS)}")
+            raise BadSecurityError(f"there is no protocol {self.protocol!r}; use one of {', '.join(_PROTOCOLS)}")
         if self.protocol.endswith("SSL") != (self.tls is not None):
-            raise BadSecurityError(
-                "tls=Tls(...), the certificates, belong to the protocols SSL and SASL_SSL, and only to them"
-            )
+            raise BadSecurityError("SSL and SASL_SSL need tls=Tls(...), and other protocols must not have it")
         unknown = [name for name in self.mechanisms if name not in MECHANISMS]
         if unknown or not self.mechanisms:
             raise BadSecurityError(
-                f"clients can log in with {', '.join(MECHANISMS)}, and not with {', '.join(unknown) or 'nothing'}"
+                f"clients can log in with {', '.join(MECHANISMS)}, not with {', '.join(unknown) or 'nothing'}"
             )
         principal_rules(self.principal_mapping_rules)
         if self.max_session_ms < 0:
-            raise BadSecurityError(f"max_session_ms is {self.max_session_ms}; it takes 0 or more milliseconds")
+            raise BadSecurityError(f"max_session_ms is {self.max_session_ms}; it must be 0 or more milliseconds")
         nameless = [name for name, password in self.users.items() if not name or not password]
         if nameless:
-            raise BadSecurityError(f"the user {nameless[0]!r} needs a name and a password that are not empty")
+            raise BadSecurityError(f"the user {nameless[0]!r} needs a name and a password")
 
     @property
     def asks_for_login(self) -> bool:
-        """Whether clients have to log in."""
+        """Return whether clients must log in."""
         return self.protocol.startswith("SASL_")

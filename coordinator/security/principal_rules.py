@@ -1,11 +1,11 @@
-r"""The name that a client goes by, made of the subject of its certificate by ``ssl.principal.mapping.rules``.
+r"""Maps a certificate's subject to a client's name by ``ssl.principal.mapping.rules``.
 
-Mirrors Kafka's ``SslPrincipalMapper``: the first rule that fits the whole subject counts. A rule is ``DEFAULT``, which
-leaves the subject as it is, or ``RULE:pattern/replacement/`` with L or U behind it for small or capital letters. In the
-replacement ``$1`` is the first group of the pattern; a slash or a backslash that is meant has a backslash before it.
+Mirrors Kafka's ``SslPrincipalMapper``: the first rule that matches the whole subject counts. A rule is ``DEFAULT``,
+which keeps the subject, or ``RULE:pattern/replacement/`` with an optional L or U for lower or upper case. In the
+replacement, ``$1`` is the first group of the pattern; a literal slash or backslash needs a backslash before it.
 
-As Java's ``replaceAll`` does, the replacement is put wherever the pattern is found, which may be less than the whole
-subject, or more than once: ``.*`` is found again, empty, at the end. Java's ``\w`` and ``\d`` stand for ASCII only.
+Like Java's ``replaceAll``, a rule replaces every match of the pattern, which may be several or only a part of the
+subject: ``.*`` matches again, empty, at the end. ``\w`` and ``\d`` are ASCII only, as in Java.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Rule(NamedTuple):
     """One rule."""
 
     pattern: re.Pattern[str] | None
-    """What the whole subject has to look like; None for every subject, which then stays as it is."""
+    """Must match the whole subject; None matches every subject and keeps it."""
     replacement: str = ""
     case: str = ""
-    """``L`` for small letters, ``U`` for capitals."""
+    """``L`` for lower case, ``U`` for upper case."""
 
     def apply(self, subject: str) -> str | None:
-        """The name; None if the rule does not fit."""
+        """Return the name; None if the rule does not match."""
         if self.pattern is None:
             return subject
         if self.pattern.fullmatch(subject) is None:
@@ -46,20 +46,20 @@ def _referred(match: re.Match[str], reference: re.Match[str]) -> str:
     if escaped is not None:
         return escaped
     if int(number) > match.re.groups:
-        return reference[0]  # there is no such group: it is meant as it stands
+        return reference[0]  # there is no such group: keep it literally
     return match[int(number)] or ""
 
 
 def principal_rules(text: str) -> Sequence[Rule]:
-    """The rules, with commas between them; an empty text is the rule ``DEFAULT``. Raises `BadSecurityError`."""
+    """Parse rules, separated by commas; an empty text means ``DEFAULT``. Raises `BadSecurityError`."""
     rules = []
     at = 0
     while at < len(text):
         found = _RULE.match(text, at)
         if found is None:
             raise BadSecurityError(
-                f"ssl.principal.mapping.rules cannot be read from {text[at:]!r} on; a rule is DEFAULT, or "
-                "RULE:pattern/replacement/ with L or U behind it"
+                f"ssl.principal.mapping.rules is not valid from {text[at:]!r} on; a rule is DEFAULT, or "
+                "RULE:pattern/replacement/ with an optional L or U after it"
             )
         at = found.end()
         default, pattern, replacement, case = found.groups()
@@ -71,6 +71,6 @@ def principal_rules(text: str) -> Sequence[Rule]:
 
 
 def principal_name(rules: Sequence[Rule], subject: str) -> str | None:
-    """The name of a client whose certificate has this subject; None if no rule fits."""
+    """Return the name for this subject; None if no rule matches."""
     names = (rule.apply(subject) for rule in rules)
     return next((name for name in names if name is not None), None)

@@ -1,4 +1,4 @@
-"""TLS of the listeners: the broker's certificate, and whether clients have to show one."""
+"""TLS of the listeners: the broker's certificate, and whether clients must have one."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ _SHORT_NAMES: Mapping[str, str] = {
     "userId": "UID",
 }
 _TOLD = ("PEER_DID_NOT_RETURN_A_CERTIFICATE", "CERTIFICATE_VERIFY_FAILED", "NO_SHARED_CIPHER", "UNSUPPORTED_PROTOCOL")
-"""Why handshakes fail whose peers speak TLS, in OpenSSL's words."""
+"""Why handshakes with TLS clients fail, in OpenSSL's words."""
 _ESCAPED = re.compile(r'[,+"\\<>;]|^[ #]| $')
 _VERIFICATION = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
 
 def subject_name(certificate: Mapping[str, Any]) -> str:
-    """The subject of a certificate, from `ssl.SSLSocket.getpeercert`, as RFC 2253 writes it: ``CN=orders,O=shop``.
+    """Return a certificate's subject as in RFC 2253, such as ``CN=orders,O=shop``.
 
-    That is the name that Kafka knows the client by. An attribute that RFC 2253 does not name has OpenSSL's name.
+    The certificate comes from `ssl.SSLSocket.getpeercert`. Kafka uses this name for the client. Attributes that RFC
+    2253 does not name have OpenSSL's names.
     """
     return ",".join(
         "+".join(f"{_SHORT_NAMES.get(kind, kind)}={_ESCAPED.sub(_escaped, value)}" for kind, value in parts)
@@ -40,10 +41,10 @@ def subject_name(certificate: Mapping[str, Any]) -> str:
 
 
 class _Telling(ssl.SSLObject):
-    """Lets the peer learn that its handshake failed for its certificate, or for the versions and ciphers that it knows.
+    """Lets the peer learn why its handshake failed: its certificate, versions or ciphers.
 
-    The reason is an alert that OpenSSL has written when it fails, and event loops drop what is written then. So the
-    failure waits until the peer has answered the alert, mostly by closing, or until the time for handshakes is over.
+    OpenSSL writes an alert with the reason when the handshake fails, and event loops drop what is written then. So the
+    failure waits until the peer has answered the alert, usually by closing, or until the handshake times out.
     """
 
     _failure: ssl.SSLError | None = None
@@ -66,24 +67,24 @@ def _escaped(match: re.Match[str]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """What listeners with TLS need. The names in brackets are those of Kafka's settings; all files are PEM."""
+    """The TLS settings of listeners. Kafka's names are in brackets; all files are PEM."""
 
     keystore: str | Path
-    """The broker's private key and its certificates, in one file (ssl.keystore.location, of the type PEM)."""
+    """The broker's private key and certificates, in one file (ssl.keystore.location, type PEM)."""
     key_password: str | None = field(default=None, repr=False)
-    """What the private key is encrypted with (ssl.key.password)."""
+    """Password of the private key (ssl.key.password)."""
     truststore: str | Path | None = None
-    """The authorities whose certificates of clients are believed (ssl.truststore.location, of the type PEM)."""
+    """Authorities that sign client certificates (ssl.truststore.location, type PEM)."""
     client_auth: Literal["none", "requested", "required"] = "none"
-    """Whether clients have to show a certificate (ssl.client.auth)."""
+    """Whether clients must have a certificate (ssl.client.auth)."""
 
     def context(self) -> ssl.SSLContext:
-        """What asyncio listens with. Raises `BadSecurityError` where a file cannot be used."""
+        """Return the SSL context of the listeners. Raises `BadSecurityError` if a file cannot be used."""
         verification = _VERIFICATION.get(self.client_auth)
         if verification is None:
-            raise BadSecurityError(f"client_auth is {self.client_auth!r}; it takes {', '.join(_VERIFICATION)}")
+            raise BadSecurityError(f"client_auth is {self.client_auth!r}; it must be one of {', '.join(_VERIFICATION)}")
         if self.client_auth != "none" and self.truststore is None:
-            raise BadSecurityError("clients are to show certificates: give the authorities to believe (truststore)")
+            raise BadSecurityError("client certificates need the authorities that sign them: set truststore")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.sslobject_class = _Telling
         try:

@@ -1,7 +1,7 @@
-"""Tokens of OAuth as clients of the mechanism OAUTHBEARER bring them, and the validator for tests.
+"""OAuth tokens of OAUTHBEARER clients, and the validator for tests.
 
-Mirrors Kafka's ``OAuthBearerUnsecuredJws`` and ``OAuthBearerUnsecuredValidatorCallbackHandler``: a JSON Web Token that
-nobody has signed, whose claims are believed. So everybody can be anybody, which is for tests alone.
+Mirrors Kafka's ``OAuthBearerUnsecuredJws`` and ``OAuthBearerUnsecuredValidatorCallbackHandler``, which accept an
+unsigned JSON Web Token. Anyone can log in as any user, so it is for tests only.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 
 
 class Token(NamedTuple):
-    """What a valid token tells of its bearer."""
+    """The user and the expiry of a valid token."""
 
     user: str
-    """Who it is, without ``User:``."""
+    """The user, without ``User:``."""
     expires_ms: int
-    """Until when it is good, in milliseconds since 1970. The client has to log in again before."""
+    """When the token expires, in milliseconds since 1970. The client must log in again before."""
 
 
 TokenValidator: TypeAlias = Callable[[str], Token | None]
-"""Reads a token; None if it is not valid. It is called on the coordinator's event loop, and must not wait."""
+"""Parses a token; None if it is not valid. Called on the coordinator's event loop, so it must not block."""
 
 
 def unsecured(token: str, now_ms: int) -> Token | None:
-    """Read a token that nobody has signed; None if it is not valid now.
+    """Parse an unsigned token; None if it is not valid now.
 
-    The claims ``sub`` and ``exp`` are needed, ``iat`` may not be in the future, and ``scope`` is text or a list.
+    The claims ``sub`` and ``exp`` are required, ``iat`` may not be in the future, and ``scope`` is text or a list.
     Raises `UnansweredLoginError` for a header without an algorithm, on which Kafka fails.
     """
     parts = token.split(".")
@@ -65,11 +65,11 @@ def _milliseconds(seconds: object) -> float | None:
 
 
 def _no_number(word: str) -> float:
-    raise ValueError(f"{word} is no number in JSON")
+    raise ValueError(f"{word} is not a number in JSON")
 
 
 def _json(part: str) -> Mapping[str, Any] | None:
-    """A part's fields; none for a value that has none, and None for what is not JSON."""
+    """Return the fields of a part; empty for a value without fields, None if it is not JSON."""
     if not _BASE64.fullmatch(part):
         return None
     try:

@@ -1,6 +1,7 @@
-"""The users of a cluster: passwords for PLAIN, and SCRAM's credentials, which an administrator can change.
+"""The users of a cluster: passwords for PLAIN, and SCRAM credentials.
 
-Mirrors Kafka's ``ScramFormatter`` (RFC 5802 without SASLprep: a password is its UTF-8).
+Administrators can change the SCRAM credentials. Mirrors Kafka's ``ScramFormatter`` (RFC 5802 without SASLprep: a
+password is its UTF-8).
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from loadwise.coordinator.keeper import NOTHING, Keeper, Place
 SCRAM_HASHES: Mapping[str, str] = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 """The hash function of each of Kafka's SCRAM mechanisms."""
 LEAST_ITERATIONS = 4096
-"""Fewest iterations of a credential, and how many those have that are made here, as Kafka's tools."""
+"""Minimum number of iterations; credentials that are created here use it too, as in Kafka's tools."""
 MOST_ITERATIONS = 16384
 
 
 class ScramCredential(NamedTuple):
-    """What a server keeps of a password (RFC 5802, section 3)."""
+    """What a server stores instead of a password (RFC 5802, section 3)."""
 
     salt: bytes
     stored_key: bytes
@@ -31,7 +32,7 @@ class ScramCredential(NamedTuple):
 
     @classmethod
     def of(cls, mechanism: str, salt: bytes, salted_password: bytes, iterations: int) -> ScramCredential:
-        """The credential of a password that was salted by the client."""
+        """Return the credential of a password that the client salted."""
         algorithm = SCRAM_HASHES[mechanism]
         client_key = hmac.digest(salted_password, b"Client Key", algorithm)
         server_key = hmac.digest(salted_password, b"Server Key", algorithm)
@@ -40,27 +41,27 @@ class ScramCredential(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScramRecord:
-    """What an administrator made of a user's credential (``UserScramCredentialRecord``)."""
+    """A change of a user's credential by an administrator (``UserScramCredentialRecord``)."""
 
     name: str
     mechanism: str
     credential: ScramCredential | None = field(repr=False)
-    """None: it was deleted, also if the cluster began with it."""
+    """None: it was deleted, even if it was there from the start."""
 
     @property
     def place(self) -> Place:
-        """Under what it is kept."""
+        """Return the key under which it is stored."""
         return ("scram", self.name, self.mechanism)
 
 
 class Users:
-    """Who may log in. Secrets are in no ``repr`` and no log."""
+    """The users that may log in. No ``repr`` and no log shows secrets."""
 
     def __init__(self, passwords: Mapping[str, str], mechanisms: Iterable[str], keeper: Keeper = NOTHING) -> None:
         self._keeper = keeper
         self._changed: dict[tuple[str, str], ScramRecord] = {}
         self._passwords = dict(passwords)
-        # A password is salted when somebody needs it: that takes milliseconds.
+        # Salting takes milliseconds, so a password is salted on first use.
         self._scram: dict[tuple[str, str], ScramCredential | str] = {
             (name, mechanism): password
             for name, password in passwords.items()
@@ -69,29 +70,29 @@ class Users:
         }
 
     def has_password(self, name: str, password: str) -> bool:
-        """Whether this is the password of this user, for PLAIN."""
+        """Return whether this is the user's password, for PLAIN."""
         known = self._passwords.get(name)
         return known is not None and hmac.compare_digest(known.encode(), password.encode())
 
     def scram(self, name: str, mechanism: str) -> ScramCredential | None:
-        """A user's credential for a mechanism; None if there is none."""
+        """Return a user's credential for a mechanism; None if there is none."""
         found = self._scram.get((name, mechanism))
         if isinstance(found, str):
             found = self._scram[name, mechanism] = _salted(mechanism, found)
         return found
 
     def scram_iterations(self, name: str) -> dict[str, int]:
-        """The mechanisms that a user has credentials for, with their iterations."""
+        """Return a user's mechanisms, with their iterations."""
         found = ((mechanism, self.scram(name, mechanism)) for mechanism in SCRAM_HASHES)
         return {mechanism: credential.iterations for mechanism, credential in found if credential is not None}
 
     @property
     def scram_names(self) -> list[str]:
-        """All users of SCRAM, each once."""
+        """Return all SCRAM users, each once."""
         return sorted({name for name, _ in self._scram})
 
     def has_scram(self, name: str, mechanism: str) -> bool:
-        """Whether a user has a credential for a mechanism."""
+        """Return whether a user has a credential for a mechanism."""
         return (name, mechanism) in self._scram
 
     def put_scram(self, name: str, mechanism: str, credential: ScramCredential) -> None:
@@ -99,15 +100,15 @@ class Users:
         self._change(ScramRecord(name=name, mechanism=mechanism, credential=credential))
 
     def delete_scram(self, name: str, mechanism: str) -> None:
-        """Delete a user's credential, which there must be."""
+        """Delete a user's credential, which must exist."""
         self._change(ScramRecord(name=name, mechanism=mechanism, credential=None))
 
     def records(self) -> Iterator[ScramRecord]:
-        """What administrators changed: with the passwords of the beginning it rebuilds the users."""
+        """Return the administrators' changes, which rebuild the users from the initial passwords."""
         yield from self._changed.values()
 
     def load(self, records: Iterable[ScramRecord]) -> None:
-        """Take these in."""
+        """Apply these changes."""
         for record in records:
             self._take(record)
 

@@ -1,5 +1,5 @@
-"""Share groups (KIP-932) on the side of the partitions' leaders: which member has which records, and until when.
+"""Share groups (KIP-932) on the partition leaders: which member has acquired which records.
 
-Who is in a group and which partitions its members read is the business of `loadwise.coordinator.groups.share`. Here is
-what Kafka's ``SharePartitionManager`` does. No I/O, no clock.
+`loadwise.coordinator.groups.share` has the members and their assignments. This package mirrors Kafka's
+``SharePartitionManager``. No I/O, no clock.
 """

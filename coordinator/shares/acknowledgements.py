@@ -1,4 +1,4 @@
-"""What members of a share group tell of records that they acquired, and why that may not be taken in."""
+"""How share group members acknowledge records, and why an acknowledgement may fail."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from loadwise.protocol.error_codes import ErrorCode
 
 
 class AcknowledgeType(IntEnum):
-    """What a member tells of a record that it acquired, with Kafka's numbers."""
+    """How a member acknowledges a record, with Kafka's numbers."""
 
     GAP = 0
     """There is no record at this offset."""
     ACCEPT = 1
     RELEASE = 2
-    """Somebody else may have it."""
+    """Another member may acquire it."""
     REJECT = 3
     RENEW = 4
-    """It is still at work: its lock begins anew (KIP-1222)."""
+    """The member is still processing it; its lock is renewed (KIP-1222)."""
 
 
 SETTLED: Mapping[int, RecordState] = {
@@ -29,27 +29,27 @@ SETTLED: Mapping[int, RecordState] = {
     AcknowledgeType.RELEASE: RecordState.AVAILABLE,
     AcknowledgeType.REJECT: RecordState.ARCHIVED,
 }
-"""What becomes of a record that its member tells this of; a lock that begins anew changes nothing else."""
+"""The state of a record after this acknowledgement; a renewed lock changes nothing else."""
 
 
 class Acknowledgement(NamedTuple):
-    """What a member tells of some records next to each other."""
+    """A member's acknowledgement of consecutive records."""
 
     first: int
     last: int
     types: Sequence[int]
-    """One `AcknowledgeType` for each, or one for all of them."""
+    """One `AcknowledgeType` for each, or one for all."""
 
 
 class Refusal(NamedTuple):
-    """Why an acknowledgement is not taken in."""
+    """Why an acknowledgement fails."""
 
     error: ErrorCode
     message: str
 
 
 def ownership_problem(delivery: Delivery, member_id: str, what: str) -> Refusal | None:
-    """Why a member may not tell what becomes of this delivery, of a ``batch`` or an ``offset``; None if it may."""
+    """Return why a member may not acknowledge a ``batch`` or an ``offset``; None if it may."""
     if delivery.member_id == NOBODY:
         return record_state_problem(f"The {what} cannot be acknowledged. The {what} is not in the acquired state.")
     if delivery.member_id != member_id:
@@ -58,5 +58,5 @@ def ownership_problem(delivery: Delivery, member_id: str, what: str) -> Refusal 
 
 
 def record_state_problem(message: str) -> Refusal:
-    """INVALID_RECORD_STATE, with its reason."""
+    """Return INVALID_RECORD_STATE with a message."""
     return Refusal(ErrorCode.INVALID_RECORD_STATE, message)

@@ -1,4 +1,4 @@
-"""What a member gets of a partition in one answer: record batches of the log, and which of their records are its own.
+"""Builds a partition's part of a share fetch: record batches, and the acquired records.
 
 Mirrors Kafka's ``ShareFetchUtils.processFetchResponse``.
 """
@@ -15,14 +15,14 @@ from loadwise.protocol.batches import BatchHeader, read_header
 
 
 class Delivered(NamedTuple):
-    """Whole batches, and what was acquired of them; a client passes over all other records."""
+    """Whole batches and the acquired records in them; clients skip all other records."""
 
     records: bytes = b""
     acquired: Sequence[Acquired] = ()
 
     @property
     def number(self) -> int:
-        """How many records were acquired."""
+        """Return the number of acquired records."""
         return sum(last - first + 1 for first, last, _ in self.acquired)
 
 
@@ -36,7 +36,7 @@ class _Batch(NamedTuple):
 
 
 def available_bytes(partition: SharePartition, log: PartitionLog, limit: int) -> int:
-    """How many bytes a member could be given, up to a limit."""
+    """Return how many bytes a member could get, up to a limit."""
     return log.available_bytes(partition.next_fetch_offset, limit, _end_offset(partition, log))
 
 
@@ -50,7 +50,7 @@ def deliver(
     max_bytes: int,
     at_least_one: bool,
 ) -> Delivered:
-    """Acquire what there is for a member, up to ``max_bytes`` of batches.
+    """Acquire available records for a member, up to ``max_bytes`` of batches.
 
     ``at_least_one`` as in `PartitionLog.read`.
     """
@@ -68,7 +68,7 @@ def deliver(
             first, last = acquired[0].first, acquired[-1].last
             own = [batch.data for batch in batches if batch.offsets.last >= first and batch.offsets.first <= last]
             return Delivered(b"".join(own), acquired)
-        # All of it was aborted, so the member is to have what comes behind: nothing else would wake it.
+        # All of it was aborted, so the member gets the records after it; nothing else would wake it.
     return Delivered()
 
 

@@ -1,7 +1,7 @@
-"""Records that a share group has begun to deliver: batches, each of one state, or of one state a record.
+"""Records in delivery to a share group: batches with one state, or with a state per record.
 
-Mirrors Kafka's ``InFlightBatch`` and ``InFlightState``. A batch is told apart record by record as soon as a part of it
-is treated differently, and stays so.
+Mirrors Kafka's ``InFlightBatch`` and ``InFlightState``. A batch is split into records as soon as a part of it changes
+separately, and stays split.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ NOBODY = ""
 
 
 class RecordState(IntEnum):
-    """What a record is to the group, with Kafka's numbers."""
+    """The state of a record in the group, with Kafka's numbers."""
 
     AVAILABLE = 0
-    """It waits to be delivered."""
+    """Ready to be delivered."""
     ACQUIRED = 1
-    """A member has it, until it acknowledges it or its lock ends."""
+    """A member has acquired it, until it acknowledges it or the lock expires."""
     ACKNOWLEDGED = 2
     """It was processed."""
     ARCHIVED = 4
-    """It is not delivered any more: it was rejected or was delivered too often, or it is no record."""
+    """Not delivered again: it was rejected, reached the delivery limit, or is not a record."""
 
     @property
     def is_final(self) -> bool:
-        """Whether the record is never delivered again."""
+        """Return whether the record is never delivered again."""
         return self in {RecordState.ACKNOWLEDGED, RecordState.ARCHIVED}
 
 
 @dataclass(slots=True)
 class Delivery:
-    """How far the delivery of a record, or of some that are treated alike, has come."""
+    """The delivery state of a record, or of several that share it."""
 
     state: RecordState
     count: int
     """How often it was delivered."""
     member_id: str = NOBODY
-    """Who has acquired it."""
+    """The member that has acquired it."""
     locked_until_ms: int | None = None
-    """When its member loses it; None while nobody has it."""
+    """When the lock expires; None while it is not acquired."""
 
     def acquire(self, member_id: str, locked_until_ms: int) -> None:
         """Deliver it to a member once more."""
@@ -51,12 +51,12 @@ class Delivery:
         self.member_id, self.locked_until_ms = member_id, locked_until_ms
 
     def settle(self, state: RecordState) -> None:
-        """Take it from its member."""
+        """Remove it from its member and set its state."""
         self.state, self.member_id, self.locked_until_ms = state, NOBODY, None
 
 
 class Unit(NamedTuple):
-    """Records next to each other that have one delivery."""
+    """Consecutive records with one delivery state."""
 
     first: int
     last: int
@@ -64,7 +64,7 @@ class Unit(NamedTuple):
 
 
 class InFlightBatch:
-    """Records next to each other that were acquired together the first time."""
+    """Consecutive records that were acquired together the first time."""
 
     __slots__ = ("_each", "_whole", "first", "last")
 
@@ -81,17 +81,17 @@ class InFlightBatch:
 
     @property
     def whole(self) -> Delivery | None:
-        """The delivery of all its records; None if they are told apart."""
+        """Return the delivery state of the batch; None if it is split."""
         return self._whole
 
     def split(self) -> None:
-        """Tell its records apart from now on. O(its records)."""
+        """Split the batch, so that each record has its own state. O(its records)."""
         if self._whole is not None:
             self._each = [replace(self._whole) for _ in range(len(self))]
             self._whole = None
 
     def units(self, first: int | None = None, last: int | None = None) -> Iterator[Unit]:
-        """Its deliveries in order; where its records are told apart, only those from ``first`` to ``last``."""
+        """Return its delivery states in order; a split batch only from ``first`` to ``last``."""
         if self._whole is not None:
             yield Unit(self.first, self.last, self._whole)
             return

@@ -1,10 +1,10 @@
 """One partition as a share group reads it: which records are available, acquired, acknowledged or archived.
 
 Mirrors Kafka 4.3's ``SharePartition`` as a state machine without I/O: time is an argument. Two offsets bound what is
-under way::
+in flight::
 
     start_offset   the first record that may still be delivered (Kafka's SPSO)
-    next_offset    the first record that nobody has acquired yet (Kafka's SPEO)
+    next_offset    the first record that was never acquired (Kafka's SPEO)
 
 Between them every record has a state. A log is read from `SharePartition.next_fetch_offset` on, in whole batches, and
 what of them is available is acquired. Whatever changes the state that a restart has to know is in
@@ -32,38 +32,38 @@ from loadwise.protocol.error_codes import ErrorCode
 
 
 class LogBatch(NamedTuple):
-    """A record batch that was read, by the offsets of its first and its last record."""
+    """A record batch that was read, by the offsets of its first and last record."""
 
     first: int
     last: int
 
 
 class Acquired(NamedTuple):
-    """Records next to each other that a member got."""
+    """Consecutive records that a member acquired."""
 
     first: int
     last: int
     deliveries: int
-    """How often they were delivered, this time included."""
+    """How often they were delivered, including this time."""
 
 
 class Wanted(NamedTuple):
     """How much a member wants to acquire."""
 
     max_records: int
-    """Nearly so: whole batches are acquired, unless ``is_strict``."""
+    """A soft limit, because whole batches are acquired, unless ``is_strict``."""
     batch_size: int = 2**31 - 1
     """How many records are acknowledged together, if the batches of the log allow it."""
     is_strict: bool = False
-    """Whether ``max_records`` is not to be exceeded (KIP-1206's ``record_limit``)."""
+    """Whether ``max_records`` is a hard limit (KIP-1206's ``record_limit``)."""
 
 
 class SharePartition:
-    """The records of one partition that a share group has under way, and where these begin and end."""
+    """The records of one partition that a share group has in flight, and their bounds."""
 
     def __init__(self, start_offset: int, limits: ShareGroupLimits, batches: Sequence[StateBatch] = ()) -> None:
         self.limits = limits
-        """What holds for its group; changed with its configs."""
+        """The limits of its group, which change with its configs."""
         self.start_offset = start_offset
         self.next_offset = start_offset
         self._batches: list[InFlightBatch] = []
@@ -71,36 +71,36 @@ class SharePartition:
             self._batches.append(InFlightBatch(first, last, Delivery(RecordState(state), deliveries)))
             self.next_offset = last + 1
 
-    # ---- what can be asked ----
+    # ---- queries ----
 
     @property
     def next_fetch_offset(self) -> int:
-        """Where the log is to be read from: the first available record, or what nobody has acquired yet."""
+        """Return the offset to read from: the first available record, or the first never acquired."""
         available = (unit.first for unit in self.units() if unit.delivery.state is RecordState.AVAILABLE)
         return next(available, self.next_offset)
 
     @property
     def has_room(self) -> bool:
-        """Whether somebody may acquire records: again, or new ones."""
+        """Return whether any record may be acquired, again or for the first time."""
         is_again = self.next_fetch_offset < self.next_offset
         return is_again or self._in_flight < self.limits.partition_max_record_locks
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When the first lock ends; None while no record is acquired."""
+        """Return when the first lock expires; None if no record is acquired."""
         locks = (unit.delivery.locked_until_ms for unit in self.units())
         return min((lock for lock in locks if lock is not None), default=None)
 
     def units(self) -> Iterator[Unit]:
-        """All that is under way, in order."""
+        """Return all records in flight, in order."""
         for batch in self._batches:
             yield from batch.units()
 
     @property
     def state(self) -> Sequence[StateBatch]:
-        """What a restart has to know of the records from the start on; the last delivery of acquired ones is left out.
+        """Return the state that a restart needs, without the last delivery of acquired records.
 
-        Kafka keeps the start as it was before it passes what is final, so ask for this before `advance`.
+        Kafka saves the start before it moves past final records, so call this before `advance`.
         """
         rows: list[StateBatch] = []
         for first, last, delivery in self.units():
@@ -122,13 +122,13 @@ class SharePartition:
     # ---- acquiring ----
 
     def acquire(self, member_id: str, log_batches: Sequence[LogBatch], wanted: Wanted, now_ms: int) -> list[Acquired]:
-        """Let a member have what is available of the batches that were read. O(records under way)."""
+        """Acquire the available records of the batches for a member. O(records in flight)."""
         if not log_batches or wanted.max_records <= 0:
             return []
         first, last = log_batches[0].first, log_batches[-1].last
         left = min(wanted.max_records, self.limits.partition_max_record_locks - self._in_flight)
         if left <= 0:
-            # There is no room for new records; those that came back may be had again.
+            # There is no room for new records, but released ones may be acquired again.
             last = min(last, self.next_offset - 1)
             left = min(wanted.max_records, self.next_offset - self.next_fetch_offset)
         acquired: list[Acquired] = []
@@ -161,7 +161,7 @@ class SharePartition:
         return acquired
 
     def archive(self, acquired: Sequence[Acquired], batches: Sequence[LogBatch]) -> list[Acquired]:
-        """Take batches of aborted transactions out of what was just acquired; answers what is left of it."""
+        """Archive batches of aborted transactions that were just acquired; return the rest."""
         for gone in batches:
             for batch in self._overlapping(gone.first, gone.last):
                 if batch.first < gone.first or gone.last < batch.last:
@@ -176,9 +176,9 @@ class SharePartition:
         return rows
 
     def _is_delicate(self, batch: InFlightBatch, first: int, last: int) -> bool:
-        """Whether records were delivered so often that they are now delivered in ever smaller numbers.
+        """Return whether records are near the delivery limit and are delivered in smaller numbers.
 
-        So one bad record does not take all others of its batch with it.
+        This keeps one bad record from taking all others of its batch with it.
         """
         units = batch.units(first, last)
         if batch.whole is None:
@@ -200,7 +200,7 @@ class SharePartition:
                 continue
             is_last_time = limit > 2 and delivery.count == limit - 1
             if is_last_time and rows:
-                break  # it is delivered alone, the next time
+                break  # it is delivered alone next time
             if delivery.count >= self._delicate_from and most is None:
                 most = max(1, size >> (delivery.count - self._delicate_from + 1))
             delivery.acquire(member_id, until_ms)
@@ -242,10 +242,13 @@ class SharePartition:
             rows.append(Acquired(start, stop - 1, 1))
         return rows
 
-    # ---- what becomes of acquired records ----
+    # ---- acknowledging ----
 
     def acknowledge(self, member_id: str, acknowledgements: Sequence[Acknowledgement], now_ms: int) -> Refusal | None:
-        """Take in what a member tells, all of it or nothing: then why. `advance` comes next. O(records under way)."""
+        """Apply a member's acknowledgements, all or none; return why they fail. Then call `advance`.
+
+        O(records in flight).
+        """
         undo: list[tuple[Delivery, RecordState, int | None]] = []
         for each in acknowledgements:
             refusal = self._acknowledge(member_id, each, now_ms, undo)
@@ -256,19 +259,19 @@ class SharePartition:
         return None
 
     def release(self, member_id: str) -> bool:
-        """Take back all that a member has, because it is gone. Answers if it had any; `advance` comes next."""
+        """Release all records of a member; return whether it had any. Then call `advance`."""
         return self._take_back(lambda delivery: delivery.member_id == member_id)
 
     def expire(self, now_ms: int) -> bool:
-        """Take back what members have kept for too long. Answers if there was any; `advance` comes next."""
+        """Release records whose locks have expired; return whether there were any. Then call `advance`."""
         return self._take_back(
             lambda delivery: delivery.locked_until_ms is not None and delivery.locked_until_ms <= now_ms
         )
 
     def delete_before(self, offset: int) -> None:
-        """The log begins at ``offset`` now: what nobody has of the records before it is not delivered any more.
+        """Move the log's start to ``offset``; available records before it are no longer delivered.
 
-        Members keep those that they have, but acknowledging them has no effect.
+        Members keep acquired ones, but acknowledging them has no effect.
         """
         if offset <= self.start_offset:
             return
@@ -342,7 +345,7 @@ class SharePartition:
         return is_any
 
     def advance(self) -> None:
-        """Let the start pass over all records that are never delivered again."""
+        """Move the start past all records that are never delivered again."""
         start = self.next_offset
         for first, last, delivery in self.units():
             if last >= self.start_offset and not delivery.state.is_final:
@@ -352,7 +355,7 @@ class SharePartition:
         self._batches = [batch for batch in self._batches if batch.last >= start]
 
     def _overlapping(self, first: int, last: int) -> Iterator[InFlightBatch]:
-        """The batches under way with records from ``first`` to ``last``."""
+        """Return the batches in flight with records from ``first`` to ``last``."""
         index = max(bisect_right(self._batches, first, key=lambda batch: batch.first) - 1, 0)
         for batch in self._batches[index:]:
             if batch.first > last:
@@ -366,7 +369,7 @@ def _count(rows: Sequence[Acquired]) -> int:
 
 
 def _without(row: Acquired, gone: LogBatch) -> Iterator[Acquired]:
-    """What is left of acquired records without those of a batch."""
+    """Return acquired records without those of a batch."""
     if row.first < gone.first:
         yield row._replace(last=min(row.last, gone.first - 1))
     if row.last > gone.last:

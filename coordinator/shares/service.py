@@ -1,7 +1,7 @@
-"""All partitions that share groups read, and the sessions of their members. Mirrors ``SharePartitionManager``.
+"""All partitions of share groups, and members' sessions. Mirrors ``SharePartitionManager``.
 
-A partition's state is read from the groups' journal when somebody first fetches from it, or when it has a new leader,
-and written there whenever it changes.
+The first fetch from a partition, or from its new leader, loads its state from the groups' journal. Each change is
+written there.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from loadwise.coordinator.shares.starts import start_offset
 from loadwise.protocol.error_codes import ErrorCode
 
 _MOST_UNKEPT = 1000
-"""Most group ids without a group whose partitions are remembered: whoever sends ShareFetch may make some up."""
+"""Maximum number of ids without a group whose partitions are kept, because clients may invent ids."""
 
 
 class ShareKey(NamedTuple):
-    """A partition as one share group reads it."""
+    """A partition in one share group."""
 
     group_id: str
     topic_id: UUID
@@ -46,24 +46,24 @@ class _Led(NamedTuple):
 
 
 class Shares:
-    """What the leaders of partitions know of share groups."""
+    """The state of share groups on the partitions' leaders."""
 
     def __init__(self, groups: Groups, topics: Topics) -> None:
         self.sessions = ShareSessions()
         self._groups = groups
         self._topics = topics
         self._partitions: dict[ShareKey, _Led] = {}
-        self._unkept: dict[str, None] = {}  # ids without a group that have partitions, the oldest first
+        self._unkept: dict[str, None] = {}  # ids with partitions but without a group, oldest first
         self._locks: Deadlines[ShareKey] = Deadlines()
         self._woken: list[ShareKey] = []
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When the first lock of all ends; None while there is none."""
+        """Return when the first lock expires; None if there is none."""
         return self._locks.next_ms
 
     def known(self, key: ShareKey) -> SharePartition | None:
-        """A partition that was fetched from since it has its leader; None if it was not, or is gone."""
+        """Return a loaded partition; None if it was not fetched from its leader, or was deleted."""
         led = self._partitions.get(key)
         if led is None:
             return None
@@ -75,7 +75,7 @@ class Shares:
         return led.share
 
     def partition(self, key: ShareKey, log: PartitionLog, now_ms: int) -> SharePartition:
-        """A partition to fetch from; where the log has lost records since, the group goes on behind them."""
+        """Return a partition to fetch from, moved past records that the log has lost."""
         share = self.known(key)
         if share is None:
             limits = self._groups.share_limits(key.group_id)
@@ -93,10 +93,10 @@ class Shares:
     def acknowledge(
         self, key: ShareKey, member_id: str, told: Sequence[Acknowledgement], now_ms: int
     ) -> Refusal | None:
-        """Take in what a member tells of a partition; why not, otherwise."""
+        """Apply a member's acknowledgements in a partition; return why they fail."""
         share = self.known(key)
         if share is None:
-            return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "nobody has fetched from this partition")
+            return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no member has fetched from this partition")
         before = share.state
         refusal = share.acknowledge(member_id, told, now_ms)
         if share.state != before:
@@ -105,12 +105,12 @@ class Shares:
         return refusal
 
     def acquired(self, key: ShareKey) -> None:
-        """Records of a partition were acquired: their locks end some time."""
+        """Note that records were acquired, so that their locks expire."""
         share = self._partitions[key].share
         self._locks.set(key, share.next_deadline_ms)
 
     def expire(self, now_ms: int) -> None:
-        """Take back what members have kept for too long."""
+        """Release records whose locks have expired."""
         for key in self._locks.due(now_ms):
             share = self.known(key)
             if share is None:
@@ -121,7 +121,7 @@ class Shares:
                 self._locks.set(key, share.next_deadline_ms)
 
     def end_session(self, session: SessionKey) -> None:
-        """Forget a member's session with a broker, and take back what it has of the partitions in it."""
+        """End a member's session with a broker, and release its records there."""
         for topic_id, number in self.sessions.end(session):
             key = ShareKey(session.group_id, topic_id, number)
             share = self.known(key)
@@ -129,19 +129,19 @@ class Shares:
                 self._changed(key, share)
 
     def disconnected(self, connection_id: int) -> None:
-        """A connection is gone, and the sessions with it."""
+        """End the sessions of a closed connection."""
         for session in self.sessions.of_connection(connection_id):
             self.end_session(session)
 
     def take_woken(self) -> list[ShareKey]:
-        """The partitions in which more may be acquired since this was asked last."""
+        """Return the partitions with newly available records since the last call."""
         woken, self._woken = self._woken, []
         return woken
 
-    # ---- what administrators do ----
+    # ---- administrators ----
 
     def set_start(self, key: ShareKey, offset: int) -> None:
-        """Let a group begin at this offset of a partition, whatever became of the records there."""
+        """Move a group's start in a partition to this offset, whatever the state of its records."""
         before = self._groups.share_state(*key)
         state_epoch = 1 if before is None else before.state_epoch + 1
         self.forget([key])
@@ -156,7 +156,7 @@ class Shares:
         )
 
     def delete(self, group_id: str, topic_id: UUID) -> bool:
-        """Let a group forget a topic; whether it had a state there. O(partitions of it)."""
+        """Delete a group's state of a topic; return whether it had any. O(partitions of it)."""
         group = self._groups.share(group_id)
         if group is None or topic_id not in group.hard_state.known_topics:
             return False
@@ -169,18 +169,18 @@ class Shares:
         return True
 
     def delete_topic(self, topic_id: UUID) -> None:
-        """A topic was deleted: no group was ever in it. O(partitions of share groups)."""
+        """Delete the state of a deleted topic in all groups. O(partitions of share groups)."""
         for group_id in self._groups.all():
             self.delete(group_id, topic_id)
         self.forget([key for key in self._partitions if key.topic_id == topic_id])
 
     def forget_group(self, group_id: str) -> None:
-        """A group was deleted, or there never was one: no records are left of it."""
+        """Delete the records of a group that was deleted or never existed."""
         self._unkept.pop(group_id, None)
         self.forget([key for key in self._partitions if key.group_id == group_id])
 
     def _make_room_for(self, group_id: str) -> None:
-        """Forget what the oldest ids have under way for which there is no group."""
+        """Drop the in-flight records of the oldest ids without a group."""
         if self._groups.share(group_id) is None:
             self._unkept[group_id] = None
         while len(self._unkept) > _MOST_UNKEPT:
@@ -190,14 +190,14 @@ class Shares:
                 self.forget_group(oldest)
 
     def forget(self, keys: Iterable[ShareKey]) -> None:
-        """Drop what is under way in partitions; it is read anew from the journal when somebody fetches from them."""
+        """Drop the in-flight records of partitions; the next fetch loads them from the journal."""
         for key in keys:
             self._partitions.pop(key, None)
             self._locks.set(key, None)
             self._woken.append(key)
 
     def _changed(self, key: ShareKey, share: SharePartition) -> None:
-        """Keep a partition's state, and let those look who wait for its records."""
+        """Store a partition's state, and wake fetches that wait for its records."""
         before = self._groups.share_state(*key)
         if self._groups.share(key.group_id) is not None:
             self._groups.keep(

@@ -1,7 +1,7 @@
-"""Share sessions: which partitions a member fetches from a broker, and which request comes next (KIP-932).
+"""Share sessions: a member's partitions on a broker, and its next epoch (KIP-932).
 
-Mirrors Kafka's ``ShareSessionCache`` and ``SharePartitionManager.newContext``. Every request of a member carries the
-session's epoch: 0 begins one, -1 ends it, and in between each is one higher than the last.
+Mirrors Kafka's ``ShareSessionCache`` and ``SharePartitionManager.newContext``. Each request carries the session's
+epoch. 0 starts a session, -1 ends it, and each request in between increments it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 _INT32_MAX = 2**31 - 1
 _MOST_PARTITIONS = 500_000
-"""Most partitions in all sessions together: clients may name some that are not there."""
+"""Maximum partitions in all sessions together, because clients may name missing ones."""
 
 TopicPartition: TypeAlias = tuple[UUID, int]
 """A partition by its topic's id."""
 
 
 class SessionKey(NamedTuple):
-    """Whose session it is; a member has one with each broker."""
+    """The group, member and broker of a session."""
 
     node_id: int
     group_id: str
@@ -38,9 +38,9 @@ class ShareSession:
     epoch: int
     """The epoch that the next request must have."""
     connection_id: int
-    """The connection that it began on: it ends with it."""
+    """The connection on which it started; it ends with the connection."""
     partitions: dict[TopicPartition, bool] = field(default_factory=dict)
-    """What is fetched, in the order in which it was asked for; True if the member has yet to hear of it."""
+    """Fetched partitions in the order of the requests; True if the member has had no response about it yet."""
 
 
 class ShareSessions:
@@ -53,11 +53,11 @@ class ShareSessions:
         return len(self._sessions)
 
     def get(self, key: SessionKey) -> ShareSession | None:
-        """A member's session; None if it has none."""
+        """Return a member's session; None if it has none."""
         return self._sessions.get(key)
 
     def begin(self, key: SessionKey, connection_id: int, partitions: Iterable[TopicPartition], most: int) -> ErrorCode:
-        """Begin a session, in place of one that there may be. A broker has at most so many."""
+        """Start a session and replace any previous one. A broker has at most ``most`` sessions."""
         self._sessions.pop(key, None)
         fetched = dict.fromkeys(partitions, False)
         if sum(each.node_id == key.node_id for each in self._sessions) >= most or not self._has_room(len(fetched)):
@@ -66,7 +66,7 @@ class ShareSessions:
         return ErrorCode.NONE
 
     def add(self, key: SessionKey, partitions: Sequence[TopicPartition]) -> ErrorCode:
-        """Fetch from more partitions in a session, whose member has yet to hear of them."""
+        """Add partitions to a session; the next response includes each of them."""
         fetched = self._sessions[key].partitions
         new = {each: True for each in partitions if each not in fetched}
         if new and not self._has_room(len(new)):
@@ -78,7 +78,7 @@ class ShareSessions:
         return partitions + sum(len(each.partitions) for each in self._sessions.values()) <= _MOST_PARTITIONS
 
     def go_on(self, key: SessionKey, epoch: int) -> ErrorCode:
-        """Check the epoch of a request within a session; the next one is to have the next epoch."""
+        """Check the epoch of a request and advance the session to the next one."""
         session = self._sessions.get(key)
         if session is None:
             return ErrorCode.SHARE_SESSION_NOT_FOUND
@@ -88,10 +88,10 @@ class ShareSessions:
         return ErrorCode.NONE
 
     def end(self, key: SessionKey) -> list[TopicPartition]:
-        """Forget a session; what was fetched in it."""
+        """End a session and return its partitions."""
         session = self._sessions.pop(key, None)
         return [] if session is None else list(session.partitions)
 
     def of_connection(self, connection_id: int) -> list[SessionKey]:
-        """The sessions that began on a connection."""
+        """Return the sessions that started on a connection."""
         return [key for key, session in self._sessions.items() if session.connection_id == connection_id]

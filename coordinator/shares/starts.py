@@ -1,4 +1,4 @@
-"""Where a share group begins in a partition that it has never read (share.auto.offset.reset)."""
+"""Where a share group starts in a partition that it has never read (share.auto.offset.reset)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from loadwise.protocol.record_times import ReadingBudget, record_times
 
 
 def start_offset(strategy: str, log: PartitionLog, now_ms: int) -> int:
-    """The first offset that the group reads. ``now_ms`` counts from 1970. O(batches) for a duration."""
+    """Return the first offset that the group reads.
+
+    ``now_ms`` counts from 1970. O(batches) for a duration.
+    """
     kind = strategy.lower()
     if kind == "earliest":
         return log.start_offset
@@ -20,7 +23,7 @@ def start_offset(strategy: str, log: PartitionLog, now_ms: int) -> int:
         try:
             found = log.first_at_or_after(since_ms, _records)
         except (MissingCodecError, MalformedBytesError):
-            return log.end_offset  # what cannot be looked into is not read again
+            return log.end_offset  # records that cannot be decoded are skipped
         return log.end_offset if found.offset == NO_OFFSET else found.offset
     return log.end_offset
 

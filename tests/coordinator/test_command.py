@@ -65,15 +65,15 @@ AUTHORIZER = ["--config", "authorizer.class.name=org.apache.kafka.metadata.autho
         (["--brokers", "100000"], "100,000 brokers; a cluster has at most 1,000 here"),
         (
             ["--brokers", "20", "--listen", "127.0.0.1:65530"],
-            "20 brokers from port 65530 on: ports are from 1 to 65535",
+            "20 brokers from port 65530 on: ports range from 1 to 65535",
         ),
-        (["--brokers", "2", "--advertise", "a:65535"], "2 brokers from port 65535 on: ports are from 1 to 65535"),
+        (["--brokers", "2", "--advertise", "a:65535"], "2 brokers from port 65535 on: ports range from 1 to 65535"),
         (["--listen", "0.0.0.0:0"], "--allow-remote"),
         (["--listen", "0.0.0.0:0", "--allow-remote"], "--advertise"),
         (["--config", "num.partitions"], "is no NAME=VALUE"),
         (
             ["--config", "num.partition=3"],
-            "loadwise coordinator: there is no setting num.partition in Kafka; did you mean num.partitions?",
+            "loadwise coordinator: Kafka has no setting num.partition; did you mean num.partitions?",
         ),
         (
             ["--config", "log.cleanup.policy=x"],
@@ -93,7 +93,7 @@ AUTHORIZER = ["--config", "authorizer.class.name=org.apache.kafka.metadata.autho
         (["--config", "super.users=User:a"], "super.users needs an authorizer: authorizer.class.name="),
         (["--config", "authorizer.class.name=Mine"], "it takes org.apache.kafka.metadata.authorizer.StandardAuth"),
         ([*AUTHORIZER, "--config", "super.users=a"], "write 'User:a'"),
-        ([*AUTHORIZER, "--config", "allow.everyone.if.no.acl.found=1"], "it takes true or false"),
+        ([*AUTHORIZER, "--config", "allow.everyone.if.no.acl.found=1"], "it must be true or false"),
         (["--config", "plain.sasl.jaas.config=PlainLoginModule user_a=not-to-be-seen"], "has to read: <login module>"),
     ],
 )
@@ -112,7 +112,7 @@ def test_it_tells_that_there_are_too_few_descriptors_for_its_brokers() -> None:
     command = [sys.executable, "-c", program, "coordinator", "--brokers", "100"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=False)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "no socket could be opened for broker" in done.stderr
+    assert "cannot open a socket for broker" in done.stderr
     assert "Traceback" not in done.stderr
 
 

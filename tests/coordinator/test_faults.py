@@ -89,15 +89,15 @@ def test_faults_can_be_taken_back() -> None:
 @pytest.mark.parametrize(
     ("make", "complaint"),
     [
-        (lambda rules: rules.drop("Heartbeats"), "no API 'Heartbeats' is served here; there are AddOffsetsToTxn, "),
-        (lambda rules: rules.answer("Heartbeat", "NO_SUCH"), "'NO_SUCH' is no error of Kafka's"),
-        (lambda rules: rules.answer("Heartbeat", 9999), "9999 is no error"),
+        (lambda rules: rules.drop("Heartbeats"), "no API 'Heartbeats' is served; there are AddOffsetsToTxn, "),
+        (lambda rules: rules.answer("Heartbeat", "NO_SUCH"), "'NO_SUCH' is not the name or number of a Kafka error"),
+        (lambda rules: rules.answer("Heartbeat", 9999), "9999 is not the name or number of a Kafka error"),
         (lambda rules: rules.drop("Heartbeat", times=0), "times=0"),
         (lambda rules: rules.drop("Heartbeat", skip=-1), "skip=-1"),
-        (lambda rules: rules.drop("Heartbeat", times=2**31), "times takes 1 up to 2,147,483,647"),
+        (lambda rules: rules.drop("Heartbeat", times=2**31), "times must be 1 up to 2,147,483,647"),
         (lambda rules: rules.drop("Heartbeat", skip=2**31), "skip 0 up to 2,147,483,647"),
         (lambda rules: rules.delay("Heartbeat", -1), "-1 ms"),
-        (lambda rules: rules.delay("Heartbeat", 2**31), "it takes 0 to 2,147,483,647"),
+        (lambda rules: rules.delay("Heartbeat", 2**31), "it must be 0 to 2,147,483,647"),
     ],
 )
 def test_what_cannot_be_is_refused(make: Any, complaint: str) -> None:

@@ -52,18 +52,18 @@ def test_two_may_have_a_port_where_one_is_for_ipv4_and_one_for_ipv6() -> None:
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({"listeners": "localhost:9092"}, "'localhost:9092' is no listener; write PLAINTEXT://127.0.0.1:9092"),
+        ({"listeners": "localhost:9092"}, "'localhost:9092' is not a listener; write PLAINTEXT://127.0.0.1:9092"),
         ({"listeners": "PLAINTEXT://:99999"}, "is no listener"),
-        ({"listeners": "C://:9093", "controller_listener_names": "C"}, "it takes one that is for clients"),
+        ({"listeners": "C://:9093", "controller_listener_names": "C"}, "it needs one for clients"),
         ({"listeners": "MINE://:1", "listener_security_protocol_map": MAP}, "has no protocol for the listener MINE"),
-        ({"listeners": "PLAINTEXT://:1,PLAINTEXT://:2"}, "the name PLAINTEXT is there twice"),
+        ({"listeners": "PLAINTEXT://:1,PLAINTEXT://:2"}, "the name PLAINTEXT is used twice"),
         (
             {"listeners": "PLAINTEXT://:1", "advertised_listeners": "A://a:1,A://b:1"},
             "advertised.listeners: the name A",
         ),
-        ({"listeners": "PLAINTEXT://127.0.0.1:1,PLAINTEXT://[::1]:1"}, "the name PLAINTEXT is there twice"),
+        ({"listeners": "PLAINTEXT://127.0.0.1:1,PLAINTEXT://[::1]:1"}, "the name PLAINTEXT is used twice"),
         *(
-            ({"listeners": each}, "the port 1 is there twice")
+            ({"listeners": each}, "the port 1 is used twice")
             for each in (  # as in Kafka's KafkaConfigTest.testIPv4AndIPv6SamePortListeners
                 "PLAINTEXT://:1,SSL://:1",
                 "PLAINTEXT://[::1]:1,SSL://[::1]:1",

@@ -46,7 +46,7 @@ def test_it_wants_the_brokers_that_its_partitions_are_on() -> None:
     other = Cluster(SERVICES, brokers=Brokers(3))
     other.restore(three.snapshot(), 0)
     assert other.brokers.coordinator_of("g").id == 3
-    with pytest.raises(BadClusterError, match="give as many"):
+    with pytest.raises(BadClusterError, match="use the same number"):
         one.load(three.snapshot(), NOTHING, 0)
 
 

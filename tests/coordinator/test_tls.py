@@ -160,7 +160,7 @@ def test_files_that_cannot_be_used_are_named(certificates: Certificates, tmp_pat
         with pytest.raises(BadSecurityError):
             Coordinator(security=Security(protocol="SSL", tls=tls))
     for protocol, given in (("SSL", None), ("PLAINTEXT", Tls(keystore=certificates.broker))):
-        with pytest.raises(BadSecurityError, match="belong to the protocols SSL and SASL_SSL"):
+        with pytest.raises(BadSecurityError, match="SSL and SASL_SSL need tls="):
             Security(protocol=protocol, tls=given)  # type: ignore[arg-type]
 
 
