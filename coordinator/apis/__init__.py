@@ -1,4 +1,4 @@
-"""The APIs that are served: one file for each API key. A new one is a file and its name in this list."""
+"""The served APIs, one file for each API key. To add one, add a file and its name to this list."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""No API of its own: what each API asks the authorizer for, and what a client gets that may not.
+"""Not an API: the rights that each API requires, and the errors without them.
 
-Mirrors the checks in Kafka's ``KafkaApis`` and ``ControllerApis``. Where there is an authorizer, a guard stands before
-an API's `handle`. It refuses the whole request; or it takes out what the client may not do, lets the rest be handled,
-and puts the refused rows into the answer.
+Mirrors the checks in Kafka's ``KafkaApis`` and ``ControllerApis``. With an authorizer, a guard runs before an API's
+`handle`. It either refuses the whole request, or removes the forbidden items, handles the rest, and adds the errors to
+the response.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FAILED: Mapping[ResourceType, ErrorCode] = {
     ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
-"""The error for a resource that a client may not touch."""
+"""The error of each resource type for a client without rights."""
 MESSAGES: Mapping[ErrorCode, str] = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
@@ -48,29 +48,29 @@ MESSAGES: Mapping[ErrorCode, str] = {
 
 
 class Access:
-    """What the client of one call may do."""
+    """The rights of one call's client."""
 
     def __init__(self, call: Call, cluster: Cluster) -> None:
         self._authorizer = cluster.authorizer
         self._who = Client(call.principal, call.client_host.removeprefix("/"))
 
     def may(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> bool:
-        """Whether it may do this."""
+        """Return whether it may do this."""
         return self._authorizer is None or self._authorizer.allows(self._who, operation, resource_type, name)
 
     def may_some(self, operation: Operation, resource_type: ResourceType) -> bool:
-        """Whether there may be a resource that it may do this to."""
+        """Return whether it may do this to any resource."""
         return self._authorizer is None or self._authorizer.allows_some(self._who, operation, resource_type)
 
     def operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> frozenset[Operation]:
-        """All that it may do to a resource, for an answer's ``authorized_operations``."""
+        """Return its operations on a resource, for the response's ``authorized_operations``."""
         if self._authorizer is None:
             return frozenset(OPERATIONS[resource_type])
         return self._authorizer.operations(self._who, resource_type, name)
 
 
 def describable_topics(call: Call, cluster: Cluster) -> Callable[[str], bool] | None:
-    """Which topics the client of a call may know of, by name; None where there is no authorizer: all of them."""
+    """Return whether the client may describe a topic, by name; None without an authorizer."""
     if cluster.authorizer is None:
         return None
     access = Access(call, cluster)
@@ -78,21 +78,21 @@ def describable_topics(call: Call, cluster: Cluster) -> Callable[[str], bool] | 
 
 
 class Need(NamedTuple):
-    """One thing that a client must be allowed for a whole request."""
+    """A right that a client needs for a whole request."""
 
     operation: Operation
     resource_type: ResourceType
     field: str | None = None
-    """The field of the request with the resource's name; None: the cluster."""
+    """The request's field with the resource's name; None: the cluster."""
 
 
 def open_to_all(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
-    """Guard of an API that everybody may use."""
+    """Guard an API that every client may use."""
     return handle(call, cluster)
 
 
 def needs(*wanted: Need) -> Guard:
-    """Guard of an API whose requests are refused as a whole."""
+    """Return a guard for an API whose requests are refused as a whole."""
 
     def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
         return refused_without(call, cluster, *wanted) or handle(call, cluster)
@@ -101,16 +101,16 @@ def needs(*wanted: Need) -> Guard:
 
 
 def of_cluster(operation: Operation) -> Guard:
-    """Guard of an API for which a client must be allowed something on the cluster."""
+    """Return a guard for an API that needs a right on the cluster."""
     return needs(Need(operation, ResourceType.CLUSTER))
 
 
 OF_GROUP_MEMBERS = needs(Need(Operation.READ, ResourceType.GROUP, "group_id"))
-"""Guard of the APIs that members of a group use."""
+"""Guards the APIs of group members."""
 
 
 def refused_without(call: Call, cluster: Cluster, *wanted: Need) -> Response | None:
-    """The refusal of a whole request whose client is not allowed one of these; None if it is allowed all."""
+    """Return the error for a client that lacks one of these rights; None if it has all."""
     access = Access(call, cluster)
     for operation, resource_type, field in wanted:
         name = CLUSTER_NAME if field is None else getattr(call.body, field)
@@ -120,21 +120,21 @@ def refused_without(call: Call, cluster: Cluster, *wanted: Need) -> Response | N
 
 
 def refused(call: Call, error: ErrorCode) -> Response:
-    """The refusal of a whole request."""
+    """Return the error response to a whole request."""
     if call.request.api.name == "Produce" and call.body.acks == 0:
         return HangUp(f"{error.name} for a Produce with acks=0")
     return refusal(call, error, MESSAGES[error])
 
 
 Check: TypeAlias = Callable[[Call, Cluster, Access, Any], ErrorCode]
-"""From an item of a request to NONE, or to the error with which it is refused."""
+"""Returns the error of a request's item, or NONE."""
 
 
 def per_item(check: Check, *whole: Need, message: bool = False) -> Guard:
-    """Guard of an API that refuses each item of a request by itself, after what it refuses ``whole``.
+    """Return a guard for an API that refuses items separately, after the checks in ``whole``.
 
-    The table in `loadwise.coordinator.refusals` tells which items those are. ``message``: whether their rows have
-    Kafka's words too.
+    The table in `loadwise.coordinator.refusals` lists those items. ``message``: whether their rows contain Kafka's
+    message.
     """
 
     def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
@@ -144,7 +144,7 @@ def per_item(check: Check, *whole: Need, message: bool = False) -> Guard:
 
 
 def item_by_item(check: Check, call: Call, cluster: Cluster, handle: Handler, *, message: bool = False) -> Outcome:
-    """Handle those items of a request that pass a check, and put the refusals of the others into the answer."""
+    """Handle the items that pass a check, and add the others' errors to the response."""
     access = Access(call, cluster)
     asked, answered = rows_of(call)
     items = getattr(call.body, asked)
@@ -165,9 +165,9 @@ def item_by_item(check: Check, call: Call, cluster: Cluster, handle: Handler, *,
 
     def completed(response: Response) -> Response:
         if isinstance(response, NoAnswer):
-            return HangUp("an item of a request that wants no answer was refused")
+            return HangUp("an item of a request without a response was refused")
         if isinstance(response, HangUp | LastAnswer | EncodedBody) or getattr(response, "error_code", None):
-            return response  # with an error of the whole request, nothing is told of items
+            return response  # an error of the whole request has no items
         setattr(response, answered, [*getattr(response, answered), *rows])
         return response
 
@@ -175,7 +175,7 @@ def item_by_item(check: Check, call: Call, cluster: Cluster, handle: Handler, *,
 
 
 def after(rest: Call, outcome: Outcome, change: Callable[[Response], Response]) -> Outcome:
-    """The outcome of a call with its response changed, whenever it comes."""
+    """Return an outcome that changes its response, at once or later."""
     if isinstance(outcome, GroupRequest):
         respond = outcome.respond
         return outcome._replace(respond=lambda _, reply: change(respond(rest, reply)))
@@ -186,7 +186,7 @@ def after(rest: Call, outcome: Outcome, change: Callable[[Response], Response]) 
 
 
 def with_body(call: Call, changes: Mapping[str, Any]) -> Call:
-    """The same call with some fields of its body changed."""
+    """Return the call with some fields of its body changed."""
     body = copy.copy(call.body)
     for name, value in changes.items():
         setattr(body, name, value)
@@ -197,14 +197,14 @@ def with_body(call: Call, changes: Mapping[str, Any]) -> Call:
 
 
 def topics(operation: Operation, field: str = "name", by_id_from: int | None = None) -> Check:
-    """Items that are topics, named in this field; from version ``by_id_from`` on by their ids."""
+    """Return a check of topics in this field, by id from version ``by_id_from`` on."""
 
     def check(call: Call, cluster: Cluster, access: Access, item: Message) -> ErrorCode:
         name = getattr(item, field)
         if by_id_from is not None and call.version >= by_id_from:
             found = cluster.topics.get_by_id(item.topic_id)
             if found is None:
-                return ErrorCode.NONE  # the API itself tells that there is none
+                return ErrorCode.NONE  # the API itself reports an unknown topic
             name = found.name
         return allowed(access, operation, ResourceType.TOPIC, name)
 
@@ -212,7 +212,7 @@ def topics(operation: Operation, field: str = "name", by_id_from: int | None = N
 
 
 def names(operation: Operation, resource_type: ResourceType) -> Check:
-    """Items that are names themselves."""
+    """Return a check of items that are names themselves."""
 
     def check(_: Call, __: Cluster, access: Access, item: str) -> ErrorCode:
         return allowed(access, operation, resource_type, item)
@@ -221,16 +221,16 @@ def names(operation: Operation, resource_type: ResourceType) -> Check:
 
 
 def allowed(access: Access, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> ErrorCode:
-    """NONE if a client may do this, and the error if it may not."""
+    """Return NONE if a client may do this, else the error."""
     return ErrorCode.NONE if access.may(operation, resource_type, name) else FAILED[resource_type]
 
 
 _NAMED = {2: ResourceType.TOPIC, 32: ResourceType.GROUP}
-"""Types of resources with configs (``ConfigResource.Type``) that have ACLs of their own; others are the cluster's."""
+"""The types of resources (``ConfigResource.Type``) with their own ACLs; others use the cluster's."""
 
 
 def configs(operation: Operation) -> Check:
-    """Items that are resources with configs."""
+    """Return a check of resources with configs."""
 
     def check(_: Call, __: Cluster, access: Access, item: Message) -> ErrorCode:
         resource_type = _NAMED.get(item.resource_type, ResourceType.CLUSTER)
@@ -241,12 +241,12 @@ def configs(operation: Operation) -> Check:
 
 
 def cluster_operations(access: Access) -> frozenset[Operation]:
-    """What a client may do to the cluster; nothing of it is told to one that may not describe it."""
+    """Return a client's operations on the cluster; none if it may not describe it."""
     if not access.may(Operation.DESCRIBE, ResourceType.CLUSTER):
         return frozenset()
     return access.operations(ResourceType.CLUSTER)
 
 
 def bits(operations: Iterable[Operation]) -> int:
-    """Operations as a bit field, as it is on the wire."""
+    """Return operations as a bit field, as in the protocol."""
     return sum(1 << operation for operation in operations)

@@ -1,4 +1,4 @@
-"""No API of its own: ACLs and filters as DescribeAcls, CreateAcls and DeleteAcls have them on the wire."""
+"""Not an API: ACLs and filters in DescribeAcls, CreateAcls and DeleteAcls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NO_AUTHORIZER = "No Authorizer is configured."
 
 
 def filter_of(asked: Message) -> AclFilter:
-    """The filter of a request; numbers that Kafka does not know become UNKNOWN."""
+    """Return the filter of a request; unknown numbers become UNKNOWN."""
     return AclFilter(
         ResourceType(asked.resource_type_filter),
         asked.resource_name_filter,
@@ -23,5 +23,5 @@ def filter_of(asked: Message) -> AclFilter:
 
 
 def has_unknown(asked: Message) -> bool:
-    """Whether a filter has the number of UNKNOWN: for Kafka, that is no request."""
+    """Return whether a filter contains UNKNOWN's number, which Kafka treats as malformed."""
     return 0 in (asked.resource_type_filter, asked.pattern_type_filter, asked.operation, asked.permission_type)

@@ -1,8 +1,7 @@
 """AddPartitionsToTxn (24): a producer will write to these partitions in its transaction.
 
-v1 throttled after the response; v2 PRODUCER_FENCED, which was INVALID_PRODUCER_EPOCH before; v3 flexible; v4 is for
-brokers: many transactions at once, or only the question whether a partition was added (KIP-890); v5
-TRANSACTION_ABORTABLE.
+v1 throttled after the response; v2 PRODUCER_FENCED, which was INVALID_PRODUCER_EPOCH before; v3 flexible; v4 for
+brokers: several transactions at once, or only verification of a partition (KIP-890); v5 TRANSACTION_ABORTABLE.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""AlterClientQuotas (49): quotas of users, client ids and addresses are set or dropped (KIP-546). v1 flexible."""
+"""AlterClientQuotas (49): sets or deletes quotas of users, client ids and addresses (KIP-546).
+
+v1 flexible.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ _Entry = AlterClientQuotasResponse.EntryData
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Change each entity by itself."""
+    """Change each entity separately."""
     entries = []
     for entry in call.body.entries:
         error, message = ErrorCode.NONE, None
@@ -24,7 +27,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
         changes = {each.key: None if each.remove else each.value for each in entry.ops}
         try:
             if len(changes) < len(entry.ops):
-                raise BadConfigError("a quota is there twice, and none of this entity was changed")
+                raise BadConfigError("a quota is named twice, and no quota of this entity was changed")
             cluster.client_quotas.alter(entity, changes, validate_only=call.body.validate_only)
         except BadConfigError as problem:
             error, message = ErrorCode.INVALID_REQUEST, str(problem)

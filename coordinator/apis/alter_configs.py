@@ -1,4 +1,4 @@
-"""AlterConfigs (33): a resource is to have these configs of its own, and no others.
+"""AlterConfigs (33): replaces all configs of a resource.
 
 v1 throttled after the response; v2 flexible.
 """

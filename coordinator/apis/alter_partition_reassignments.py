@@ -1,7 +1,7 @@
-"""AlterPartitionReassignments (45): partitions are to be on other brokers (KIP-455).
+"""AlterPartitionReassignments (45): moves partitions to other brokers (KIP-455).
 
-v1 may forbid to change how many replicas there are. All replicas are one log here, so that a reassignment is complete
-at once, and there is none to cancel.
+v1 may forbid a change of the replica count. All replicas are one log here, so a reassignment completes at once, and
+there is none to cancel.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Reassign each partition by itself."""
+    """Reassign each partition separately."""
     responses = []
     for topic in call.body.topics:
         rows = []

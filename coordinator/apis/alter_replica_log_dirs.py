@@ -1,6 +1,6 @@
-"""AlterReplicaLogDirs (34): partitions are to lie in another log directory of a broker. v2 flexible.
+"""AlterReplicaLogDirs (34): moves partitions to another log directory of a broker. v2 flexible.
 
-There is one log directory, so they can only stay where they are. Mirrors ``ReplicaManager.alterReplicaLogDirs``.
+There is only one log directory, so they stay. Mirrors ``ReplicaManager.alterReplicaLogDirs``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _Topic = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Answer each partition by itself; of one that is named twice the last directory counts."""
+    """Answer each partition separately; if one is named twice, its last directory counts."""
     paths = {
         (topic.name, partition): directory.path
         for directory in call.body.dirs

@@ -1,4 +1,4 @@
-"""AlterShareGroupOffsets (91): where a share group without members begins in its partitions (KIP-932)."""
+"""AlterShareGroupOffsets (91): sets the start offsets of a share group without members (KIP-932)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _Partition = _Topic.AlterShareGroupOffsetsResponsePartition
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Set each partition by itself; what became of records there is forgotten. A group that is not there is made."""
+    """Set each partition separately, and drop its records' states. A missing group is created."""
     group_id = call.body.group_id
     error, message = refusal(call, cluster)
     if error is ErrorCode.GROUP_ID_NOT_FOUND and cluster.groups.get(group_id) is None:
         if len(cluster.groups.all()) >= cluster.settings.groups.max_groups:
-            error, message = ErrorCode.GROUP_MAX_SIZE_REACHED, "there is no room for another group"
+            error, message = ErrorCode.GROUP_MAX_SIZE_REACHED, "the limit of groups is reached"
         else:
             error = ErrorCode.NONE
             cluster.groups.make_share_group(group_id, cluster.now_ms)

@@ -1,6 +1,6 @@
-"""AlterUserScramCredentials (51): users are added to SCRAM, changed and removed (KIP-554).
+"""AlterUserScramCredentials (51): adds, changes and deletes SCRAM users (KIP-554).
 
-Mirrors Kafka's ``ScramControlManager``: one change of a user in a request.
+Mirrors Kafka's ``ScramControlManager``: one change per user and request.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Result = AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Change each user by itself."""
+    """Change each user separately."""
     changes: dict[str, Message] = {}
     refused: dict[str, tuple[ErrorCode, str]] = {}
     for each in (*call.body.deletions, *call.body.upsertions):
@@ -48,7 +48,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
 
 
 def _problem(cluster: Cluster, change: Message) -> tuple[ErrorCode, str] | None:
-    """Why a credential cannot be so; None if it can."""
+    """Return why a credential is not valid; None if it is."""
     if not change.name:
         return ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty"
     mechanism = _NAMES.get(change.mechanism)

@@ -1,7 +1,7 @@
-"""ApiVersions (18): which APIs and versions are served.
+"""ApiVersions (18): lists the served APIs and versions.
 
 v0; v1 throttle time; v2 throttled after the response; v3 flexible, client's name and version (KIP-511); v4 zero as a
-feature's lowest version. A version that is not served is answered too, as v0 with UNSUPPORTED_VERSION.
+feature's lowest version. An unsupported version gets a v0 response with UNSUPPORTED_VERSION.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ def handle(call: Call, cluster: Cluster) -> Message:
 
 
 def _features(call: Call) -> tuple[list[Message], list[Message]]:
-    """The feature flags that are supported, and those that are on: all of them, in their newest version."""
+    """Return the supported feature flags and the enabled ones: all, in their newest version."""
     if call.version < _FEATURES:
         return [], []
-    # Before v4 a lowest version of 0 is not understood, so the feature is left out, as Kafka does.
+    # Before v4 clients reject a lowest version of 0, so the feature is omitted, as in Kafka.
     supported = [
         ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=oldest, max_version=newest)
         for name, (oldest, newest) in FEATURES.items()
@@ -75,7 +75,7 @@ def _features(call: Call) -> tuple[list[Message], list[Message]]:
 
 
 def unsupported(cluster: Cluster) -> Message:
-    """What a client gets that asks in a version from the future: v0, and the list, so that it can ask again."""
+    """Return the v0 response to a newer version, with the list for the client's next try."""
     return ApiVersionsResponse(version=0, error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_advertised(cluster))
 
 
@@ -85,7 +85,7 @@ def _advertised(cluster: Cluster) -> list[Message]:
     return [
         row(
             api_key=api.key,
-            # Versions of Produce that are not served are listed too: older librdkafka compress only then (KAFKA-18659).
+            # Unsupported versions of Produce are listed too, because older librdkafka compress only then (KAFKA-18659).
             min_version=0 if api.key == ProduceRequest.API_KEY else api.min_version,
             max_version=api.max_version,
         )

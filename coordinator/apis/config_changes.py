@@ -1,4 +1,4 @@
-"""No API of its own: how AlterConfigs and IncrementalAlterConfigs change a resource's configs.
+"""Not an API: how AlterConfigs and IncrementalAlterConfigs change a resource's configs.
 
 Mirrors Kafka's ``ConfigAdminManager`` and ``ConfigurationControlManager``.
 """
@@ -40,29 +40,29 @@ _DEFINITIONS: Mapping[int, Definitions] = {
 
 
 _TELLS_BAD_CONFIG = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.BROKER_LOGGER)
-"""The others' configs are refused as bad requests."""
+"""The resource types with INVALID_CONFIG; others get INVALID_REQUEST."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedError(Exception):
-    """A change that cannot be."""
+    """A change that is not valid."""
 
     error: ErrorCode
     message: str
 
 
 Change = Callable[[Mapping[str, str], Definitions, Message], Mapping[str, str]]
-"""From the configs that a resource has, and the request for it, to those that it is to have; may raise both errors."""
+"""Returns a resource's new configs from the current ones and the request; may raise both errors."""
 
 
 ChangeLoggers = Callable[[Message], None]
-"""Changes loggers' levels, as a request for it asks; may raise both errors."""
+"""Changes loggers' levels; may raise both errors."""
 
 
 def changed(
     cluster: Cluster, body: Message, change: Change, change_loggers: ChangeLoggers
 ) -> list[tuple[Message, ErrorCode, str | None]]:
-    """Change each resource by itself: the resources with what became of them."""
+    """Change each resource separately; return the resources with their results."""
     times = Counter((each.resource_type, each.resource_name) for each in body.resources)
     results: list[tuple[Message, ErrorCode, str | None]] = []
     for each in body.resources:
@@ -85,13 +85,13 @@ def changed(
 
 
 def no_duplicates(names: Sequence[str]) -> None:
-    """Raise `RefusedError` for a config that is named twice."""
+    """Raise `RefusedError` if a config is named twice."""
     if len(set(names)) < len(names):
         raise RefusedError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
 
 
 def no_nulls(nulls: Sequence[str]) -> None:
-    """Raise `RefusedError` for configs that are to be null."""
+    """Raise `RefusedError` if configs are null."""
     if nulls:
         raise RefusedError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
 
@@ -150,9 +150,10 @@ def _check_broker(cluster: Cluster, resource: Message) -> None:
 
 
 def _check_threads(cluster: Cluster, name: str, configs: Mapping[str, str]) -> None:
-    """Pools of threads grow and shrink by a factor of two at most (``DynamicThreadPool.validateReconfiguration``).
+    """Check that a thread pool at most doubles or halves.
 
-    That holds too where a number is dropped, and the one that is behind it counts again.
+    Mirrors ``DynamicThreadPool.validateReconfiguration``. This also applies if a number is deleted, and the default
+    counts again.
     """
     before, behind = cluster.resource_configs.of(ResourceType.BROKER, name), _started_with(cluster, name)
     for pool, default in THREAD_POOLS.items():
@@ -167,7 +168,7 @@ def _check_threads(cluster: Cluster, name: str, configs: Mapping[str, str]) -> N
 
 
 def _started_with(cluster: Cluster, name: str) -> dict[str, str]:
-    """What holds for a broker, or for all, where nothing is set of it; times are in milliseconds."""
+    """Return the values of a broker, or of all, without dynamic changes; times in milliseconds."""
     of_all = {} if name == OF_ALL_BROKERS else cluster.resource_configs.of(ResourceType.BROKER, OF_ALL_BROKERS)
     as_started = cluster.settings.configs
     return {**as_started, **broker_configs_of_topics(as_started), **of_all}

@@ -1,4 +1,4 @@
-"""No API of its own: what a resource's configs are and where each comes from, for DescribeConfigs and CreateTopics."""
+"""Not an API: a resource's configs and their sources, for DescribeConfigs and CreateTopics."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from loadwise.coordinator.settings import SETTINGS, BrokerSettings, described
 
 
 class Source(IntEnum):
-    """Where a value comes from (``DescribeConfigsResponse.ConfigSource``)."""
+    """The source of a value (``DescribeConfigsResponse.ConfigSource``)."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -38,7 +38,7 @@ class Source(IntEnum):
 
 
 class Synonym(NamedTuple):
-    """One of the places where a value may come from; the first that there is counts."""
+    """A possible source of a value; the first existing one counts."""
 
     name: str
     value: str
@@ -57,7 +57,7 @@ class Row(NamedTuple):
 
     @property
     def is_sensitive(self) -> bool:
-        """Whether no client is told its value."""
+        """Return whether its value is hidden from clients."""
         return self.type is ConfigType.PASSWORD
 
 
@@ -76,14 +76,14 @@ _FAMILIES: Mapping[str, Sequence[str]] = {
     for names in ((definition.name, *(other.name for other in definition.others)),)
     for each in names
 }
-"""Brokers' configs that mean the same time in different units; of those that are set the first counts."""
+"""Broker configs for the same time in different units; the first one set counts."""
 
 
 _RETENTION_MS, _NO_END_MS = "retention.ms", -1
 
 
 def other_broker(call: Call, name: str) -> str | None:
-    """What is wrong with asking this broker for the loggers of the one of this id; None if they are its own."""
+    """Return the error if this broker is not the one whose loggers are described; None if it is."""
     if not name:
         return "Broker id must not be empty"
     if not name.lstrip("-").isdecimal():
@@ -92,20 +92,20 @@ def other_broker(call: Call, name: str) -> str | None:
 
 
 def logger_rows() -> list[Row]:
-    """What each logger logs from on."""
+    """Return the level of each logger."""
     source = Source.DYNAMIC_BROKER_LOGGER
     return [Row(name, word, ConfigType.UNKNOWN, source, ()) for name, word in levels().items()]
 
 
 def topic_rows(cluster: Cluster, configs: Mapping[str, str]) -> list[Row]:
-    """The configs of a topic that was given these."""
+    """Return the configs of a topic with these configs of its own."""
     return _rows(cluster, TOPIC_CONFIGS, configs, Source.TOPIC)
 
 
 def new_topic_rows(cluster: Cluster, configs: Mapping[str, str]) -> list[Row]:
-    """The same as they are told when the topic is made.
+    """Return the same rows as in CreateTopics.
 
-    A broker's time in other units is where they come from then, and what was given is told as it was given.
+    Their source is then a broker's time in other units, and explicit values are returned as they were set.
     """
     as_started = broker_configs_of_topics(cluster.settings.configs)
     return [
@@ -119,13 +119,13 @@ def new_topic_rows(cluster: Cluster, configs: Mapping[str, str]) -> list[Row]:
 
 
 def resource_rows(cluster: Cluster, kind: ResourceType, name: str, definitions: Definitions) -> list[Row]:
-    """The configs of a group, or of a subscription to metrics."""
+    """Return the configs of a group or of a metrics subscription."""
     source = Source.GROUP if kind is ResourceType.GROUP else Source.CLIENT_METRICS
     return _rows(cluster, definitions, cluster.resource_configs.of(kind, name), source)
 
 
 def broker_rows(cluster: Cluster, node: Node | None) -> list[Row]:
-    """What one broker runs with; None: what was set of all brokers."""
+    """Return a broker's configs; None: the dynamic defaults of all brokers."""
     if node is None:
         return [
             Row(name, value, DYNAMIC_BROKER_CONFIGS.by_name[name].type, Source.DYNAMIC_DEFAULT_BROKER, synonyms)
@@ -157,7 +157,7 @@ def broker_rows(cluster: Cluster, node: Node | None) -> list[Row]:
         first = _FAMILIES.get(name, (name,))[0]
         sources = {each.source for each in _of_broker(cluster, first, str(node.id))} if first != name else set()
         if sources & {Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT_BROKER}:
-            value = _defaults(name, None).get(name)  # as Kafka: it counts no more, and is shown so
+            value = _defaults(name, None).get(name)  # as in Kafka, which shows that it no longer counts
         if value is not None and name in broker_configs():
             value = broker_configs()[name].written(value)
         rows.append(Row(name, value, kind, origin, synonyms, is_read_only))
@@ -175,13 +175,13 @@ def _rows(cluster: Cluster, definitions: Definitions, configs: Mapping[str, str]
         value, origin = (synonyms[0].value, synonyms[0].source) if synonyms else (default, Source.DEFAULT)
         value = definition.written(value)
         if name == _RETENTION_MS and int(value) < _NO_END_MS:
-            value = str(_NO_END_MS)  # brokers may have other times below zero, and topics get this one for them
+            value = str(_NO_END_MS)  # brokers may have other negative times, which become this one for topics
         rows.append(Row(name, value, definition.type, origin, synonyms))
     return rows
 
 
 def _of_broker(cluster: Cluster, name: str, node_id: str, default: str | None = None) -> list[Synonym]:
-    """Where a broker's config may come from, the first that counts first. Mirrors ``ConfigHelper.configSynonyms``."""
+    """Return the sources of a broker config, the effective one first. Mirrors ``ConfigHelper.configSynonyms``."""
     of_one, of_all = (cluster.resource_configs.of(ResourceType.BROKER, each) for each in (node_id, OF_ALL_BROKERS))
     places = [
         (Source.DYNAMIC_BROKER, of_one if node_id != OF_ALL_BROKERS else {}),
@@ -195,7 +195,7 @@ def _of_broker(cluster: Cluster, name: str, node_id: str, default: str | None = 
 
 
 def _static(settings: BrokerSettings, name: str) -> Mapping[str, str]:
-    """What the brokers were started with, by Kafka's names or by ours."""
+    """Return the brokers' initial settings, by Kafka's names or by ours."""
     if name not in SETTINGS:
         return settings.configs
     value = described(settings)[name]

@@ -1,6 +1,6 @@
-"""ConsumerGroupDescribe (69): consumer groups with epochs, members, assignments and targets (KIP-848).
+"""ConsumerGroupDescribe (69): describes consumer groups (KIP-848).
 
-v1 whether a member speaks the classic protocol (KIP-1099).
+v1 whether a member uses the classic protocol (KIP-1099).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CLASSIC, _CONSUMER = 0, 1
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Describe each group by itself; one of the classic protocol is not found."""
+    """Describe each group separately; a classic one is not found."""
     return described_with_rights(
         call, cluster, _Group, kind="consumer", find=cluster.groups.consumer, describe=_describe
     )

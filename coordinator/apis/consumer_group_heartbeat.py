@@ -1,6 +1,6 @@
-"""ConsumerGroupHeartbeat (68): a member of a consumer group is alive, and gets its assignment (KIP-848).
+"""ConsumerGroupHeartbeat (68): keeps a member alive and returns its assignment (KIP-848).
 
-v1 regular expressions; member ids that consumers make themselves (KIP-1082).
+v1 regular expressions; member ids from the consumers (KIP-1082).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _JOIN, _LEAVE, _LEAVE_FOR_NOW = 0, -1, -2
 
 
 def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
-    """Check what does not depend on the group, then ask the group."""
+    """Check what does not depend on the group, then pass the event to it."""
     body = call.body
     problem = _problem(call)
     if problem is not None:
         return _response(call, ConsumerHeartbeatReply(error=ErrorCode.INVALID_REQUEST, message=problem))
     assignors = cluster.settings.consumer_groups.assignors
     if body.server_assignor is not None and body.server_assignor not in assignors:
-        message = f"there is no assignor {body.server_assignor!r} here, but {', '.join(assignors)}"
+        message = f"there is no assignor {body.server_assignor!r}; there are {', '.join(assignors)}"
         return _response(call, ConsumerHeartbeatReply(error=ErrorCode.UNSUPPORTED_ASSIGNOR, message=message))
     owned = body.topic_partitions
     event = ConsumerHeartbeat(
@@ -51,7 +51,10 @@ def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
 
 
 def _problem(call: Call) -> str | None:
-    """What is wrong with the request itself. Mirrors ``throwIfConsumerGroupHeartbeatRequestIsInvalid``."""
+    """Return what is wrong with the request.
+
+    Mirrors ``throwIfConsumerGroupHeartbeatRequestIsInvalid``.
+    """
     body = call.body
     epoch = body.member_epoch
     needs_id = call.version >= _OWN_MEMBER_IDS or epoch > 0 or epoch == _LEAVE

@@ -19,7 +19,7 @@ _Result = CreateAclsResponse.AclCreationResult
 
 
 def handle(call: Call, cluster: Cluster) -> Message | HangUp:
-    """Add each by itself; one that is there already stays, which is no error."""
+    """Add each ACL separately; an existing one is no error."""
     acls = [
         Acl(
             ResourceType(each.resource_type),
@@ -33,7 +33,7 @@ def handle(call: Call, cluster: Cluster) -> Message | HangUp:
         for each in call.body.creations
     ]
     if any(0 in _numbers(each) for each in call.body.creations):
-        return HangUp("a CreateAcls has the number of UNKNOWN")
+        return HangUp("a CreateAcls contains the number of UNKNOWN")
     if any(_is_for_filters(acl) for acl in acls):
         refused = _Result(error_code=ErrorCode.UNKNOWN_SERVER_ERROR, error_message=None)
         return call.response(throttle_time_ms=0, results=[refused for _ in acls])
@@ -47,7 +47,7 @@ def _numbers(creation: Message) -> tuple[int, ...]:
 
 
 def _is_for_filters(acl: Acl) -> bool:
-    """Whether it has a word that only filters may have, on which Kafka fails."""
+    """Return whether it has a value for filters only, on which Kafka fails."""
     words = {acl.resource_type.name, acl.pattern_type.name, acl.operation.name, acl.permission.name}
     return not words.isdisjoint({"ANY", "MATCH"})
 

@@ -1,4 +1,4 @@
-"""CreateDelegationToken (38): a client wants a token to log in with. v2 flexible; v3 for another owner."""
+"""CreateDelegationToken (38): requests a token for logins. v2 flexible; v3 for another owner."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _USER = "User"
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Refuse it."""
+    """Return the error, because tokens are disabled."""
     kind, name = requester(call)
     owner = (kind, name)
     if call.version >= _OWNERS and call.body.owner_principal_name:

@@ -1,4 +1,4 @@
-"""CreatePartitions (37): a topic gets more partitions.
+"""CreatePartitions (37): adds partitions to topics.
 
 v1 throttled after the response; v2 flexible; v3 throttling error.
 """
@@ -17,7 +17,7 @@ from loadwise.protocol.messages import Api
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Grow each topic by itself; a request for more than `MAX_NEW_PARTITIONS` is refused as a whole, as in Kafka."""
+    """Grow each topic separately; more than `MAX_NEW_PARTITIONS` fail as a whole, as in Kafka."""
     is_too_many = new_partitions(cluster, call.body) > MAX_NEW_PARTITIONS
     results = []
     for wanted in call.body.topics:
@@ -33,7 +33,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
 
 
 def new_partitions(cluster: Cluster, body: Message) -> int:
-    """How many partitions a request would add."""
+    """Return how many partitions a request would add."""
     added = 0
     for wanted in body.topics:
         topic = cluster.topics.get(wanted.name)

@@ -1,7 +1,7 @@
-"""CreateTopics (19): new topics.
+"""CreateTopics (19): creates topics.
 
-v2 throttled after the response; v4 the broker's default for partitions and replicas (KIP-464); v5 flexible, configs in
-the answer (KIP-525); v7 topic id (KIP-516).
+v2 throttled after the response; v4 the broker's defaults for partitions and replicas (KIP-464); v5 flexible, configs in
+the response (KIP-525); v7 topic id (KIP-516).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _TELLS_CONFIGS = 5
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Make each topic by itself; a topic named twice is made not at all, as in Kafka.
+    """Create each topic separately; a topic that is named twice is not created, as in Kafka.
 
-    A request for more than `MAX_NEW_PARTITIONS` is refused as a whole, as in Kafka: others wait while topics are made.
+    A request for more than `MAX_NEW_PARTITIONS` fails as a whole, as in Kafka, because other clients wait meanwhile.
     """
     if new_partitions(cluster, call.body) > MAX_NEW_PARTITIONS:
         names_once = dict.fromkeys(topic.name for topic in call.body.topics)
@@ -64,7 +64,7 @@ def _create(call: Call, cluster: Cluster, topic: Message, tell_configs: _Configs
     if refusal is not None:
         return _result(topic.name, None, refusal)
     if call.body.validate_only:
-        topic_id = cluster.new_uuid()  # one that no topic will have, as in Kafka
+        topic_id = cluster.new_uuid()  # an unused id, as in Kafka
     else:
         topic_id = cluster.topics.create(topic.name, count, configs, replication_factor=factor, replicas=replicas).id
     rows = [] if tell_configs is None else tell_configs(configs)
@@ -73,7 +73,7 @@ def _create(call: Call, cluster: Cluster, topic: Message, tell_configs: _Configs
 
 
 class _ConfigsToTell:
-    """The configs that an answer tells of a topic; thousands of topics with the same ones share them."""
+    """A topic's configs in the response; topics with the same ones share them."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -92,7 +92,7 @@ class _ConfigsToTell:
 
 
 def new_partitions(cluster: Cluster, body: Message) -> int:
-    """How many partitions the topics of a request have."""
+    """Return the number of partitions of a request's topics."""
     return sum(_partition_count(cluster, topic) for topic in body.topics)
 
 
@@ -118,10 +118,10 @@ def _config_refusal(topic: Message) -> Refusal | None:
 def _layout_refusal(cluster: Cluster, topic: Message, replicas: Sequence[Sequence[int]] | None) -> Refusal | None:
     if replicas is not None:
         if topic.num_partitions != -1 or topic.replication_factor != -1:
-            both = "give the assignments, or the numbers of partitions and replicas, not both"
+            both = "set either the assignments or the numbers of partitions and replicas"
             return Refusal(ErrorCode.INVALID_REQUEST, both)
         if sorted(each.partition_index for each in topic.assignments) != list(range(len(topic.assignments))):
-            gaps = "the assignments have to name the partitions from 0 on, each once"
+            gaps = "the assignments must name the partitions from 0 on, each once"
             return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, gaps)
         problem = cluster.brokers.misplaced(replicas)
         if problem is not None:
@@ -153,7 +153,7 @@ def _result(
 
 
 def _guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
-    """Whoever may create any topic need not be allowed each."""
+    """Skip the check of each topic if the client may create any topic."""
     access = Access(call, cluster)
 
     def visible(rest: Call, cluster: Cluster) -> Message:

@@ -1,6 +1,6 @@
-"""DeleteAcls (31): the ACLs that filters let through go; SECURITY_DISABLED without an authorizer. v2 flexible.
+"""DeleteAcls (31): deletes the ACLs that match; SECURITY_DISABLED without an authorizer.
 
-v1 prefixed patterns (KIP-290); v3 ACLs of users (KIP-373). Mirrors Kafka's ``AclControlManager``.
+v1 prefixed patterns (KIP-290); v2 flexible; v3 ACLs of users (KIP-373). Mirrors Kafka's ``AclControlManager``.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _Result = DeleteAclsResponse.DeleteAclsFilterResult
 
 
 def handle(call: Call, cluster: Cluster) -> Message | HangUp:
-    """Delete for all filters at once: an ACL that two of them let through is told for both."""
+    """Delete for all filters at once; an ACL that matches two of them is returned for both."""
     if any(map(has_unknown, call.body.filters)):
-        return HangUp("a filter of a DeleteAcls has the number of UNKNOWN")
+        return HangUp("a filter of a DeleteAcls contains the number of UNKNOWN")
     wanted = [filter_of(each) for each in call.body.filters]
     authorizer = cluster.authorizer
     if authorizer is None:

@@ -1,4 +1,4 @@
-"""DeleteGroups (42): groups without members go, with what they committed.
+"""DeleteGroups (42): deletes groups without members, and their offsets.
 
 v1 throttled after the response; v2 flexible.
 """
@@ -15,7 +15,7 @@ from loadwise.protocol.messages import Api
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Delete each group by itself."""
+    """Delete each group separately."""
     row = DeleteGroupsResponse.DeletableGroupResult
     results = [
         row(

@@ -1,4 +1,4 @@
-"""DeleteRecords (21): partitions are to begin at another offset.
+"""DeleteRecords (21): moves the start of partitions to another offset.
 
 v1 throttled after the response; v2 flexible.
 """
@@ -21,7 +21,7 @@ _Topic = DeleteRecordsResponse.DeleteRecordsTopicResult
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Delete in each partition that this broker leads; one that begins later already stays as it is."""
+    """Delete in each partition that this broker leads; a later start does not change."""
     topics = [
         _Topic(name=topic.name, partitions=[_deleted(call, cluster, topic.name, each) for each in topic.partitions])
         for topic in call.body.topics
@@ -39,7 +39,7 @@ def _deleted(call: Call, cluster: Cluster, topic: str, asked: Message) -> Messag
     elif partition.leader != call.node_id:
         error = ErrorCode.NOT_LEADER_OR_FOLLOWER
     elif not partition.log.config.is_deleted:
-        error = ErrorCode.POLICY_VIOLATION  # cleanup.policy: the topic is compacted, and nothing else
+        error = ErrorCode.POLICY_VIOLATION  # cleanup.policy is only compact
     else:
         log = partition.log
         offset = log.high_watermark if asked.offset == _UP_TO_THE_END else asked.offset

@@ -1,4 +1,7 @@
-"""DeleteShareGroupOffsets (92): a share group without members forgets topics (KIP-932)."""
+"""DeleteShareGroupOffsets (92): deletes a share group's state of topics (KIP-932).
+
+The group must have no members.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ _Topic = DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Forget each topic by itself: the group begins in it as if it had never read it."""
+    """Delete each topic's state separately; the group then starts as if it had never read it."""
     error, message = refusal(call, cluster)
     if error is not ErrorCode.NONE:
         return call.response(throttle_time_ms=0, error_code=error, error_message=message, responses=[])

@@ -1,4 +1,4 @@
-"""DeleteTopics (20): topics go, with their records and what groups committed for them.
+"""DeleteTopics (20): deletes topics with their records and committed offsets.
 
 v1 throttle time; v4 flexible; v5 error messages; v6 topics by id (KIP-516).
 """
@@ -23,7 +23,7 @@ _BY_ID = 6
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Delete each topic by itself; fetches that wait for it are answered."""
+    """Delete each topic separately, and answer fetches that wait for it."""
     if call.version < _BY_ID:
         wanted = [(name, None) for name in call.body.topic_names]
     else:
@@ -54,7 +54,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
 
 
 def _refused(call: Call, wanted: Sequence[tuple[str | None, UUID | None]]) -> Message:
-    """Nothing is deleted. Clients of before v3 do not know the error for that."""
+    """Return the error if deletion is disabled. Clients before v3 do not know its code."""
     error = ErrorCode.TOPIC_DELETION_DISABLED if call.version >= _TELLS_DISABLED else ErrorCode.INVALID_REQUEST
     row = DeleteTopicsResponse.DeletableTopicResult
     rows = [row(name=name, topic_id=topic_id, error_code=error, error_message=None) for name, topic_id in wanted]
@@ -69,7 +69,7 @@ def _delete(cluster: Cluster, topic: Topic) -> None:
 
 
 def _guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
-    """Whoever may not describe a topic does not learn whether it is there, nor the name that belongs to an id."""
+    """Hide topics that the client may not describe, and the names of their ids."""
     access = Access(call, cluster)
     if access.may(Operation.DELETE, ResourceType.CLUSTER):
         return handle(call, cluster)

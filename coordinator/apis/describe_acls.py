@@ -1,6 +1,6 @@
-"""DescribeAcls (29): the ACLs that a filter lets through; SECURITY_DISABLED without an authorizer. v2 flexible.
+"""DescribeAcls (29): lists the ACLs that match; SECURITY_DISABLED without an authorizer.
 
-v1 prefixed patterns (KIP-290); v3 ACLs of users (KIP-373).
+v1 prefixed patterns (KIP-290); v2 flexible; v3 ACLs of users (KIP-373).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _Resource = DescribeAclsResponse.DescribeAclsResource
 
 
 def handle(call: Call, cluster: Cluster) -> Message | HangUp:
-    """List them, those of the same resources together."""
+    """List them, grouped by resource."""
     if has_unknown(call.body):
-        return HangUp("the filter of a DescribeAcls has the number of UNKNOWN")
+        return HangUp("the filter of a DescribeAcls contains the number of UNKNOWN")
     if cluster.authorizer is None:
         return call.response(
             throttle_time_ms=0, error_code=ErrorCode.SECURITY_DISABLED, error_message=_NO_AUTHORIZER, resources=[]

@@ -1,4 +1,7 @@
-"""DescribeClientQuotas (48): the quotas of users, client ids and addresses (KIP-546). v1 flexible."""
+"""DescribeClientQuotas (48): lists quotas of users, client ids and addresses (KIP-546).
+
+v1 flexible.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ _Entry = DescribeClientQuotasResponse.EntryData
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """List what the filter lets through."""
+    """List the quotas that match the filter."""
     wanted = [Wanted(each.entity_type, each.match_type, each.match) for each in call.body.components]
     try:
         check_filter(wanted)

@@ -1,4 +1,4 @@
-"""DescribeCluster (60): the brokers.
+"""DescribeCluster (60): lists the brokers.
 
 v1 endpoint type (KIP-919); v2 fenced brokers.
 """

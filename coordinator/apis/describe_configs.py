@@ -2,7 +2,7 @@
 
 v1 synonyms and sources; v2 throttled after the response; v3 documentation and types; v4 flexible.
 
-A broker has those that mean something here.
+Only those broker configs are listed that have a meaning here.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from loadwise.protocol.messages import Api
 from loadwise.protocol.structs import struct_class
 
 _MOST_ROWS = 100_000
-"""Most configs in one answer: a small request could ask for millions of them otherwise."""
+"""Maximum configs in a response, because a small request could ask for millions."""
 _Result = struct_class(DescribeConfigsResponse.DescribeConfigsResult)
 _Config = _Result.DescribeConfigsResourceResult
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Describe each resource by itself."""
+    """Describe each resource separately."""
     rows = 0
     results = []
     for resource in call.body.resources:
@@ -40,7 +40,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
 def _too_many(resource: Message) -> Message:
     return _Result(
         error_code=ErrorCode.INVALID_REQUEST,
-        error_message=f"one answer has room for {_MOST_ROWS:,} configs: ask for fewer resources at once",
+        error_message=f"a response can contain {_MOST_ROWS:,} configs: ask for fewer resources at once",
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
         configs=[],

@@ -1,4 +1,4 @@
-"""DescribeDelegationToken (41): the tokens of some owners. v2 flexible; v3 who asked for each."""
+"""DescribeDelegationToken (41): lists the tokens of owners. v2 flexible; v3 each token's requester."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from loadwise.protocol.messages import Api
 
 
 def handle(call: Call, _: Cluster) -> Message:
-    """Refuse it."""
+    """Return the error, because tokens are disabled."""
     return call.response(error_code=token_error(call), tokens=[], throttle_time_ms=0)
 
 

@@ -1,8 +1,7 @@
-"""DescribeGroups (15): groups and their members in detail.
+"""DescribeGroups (15): describes groups and their members.
 
-v1 throttle time; v3 authorized operations; v4 instance ids; v5 flexible; v6 GROUP_ID_NOT_FOUND for a group that is not
-there, which before had state Dead and no error. Groups of the consumer protocol are not there: ConsumerGroupDescribe
-has them.
+v1 throttle time; v3 authorized operations; v4 instance ids; v5 flexible; v6 GROUP_ID_NOT_FOUND for a missing group,
+which had the state Dead and no error before. Consumer groups are not found here: ConsumerGroupDescribe returns them.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ _Group = DescribeGroupsResponse.DescribedGroup
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Describe each group by itself.
+    """Describe each group separately.
 
-    All members that there can be fit into an answer once. What is named again and again beyond that is refused, so that
-    a small request cannot ask for gigabytes.
+    A response can contain the maximum number of members once. Groups that are named again beyond that get an error, so
+    that a small request cannot ask for gigabytes.
     """
     groups = described(
         call.body.groups,
@@ -81,7 +80,7 @@ def _describe(call: Call, cluster: Cluster, group_id: str) -> Message:
             members=[],
             authorized_operations=None,
         )
-    # Subscriptions and the protocol are only told of a stable group: before that they are about to change.
+    # Only a stable group returns subscriptions and protocol, because they may change before that.
     protocol = group.protocol_name if group.state is GroupState.STABLE else None
     members = [
         _Group.DescribedGroupMember(

@@ -1,9 +1,9 @@
-"""DescribeLogDirs (35): how many bytes each partition takes on a broker.
+"""DescribeLogDirs (35): returns the size of each partition on a broker.
 
 v1 throttled after the response; v2 flexible; v3 error of the whole response; v4 the disk's size; v5 whether it is
 cordoned.
 
-There is one log directory, and no disk behind it: its size is what all records may take.
+There is one log directory without a disk. Its size is the limit of all records.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _Topic = _Directory.DescribeLogDirsTopic
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Describe the partitions that this broker holds: all, or those that are asked for."""
+    """Describe this broker's partitions: all, or the requested ones."""
     asked = call.body.topics
     wanted = None if asked is None else {topic.topic: set(topic.partitions) for topic in asked}
     topics = []

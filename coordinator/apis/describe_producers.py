@@ -1,4 +1,4 @@
-"""DescribeProducers (61): who writes to a partition, and where open transactions begin in it (KIP-664)."""
+"""DescribeProducers (61): lists a partition's producers and their open transactions (KIP-664)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _NONE_OPEN = -1
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Describe each partition that this broker is a replica of, its leader or not. Mirrors ``activeProducerState``.
+    """Describe each partition with a replica on this broker. Mirrors ``activeProducerState``.
 
-    One that is named twice is described once, so that a small request costs little.
+    One that is named twice is described once, so that a small request is cheap.
     """
     wanted: dict[str, dict[int, None]] = {}
     for topic in call.body.topics:

@@ -1,7 +1,7 @@
-"""DescribeQuorum (55): who votes on the cluster's metadata (KIP-595).
+"""DescribeQuorum (55): describes the quorum of the cluster's metadata (KIP-595).
 
-v1 timestamps (KIP-836); v2 directories and addresses (KIP-853). The controller is the only voter; the metadata have no
-log here, so that its end is the number of changes of the topics.
+v1 timestamps (KIP-836); v2 directories and addresses (KIP-853). The controller is the only voter. The metadata have no
+log here, so its end is the number of changes of the topics.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Partition = _Topic.PartitionData
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Describe the one partition that there is, and refuse others."""
+    """Describe the only partition, and return an error for others."""
     topics = [
         _Topic(
             topic_name=topic.topic_name,

@@ -1,4 +1,4 @@
-"""DescribeShareGroupOffsets (90): where share groups are in their partitions (KIP-932). v1 lag (KIP-1226)."""
+"""DescribeShareGroupOffsets (90): share groups' offsets (KIP-932). v1 lag (KIP-1226)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _Topic = _Group.DescribeShareGroupOffsetsResponseTopic
 _Partition = _Topic.DescribeShareGroupOffsetsResponsePartition
 _UNKNOWN = -1
 _MAX_LAG = 2**63 - 1
-"""Most that the field takes: an administrator may set any offset, the smallest one too."""
+"""The field's maximum, because an administrator may set any offset, even the smallest."""
 _MAX_REPEATED = 10_000
-"""Most partitions in the answers about groups that one request names more than once."""
+"""Maximum partitions in the response for groups that a request names again."""
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Describe each group by itself: the partitions that are named, or all that it has a state in.
+    """Describe each group separately: the named partitions, or all with a state.
 
-    A group that is not there has no state, and that is no error, as in Kafka. All partitions of a group can be told
-    once, and `_MAX_REPEATED` more where groups are named again. Then they are refused, so that a small request cannot
-    ask for gigabytes.
+    As in Kafka, a missing group has no state and no error. A response can contain all partitions of each group once,
+    and `_MAX_REPEATED` more for groups that are named again. Beyond that they get an error, so that a small request
+    cannot ask for gigabytes.
     """
     rows = []
     named: set[str] = set()
@@ -75,7 +75,7 @@ def _describe(call: Call, cluster: Cluster, asked: Message) -> Message:
 
 
 def _topic(cluster: Cluster, group_id: str, name: str, numbers: list[int], error: ErrorCode) -> Message:
-    topic = cluster.topics.get(name) if error is ErrorCode.NONE else None  # nothing is told of one that is refused
+    topic = cluster.topics.get(name) if error is ErrorCode.NONE else None  # a forbidden topic is not described
     rows = []
     for number in numbers:
         start, lag, epoch = _UNKNOWN, _UNKNOWN, 0

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions (75): topics and their partitions, page by page (KIP-966)."""
+"""DescribeTopicPartitions (75): lists topics and their partitions in pages (KIP-966)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
 _MOST = 2000
-"""Most partitions of one answer (max.request.partition.size.limit)."""
+"""Maximum partitions of a response (max.request.partition.size.limit)."""
 _UNKNOWN_OPERATIONS = -(2**31)
 _Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """List the topics by name, from the cursor on, until there are as many partitions as were asked for."""
+    """List topics by name from the cursor on, up to the requested number of partitions."""
     body = call.body
     if body.cursor is not None and body.cursor.partition_index < 0:
         refused = [_refused(topic.name, ErrorCode.INVALID_REQUEST) for topic in body.topics]
@@ -58,7 +58,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
 
 
 def _described(cluster: Cluster, name: str, start: int, limit: int) -> tuple[Message, int, int]:
-    """A topic's row, how many partitions it has, and how many the topic has."""
+    """Return a topic's row, its number of partitions, and the topic's."""
     topic = cluster.topics.get(name)
     if topic is None:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_topic_name(name) else ErrorCode.INVALID_TOPIC_EXCEPTION

@@ -1,4 +1,4 @@
-"""DescribeTransactions (65): where some transactional ids stand (KIP-664)."""
+"""DescribeTransactions (65): describes transactional ids (KIP-664)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _State = DescribeTransactionsResponse.TransactionState
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Describe each by itself; one that is named twice is described once, so that a small request costs little."""
+    """Describe each id separately, and repeated ones once, so that a small request is cheap."""
     states = [_described(call, cluster, each) for each in dict.fromkeys(call.body.transactional_ids)]
     return call.response(throttle_time_ms=0, transaction_states=states)
 

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (50): which users can log in with SCRAM (KIP-554), but nothing of their secrets."""
+"""DescribeUserScramCredentials (50): lists SCRAM users without their secrets (KIP-554)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Result = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResul
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Describe the users that are named, or all."""
+    """Describe the named users, or all."""
     named = Counter(each.name for each in call.body.users or ())
     results = [_result(cluster, name, named[name]) for name in named or cluster.users.scram_names]
     return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, results=results)

@@ -1,6 +1,6 @@
-"""ElectLeaders (43): the preferred replicas are to lead.
+"""ElectLeaders (43): makes the preferred replicas leaders.
 
-v1 unclean elections (KIP-460); v2 flexible. An unclean one is needed where nobody leads.
+v1 unclean elections (KIP-460), for partitions without a leader; v2 flexible.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _Topic = ElectLeadersResponse.ReplicaElectionResult
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Elect in each partition; null stands for all of them, of which only those are answered that change."""
+    """Elect in each partition; null means all, and then only changed ones are in the response."""
     asked = call.body.topic_partitions
     is_preferred = call.version < _KINDS or call.body.election_type == _PREFERRED
     wanted = (

@@ -1,7 +1,7 @@
-"""EndTxn (26): a producer commits or aborts its transaction.
+"""EndTxn (26): commits or aborts a producer's transaction.
 
 v1 throttled after the response; v2 PRODUCER_FENCED, which was INVALID_PRODUCER_EPOCH before; v3 flexible; v4
-TRANSACTION_ABORTABLE; v5 an epoch for each transaction (KIP-890): the answer has the id and epoch to go on with.
+TRANSACTION_ABORTABLE; v5 an epoch for each transaction (KIP-890), with the next id and epoch in the response.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BUMPS_EPOCH = 5
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """End it, and write the markers before the answer."""
+    """End the transaction, and write its markers before the response."""
     body = call.body
     if cluster.coordinates_transactions(call, body.transactional_id):
         outcome = cluster.transactions.end(

@@ -1,4 +1,4 @@
-"""ExpireDelegationToken (40): a token is to end earlier. v2 flexible."""
+"""ExpireDelegationToken (40): makes a token expire earlier. v2 flexible."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from loadwise.protocol.messages import Api
 
 
 def handle(call: Call, _: Cluster) -> Message:
-    """Refuse it."""
+    """Return the error, because tokens are disabled."""
     return refuse_new_end(call)
 
 

@@ -1,11 +1,11 @@
-"""Fetch (1): record batches out of partitions, waiting for them if there are too few.
+"""Fetch (1): returns record batches of partitions, and waits if there are too few.
 
 v4 record batches v2, isolation level; v5 log start offset; v7 sessions (KIP-227); v9 leader epoch; v11 rack (KIP-392);
-v12 flexible, diverging epoch; v13 topics by id (KIP-516); v15 replica state; v16 who leads now (KIP-951); v17, v18 for
+v12 flexible, diverging epoch; v13 topics by id (KIP-516); v15 replica state; v16 current leader (KIP-951); v17, v18 for
 replicas.
 
-There are no sessions: session id 0 in the answer tells the client to name all its partitions every time. A reader of
-committed records gets what lies before the first open transaction, and the aborted transactions in it (KIP-98).
+There are no sessions: session id 0 in the response makes the client name all its partitions each time. A reader of
+committed records gets the records before the first open transaction, and the aborted transactions in them (KIP-98).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from loadwise.protocol.structs import struct_class
 _Topic = struct_class(FetchResponse.FetchableTopicResponse)
 _Partition = _Topic.PartitionData
 _MAX_BYTES = 55 * 1024 * 1024
-"""Most bytes of one answer, whatever the client asks for (fetch.max.bytes of the broker)."""
+"""Maximum bytes of a response, whatever the client requests (fetch.max.bytes of the broker)."""
 _SESSIONS = 7
 _READ_COMMITTED = 1
 _WITHOUT_SESSION = (0, -1)
-"""Session epochs of a client that names all its partitions: one that would begin a session, one that ends it."""
+"""Session epochs with all partitions: to start a session, and to end it."""
 _LEADER_EPOCH = 9
 _RACK = 11
 _BY_ID = 13
@@ -41,7 +41,7 @@ _TOLD_THE_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EP
 
 
 class _Wanted(NamedTuple):
-    """One partition of a fetch: where to read, or why not."""
+    """One partition of a fetch: where to read, or an error."""
 
     number: int
     offset: int
@@ -50,18 +50,18 @@ class _Wanted(NamedTuple):
     partition: ReplicatedPartition | None
     """None if there is no such partition."""
     preferred_replica: int = NO_NODE
-    """Which broker to read from instead."""
+    """The broker to read from instead."""
 
     @property
     def log(self) -> PartitionLog | None:
-        """The log to read from; None if there is nothing to be read here."""
+        """Return the log to read; None on an error."""
         if self.partition is None or self.error is not ErrorCode.NONE or self.preferred_replica != NO_NODE:
             return None
         return self.partition.log
 
 
 def handle(call: Call, cluster: Cluster) -> Message | DelayedFetch:
-    """Answer at once if there is enough, or something else to tell; delay the fetch otherwise."""
+    """Answer at once if there are enough records or an error; otherwise delay the fetch."""
     body = call.body
     if call.version >= _SESSIONS and body.session_epoch not in _WITHOUT_SESSION:
         return call.response(
@@ -84,7 +84,7 @@ def handle(call: Call, cluster: Cluster) -> Message | DelayedFetch:
     if missing_bytes <= 0 or None in logs or body.max_wait_ms <= 0 or not logs:
         return _response(call, cluster, wanted)
     return DelayedFetch(
-        # Looked up anew: a topic may be gone by then, or led by another broker.
+        # Looked up again, because the topic may be deleted or have another leader by then.
         respond=lambda: _response(call, cluster, [_resolve(call, cluster, topic) for topic in body.topics]),
         logs=[log for log in logs if log is not None],
         missing_bytes=missing_bytes,
@@ -108,7 +108,7 @@ def _resolve(call: Call, cluster: Cluster, topic: Message) -> list[_Wanted]:
             error = unknown
         else:
             epoch = each.current_leader_epoch if call.version >= _LEADER_EPOCH else NO_EPOCH
-            # A client that tells its rack may read from any replica (KIP-392).
+            # A client with a rack may read from any replica (KIP-392).
             error = partition.refusal(call.node_id, epoch, leader_only=call.version < _RACK)
             if error is ErrorCode.NONE:
                 if call.version >= _RACK:
@@ -123,7 +123,7 @@ def _resolve(call: Call, cluster: Cluster, topic: Message) -> list[_Wanted]:
 def _response(call: Call, cluster: Cluster, wanted: list[list[_Wanted]]) -> Message:
     budget = min(call.body.max_bytes, _MAX_BYTES)
     committed_only = call.body.isolation_level == _READ_COMMITTED
-    is_empty = call.body.max_bytes >= 0  # a slice of a large fetch that has enough already has -1
+    is_empty = call.body.max_bytes >= 0  # in a slice of a large fetch, -1 means that it has enough
     responses = []
     moved = []
     for topic, partitions in zip(call.body.topics, wanted, strict=True):

@@ -1,4 +1,4 @@
-"""FindCoordinator (10): which broker coordinates a group or a transactional id.
+"""FindCoordinator (10): returns the coordinator of a group or a transactional id.
 
 v1 key type (group or transaction), throttle time; v3 flexible; v4 many keys at once (KIP-699); v5, v6 further errors.
 """
@@ -20,16 +20,16 @@ from loadwise.protocol.messages import Api
 _GROUP = 0
 _SHARE = 2
 _TOPICS = {_GROUP: CONSUMER_OFFSETS, 1: TRANSACTION_STATE}
-"""Types of keys, and the topic whose partitions' leaders coordinate them."""
+"""Key types, and the topic whose partition leaders are the coordinators."""
 _ACL_TYPES = {_GROUP: ResourceType.GROUP, 1: ResourceType.TRANSACTIONAL_ID}
 _KEY_TYPE = 1
 _MANY_KEYS = 4
 _SHARES = 6
-"""Since when a share has a coordinator, for which only brokers may ask: clients are refused before its key is read."""
+"""The version since which shares have coordinators. Only brokers may ask, so clients get an error."""
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Name the broker for each key, and refuse share groups."""
+    """Return each key's broker, or an error for shares."""
     if call.version < _MANY_KEYS:
         return call.response(throttle_time_ms=0, **_found(call, cluster, call.body.key))
     row = FindCoordinatorResponse.Coordinator
@@ -40,7 +40,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
 def _found(call: Call, cluster: Cluster, key: str) -> dict[str, Any]:
     topic = _TOPICS.get(call.body.key_type if call.version >= _KEY_TYPE else _GROUP)
     if topic is None:
-        message = "only groups and transactional ids have a coordinator here, not shares"
+        message = "only groups and transactional ids have a coordinator here"
         return {
             "error_code": ErrorCode.INVALID_REQUEST, "error_message": message, "node_id": -1, "host": "", "port": -1
         }  # fmt: skip

@@ -1,6 +1,7 @@
-"""No API of its own: how DescribeGroups, and the same of consumer, share and streams groups, answer for many groups.
+"""Not an API: how DescribeGroups and its siblings answer for many groups.
 
-They stay bounded where groups are named repeatedly. All but the first have rows of one form, and check the same rights.
+Responses stay bounded if groups are named repeatedly. All but DescribeGroups share their rows' form and the checks of
+rights.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from loadwise.protocol.error_codes import ErrorCode
 
 _Group = TypeVar("_Group")
 NOT_ASKED = -(2**31)
-"""The authorized operations of a group where they were not asked for."""
+"""The authorized operations of a group if they were not requested."""
 
 
 def described(
@@ -26,9 +27,10 @@ def described(
     *,
     max_members: int,
 ) -> list[Message]:
-    """A row for each id. A group is described once; beyond ``max_members`` in all rows together, ids are refused.
+    """Return a row for each id, and describe each group once.
 
-    All members that there can be fit into an answer once. So a small request cannot ask for gigabytes.
+    Beyond ``max_members`` in all rows together, ids get an error, so that a small request cannot ask for gigabytes.
+    That is enough for all members once.
     """
     known: dict[str, Message] = {}
     rows = []
@@ -51,11 +53,10 @@ def described_with_rights(
     find: Callable[[str], _Group | None],
     describe: Callable[[Cluster, _Group], Message],
 ) -> Message:
-    """Describe each group by itself, with what the client may do to it if it asks for that.
+    """Describe each group separately, with the client's rights if requested.
 
-    ``find`` answers the group of this ``kind`` (as ``share``) that an id has, and ``describe`` makes its row, which
-    ``group_row`` is the class of. What is named again and again is refused where it would be more than all members
-    that there can be.
+    ``find`` returns the group of an id if it has this ``kind`` (such as ``share``). ``describe`` builds its row of the
+    class ``group_row``. Groups that are named again get an error once the rows exceed the maximum number of members.
     """
 
     def row(group_id: str) -> Message:
@@ -81,7 +82,7 @@ def described_with_rights(
 
 
 def refused(group_row: Any, group_id: str, error: ErrorCode, message: str | None) -> Message:
-    """The row of a group that is not described; ``group_row`` is the class of the response's groups."""
+    """Return the row of a group with an error; ``group_row`` is its class."""
     return group_row(
         error_code=error,
         error_message=message,
@@ -95,7 +96,7 @@ def refused(group_row: Any, group_id: str, error: ErrorCode, message: str | None
 
 
 def _not_found(call: Call, cluster: Cluster, group_row: Any, group_id: str, kind: str) -> Message:
-    """The row of a group that there is none of this kind of here, as ``share``."""
+    """Return the row of a missing group, or of one of another kind."""
     if not group_id:
         return refused(group_row, group_id, ErrorCode.INVALID_GROUP_ID, None)
     if not cluster.coordinates(call, group_id):
@@ -106,7 +107,7 @@ def _not_found(call: Call, cluster: Cluster, group_row: Any, group_id: str, kind
 
 
 def assigned_topics(assignments: Callable[[Message], Iterable[Message]]) -> Callable[[Message], Iterable[str]]:
-    """The topics in a group's row, of whose members' rows ``assignments`` answers the assignments."""
+    """Return a function for the topics in a group's row; ``assignments`` gets them from a member's row."""
 
     def topics(group: Message) -> Iterable[str]:
         rows = (assignment for member in group.members for assignment in assignments(member))
@@ -120,9 +121,9 @@ def guarding(
     topics: Callable[[Message], Iterable[str]],
     message: str = "The group has described topic(s) that the client is not authorized to describe.",
 ) -> Callable[[Call, Cluster, Handler], Outcome]:
-    """Describe no group either that reads a topic which the client may not describe.
+    """Return a guard that hides groups with topics that the client may not describe.
 
-    ``topics`` answers those of a group's row, and ``message`` is what such a client is told.
+    ``topics`` returns the topics of a group's row, and ``message`` is the error's message.
     """
     is_described = names(Operation.DESCRIBE, ResourceType.GROUP)
 

@@ -1,4 +1,4 @@
-"""Heartbeat (12): a member is alive, and hears whether the group rebalances.
+"""Heartbeat (12): keeps a member alive, and reports a rebalance.
 
 v1 throttle time; v3 static members (KIP-345); v4 flexible.
 """
@@ -16,7 +16,7 @@ from loadwise.protocol.messages import Api
 
 
 def handle(call: Call, cluster: Cluster) -> GroupRequest:
-    """Ask the group."""
+    """Pass the event to the group."""
     body = call.body
     event = Heartbeat(
         token=call.token,

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (44): some configs of a resource are set, dropped, or get items more or fewer (KIP-339).
+"""IncrementalAlterConfigs (44): sets or deletes configs, or changes list items (KIP-339).
 
 v1 flexible.
 """
@@ -24,7 +24,7 @@ from loadwise.protocol.messages import Api
 
 
 class _Operation(IntEnum):
-    """What is done to a config (``AlterConfigOp.OpType``)."""
+    """The operation on a config (``AlterConfigOp.OpType``)."""
 
     SET = 0
     DELETE = 1

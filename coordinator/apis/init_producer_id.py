@@ -1,6 +1,6 @@
-"""InitProducerId (22): an id for an idempotent producer, or the id and epoch of a transactional one.
+"""InitProducerId (22): assigns an id, or the id and epoch of a transactional producer.
 
-v1 throttled after the response; v2 flexible; v3 the producer's present id and epoch (KIP-360); v4 PRODUCER_FENCED,
+v1 throttled after the response; v2 flexible; v3 the producer's current id and epoch (KIP-360); v4 PRODUCER_FENCED,
 which was INVALID_PRODUCER_EPOCH before; v5 TRANSACTION_ABORTABLE. v6 (two-phase commit, KIP-939) is not served.
 """
 
@@ -27,7 +27,7 @@ _FENCED = 4
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Give out the next id, or let the transactional id begin anew."""
+    """Assign the next id, or restart the transactional id with a new epoch."""
     outcome = _initialized(call, cluster)
     error = outcome.error
     if error is ErrorCode.PRODUCER_FENCED and call.version < _FENCED:
@@ -54,7 +54,7 @@ def _initialized(call: Call, cluster: Cluster) -> Outcome:
 
 
 def _guard(call: Call, cluster: Cluster, handle: Handler) -> Message:
-    """Whoever may write to any topic may do so idempotently (KIP-679)."""
+    """Allow idempotent writes to clients that may write to any topic (KIP-679)."""
     if call.body.transactional_id is not None:
         need = Need(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id")
         return refused_without(call, cluster, need) or handle(call, cluster)

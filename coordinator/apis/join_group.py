@@ -1,7 +1,7 @@
-"""JoinGroup (11): a client wants to be in the next generation of a group.
+"""JoinGroup (11): joins the next generation of a group.
 
 v1 rebalance timeout; v2 throttle time; v4 MEMBER_ID_REQUIRED (KIP-394); v5 static members (KIP-345); v6 flexible; v7
-protocol type in the answer (KIP-559); v8 reason (KIP-800); v9 skip assignment (KIP-814).
+protocol type in the response (KIP-559); v8 reason (KIP-800); v9 skip assignment (KIP-814).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SKIP_ASSIGNMENT = 9
 
 
 def handle(call: Call, cluster: Cluster) -> GroupRequest:
-    """Ask the group; the answer comes when the rebalance is through."""
+    """Pass the event to the group; the response follows when all have joined."""
     body = call.body
     prefix = body.group_instance_id or call.request.client_id or ""
     has_timeout = call.version >= _REBALANCE_TIMEOUT

@@ -1,6 +1,6 @@
-"""LeaveGroup (13): members go, or an administrator removes them.
+"""LeaveGroup (13): members leave, or an administrator removes them.
 
-v1 throttle time; v3 many members at once, by instance id too (KIP-345); v4 flexible; v5 reason (KIP-800).
+v1 throttle time; v3 several members at once, also by instance id (KIP-345); v4 flexible; v5 reason (KIP-800).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MANY = 3
 
 
 def handle(call: Call, cluster: Cluster) -> GroupRequest:
-    """Ask the group."""
+    """Pass the event to the group."""
     body = call.body
     if call.version >= _MANY:
         leavers = [Leaver(each.member_id, each.group_instance_id) for each in body.members]
@@ -29,7 +29,7 @@ def handle(call: Call, cluster: Cluster) -> GroupRequest:
 
 def _respond(call: Call, reply: LeaveReply) -> Message:
     if call.version < _MANY:
-        # One member was named, and its error is the request's.
+        # The request names one member, whose error is the response's error.
         error = reply.leavers[0].error if reply.leavers else reply.error
         return call.response(throttle_time_ms=0, error_code=error)
     row = LeaveGroupResponse.MemberResponse

@@ -1,6 +1,6 @@
-"""ListConfigResources (74): which resources have configs.
+"""ListConfigResources (74): lists resources with configs.
 
-v0 subscriptions to client metrics (it was ListClientMetricsResources); v1 resources of every type (KIP-1142).
+v0 client metrics subscriptions (it was ListClientMetricsResources); v1 resources of every type (KIP-1142).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TYPES = 1
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """List topics and brokers, and those groups and subscriptions of which something was set."""
+    """List topics and brokers, and the groups and subscriptions with configs."""
     asked = call.body.resource_types if call.version >= _TYPES else [ResourceType.CLIENT_METRICS]
     if not set(asked) <= set(ResourceType):
         return call.response(throttle_time_ms=0, error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=[])

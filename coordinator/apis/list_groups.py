@@ -1,4 +1,4 @@
-"""ListGroups (16): all groups of one cluster, or those in some states or of some types.
+"""ListGroups (16): lists groups, optionally by state or type.
 
 v1 throttle time; v3 flexible; v4 filter by state (KIP-518); v5 filter by type (KIP-848).
 """
@@ -15,11 +15,11 @@ from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
 _FILTERED_AS = {"NotReady": "not_ready"}
-"""States that filters have to name otherwise than answers do, as in Kafka."""
+"""States whose names in filters differ from the response, as in Kafka."""
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """List what the filters let through; they do not mind upper and lower case. An empty filter lets all through."""
+    """List the groups that match the filters, which ignore case. An empty filter matches all."""
     states = {state.lower() for state in call.body.states_filter}
     types = {name.lower() for name in call.body.types_filter}
     groups = [

@@ -1,11 +1,11 @@
-"""ListOffsets (2): the first, the last, or the offset of a timestamp.
+"""ListOffsets (2): returns the first or last offset, or the offset of a timestamp.
 
-v1 one offset a partition; v2 isolation level; v4 leader epoch; v6 flexible; v7 largest timestamp (KIP-734);
-v8 earliest local offset (the earliest of all, here); v9 and v11 offsets of tiered storage, of which there is none.
+v1 one offset per partition; v2 isolation level; v4 leader epoch; v6 flexible; v7 largest timestamp (KIP-734); v8
+earliest local offset (the earliest of all, here); v9 and v11 offsets of tiered storage, which does not exist here.
 
-Records are unpacked to find a timestamp; a batch whose codec is not installed gets UNSUPPORTED_COMPRESSION_TYPE. One
-request may unpack and look at so much together: partitions beyond that get OFFSET_NOT_AVAILABLE, and clients ask for
-them again. A partition that takes too much by itself gets CORRUPT_MESSAGE.
+Records are decompressed to find a timestamp; a batch whose codec is not installed gets UNSUPPORTED_COMPRESSION_TYPE.
+Decompression is limited per request: partitions beyond the limit get OFFSET_NOT_AVAILABLE, and clients retry. A
+partition that exceeds it alone gets CORRUPT_MESSAGE.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _ISOLATION_LEVEL = 2
 _READ_COMMITTED = 1
 _NEVER = 99
 _SINCE = {-1: 0, -2: 0, -3: 7, -4: 8, -5: 9, -6: 11}
-"""Timestamps that mean something else, and the version since which they do."""
+"""Special timestamps, and the versions that introduced them."""
 _Topic = ListOffsetsResponse.ListOffsetsTopicResponse
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Look every partition up; one that is named twice is answered once, with INVALID_REQUEST, as in Kafka."""
+    """Look up each partition; repeated ones are answered once, with INVALID_REQUEST, as in Kafka."""
     named = Counter((topic.name, each.partition_index) for topic in call.body.topics for each in topic.partitions)
     budget = ReadingBudget()
     topics = []
@@ -82,15 +82,15 @@ def handle(call: Call, cluster: Cluster) -> Message:
 def _looked_up(
     log: PartitionLog, timestamp: int, end_offset: int, budget: ReadingBudget
 ) -> tuple[TimestampedOffset, ErrorCode]:
-    """The offset, or why it cannot be found among compressed records."""
+    """Return the offset, or the error of decompression."""
     is_first = budget == ReadingBudget()
     try:
         return _find(log, timestamp, end_offset, budget), ErrorCode.NONE
     except MissingCodecError as problem:
-        _log.warning("ListOffsets is answered UNSUPPORTED_COMPRESSION_TYPE: %s", problem)
+        _log.warning("ListOffsets returns UNSUPPORTED_COMPRESSION_TYPE: %s", problem)
         return TimestampedOffset(), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     except MalformedBytesError:
-        # Not the batch may be wrong, but the budget may be used up by the partitions before: it is told another time.
+        # The batch may be valid and earlier partitions have used up the budget, so the client retries.
         return TimestampedOffset(), ErrorCode.CORRUPT_MESSAGE if is_first else ErrorCode.OFFSET_NOT_AVAILABLE
 
 
@@ -103,7 +103,7 @@ def _find(log: PartitionLog, timestamp: int, end_offset: int, budget: ReadingBud
             return TimestampedOffset(end_offset, NO_TIMESTAMP)
         case -2 | -4:  # earliest, earliest local
             return TimestampedOffset(log.start_offset, NO_TIMESTAMP)
-        case -5 | -6:  # the last in tiered storage, the first that is to go there
+        case -5 | -6:  # the last in tiered storage, the first to upload
             return TimestampedOffset()
         case -3:  # largest timestamp
             found = log.latest_timestamp(records)

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (46): the reassignments under way, of which there are none: each is complete at once."""
+"""ListPartitionReassignments (46): always empty, since reassignments complete at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from loadwise.protocol.messages import Api
 
 
 def handle(call: Call, _: Cluster) -> Message:
-    """List none."""
+    """Return an empty list."""
     return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, topics=[])
 
 

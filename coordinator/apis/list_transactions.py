@@ -1,7 +1,6 @@
-"""ListTransactions (66): the transactional ids of one broker, or those in some states or of some producers.
+"""ListTransactions (66): lists a broker's transactional ids, optionally by state or producer.
 
-v1 only those whose last transaction began longer ago than a duration (KIP-994); v2 only ids that match a pattern
-(KIP-1152).
+v1 only transactions that started before a duration (KIP-994); v2 only ids that match a pattern (KIP-1152).
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _STATES = {state.value for state in TransactionState}
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """List what all filters let through."""
+    """List the ids that match all filters."""
     body = call.body
     pattern = body.transactional_id_pattern if call.version >= _PATTERN else None
     error = ErrorCode.NONE

@@ -1,4 +1,4 @@
-"""No API of its own: what heartbeats of members with epochs want of a client, and how some of them answer it."""
+"""Not an API: rights and responses of heartbeats with member epochs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MEMBER = Need(Operation.READ, ResourceType.GROUP, "group_id")
 
 
 def answered(call: Call, reply: ConsumerHeartbeatReply | ShareHeartbeatReply, assignment_row: Any) -> Message:
-    """The response of a group's reply; ``assignment_row`` is the class of the response's assignment."""
+    """Return the response of a group's reply; ``assignment_row`` is the assignment's class."""
     row = assignment_row.TopicPartitions
     assignment = None
     if reply.assigned is not None:
@@ -35,9 +35,9 @@ def answered(call: Call, reply: ConsumerHeartbeatReply | ShareHeartbeatReply, as
 
 
 def guarding(topics: Callable[[Call], Iterable[str] | Message]) -> Guard:
-    """A member must be allowed to read the group, and to describe every topic that it names.
+    """Return a guard that requires to read the group and to describe its topics.
 
-    ``topics`` answers those of a request, or the response to one that is refused for them.
+    ``topics`` returns those of a request, or the response if they are not valid.
     """
 
     def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
@@ -56,4 +56,4 @@ def guarding(topics: Callable[[Call], Iterable[str] | Message]) -> Guard:
 
 
 guard = guarding(lambda call: call.body.subscribed_topic_names or ())
-"""Guard of the heartbeats whose members name the topics that they subscribe to."""
+"""Guards heartbeats whose members name their topics."""

@@ -1,11 +1,11 @@
 """Metadata (3): brokers, topics, partitions and their leaders.
 
-v0 empty list: all topics; v1 null: all topics, rack; v2 cluster id; v3 throttle time; v4 may forbid to make topics;
-v5 offline replicas; v7 leader epoch; v8 authorized operations; v9 flexible; v10 topic ids (KIP-516); v12 topics by id;
-v13 error of the whole response.
+v0 empty list: all topics; v1 null: all topics, rack; v2 cluster id; v3 throttle time; v4 may forbid topic creation; v5
+offline replicas; v7 leader epoch; v8 authorized operations; v9 flexible; v10 topic ids (KIP-516); v12 topics by id; v13
+error of the whole response.
 
-Encoding thousands of partitions takes milliseconds (kafka-python: 4.7 µs each), and clients ask often: encoded bodies
-are kept until a topic comes, grows or goes, or a leader moves.
+Encoding thousands of partitions takes milliseconds (kafka-python: 4.7 µs each), and clients ask often. So encoded
+bodies are cached until a topic or leader changes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Wanted: TypeAlias = "tuple[tuple[str | None, UUID | None], ...] | None"
 
 
 def handle(call: Call, cluster: Cluster) -> EncodedBody | Message:
-    """Answer from what is kept, or encode and keep; nothing is kept of a slice."""
+    """Answer from the cache, or encode and cache; slices are not cached."""
     wanted = _wanted(call)
     if wanted is not None and _may_create(call, cluster):
         _create_missing(cluster, [name for name, _ in wanted if name is not None])
@@ -72,7 +72,7 @@ def _may_create(call: Call, cluster: Cluster) -> bool:
 
 
 def _tells_operations(call: Call) -> tuple[bool, bool]:
-    """Whether the answer has what the client may do to topics, and to the cluster."""
+    """Return whether the response contains the client's rights on topics, and on the cluster."""
     body = call.body
     return (
         call.version >= _OPERATIONS and body.include_topic_authorized_operations,
@@ -81,9 +81,9 @@ def _tells_operations(call: Call) -> tuple[bool, bool]:
 
 
 def _create_missing(cluster: Cluster, names: Iterable[str]) -> None:
-    """Make topics, as many as one request may.
+    """Create missing topics, up to the limit of a request.
 
-    The others are UNKNOWN_TOPIC_OR_PARTITION, which Kafka answers for all while it makes them: clients ask again.
+    The others get UNKNOWN_TOPIC_OR_PARTITION, so that clients retry. Kafka returns it for all while it creates them.
     """
     partitions = cluster.settings.default_partitions
     left = MAX_NEW_PARTITIONS
@@ -164,10 +164,10 @@ def _described(topic: Topic, brokers: Brokers) -> Message:
 
 
 def _guard(call: Call, cluster: Cluster, _: Handler) -> Message:
-    """Each client sees other topics, and nothing is kept of what it sees.
+    """Answer without the cache, because each client may see other topics.
 
-    A topic that a client may not describe is left out if the client asks for all. If it asks for this one, it is
-    refused, whether the topic is there or not. Topics are made for those who may.
+    Topics that a client may not describe are omitted if it asks for all. If it names one, it gets an error whether or
+    not the topic exists. Topics are created if the client may create them.
     """
     access = Access(call, cluster)
     wanted = _wanted(call)

@@ -1,7 +1,7 @@
-"""OffsetCommit (8): a group remembers how far it has read.
+"""OffsetCommit (8): commits a group's offsets.
 
-v2 no more timestamps; v3 throttle time; v5 no retention time; v6 leader epoch; v7 static members (KIP-345); v8
-flexible; v9 GROUP_ID_NOT_FOUND, KIP-848; v10 topics by id (KIP-516).
+v2 no timestamps; v3 throttle time; v5 no retention time; v6 leader epoch; v7 static members (KIP-345); v8 flexible; v9
+GROUP_ID_NOT_FOUND, KIP-848; v10 topics by id (KIP-516).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _EPOCHS = 9
 _RETENTION_TIMES = range(2, 5)
 _BY_ID = 10
 _OF_THE_GROUP = frozenset({ErrorCode.NONE, ErrorCode.OFFSET_METADATA_TOO_LARGE})
-"""What is wrong with a partition when the group gets to see the request; what is wrong with the group counts first."""
+"""Partition errors with which the group still checks the request; the group's error has priority."""
 _Topic = OffsetCommitResponse.OffsetCommitResponseTopic
 
 
 def handle(call: Call, cluster: Cluster) -> GroupRequest | Message:
-    """Check each partition, then let the group check who commits; what passes both is kept."""
+    """Check each partition, then let the group check the client; what passes both is stored."""
     body = call.body
     offsets: dict[Partition, CommittedOffset] = {}
     names = [_name(call, cluster, topic) for topic in body.topics]
@@ -40,7 +40,7 @@ def handle(call: Call, cluster: Cluster) -> GroupRequest | Message:
         for topic, name in zip(body.topics, names, strict=True)
     ]
     if not any(error in _OF_THE_GROUP for row in errors for error in row):
-        return _respond(call, CommitReply(), errors=errors)  # the group does not hear of it, as in Kafka
+        return _respond(call, CommitReply(), errors=errors)  # the group does not see the request, as in Kafka
     who = Committer(
         member_id=body.member_id,
         instance_id=body.group_instance_id,
@@ -54,7 +54,7 @@ def handle(call: Call, cluster: Cluster) -> GroupRequest | Message:
 def _error(
     call: Call, cluster: Cluster, topic: str | None, asked: Message, offsets: dict[Partition, CommittedOffset]
 ) -> ErrorCode:
-    """What is wrong with one partition; one with nothing wrong is put among the offsets."""
+    """Return the error of a partition; add it to the offsets if there is none."""
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
     if cluster.topics.log(topic, asked.partition_index) is None:

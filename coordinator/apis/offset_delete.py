@@ -1,4 +1,4 @@
-"""OffsetDelete (47): an administrator deletes what a group committed for topics that it does not read (KIP-496)."""
+"""OffsetDelete (47): deletes offsets of topics that the group does not read (KIP-496)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Topic = OffsetDeleteResponse.OffsetDeleteResponseTopic
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Delete per partition; a topic that a member subscribes to keeps its offsets."""
+    """Delete offsets by partition; subscribed topics keep their offsets."""
     group_id = call.body.group_id
     if group_id and not cluster.coordinates(call, group_id):
         return _refused(call, ErrorCode.NOT_COORDINATOR)

@@ -1,7 +1,7 @@
-"""OffsetFetch (9): how far groups have read.
+"""OffsetFetch (9): returns groups' committed offsets.
 
 v2 null: all partitions; v3 throttle time; v5 leader epoch; v6 flexible; v7 require_stable (KIP-447):
-UNSTABLE_OFFSET_COMMIT where an open transaction may change the offset; v8 many groups at once (KIP-709); v9 member and
+UNSTABLE_OFFSET_COMMIT if an open transaction may change the offset; v8 several groups at once (KIP-709); v9 member and
 epoch, KIP-848; v10 topics by id (KIP-516).
 """
 
@@ -27,7 +27,7 @@ _MANY_GROUPS = 8
 _MEMBERS = 9
 _BY_ID = 10
 _MAX_REPEATED = 10_000
-"""Most partitions in the answers about groups that one request names more than once."""
+"""Maximum partitions in the response for groups that a request names again."""
 _NOTHING = CommittedOffset(-1, -1, "")
 _Topic = struct_class(OffsetFetchResponse.OffsetFetchResponseTopic)
 _Group = struct_class(OffsetFetchResponse.OffsetFetchResponseGroup)
@@ -35,22 +35,22 @@ _GroupTopic = _Group.OffsetFetchResponseTopics
 
 
 class _Offsets(NamedTuple):
-    """What is known of a group's offsets."""
+    """A group's offsets."""
 
     committed: Mapping[Partition, CommittedOffset]
     unstable: Container[Partition]
-    """Partitions whose offset is not told, as an open transaction may change it."""
+    """Partitions without a result, because an open transaction may change the offset."""
 
     @classmethod
     def of(cls, call: Call, cluster: Cluster, group_id: str) -> _Offsets:
-        """Those that this call may be told."""
+        """Return the offsets that this call may see."""
         wants_stable = call.version >= _REQUIRE_STABLE and call.body.require_stable
         unstable = cluster.groups.pending_offsets.of(group_id) if wants_stable else ()
         return cls(cluster.groups.offsets.of(group_id), unstable)
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Look every group's partitions up; one without a commit has offset -1. A group that is not there has none."""
+    """Look up each group's partitions; one without a commit, or in a missing group, has offset -1."""
     body = call.body
     if call.version < _MANY_GROUPS:
         if not cluster.coordinates(call, body.group_id):
@@ -61,10 +61,10 @@ def handle(call: Call, cluster: Cluster) -> Message:
 
 
 def _answered_groups(call: Call, cluster: Cluster) -> list[Message]:
-    """A row for each group that is named.
+    """Return a row for each named group.
 
-    All that is committed can be told once; for groups that are named again, `_MAX_REPEATED` partitions more. Then they
-    are refused, so that a small request cannot ask for gigabytes.
+    A response can contain all committed offsets once, and `_MAX_REPEATED` more partitions for groups that are named
+    again. Beyond that they get an error, so that a small request cannot ask for gigabytes.
     """
     rows = []
     named: set[str] = set()
@@ -91,7 +91,7 @@ def _answered(call: Call, cluster: Cluster, group: Message) -> Message:
 
 
 def _refused(call: Call, error: ErrorCode) -> Message:
-    """The error of a request about one group, which before v2 has to stand at each partition."""
+    """Return the error of a request for one group, which before v2 is in each partition."""
     topics = []
     nothing = _Offsets({}, ())
     if call.version < _ERROR_OF_ALL:
@@ -172,7 +172,7 @@ def _partitions(
 
 
 def _guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
-    """Refuse groups that the client may not describe, and topics in those that it may."""
+    """Refuse groups that the client may not describe, and such topics in the others."""
     access = Access(call, cluster)
     if call.version < _MANY_GROUPS:
         if not access.may(Operation.DESCRIBE, ResourceType.GROUP, call.body.group_id):
@@ -201,10 +201,10 @@ def _with_topics(access: Access, asked: Message, group: Message) -> Message:
 
 
 def _visible(access: Access, asked: Sequence[Message] | None, topics: Sequence[Message]) -> list[Message]:
-    """The answers about topics, without those that the client may not describe; those that it named are refused."""
+    """Return the rows of topics that the client may describe; other named ones get an error."""
     visible = []
     for topic in topics:
-        # Without a name the id was unknown, which was told already.
+        # Without a name the id was unknown, and already has its error.
         if not topic.name or access.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
             visible.append(topic)
         elif asked is not None:

@@ -1,6 +1,6 @@
-"""OffsetForLeaderEpoch (23): where the log of a leader epoch ends, for a consumer that checks its position (KIP-320).
+"""OffsetForLeaderEpoch (23): returns the end offset of a leader epoch (KIP-320).
 
-v2 leader epoch in request and answer; v3 replica id; v4 flexible.
+Consumers validate their positions with it. v2 leader epoch in request and response; v3 replica id; v4 flexible.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _Topic = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Look every partition up."""
+    """Look up each partition."""
     topics = []
     for topic in call.body.topics:
         partitions = []

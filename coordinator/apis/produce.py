@@ -1,8 +1,8 @@
-"""Produce (0): record batches into partitions.
+"""Produce (0): appends record batches to partitions.
 
-v3 record batches v2; v5 log start offset; v7 zstd; v8 error messages; v9 flexible; v10 who leads now (KIP-951);
-v11 and v12 transactions (KIP-890); v13 topics by id (KIP-516). acks=0 gets no answer at all; an error then hangs up, so
-that the producer asks for metadata again, as in Kafka.
+v3 record batches v2; v5 log start offset; v7 zstd; v8 error messages; v9 flexible; v10 current leader (KIP-951); v11
+and v12 transactions (KIP-890); v13 topics by id (KIP-516). acks=0 gets no response; on an error the connection is
+closed, so that the producer refreshes its metadata, as in Kafka.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ADMIN_CLIENT = "__admin_client"
 
 
 def handle(call: Call, cluster: Cluster) -> Message | NoAnswer | HangUp:
-    """Append every batch by itself; one that is refused does not touch the others."""
+    """Append each batch separately; a batch with an error does not affect the others."""
     body = call.body
     failures = 0
     responses = []
@@ -88,7 +88,7 @@ def _batches(body: Message) -> Iterator[bytes]:
 
 
 def _whole_error(body: Message) -> ErrorCode:
-    """What refuses all of a request: batches that cannot be told apart, or a transaction without an id."""
+    """Return the error of the whole request: malformed batches, or a transaction without an id."""
     try:
         is_transactional = any(map(begins_transactional, _batches(body)))
     except MalformedBytesError:
@@ -103,9 +103,7 @@ def _append(
 ) -> Appended:
     limit = cluster.settings.max_kept_bytes
     if cluster.topics.kept_bytes + len(records) > limit:
-        message = (
-            f"the coordinator keeps at most {limit:,} bytes of records: delete topics, or allow more (max_kept_bytes)"
-        )
+        message = f"the limit of {limit:,} bytes of records is reached: delete topics, or raise max_kept_bytes"
         return Appended(ErrorCode.POLICY_VIOLATION, message=message)
     header = read_header(records)
     in_transaction = False

@@ -1,4 +1,4 @@
-"""RenewDelegationToken (39): a token is to end later. v2 flexible."""
+"""RenewDelegationToken (39): makes a token expire later. v2 flexible."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from loadwise.protocol.messages import Api
 
 
 def handle(call: Call, _: Cluster) -> Message:
-    """Refuse it."""
+    """Return the error, because tokens are disabled."""
     return refuse_new_end(call)
 
 

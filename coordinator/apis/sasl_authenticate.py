@@ -1,6 +1,6 @@
 """SaslAuthenticate (36): one step of a login (KIP-152).
 
-v1 the session's lifetime, after which the client has to log in again (KIP-368); v2 flexible.
+v1 the session's lifetime, after which the client must log in again (KIP-368); v2 flexible.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from loadwise.protocol.messages import Api
 
 
 def handle(call: Call, cluster: Cluster) -> Response:
-    """Take a step; a login that fails is told so, and loses its connection."""
+    """Handle one step; a failed login gets its error, then the connection closes."""
     login = call.login
     if login is None or login.stage is Stage.DONE:
         message = "SaslAuthenticate request received after successful authentication"

@@ -1,7 +1,7 @@
-"""SaslHandshake (17): a client names the mechanism that it logs in with.
+"""SaslHandshake (17): chooses the mechanism of a login.
 
-v0 its tokens follow as bare bytes; v1 they follow in SaslAuthenticate. Who has logged in may do so again (KIP-368); who
-need not, or did so within a second, gets ILLEGAL_SASL_STATE.
+After v0 tokens follow as plain bytes, after v1 in SaslAuthenticate. A client may log in again (KIP-368). It gets
+ILLEGAL_SASL_STATE if it need not log in, or did within the last second.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from loadwise.protocol.messages import Api
 
 
 def handle(call: Call, cluster: Cluster) -> Response:
-    """Begin a login; one that cannot be is told which mechanisms there are, and loses its connection."""
+    """Start a login; an unsupported mechanism gets the list of mechanisms, then the connection closes."""
     login = call.login
     if login is None or not login.may_begin(cluster.now_ms):
         return call.response(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[])

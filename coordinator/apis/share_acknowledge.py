@@ -1,4 +1,4 @@
-"""ShareAcknowledge (79): what became of records that a member of a share group acquired (KIP-932).
+"""ShareAcknowledge (79): acknowledges records of a share group member (KIP-932).
 
 v2 renewed locks (KIP-1222).
 """
@@ -22,7 +22,7 @@ _Partition = _Topic.PartitionData
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Take in each partition by itself; a session that ends gives back what the member still has."""
+    """Apply each partition's acknowledgements; the end of a session releases the other records."""
     problem = request_problem(call)
     if problem is not None:
         return refused(call, ErrorCode.INVALID_REQUEST, problem)

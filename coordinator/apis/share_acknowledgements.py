@@ -1,4 +1,4 @@
-"""No API of its own: how ShareFetch and ShareAcknowledge read what a member tells of records, and take it in."""
+"""Not an API: how ShareFetch and ShareAcknowledge read and apply acknowledgements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MAX_MEMBER_ID = 36
 
 
 def request_problem(call: Call) -> str | None:
-    """What is wrong with the request itself; None if nothing is."""
+    """Return what is wrong with the request; None if it is valid."""
     body = call.body
     if not body.member_id or len(body.member_id) > _MAX_MEMBER_ID:
         return "Member id must be 1 to 36 characters long."
@@ -29,7 +29,7 @@ def request_problem(call: Call) -> str | None:
 
 
 def refused(call: Call, error: ErrorCode, message: str | None) -> Message:
-    """The response to a request of which nothing was done."""
+    """Return the response to a request that had no effect."""
     return call.response(
         throttle_time_ms=0,
         error_code=error,
@@ -41,12 +41,12 @@ def refused(call: Call, error: ErrorCode, message: str | None) -> Message:
 
 
 def session_key(call: Call) -> SessionKey:
-    """The session that a request is part of."""
+    """Return the session of a request."""
     return SessionKey(call.node_id, call.body.group_id, call.body.member_id)
 
 
 def told(call: Call) -> dict[TopicPartition, list[Message]]:
-    """What the member tells, by partition; partitions of which it tells nothing are not there."""
+    """Return the member's acknowledgements by partition, without empty ones."""
     return {
         (topic.topic_id, each.partition_index): each.acknowledgement_batches
         for topic in call.body.topics
@@ -56,7 +56,7 @@ def told(call: Call) -> dict[TopicPartition, list[Message]]:
 
 
 def led_here(call: Call, cluster: Cluster, where: TopicPartition) -> ReplicatedPartition | ErrorCode:
-    """The partition, if the broker that was asked leads it; what the client is told, otherwise."""
+    """Return the partition if the call's broker leads it, else the error."""
     topic_id, number = where
     topic = cluster.topics.get_by_id(topic_id)
     if topic is None:
@@ -70,7 +70,7 @@ def led_here(call: Call, cluster: Cluster, where: TopicPartition) -> ReplicatedP
 
 
 def acknowledge(call: Call, cluster: Cluster, where: TopicPartition, batches: Sequence[Message]) -> Refusal | None:
-    """Take in what the member tells of a partition; why not, otherwise."""
+    """Apply a member's acknowledgements in a partition; return why they fail."""
     found = led_here(call, cluster, where)
     if isinstance(found, ErrorCode):
         return Refusal(found, found.name)
@@ -86,7 +86,7 @@ def acknowledge(call: Call, cluster: Cluster, where: TopicPartition, batches: Se
 
 
 def _checked(batches: Sequence[Message], most: AcknowledgeType) -> Iterator[tuple[str | None, Message]]:
-    """The batches, each with what is wrong with it. Mirrors ``KafkaApis.validateAcknowledgementBatches``."""
+    """Return each batch with its error. Mirrors ``KafkaApis.validateAcknowledgementBatches``."""
     last = -1
     for batch in batches:
         problem = None

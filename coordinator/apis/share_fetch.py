@@ -1,8 +1,8 @@
-"""ShareFetch (78): a member of a share group acquires records, and tells what became of others (KIP-932).
+"""ShareFetch (78): acquires records for a share group member, and acknowledges others (KIP-932).
 
-v2 a strict limit of records (KIP-1206), renewed locks (KIP-1222).
+v2 a hard limit of records (KIP-1206), renewed locks (KIP-1222).
 
-Acknowledgements are taken in at once; the answer comes with the first records that the member can acquire.
+Acknowledgements take effect at once; the response follows with the first acquired records.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ _Topic = struct_class(ShareFetchResponse.ShareFetchableTopicResponse)
 _Partition = _Topic.PartitionData
 _Leader = _Partition.LeaderIdAndEpoch
 _MAX_BYTES = 55 * 1024 * 1024
-"""Most bytes of one answer, whatever the client asks for (fetch.max.bytes of the broker)."""
+"""Maximum bytes of a response, whatever the client requests (fetch.max.bytes of the broker)."""
 _RENEW = 2
 _RECORD_LIMIT = 1
 
 
 @dataclass(slots=True)
 class _Answers:
-    """What is known of each partition so far."""
+    """The results of each partition so far."""
 
     acknowledged: Mapping[TopicPartition, Refusal | None]
-    """What became of the acknowledgements."""
+    """The results of the acknowledgements."""
     fetched: dict[TopicPartition, Delivered | ErrorCode] = field(default_factory=dict)
-    """What was acquired, or why nothing can be."""
+    """What was acquired, or the error."""
 
 
 def handle(call: Call, cluster: Cluster) -> Message | DelayedShareFetch:
-    """Answer at once if there is something to tell; otherwise wait for records."""
+    """Answer at once if there are results; otherwise wait for records."""
     body = call.body
     problem = _problem(call)
     if problem is not None:
@@ -68,7 +68,7 @@ def handle(call: Call, cluster: Cluster) -> Message | DelayedShareFetch:
     )
     key = session_key(call)
     session = cluster.shares.sessions.get(key)
-    assert session is not None, "it was begun, or found"
+    assert session is not None, "it was started or found"
     if body.share_session_epoch == FINAL_EPOCH:
         cluster.shares.end_session(key)
         return _response(call, cluster, answers, None)
@@ -78,7 +78,7 @@ def handle(call: Call, cluster: Cluster) -> Message | DelayedShareFetch:
 
     def attempt(is_last: bool) -> Message | None:
         if cluster.shares.sessions.get(key) is not session:
-            return _response(call, cluster, answers, None)  # it has ended meanwhile: nobody would have the records
+            return _response(call, cluster, answers, None)  # the session has ended, and the records would be lost
         answers.fetched = _fetch(call, cluster, wanted, is_last=is_last)
         return _response(call, cluster, answers, session) if answers.fetched or is_last else None
 
@@ -104,7 +104,7 @@ def _is_renewal(call: Call) -> bool:
 
 
 def _go_on(call: Call, cluster: Cluster, *, has_acknowledgements: bool) -> ErrorCode:
-    """Begin a session, or go on with one. Mirrors ``SharePartitionManager.newContext``."""
+    """Start or continue a session. Mirrors ``SharePartitionManager.newContext``."""
     body, key, sessions = call.body, session_key(call), cluster.shares.sessions
     named = [(topic.topic_id, each.partition_index) for topic in body.topics for each in topic.partitions]
     if body.share_session_epoch == INITIAL_EPOCH:
@@ -124,7 +124,7 @@ def _go_on(call: Call, cluster: Cluster, *, has_acknowledgements: bool) -> Error
 
 
 def _rotated(partitions: list[TopicPartition], epoch: int) -> list[TopicPartition]:
-    """Another partition first each time, so that a limit does not always leave out the same ones."""
+    """Rotate the partitions, so that a limit does not always skip the same ones."""
     start = epoch % len(partitions) if partitions else 0
     return partitions[start:] + partitions[:start]
 
@@ -132,7 +132,7 @@ def _rotated(partitions: list[TopicPartition], epoch: int) -> list[TopicPartitio
 def _fetch(
     call: Call, cluster: Cluster, wanted: Sequence[TopicPartition], *, is_last: bool
 ) -> dict[TopicPartition, Delivered | ErrorCode]:
-    """Acquire what there is; empty if that is too little to answer with. With ``is_last`` any number will do."""
+    """Acquire available records; empty if they are too few. ``is_last`` accepts any number."""
     body = call.body
     fetched: dict[TopicPartition, Delivered | ErrorCode] = {}
     shares: dict[TopicPartition, tuple[SharePartition, ReplicatedPartition]] = {}
@@ -180,7 +180,7 @@ def _log(cluster: Cluster, where: TopicPartition) -> object | None:
 
 
 def _response(call: Call, cluster: Cluster, answers: _Answers, session: ShareSession | None) -> Message:
-    """The rows of all partitions of which there is something to tell."""
+    """Return the rows of all partitions with results."""
     topics: dict[UUID, list[Message]] = {}
     moved = []
     for where in dict.fromkeys([*answers.fetched, *answers.acknowledged]):

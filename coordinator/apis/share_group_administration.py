@@ -1,4 +1,4 @@
-"""No API of its own: which share groups AlterShareGroupOffsets and DeleteShareGroupOffsets may change."""
+"""Not an API: the share groups that AlterShareGroupOffsets and DeleteShareGroupOffsets may change."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from loadwise.protocol.error_codes import ErrorCode
 
 
 def refusal(call: Call, cluster: Cluster) -> tuple[ErrorCode, str | None]:
-    """Why a group cannot be changed; NONE if it can: a share group without members."""
+    """Return the error of a group that cannot be changed; NONE for a share group without members."""
     group_id = call.body.group_id
     if not group_id:
         return ErrorCode.INVALID_GROUP_ID, None

@@ -21,7 +21,7 @@ _Member = _Group.Member
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Describe each group by itself; one of another kind is not found."""
+    """Describe each group separately; one of another kind is not found."""
     return described_with_rights(call, cluster, _Group, kind="share", find=cluster.groups.share, describe=_describe)
 
 
@@ -44,7 +44,7 @@ def _member(group: ShareGroup, cluster: Cluster, member: ShareMember) -> Message
     topics = []
     for name, numbers in sorted(group.assignment(member.member_id).items()):
         topic = cluster.topics.get(name)
-        assert topic is not None, "only topics that there are have a name"
+        assert topic is not None, "only existing topics have a name"
         topics.append(_Member.Assignment.TopicPartitions(topic_id=topic.id, topic_name=name, partitions=numbers))
     return _Member(
         member_id=member.member_id,

@@ -1,4 +1,4 @@
-"""ShareGroupHeartbeat (76): a member of a share group is alive, and gets its assignment (KIP-932)."""
+"""ShareGroupHeartbeat (76): keeps a member alive and returns its assignment (KIP-932)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _JOIN, _LEAVE = 0, -1
 
 
 def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
-    """Check what does not depend on the group, then ask the group."""
+    """Check what does not depend on the group, then pass the event to it."""
     body = call.body
     problem = _problem(body)
     if problem is not None:
@@ -35,7 +35,7 @@ def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
 
 
 def _problem(body: Message) -> str | None:
-    """What is wrong with the request itself. Mirrors ``throwIfShareGroupHeartbeatRequestIsInvalid``."""
+    """Return what is wrong with the request. Mirrors ``throwIfShareGroupHeartbeatRequestIsInvalid``."""
     if not body.member_id.strip():
         return "MemberId can't be empty."
     if not body.group_id.strip():

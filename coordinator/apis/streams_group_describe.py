@@ -28,7 +28,7 @@ _Member = _Group.Member
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Describe each group by itself; one of another kind is not found."""
+    """Describe each group separately; one of another kind is not found."""
     return described_with_rights(call, cluster, _Group, kind="streams", find=cluster.groups.streams, describe=_describe)
 
 

@@ -1,6 +1,6 @@
-"""StreamsGroupHeartbeat (88): a member of a streams group is alive, and gets its tasks (KIP-1071).
+"""StreamsGroupHeartbeat (88): keeps a member alive and returns its tasks (KIP-1071).
 
-Topics that a group lacks for its own use are made at its client's request, and with its client's rights.
+A group's missing internal topics are created at its client's request, with its rights.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _CreateTopics = struct_class(CreateTopicsRequest)
 _JOIN, _LEAVE_FOR_NOW = 0, -2
 _BROKERS_DEFAULT = -1
 _PROHIBITED = {*INTERNAL_TOPICS, "__share_group_state"}
-"""Kafka's internal topics, the one that is not shown here, too."""
+"""Kafka's internal topics, including the one that does not exist here."""
 _MOST_TOLD = 3
-"""So many topics that could not be made are told of in a status."""
+"""Maximum number of failed topics that a status names."""
 
 
 def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
-    """Check what does not depend on the group, then ask the group."""
+    """Check what does not depend on the group, then pass the event to it."""
     body = call.body
     named = _topics(call)
     if isinstance(named, _Response):
@@ -81,7 +81,7 @@ def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
 
 
 def _topics(call: Call) -> Iterable[str] | Message:
-    """The topics of a topology, or the refusal of one that names a topic which no application may use."""
+    """Return a topology's topics, or the error if it names a forbidden one."""
     if call.body.topology is None:
         return ()
     names = dict.fromkeys(
@@ -105,7 +105,10 @@ def _topics(call: Call) -> Iterable[str] | Message:
 
 
 def _unsupported(body: Message) -> str | None:
-    """What Apache Kafka 4.3 does not do yet. Mirrors ``throwIf…IsUsingUnsupportedFeatures``."""
+    """Return what Apache Kafka 4.3 does not support yet.
+
+    Mirrors ``throwIf…IsUsingUnsupportedFeatures``.
+    """
     if body.instance_id is not None:
         return "Static membership is not yet supported."
     if body.task_offsets is not None:
@@ -120,7 +123,7 @@ def _unsupported(body: Message) -> str | None:
 
 
 def _problem(body: Message) -> str | None:
-    """What is wrong with the request itself. Mirrors ``throwIfStreamsGroupHeartbeatRequestIsInvalid``."""
+    """Return what is wrong with the request. Mirrors ``throwIfStreamsGroupHeartbeatRequestIsInvalid``."""
     if not body.member_id.strip():
         return "MemberId can't be empty."
     if not body.group_id.strip():
@@ -155,7 +158,7 @@ def _topology_problem(topology: Message) -> str | None:
     return None
 
 
-# ---- what the group is told ----
+# ---- the group's event ----
 
 
 def _topology(topology: Message) -> Topology:
@@ -199,7 +202,7 @@ def _tasks(rows: Iterable[Message]) -> frozenset[Task]:
     return frozenset(Task(row.subtopology_id, partition) for row in rows for partition in row.partitions)
 
 
-# ---- what the member is told ----
+# ---- the member's response ----
 
 
 def _respond(cluster: Cluster, call: Call, reply: StreamsHeartbeatReply) -> Message:
@@ -248,13 +251,13 @@ def _endpoint_row(endpoint: EndpointPartitions) -> Message:
     return row(user_endpoint=row.Endpoint(host=host, port=port), active_partitions=active, standby_partitions=standby)
 
 
-# ---- topics for the application's own use ----
+# ---- internal topics ----
 
 
 def _make(call: Call, cluster: Cluster, topics: Sequence[InternalTopic], retry_ms: int) -> str:
-    """Make topics for a group, as far as its client may: what is to be told of those that could not be made.
+    """Create topics for a group with its client's rights; return the errors of earlier tries.
 
-    As in Kafka that is told from the next heartbeat on. One that could not be made is tried again after ``retry_ms``.
+    As in Kafka, errors appear from the next heartbeat on. A failed topic is tried again after ``retry_ms``.
     """
     access = Access(call, cluster)
     if not access.may(Operation.CREATE, ResourceType.CLUSTER):

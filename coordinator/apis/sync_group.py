@@ -1,4 +1,4 @@
-"""SyncGroup (14): the leader brings everybody's assignment, everybody takes its own.
+"""SyncGroup (14): the leader sends all assignments, and each member gets its own.
 
 v1 throttle time; v3 static members (KIP-345); v4 flexible; v5 protocol type and name, checked (KIP-559).
 """
@@ -19,10 +19,10 @@ _PROTOCOL_REQUIRED = 5
 
 
 def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
-    """Ask the group; the answer comes with the leader's assignment."""
+    """Pass the event to the group; the response follows with the leader's assignment."""
     body = call.body
     if call.version >= _PROTOCOL_REQUIRED and (body.protocol_type is None or body.protocol_name is None):
-        # Kafka: a client of this version has to name what it joined under.
+        # As in Kafka, a client of this version must send the protocol of its join.
         return _respond(call, SyncReply(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
     event = Sync(
         token=call.token,

@@ -1,7 +1,7 @@
-"""TxnOffsetCommit (28): a producer commits offsets of a group in its transaction.
+"""TxnOffsetCommit (28): commits a group's offsets in a transaction.
 
 v1 throttled after the response; v2 leader epoch; v3 flexible, generation and member (KIP-447); v4
-TRANSACTION_ABORTABLE; v5 adds the group to the transaction by itself (KIP-890).
+TRANSACTION_ABORTABLE; v5 adds the group to the transaction itself (KIP-890).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _Topic = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
 
 
 def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
-    """Check each partition, the transaction and the member; what passes is kept until the transaction ends."""
+    """Check partitions, transaction and member; valid offsets stay pending until the transaction ends."""
     offsets: dict[Partition, CommittedOffset] = {}
     errors: dict[Partition, ErrorCode] = {}
     for topic in call.body.topics:
@@ -48,7 +48,7 @@ def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
                     each.committed_offset, epoch, each.committed_metadata or "", cluster.now_ms
                 )
     if not offsets and ErrorCode.OFFSET_METADATA_TOO_LARGE not in errors.values():
-        return _response(call, errors)  # neither the transaction nor the group hears of it, as in Kafka
+        return _response(call, errors)  # transaction and group do not see the request, as in Kafka
     error = _error(call, cluster)
     if error is not ErrorCode.NONE:
         return _response(call, errors | dict.fromkeys(offsets, error))
@@ -79,7 +79,7 @@ def _response(call: Call, errors: Mapping[Partition, ErrorCode]) -> Message:
 
 
 def _error(call: Call, cluster: Cluster) -> ErrorCode:
-    """Whether the producer may commit offsets of the group in its transaction."""
+    """Return whether the producer may commit offsets of the group in its transaction."""
     body = call.body
     if not body.group_id:
         return ErrorCode.INVALID_GROUP_ID

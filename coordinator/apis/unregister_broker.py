@@ -1,4 +1,4 @@
-"""UnregisterBroker (64): a broker is not to be part of the cluster any more. The brokers here stay."""
+"""UnregisterBroker (64): removes a broker from the cluster. The brokers here stay."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loadwise.protocol.messages import Api
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Tell of a broker that there is none of it, or that it stays."""
+    """Return an error: the broker does not exist, or stays registered."""
     number = call.body.broker_id
     error, message = ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {number} is not currently registered"
     if any(node.id == number for node in cluster.brokers.nodes):

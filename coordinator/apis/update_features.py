@@ -1,8 +1,8 @@
-"""UpdateFeatures (57): a feature is to be finalized in another version.
+"""UpdateFeatures (57): finalizes another version of a feature.
 
-v1 kinds of upgrades, validation only (KIP-778); v2 no more results of each feature. What is finalized here is the
-newest version of each feature, which cannot be changed: a request that asks for what is so already succeeds, and so
-does a validation of what Kafka would allow.
+v1 kinds of upgrades, validation only (KIP-778); v2 no results for single features. The newest version of each feature
+is finalized and cannot be changed. A request for the current state succeeds, and so does a validation of what Kafka
+would allow.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNSAFE = 3
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Refuse all of them if one cannot be."""
+    """Apply all updates, or none if one of them is not allowed."""
     body = call.body
     problems = [problem for each in body.feature_updates if (problem := _problem(call, cluster, each)) is not None]
     error, message = ErrorCode.NONE, None
@@ -71,7 +71,7 @@ def _problem(call: Call, cluster: Cluster, asked: Message) -> str | None:
         return f"Unsupported metadata.version downgrade from {newest} to {asked_version}. {why}"
     if call.version >= _KINDS and call.body.validate_only:
         return None
-    return f"{wrong} The newest version of each feature is finalized here, and stays so."
+    return f"{wrong} The newest version of each feature is finalized here and cannot be changed."
 
 
 SERVICE = Service(Api.of(UpdateFeaturesRequest, UpdateFeaturesResponse), handle, of_cluster(Operation.ALTER))

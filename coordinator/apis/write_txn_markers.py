@@ -1,6 +1,6 @@
-"""WriteTxnMarkers (27): ends a transaction in some partitions, as Admin's abortTransaction does.
+"""WriteTxnMarkers (27): ends a transaction in some partitions, like Admin's abortTransaction.
 
-v1 flexible; v2 the version of transactions (KIP-1228). Kafka's coordinators use it too; ours need not ask.
+v1 flexible; v2 the version of transactions (KIP-1228). Kafka's coordinators also use it; the one here does not need it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from loadwise.protocol.messages import Api
 _OF_BROKERS = of_cluster(Operation.CLUSTER_ACTION)
 _TRANSACTION_VERSION = 2
 _EPOCH_EACH = 2
-"""The version of transactions in which each has an epoch of its own (KIP-890)."""
+"""The version of transactions with an epoch for each one (KIP-890)."""
 _Marker = WriteTxnMarkersResponse.WritableTxnMarkerResult
 _Topic = _Marker.WritableTxnMarkerTopicResult
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Write each marker by itself."""
+    """Write each marker separately."""
     markers = []
     for marker in call.body.markers:
         topics = [

@@ -1,7 +1,7 @@
-"""Groups: what they are, how they change, and what is remembered of them. No I/O, no clock.
+"""Groups: their state, their protocols and their records. No I/O, no clock.
 
-Three floors: `service` finds the group for an event, keeps records and offsets, and carries effects out. Below it are
-the protocols, `classic`, `consumer`, `share` and `streams`, which know nothing of each other. On the ground are events,
-effects, records, limits, offsets and deadlines, which all share, and what the two last have in common
-(`heartbeat_group`).
+There are three layers. `service` finds the group for an event, stores records and offsets, and carries out effects.
+Below it are the protocols `classic`, `consumer`, `share` and `streams`, which do not depend on each other. The lowest
+layer has events, effects, records, limits, offsets and deadlines, and `heartbeat_group`, which share groups and streams
+groups have in common.
 """

@@ -1,4 +1,4 @@
-"""How long a group waits between two assignments, so that many members who join together share one."""
+"""How long a group waits between assignments, so that members who join together share one."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _PARTITIONS_A_MS = 100
 
 
 def assignment_interval_ms(configured_ms: int, members: int, partitions: int) -> int:
-    """The shortest time between two assignments of a group with so many members and partitions (or tasks), in ms.
+    """Return the minimum time between two assignments of a group, in ms.
 
-    It is ``configured_ms`` unless that is 0. With 0, a group of up to 100 members does not wait. What an assignment
-    costs grows with members and partitions, so a larger group waits a millisecond for every four members and every
-    hundred partitions, and at most Kafka's 1000 ms.
+    It is ``configured_ms`` unless that is 0. With 0, a group of up to 100 members does not wait. The cost of an
+    assignment grows with members and partitions (or tasks), so a larger group waits one millisecond for every four
+    members and every hundred partitions, up to Kafka's 1000 ms.
     """
     if configured_ms or members <= _SMALL_GROUP:
         return configured_ms

@@ -1,7 +1,7 @@
-"""What a coordinator remembers of a consumer group (KIP-848): Kafka's six ``ConsumerGroup…`` records.
+"""The records of a consumer group (KIP-848): Kafka's six ``ConsumerGroup…`` records.
 
-A group's hard state is these records and nothing else: it changes only by applying one, when it is written or when it
-is replayed, so that a restart cannot give another state. The newest record under a key counts.
+They are the whole persistent state. It changes only when a record is applied, on write or on replay, so a restart leads
+to the same state. The newest record of a key counts.
 """
 
 from __future__ import annotations
@@ -23,40 +23,40 @@ Epochs: TypeAlias = Mapping[UUID, Mapping[int, int]]
 _Key: TypeAlias = tuple[str | int, ...]
 
 LEFT_FOR_NOW = -2
-"""The epoch of a static member that left and will be back."""
+"""The epoch of a static member that left temporarily."""
 
 
 class MemberState(Enum):
-    """Where a member is on its way to its target, with Kafka's numbers."""
+    """The progress of a member to its target, with Kafka's numbers."""
 
     STABLE = 0
-    """It has what it should have at its epoch."""
+    """It has its assignment of its epoch."""
     UNREVOKED_PARTITIONS = 1
-    """It has to give partitions up before it gets to the next epoch."""
+    """It must revoke partitions before it advances to the next epoch."""
     UNRELEASED_PARTITIONS = 2
-    """It waits for partitions that others have to give up."""
+    """It waits for partitions that other members must revoke."""
     UNKNOWN = 127
     """It was written by a newer coordinator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupEpoch:
-    """The group's epoch, whenever it is bumped (``ConsumerGroupMetadata``)."""
+    """The group's epoch, stored at each increment (``ConsumerGroupMetadata``)."""
 
     group_id: str
     epoch: int
     metadata_hash: int
-    """Fingerprint of the topics subscribed to, with their ids and numbers of partitions."""
+    """Hash of the subscribed topics, their ids and partition counts."""
 
     @property
     def key(self) -> _Key:
-        """Its place in the journal."""
+        """Return its place in the journal."""
         return ("epoch",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassicMemberMetadata:
-    """What a member brings that speaks the classic protocol in a consumer group."""
+    """The classic protocol's data of a member in a consumer group."""
 
     session_timeout_ms: int
     protocols: Sequence[Protocol]
@@ -64,7 +64,7 @@ class ClassicMemberMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberSubscription:
-    """The subscription of a member, and who it is (``ConsumerGroupMemberMetadata``)."""
+    """A member's client and subscription (``ConsumerGroupMemberMetadata``)."""
 
     group_id: str
     member_id: str
@@ -77,36 +77,36 @@ class MemberSubscription:
     assignor: str | None = None
     rebalance_timeout_ms: int = -1
     classic: ClassicMemberMetadata | None = None
-    """None for a member that speaks KIP-848 itself."""
+    """None for a KIP-848 member."""
 
     @property
     def size(self) -> int:
-        """Bytes of the subscription, or nearly so."""
+        """Return the approximate bytes of the subscription."""
         metadata = () if self.classic is None else (metadata for _, metadata in self.classic.protocols)
         return sum(map(len, self.topics)) + len(self.regex) + sum(map(len, metadata))
 
     @property
     def key(self) -> _Key:
-        """Its place in the journal."""
+        """Return its place in the journal."""
         return ("member", self.member_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetEpoch:
-    """The group epoch that the targets were made for (``ConsumerGroupTargetAssignmentMetadata``)."""
+    """The group epoch of the targets (``ConsumerGroupTargetAssignmentMetadata``)."""
 
     group_id: str
     epoch: int
 
     @property
     def key(self) -> _Key:
-        """Its place in the journal."""
+        """Return its place in the journal."""
         return ("target",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberTarget:
-    """What a member should have in the end (``ConsumerGroupTargetAssignmentMember``)."""
+    """The target of a member (``ConsumerGroupTargetAssignmentMember``)."""
 
     group_id: str
     member_id: str
@@ -114,13 +114,13 @@ class MemberTarget:
 
     @property
     def key(self) -> _Key:
-        """Its place in the journal."""
+        """Return its place in the journal."""
         return ("target", self.member_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberAssignment:
-    """What a member has now, and what it is to give up (``ConsumerGroupCurrentMemberAssignment``)."""
+    """A member's assignment and pending revocation (``ConsumerGroupCurrentMemberAssignment``)."""
 
     group_id: str
     member_id: str
@@ -132,13 +132,13 @@ class MemberAssignment:
 
     @property
     def key(self) -> _Key:
-        """Its place in the journal."""
+        """Return its place in the journal."""
         return ("current", self.member_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedRegex:
-    """The topics that a regular expression stands for (``ConsumerGroupRegularExpression``)."""
+    """The topics of a regular expression (``ConsumerGroupRegularExpression``)."""
 
     group_id: str
     regex: str
@@ -146,13 +146,13 @@ class ResolvedRegex:
 
     @property
     def key(self) -> _Key:
-        """Its place in the journal."""
+        """Return its place in the journal."""
         return ("regex", self.regex)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerTombstone:
-    """What stands under a key counts no more."""
+    """Deletes the record of a key."""
 
     group_id: str
     key: _Key

@@ -1,7 +1,7 @@
-"""The earliest of many deadlines, by key. The one timer of the server is set to the earliest of all.
+"""The earliest of many deadlines, by key.
 
-A deadline that moves back, as a session's does with every heartbeat, does not touch the heap: its old place is looked
-at when its time comes, and only then does it get its new one.
+The server's one timer is set to the earliest. A deadline that moves back, like a session's with every heartbeat, does
+not touch the heap. It gets its new place only when its old one is due.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Deadlines(Generic[K]):
-    """The earliest of many deadlines, each under a key that may be set anew or cleared at any time."""
+    """The earliest of many deadlines; each key's may be moved or cleared at any time."""
 
     def __init__(self) -> None:
         self._at_ms: dict[K, int] = {}
         self._placed_ms: dict[K, int] = {}
-        """Where each key stands in the heap, which is no later than its deadline; what else is there is skipped."""
+        """The place of each key in the heap, at or before its deadline; other entries are skipped."""
         self._heap: list[tuple[int, int, K]] = []
         self._count = 0
 
@@ -36,7 +36,7 @@ class Deadlines(Generic[K]):
             self._place(key, at_ms)
 
     def postpone(self, key: K, at_ms: int) -> bool:
-        """Move a deadline back, which changes no `next_ms`. False if there is none, or a later one. O(1)."""
+        """Move a deadline back, which keeps `next_ms`. False if there is none, or a later one. O(1)."""
         before_ms = self._at_ms.get(key)
         if before_ms is None or before_ms > at_ms:
             return False
@@ -44,7 +44,7 @@ class Deadlines(Generic[K]):
         return True
 
     def at(self, key: K) -> int | None:
-        """The deadline of a key; None if it has none."""
+        """Return the deadline of a key; None if it has none."""
         return self._at_ms.get(key)
 
     def __contains__(self, key: K) -> bool:
@@ -55,11 +55,11 @@ class Deadlines(Generic[K]):
 
     @property
     def next_ms(self) -> int | None:
-        """When `due` is to be asked at the latest: no deadline is earlier. None if there is none."""
+        """Return a time at or before the earliest deadline; None if there is none."""
         return self._heap[0][0] if self._heap else None
 
     def due(self, now_ms: int) -> list[K]:
-        """Take out the keys whose time has come, earliest first."""
+        """Remove and return the keys that are due, earliest first."""
         keys: list[K] = []
         while self._heap and self._heap[0][0] <= now_ms:
             placed_ms, _, key = heapq.heappop(self._heap)
@@ -81,7 +81,7 @@ class Deadlines(Generic[K]):
 
     def _place(self, key: K, at_ms: int) -> None:
         self._placed_ms[key] = at_ms
-        self._count += 1  # decides between equal times, since keys need not compare
+        self._count += 1  # breaks ties, because keys need not be comparable
         heapq.heappush(self._heap, (at_ms, self._count, key))
         if len(self._heap) > 64 + 2 * len(self._at_ms):
             self._rebuild()

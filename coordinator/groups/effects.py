@@ -1,6 +1,6 @@
-"""What a group wants done: the output of ``Group.handle``, to be carried out in order.
+"""Effects: the output of ``Group.handle``, to be carried out in order.
 
-A reply that stands behind an append must not be sent before the record is kept.
+A reply after an append must not be sent before the record is stored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from loadwise.protocol.error_codes import ErrorCode
 
 
 class JoinedMember(NamedTuple):
-    """A member as the leader gets to see it."""
+    """A member as the leader gets it."""
 
     member_id: str
     instance_id: str | None
@@ -37,9 +37,9 @@ class JoinReply:
     leader: str = ""
     """Member id of the leader."""
     skip_assignment: bool = False
-    """Tells a leader to leave the assignment as it is (KIP-814)."""
+    """Makes the leader keep the assignment (KIP-814)."""
     members: Sequence[JoinedMember] = ()
-    """Everybody, for the leader; empty for the others."""
+    """All members, for the leader; empty for the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class HeartbeatReply:
 
 
 class Left(NamedTuple):
-    """What became of one member that was to leave; the ids are those of the request."""
+    """The result of one member's leave, with the ids of the request."""
 
     member_id: str
     instance_id: str | None
@@ -88,14 +88,14 @@ class ConsumerHeartbeatReply:
 
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
-    """What is wrong, for the client to log."""
+    """The error's description, for the client's log."""
     member_id: str | None = None
     epoch: int = 0
-    """The member's epoch from now on."""
+    """The member's new epoch."""
     heartbeat_interval_ms: int = 0
-    """How long the member may wait with its next heartbeat."""
+    """How often the member must send heartbeats."""
     assigned: Epochs | None = None
-    """What it may read, by topic id; None: as it was."""
+    """Its partitions by topic id; None: unchanged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,24 +104,24 @@ class ShareHeartbeatReply:
 
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
-    """What is wrong, for the client to log."""
+    """The error's description, for the client's log."""
     member_id: str | None = None
     epoch: int = 0
-    """The member's epoch from now on."""
+    """The member's new epoch."""
     heartbeat_interval_ms: int = 0
-    """How long the member may wait with its next heartbeat."""
+    """How often the member must send heartbeats."""
     assigned: Partitions | None = None
-    """What it reads, by topic id; None: as it was."""
+    """Its partitions by topic id; None: unchanged."""
 
 
 class EndpointPartitions(NamedTuple):
-    """What can be asked for at a member's endpoint."""
+    """The partitions that a member's endpoint can answer for."""
 
     endpoint: Endpoint
     active: Sequence[tuple[str, Sequence[int]]]
-    """Partitions by topic whose state is there, kept by active tasks."""
+    """Partitions by topic, with the state of active tasks."""
     standby: Sequence[tuple[str, Sequence[int]]]
-    """The same of standbys."""
+    """The same for standby tasks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,21 +130,21 @@ class StreamsHeartbeatReply:
 
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
-    """What is wrong, for the client to log."""
+    """The error's description, for the client's log."""
     member_id: str = ""
     epoch: int = 0
-    """The member's epoch from now on."""
+    """The member's new epoch."""
     heartbeat_interval_ms: int = 0
-    """How long the member may wait with its next heartbeat."""
+    """How often the member must send heartbeats."""
     statuses: Sequence[Status] = ()
     assigned: Tasks | None = None
-    """What it is to run; None: as it was."""
+    """Its tasks; None: unchanged."""
     endpoint_epoch: int = 0
     """The newest endpoint information."""
     endpoints: Sequence[EndpointPartitions] | None = None
-    """That information; None: the member has it."""
+    """That information; None: the member has it already."""
     missing_topics: Sequence[InternalTopic] = ()
-    """The topics that are to be made for the group. Its client is not told of them."""
+    """Topics to create for the group. They are not part of the response."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +169,7 @@ ReplyBody: TypeAlias = (
 
 
 class Reply(NamedTuple):
-    """Answer whoever waits under this token."""
+    """Answer the client that waits under this token."""
 
     token: Token
     body: ReplyBody
@@ -177,35 +177,35 @@ class Reply(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Keep a record, so that replaying all of them rebuilds the group."""
+    """Store a record; replaying all of them rebuilds the group."""
 
     record: Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """The group passed from one state to another: for its history and the log, no client hears of it."""
+    """A change of the group's state, for its history and the log only."""
 
     before: str
-    """The state as DescribeGroups and ListGroups call it."""
+    """The state by its name in DescribeGroups and ListGroups."""
     after: str
-    """The new state; the same one where a static member took its old place again."""
+    """The new state; the same one if a static member was replaced."""
     generation: int
     """Generation, or epoch, after it."""
     members: int
-    """How many members there are after it."""
+    """Number of members after it."""
     reason: str
     """What happened, for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Downgrade:
-    """A consumer group, all of whose members speak the classic protocol now, is to go on as a classic group."""
+    """Converts a consumer group with only classic members to a classic group."""
 
     reason: str
     """What happened, for people."""
     rebalance: bool
-    """Whether its members have to join again."""
+    """Whether its members must rejoin."""
 
 
 Effect: TypeAlias = Reply | Append | Transition | Downgrade

@@ -1,7 +1,7 @@
-"""What can happen to a group: the input of ``Group.handle``.
+"""Events: the input of ``Group.handle``.
 
-An event that a client waits on carries a token, which is the caller's name for that wait: the machine answers every
-token exactly once, at once or later, with a `Reply`. Time is not in the events but an argument beside them.
+An event that a client waits on has a token, and gets exactly one `Reply`, at once or later. The time is a separate
+argument.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.streams_topology import Endpoint, Tasks, Topology
 
 Token: TypeAlias = int
-"""The caller's name for one wait for an answer."""
+"""Identifies a client's pending request."""
 
 NO_MEMBER_ID = ""
 """The member id of a client that has none yet (Kafka's ``UNKNOWN_MEMBER_ID``)."""
@@ -25,10 +25,10 @@ NO_GENERATION = -1
 
 
 class Protocol(NamedTuple):
-    """One way to assign that a member offers, in the member's order of preference."""
+    """An assignment protocol that a member supports, in its order of preference."""
 
     name: str
-    """As ``range``."""
+    """For example ``range``."""
     metadata: bytes
     """The member's subscription; opaque to the coordinator."""
 
@@ -43,8 +43,7 @@ class Join:
     instance_id: str | None
     """Group instance id of a static member (KIP-345)."""
     fresh_member_id: str
-    """The id to give out to a client that has none; the caller makes it, because the state machine draws no random
-    numbers."""
+    """The id for a client without one. The caller generates it, because the state machine uses no random numbers."""
     client_id: str
     client_host: str
     protocol_type: str
@@ -53,16 +52,16 @@ class Join:
     session_timeout_ms: int
     rebalance_timeout_ms: int
     requires_member_id: bool
-    """Whether a new dynamic member has to come back with an id first (KIP-394; JoinGroup v4 and later)."""
+    """Whether a new dynamic member must rejoin with an id first (KIP-394; JoinGroup v4 and later)."""
     can_skip_assignment: bool
-    """Whether a replaced static leader understands that it should not assign (KIP-814; JoinGroup v9 and later)."""
+    """Whether a replaced static leader can skip the assignment (KIP-814; JoinGroup v9 and later)."""
     may_describe: Callable[[str], bool] | None = None
-    """Which topics the client may know of, by name; None: all of them."""
+    """Whether the client may describe a topic, by name; None: all topics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sync:
-    """SyncGroup: a member asks for its assignment; the leader brings everybody's."""
+    """SyncGroup: a member requests its assignment; the leader sends all assignments."""
 
     token: Token
     member_id: str
@@ -73,7 +72,7 @@ class Sync:
     protocol_name: str | None
     """The chosen protocol as the member knows it; None before SyncGroup v5."""
     assignments: Sequence[tuple[str, bytes]]
-    """Member id and assignment; empty but for the leader."""
+    """Member id and assignment; empty except from the leader."""
 
 
 class Heartbeat(NamedTuple):
@@ -86,16 +85,16 @@ class Heartbeat(NamedTuple):
 
 
 class Leaver(NamedTuple):
-    """One member that is to leave."""
+    """One leaving member."""
 
     member_id: str
-    """`NO_MEMBER_ID` where an administrator removes a static member by its instance id."""
+    """`NO_MEMBER_ID` if an administrator removes a static member by its instance id."""
     instance_id: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leave:
-    """LeaveGroup: members go, or an administrator removes them."""
+    """LeaveGroup: members leave, or an administrator removes them."""
 
     token: Token
     leavers: Sequence[Leaver]
@@ -110,21 +109,21 @@ class Delete:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committer:
-    """Who commits offsets, as the request describes it."""
+    """The client that commits offsets, as the request describes it."""
 
     member_id: str = NO_MEMBER_ID
     instance_id: str | None = None
     generation: int = NO_GENERATION
-    """The member's generation, or its epoch under KIP-848; negative for a client that is no member."""
+    """The member's generation, or its epoch in KIP-848; negative for a client that is not a member."""
     knows_epochs: bool = True
-    """Whether the request is of a version that KIP-848 may use: OffsetCommit v9. All of TxnOffsetCommit are."""
+    """Whether the request's version supports KIP-848: OffsetCommit v9, and every TxnOffsetCommit."""
     producer_id: int | None = None
-    """The producer in whose transaction the offsets are committed; None: in no transaction."""
+    """The producer of the transaction; None outside transactions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitOffsets:
-    """OffsetCommit: the group is to remember how far it has read."""
+    """OffsetCommit: store the group's offsets."""
 
     token: Token
     who: Committer
@@ -133,54 +132,54 @@ class CommitOffsets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """Nothing happened but time: whatever is due takes effect."""
+    """Only time has passed; handle everything that is due."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpireSession:
-    """A test ends a member's session, whatever the time is."""
+    """A test ends a member's session, whatever the time."""
 
     member_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForceRebalance:
-    """A test wants all members to join again."""
+    """A test makes all members rejoin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerHeartbeat:
-    """ConsumerGroupHeartbeat (KIP-848): a member joins, is alive, has changed or leaves.
+    """ConsumerGroupHeartbeat (KIP-848): a member joins, is alive, changes or leaves.
 
-    A field that is None is as it was before.
+    None in a field means unchanged.
     """
 
     token: Token
     member_id: str
     epoch: int
-    """The member's epoch; 0 to join, -1 to leave, -2 for a static member that will be back."""
+    """The member's epoch; 0 to join, -1 to leave, -2 to leave temporarily as a static member."""
     instance_id: str | None = None
     rack: str | None = None
     rebalance_timeout_ms: int | None = None
-    """How long it may take to give partitions up."""
+    """The time limit for revoking partitions."""
     topics: Sequence[str] | None = None
     regex: str | None = None
     """A regular expression for names of topics; empty for none."""
     assignor: str | None = None
-    """The assignor on the coordinator's side that it asks for."""
+    """The server-side assignor that it requests."""
     owned: Mapping[UUID, Sequence[int]] | None = None
     """Partitions that it holds, by topic id."""
     may_describe: Callable[[str], bool] | None = None
-    """Which topics the client may know of, by name; None: all of them."""
+    """Whether the client may describe a topic, by name; None: all topics."""
     client_id: str = ""
     client_host: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareHeartbeat:
-    """ShareGroupHeartbeat (KIP-932): a member joins, is alive, has changed or leaves.
+    """ShareGroupHeartbeat (KIP-932): a member joins, is alive, changes or leaves.
 
-    A field that is None is as it was before.
+    None in a field means unchanged.
     """
 
     token: Token
@@ -195,9 +194,9 @@ class ShareHeartbeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsHeartbeat:
-    """StreamsGroupHeartbeat (KIP-1071): a member joins, is alive, has changed or leaves.
+    """StreamsGroupHeartbeat (KIP-1071): a member joins, is alive, changes or leaves.
 
-    A field that is None is as it was before.
+    None in a field means unchanged.
     """
 
     token: Token
@@ -205,19 +204,19 @@ class StreamsHeartbeat:
     epoch: int
     """The member's epoch; 0 to join, negative to leave."""
     endpoint_epoch: int = -1
-    """The newest endpoint information that it has."""
+    """The version of its endpoint information."""
     rack: str | None = None
     rebalance_timeout_ms: int | None = None
-    """How long it may take to give tasks up."""
+    """The time limit for revoking tasks."""
     topology: Topology | None = None
-    """What it runs; only told when it joins."""
+    """Its topology; only sent when it joins."""
     owned: Tasks | None = None
-    """What it has."""
+    """Its tasks."""
     process_id: str | None = None
     endpoint: Endpoint | None = None
     tags: Mapping[str, str] | None = None
     shuts_down: bool = False
-    """Whether all members are to stop, because this one has failed."""
+    """Whether all members must stop, because this one has failed."""
     client_id: str = ""
     client_host: str = ""
 
@@ -225,7 +224,7 @@ class StreamsHeartbeat:
 Request: TypeAlias = (
     Join | Sync | Heartbeat | Leave | Delete | CommitOffsets | ConsumerHeartbeat | ShareHeartbeat | StreamsHeartbeat
 )
-"""What a client asks for, and waits for."""
+"""A client's request, which needs a reply."""
 
 Event: TypeAlias = Request | Tick | ExpireSession | ForceRebalance
-"""What clients, tests and time can do to a group."""
+"""An event from a client, a test or time."""

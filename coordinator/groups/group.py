@@ -1,4 +1,4 @@
-"""What every group can be asked and told, whatever its protocol. Mirrors Kafka's ``Group`` interface."""
+"""The interface of every group, whatever its protocol. Mirrors Kafka's ``Group`` interface."""
 
 from __future__ import annotations
 
@@ -19,97 +19,97 @@ class _EveryTopic:
 
 
 EVERY_TOPIC: Final[Container[str]] = _EveryTopic()
-"""What a group reads whose subscriptions are not known."""
+"""The subscribed topics of a group with unknown subscriptions."""
 
 
 class Member(Protocol):
-    """What every member of a group has."""
+    """The interface of every member of a group."""
 
     @property
     def member_id(self) -> str:
-        """Its id within the group."""
+        """Return its id within the group."""
 
     @property
     def instance_id(self) -> str | None:
-        """Its group instance id if it is a static member (KIP-345)."""
+        """Return its group instance id if it is static (KIP-345)."""
 
     @property
     def client_id(self) -> str:
-        """The name that its client gives itself."""
+        """Return its client id."""
 
     @property
     def client_host(self) -> str:
-        """The address that it connects from."""
+        """Return its client's address."""
 
 
 class Group(Protocol):
-    """A group of any protocol. `handle` is the only way to change it, and one place calls it: `Groups`."""
+    """A group of any protocol. Only `handle` changes it, and only `Groups` calls that."""
 
     group_id: str
 
     @property
     def type(self) -> str:
-        """The protocol as ListGroups calls it: ``classic``, ``consumer``, ``share`` or ``streams``."""
+        """Return its type in ListGroups: ``classic``, ``consumer``, ``share`` or ``streams``."""
 
     @property
     def state(self) -> Enum:
-        """The state; its value is the name that ListGroups gives."""
+        """Return the state; its value is the name in ListGroups."""
 
     @property
     def generation(self) -> int:
-        """The generation of a classic group, the group epoch of a consumer group."""
+        """Return the generation of a classic group, or the group epoch of another one."""
 
     @property
     def protocol_type(self) -> str | None:
-        """``consumer`` for consumers; None for a group that only keeps offsets."""
+        """Return ``consumer`` for consumers; None for a group that only stores offsets."""
 
     @property
     def protocol_name(self) -> str | None:
-        """The assignment protocol that was elected, or the assignor on the server's side; None if there is none."""
+        """Return the elected assignment protocol, or the server-side assignor; None if there is none."""
 
     @property
     def leader(self) -> str | None:
-        """Member id of the member that assigns; None where nobody does."""
+        """Return the member id of the leader; None if there is none."""
 
     @property
     def members(self) -> Mapping[str, Member]:
-        """The members by id."""
+        """Return the members by id."""
 
     @property
     def num_members(self) -> int:
-        """How many members there are, together with the ids that were given out and not used yet (KIP-394)."""
+        """Return the number of members and of unused assigned ids (KIP-394)."""
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of subscriptions and assignments that members brought, or nearly so."""
+        """Return the approximate bytes of members' subscriptions and assignments."""
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When a `Tick` is due at the latest; None while nothing can happen by time alone."""
+        """Return when the next `Tick` is due; None if nothing expires."""
 
     def assignment(self, member_id: str) -> Mapping[str, Sequence[int]] | None:
-        """What a member may read, by topic name; None where its assignment is not one of Kafka's consumers."""
+        """Return a member's partitions by topic name; None for bytes of a custom assignor."""
 
     def validate_offset_commit(self, who: Committer, partitions: Iterable[Partition]) -> ErrorCode:
-        """Whether this client may commit offsets for these partitions now: for all of them, or for none."""
+        """Return whether this client may commit offsets for all these partitions now."""
 
     def validate_offset_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
-        """Whether this client may read committed offsets; a client that names no member may."""
+        """Return whether this client may fetch committed offsets; without a member id it may."""
 
     def validate_offset_delete(self) -> ErrorCode:
-        """Whether an administrator may delete offsets of topics that nobody subscribes to."""
+        """Return whether an administrator may delete offsets of topics without subscribers."""
 
     def expires_from_ms(self, committed: CommittedOffset) -> int | None:
-        """From when on the retention of a committed offset counts; None while it does not."""
+        """Return when the retention of a committed offset starts; None if it does not."""
 
     def subscribed_topics(self) -> Container[str]:
-        """The topics that members read; `EVERY_TOPIC` where subscriptions are not known. O(members): ask once."""
+        """Return the topics that members read; `EVERY_TOPIC` if unknown. O(members): call once."""
 
     def records(self) -> Sequence[Record]:
-        """The records that rebuild it; what is under way in a rebalance is not in them."""
+        """Return the records that rebuild it, without a current rebalance."""
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        """Let an event take effect, then whatever is due at ``now_ms``."""
+        """Handle an event, then everything due at ``now_ms``."""
 
     def unload(self, error: ErrorCode, now_ms: int) -> list[Effect]:
-        """Answer every client that waits with an error."""
+        """Answer all waiting clients with an error."""

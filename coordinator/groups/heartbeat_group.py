@@ -1,7 +1,7 @@
-"""What share groups and streams groups do alike: members that heartbeat with their epochs, and nothing of KIP-62.
+"""The common part of share groups and streams groups, whose members only send heartbeats.
 
-A heartbeat takes in what is new of its member, has a new assignment made if the group epoch is ahead of it, and moves
-the member towards its part. Nobody joins or synchronizes, and administrators remove no members.
+A heartbeat applies its member's changes, computes a new assignment if the group epoch requires one, and moves the
+member towards it. There is no join or sync, and administrators cannot remove members.
 """
 
 from __future__ import annotations
@@ -50,63 +50,63 @@ class Timer(Enum):
     """What a group waits for."""
 
     SESSION = "session"
-    """A member has to send a heartbeat."""
+    """A member must send a heartbeat."""
     REBALANCE = "rebalance"
-    """A member has to give up what it is to give up."""
+    """A member must finish its revocation."""
     INITIAL_DELAY = "initial delay"
-    """Members of a new group have time to come."""
+    """More members may join a new group."""
 
 
 class HeartbeatGroup(ABC):
-    """A group whose members only send heartbeats. `handle` is the only way to change it."""
+    """A group whose members only send heartbeats. Only `handle` changes it."""
 
     type: str
-    """What ListGroups calls it."""
+    """Its type in ListGroups."""
     leader: Final = None
-    """Nobody leads: the coordinator assigns."""
+    """No member leads, because the coordinator assigns."""
 
     def __init__(self, group_id: str, topics: TopicView) -> None:
         self.group_id = group_id
         self.is_dead = False
         self._topics = topics
         self._topics_version: int | None = None
-        """The version of the topics that its epoch takes into account; None: they are to be looked at."""
+        """The topics' version of its epoch; None: they must be checked again."""
         self._timers: Deadlines[tuple[Timer, str]] = Deadlines()
-        """Each with the member's id, or with an empty one for the group's."""
+        """Each with a member's id, or an empty one for the group's timers."""
         self._reason = ""
         self._effects: list[Effect] = []
 
-    # ---- what others may ask ----
+    # ---- queries ----
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When a `Tick` is due at the latest; None while nothing can happen by time alone."""
+        """Return when the next `Tick` is due; None if nothing expires."""
         return self._timers.next_ms
 
     @property
     @abstractmethod
     def members(self) -> Mapping[str, Member]:
-        """The members by id."""
+        """Return the members by id."""
 
     @property
     @abstractmethod
     def generation(self) -> int:
-        """The group epoch, where a classic group has its generation."""
+        """Return the group epoch."""
 
     @property
     @abstractmethod
     def state(self) -> Enum:
-        """The group's state."""
+        """Return the group's state."""
 
     @property
     def num_members(self) -> int:
-        """How many members there are."""
+        """Return the number of members."""
         return len(self.members)
 
-    # ---- what changes it ----
+    # ---- events ----
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        """Let an event take effect, then whatever is due at ``now_ms``; time never runs backwards."""
+        """Handle an event, then everything due at ``now_ms``; time never goes back."""
         before, epoch = self.state, self.generation
         match event:
             case ShareHeartbeat() | StreamsHeartbeat():
@@ -118,12 +118,12 @@ class HeartbeatGroup(ABC):
                     self._remove(event.member_id, f"the session of {event.member_id} ended")
             case ForceRebalance():
                 if self.members:
-                    self._refresh("it was asked for")
+                    self._refresh("forced by a test")
             case Leave():
                 left = [Left(*leaver, ErrorCode.UNKNOWN_MEMBER_ID) for leaver in event.leavers]
                 self._reply(event.token, LeaveReply(leavers=left))
             case Join() | Sync() | Heartbeat() | ConsumerHeartbeat():
-                raise AssertionError(f"{type(event).__name__} is refused before it gets to a {self.type} group")
+                raise AssertionError(f"{type(event).__name__} must be refused before it reaches a {self.type} group")
             case CommitOffsets() | Tick():
                 pass
             case _:
@@ -136,22 +136,22 @@ class HeartbeatGroup(ABC):
         return effects
 
     def unload(self, error: ErrorCode, now_ms: int) -> list[Effect]:  # noqa: ARG002
-        """No client waits in it, so there is nobody to answer."""
+        """Return no effects, because no client waits."""
         return []
 
     @abstractmethod
     def _answer(
         self, event: ShareHeartbeat | StreamsHeartbeat, now_ms: int
     ) -> ShareHeartbeatReply | StreamsHeartbeatReply:
-        """Take a heartbeat in."""
+        """Handle a heartbeat."""
 
     @abstractmethod
     def _refresh(self, reason: str | None) -> None:
-        """Bump the group epoch if there is a reason, or if the topics are other ones now."""
+        """Increment the group epoch if there is a reason, or if the topics have changed."""
 
     @abstractmethod
     def _forget(self, member_id: str) -> None:
-        """Write that a member is gone."""
+        """Write a member's removal."""
 
     def _remove(self, member_id: str, reason: str) -> None:
         self._forget(member_id)

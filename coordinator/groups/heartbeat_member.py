@@ -1,4 +1,4 @@
-"""A member of a group whose members only send heartbeats: the same for share groups and streams groups."""
+"""A member of a share group or a streams group."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ _AssignmentT = TypeVar("_AssignmentT", bound=_Assignment)
 
 @dataclass(slots=True)
 class HeartbeatMember(Generic[_MetadataT, _AssignmentT]):
-    """One member; both halves are records, and each is replaced as a whole."""
+    """One member; both parts are records, and each is replaced as a whole."""
 
     metadata: _MetadataT
-    """What it has told of itself."""
+    """What it reports about itself."""
     current: _AssignmentT
-    """What it has been given."""
+    """Its assignment."""
 
     @property
     def member_id(self) -> str:
-        """Its id."""
+        """Return its id."""
         return self.current.member_id
 
     @property
     def instance_id(self) -> str | None:
-        """Apache Kafka 4.3 has no static members in such groups."""
+        """Return None, because Apache Kafka 4.3 has no static members in such groups."""
         return None
 
     @property
     def client_id(self) -> str:
-        """The name that its client gives itself."""
+        """Return its client id."""
         return self.metadata.client_id
 
     @property
     def client_host(self) -> str:
-        """The address that it connects from."""
+        """Return its client's address."""
         return self.metadata.client_host

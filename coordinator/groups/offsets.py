@@ -1,4 +1,4 @@
-"""Committed offsets of all groups, changed only by records. Mirrors the store of Kafka's ``OffsetMetadataManager``."""
+"""Committed offsets of all groups. Mirrors the store of Kafka's ``OffsetMetadataManager``."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.groups.records import OffsetRecord, OffsetTombstone
 
 MAX_METADATA_CHARACTERS = 4096
-"""Longest text that may go with an offset (offset.metadata.max.bytes), which Kafka counts in characters of Java."""
+"""Maximum length of the text of an offset (offset.metadata.max.bytes), in Java characters."""
 
 _OVERHEAD_BYTES = 100
 
 
 def is_too_long(metadata: str) -> bool:
-    """Whether a text is longer than what may go with an offset: in UTF-16 code units, as ``String.length``."""
+    """Return whether the text of an offset is too long, in UTF-16 code units like ``String.length``."""
     return len(metadata.encode("utf-16-le", "surrogatepass")) // 2 > MAX_METADATA_CHARACTERS
 
 
@@ -26,19 +26,19 @@ class Offsets:
         self._size_bytes = 0
 
     def size_with(self, more: Mapping[Partition, CommittedOffset]) -> int:
-        """How many bytes all offsets would take with some more, about: what these replace is counted twice."""
+        """Return the approximate bytes of all offsets with some more; replaced ones count twice."""
         return self._size_bytes + sum(_size_bytes(partition, committed) for partition, committed in more.items())
 
     def of(self, group_id: str) -> Mapping[Partition, CommittedOffset]:
-        """All committed offsets of a group; empty for one that has none."""
+        """Return all committed offsets of a group; empty if it has none."""
         return self._groups.get(group_id, {})
 
     def group_ids(self) -> set[str]:
-        """The groups that have committed an offset."""
+        """Return the groups with committed offsets."""
         return set(self._groups)
 
     def apply(self, record: OffsetRecord | OffsetTombstone) -> None:
-        """Take a record in, when it is written or when it is replayed."""
+        """Apply a new or replayed record."""
         partition = Partition(record.topic, record.partition)
         if isinstance(record, OffsetRecord):
             committed = CommittedOffset(
@@ -57,7 +57,7 @@ class Offsets:
                 self._groups.pop(record.group_id, None)
 
     def forget(self, group_id: str) -> None:
-        """Drop a group that was deleted."""
+        """Drop the offsets of a deleted group."""
         group = self._groups.pop(group_id, {})
         for partition in list(group):
             self._drop(group, partition)

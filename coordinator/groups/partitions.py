@@ -1,4 +1,4 @@
-"""A partition by its topic's name, and where a group stands in one."""
+"""A partition by its topic's name, and a group's committed offset in it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Partition(NamedTuple):
 
 
 class CommittedOffset(NamedTuple):
-    """Where a group stands in a partition."""
+    """The committed offset of a group in a partition."""
 
     offset: int
     """The next offset to read."""
@@ -24,4 +24,4 @@ class CommittedOffset(NamedTuple):
     committed_ms: int = 0
     """When it was committed, by the coordinator's clock."""
     expires_ms: int | None = None
-    """When it lapses because its client set a retention time (OffsetCommit v2 to v4); None: by the broker's setting."""
+    """When it expires by its client's retention time (OffsetCommit v2 to v4); None: by the broker's setting."""

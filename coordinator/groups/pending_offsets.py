@@ -1,4 +1,4 @@
-"""Offsets that were committed in a transaction which has not ended: nobody sees them before. Changed only by records.
+"""Offsets of open transactions, which are not visible yet. Only records change them.
 
 Mirrors the pending transactional offsets of Kafka's ``OffsetMetadataManager``.
 """
@@ -12,13 +12,13 @@ from loadwise.coordinator.groups.records import PendingOffsetRecord, PendingOffs
 
 
 class PendingOffsets:
-    """Producer id to group id to partition to the offset that it is to commit."""
+    """Producer id to group id to partition to its pending offset."""
 
     def __init__(self) -> None:
         self._by_producer: dict[int, dict[str, dict[Partition, CommittedOffset | None]]] = {}
 
     def apply(self, record: PendingOffsetRecord | PendingOffsetTombstone) -> None:
-        """Take a record in, when it is written or when it is replayed."""
+        """Apply a new or replayed record."""
         partition = Partition(record.topic, record.partition)
         groups = self._by_producer.setdefault(record.producer_id, {})
         offsets = groups.setdefault(record.group_id, {})
@@ -32,15 +32,15 @@ class PendingOffsets:
             del self._by_producer[record.producer_id]
 
     def __len__(self) -> int:
-        """How many offsets wait, of all groups together. O(groups with such offsets)."""
+        """Return the number of pending offsets. O(groups with such offsets)."""
         return sum(len(offsets) for groups in self._by_producer.values() for offsets in groups.values())
 
     def of(self, group_id: str) -> set[Partition]:
-        """The partitions of a group whose offset depends on a transaction that has not ended."""
+        """Return the partitions of a group with offsets in open transactions."""
         return {partition for groups in self._by_producer.values() for partition in groups.get(group_id, ())}
 
     def superseded(self, group_id: str, partitions: Iterable[Partition]) -> Iterator[PendingOffsetRecord]:
-        """Somebody committed these without a transaction, later: what is to be kept of that."""
+        """Return records of pending offsets that a later commit without a transaction replaces."""
         for producer_id, groups in self._by_producer.items():
             offsets = groups.get(group_id, {})
             for partition in partitions:
@@ -54,14 +54,14 @@ class PendingOffsets:
                     )
 
     def forget(self, group_id: str) -> None:
-        """A group was deleted."""
+        """Drop the pending offsets of a deleted group."""
         for groups in self._by_producer.values():
             groups.pop(group_id, None)
 
     def of_producer(self, producer_id: int, group_id: str) -> Mapping[Partition, CommittedOffset | None]:
-        """What a producer is to commit for a group; None where that was superseded."""
+        """Return a producer's pending offsets of a group; None for replaced ones."""
         return self._by_producer.get(producer_id, {}).get(group_id, {})
 
     def group_ids(self, producer_id: int) -> set[str]:
-        """The groups for which a producer has offsets pending."""
+        """Return the groups with pending offsets of a producer."""
         return set(self._by_producer.get(producer_id, ()))

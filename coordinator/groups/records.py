@@ -1,6 +1,6 @@
-"""What a coordinator remembers over a restart: Kafka's ``GroupMetadata`` and ``OffsetCommit`` records.
+"""The records of groups: Kafka's ``GroupMetadata`` and ``OffsetCommit``.
 
-Replaying them in order rebuilds groups and committed offsets. Timers are not stored: a rebuilt group arms them afresh.
+Replaying them in order rebuilds groups and committed offsets. Timers are not stored; a rebuilt group starts them again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from loadwise.coordinator.groups.share_records import ShareRecord
 from loadwise.coordinator.groups.streams_records import StreamsRecord
 
 Key: TypeAlias = tuple[str | int, ...]
-"""What a record replaces an older one under, within its group."""
+"""The key of a record within its group; a newer record replaces an older one."""
 
 GROUP_KEY: Key = ("group",)
 
@@ -45,13 +45,13 @@ class MemberRecord:
     session_timeout_ms: int
     rebalance_timeout_ms: int
     subscription: bytes
-    """The member's metadata under the chosen protocol; what it offered besides is not remembered, as in Kafka."""
+    """The member's metadata under the chosen protocol; the other protocols are not stored, as in Kafka."""
     assignment: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRecord:
-    """A group whenever it becomes stable or empty, or a static member of it is replaced."""
+    """A group, stored when it becomes stable or empty, or when a static member is replaced."""
 
     group_id: str
     generation: int
@@ -60,16 +60,16 @@ class GroupRecord:
     leader: str | None
     members: Sequence[MemberRecord]
     since_ms: int | None = None
-    """When the group came into its state, by the coordinator's clock; None for a group that nobody was ever in."""
+    """When the group entered its state, by the coordinator's clock; None if it never had members."""
 
     @property
     def key(self) -> Key:
-        """Its place in the journal."""
+        """Return its place in the journal."""
         return GROUP_KEY
 
     @property
     def size_bytes(self) -> int:
-        """Size of the batch that Kafka writes it in, to ``__consumer_offsets``, in version 3 of its format."""
+        """Return the size of Kafka's batch for it in ``__consumer_offsets``, version 3 of the format."""
         members = sum(
             _MEMBER_BYTES
             + sum(map(_text_bytes, (each.member_id, each.instance_id, each.client_id, each.client_host)))
@@ -107,11 +107,11 @@ class OffsetRecord:
     committed_ms: int = 0
     """When it was committed, by the coordinator's clock."""
     expires_ms: int | None = None
-    """When it lapses if its client set a retention time."""
+    """When it expires, if its client set a retention time."""
 
     @property
     def key(self) -> Key:
-        """Its place in the journal."""
+        """Return its place in the journal."""
         return ("offset", self.topic, self.partition)
 
 
@@ -125,19 +125,19 @@ class OffsetTombstone:
 
     @property
     def key(self) -> Key:
-        """The place in the journal that it empties."""
+        """Return the place in the journal that it deletes."""
         return ("offset", self.topic, self.partition)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassicTombstone:
-    """The group is no classic one any more; its offsets stay."""
+    """The group is no longer a classic one; its offsets stay."""
 
     group_id: str
 
     @property
     def key(self) -> Key:
-        """The place in the journal that it empties."""
+        """Return the place in the journal that it deletes."""
         return GROUP_KEY
 
 
@@ -150,11 +150,11 @@ class PendingOffsetRecord:
     topic: str
     partition: int
     committed: CommittedOffset | None
-    """None: a later commit without a transaction took its place, and counts whatever the transaction does."""
+    """None: a later commit without a transaction replaced it, whether or not the transaction commits."""
 
     @property
     def key(self) -> Key:
-        """Its place in the journal."""
+        """Return its place in the journal."""
         return ("pending", self.producer_id, self.topic, self.partition)
 
 
@@ -169,7 +169,7 @@ class PendingOffsetTombstone:
 
     @property
     def key(self) -> Key:
-        """The place in the journal that it empties."""
+        """Return the place in the journal that it deletes."""
         return ("pending", self.producer_id, self.topic, self.partition)
 
 

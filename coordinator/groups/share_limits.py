@@ -1,4 +1,4 @@
-"""What holds for share groups (KIP-932), under Kafka's names."""
+"""Limits of share groups (KIP-932), under Kafka's names."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ _OF_A_GROUP = {
     "share.record.lock.duration.ms": "record_lock_duration_ms",
     "share.session.timeout.ms": "session_timeout_ms",
 }
-"""A group's own configs that are numbers, and where they are kept here."""
+"""A group's own numeric configs, and their fields."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupLimits:
-    """What holds for a share group; the names in brackets are Kafka's, and so are the values but for two."""
+    """Limits of a share group. Kafka's names are in brackets; all values but two are Kafka's."""
 
     assignment_interval_ms: int = 0
-    """Shortest time between two assignments of a group (group.share.assignment.interval.ms; Kafka: 1000)."""
+    """Minimum time between two assignments (group.share.assignment.interval.ms; Kafka: 1000)."""
     delivery_count_limit: int = 5
-    """How often a record is delivered at most (group.share.delivery.count.limit)."""
+    """Maximum number of deliveries of a record (group.share.delivery.count.limit)."""
     heartbeat_interval_ms: int = 500
     """How often members send heartbeats (group.share.heartbeat.interval.ms; Kafka: 5000)."""
     session_timeout_ms: int = 45_000
-    """How long a member may be silent (group.share.session.timeout.ms)."""
+    """Session timeout of members (group.share.session.timeout.ms)."""
     max_size: int = 200
-    """Most members of a group (group.share.max.size)."""
+    """Maximum members of a group (group.share.max.size)."""
     max_share_sessions: int = 2000
-    """Most share sessions of one broker (group.share.max.share.sessions)."""
+    """Maximum share sessions of one broker (group.share.max.share.sessions)."""
     partition_max_record_locks: int = 2000
-    """Most records of a partition that are under way at once (group.share.partition.max.record.locks)."""
+    """Maximum records of a partition in flight (group.share.partition.max.record.locks)."""
     record_lock_duration_ms: int = 30_000
-    """How long a member keeps what it acquired (group.share.record.lock.duration.ms)."""
+    """How long a member's lock on a record lasts (group.share.record.lock.duration.ms)."""
     auto_offset_reset: str = "latest"
-    """Where a group begins in a partition (share.auto.offset.reset, which only groups have)."""
+    """Where a group starts in a partition (share.auto.offset.reset, only for groups)."""
     committed_only: bool = False
-    """Whether open and aborted transactions are left out (share.isolation.level, which only groups have)."""
+    """Whether open and aborted transactions are skipped (share.isolation.level, only for groups)."""
     renews_locks: bool = True
-    """Whether members may renew their locks (share.renew.acknowledge.enable, which only groups have)."""
+    """Whether members may renew their locks (share.renew.acknowledge.enable, only for groups)."""
 
     def of_group(self, configs: Mapping[str, str]) -> ShareGroupLimits:
-        """The limits of a group that has these configs of its own."""
+        """Return the limits of a group with these configs."""
         if not configs:
             return self
         numbers = {field: int(configs[name]) for name, field in _OF_A_GROUP.items() if name in configs}

@@ -1,4 +1,4 @@
-"""What holds for streams groups (KIP-1071), under Kafka's names."""
+"""Limits of streams groups (KIP-1071), under Kafka's names."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _OF_A_GROUP = {
     "streams.num.standby.replicas": "num_standby_replicas",
     "streams.session.timeout.ms": "session_timeout_ms",
 }
-"""A group's own configs, and where they are kept here."""
+"""A group's own configs, and their fields."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsGroupLimits:
-    """What holds for a streams group; the names in brackets are Kafka's, and so are the values but for three."""
+    """Limits of a streams group. Kafka's names are in brackets; all values but three are Kafka's."""
 
     assignment_interval_ms: int = 0
-    """Shortest time between two assignments of a group (group.streams.assignment.interval.ms; Kafka: 1000).
+    """Minimum time between two assignments (group.streams.assignment.interval.ms; Kafka: 1000).
 
-    With 0, a group of up to 100 members is assigned at once, and a larger one waits for as long as that costs: a
-    millisecond for every four members and every hundred tasks, and at most Kafka's 1000 ms.
+    With 0, a group of up to 100 members is assigned at once. A larger one waits one millisecond for every four members
+    and every hundred tasks, up to Kafka's 1000 ms.
     """
     heartbeat_interval_ms: int = 500
     """How often members send heartbeats (group.streams.heartbeat.interval.ms; Kafka: 5000)."""
@@ -33,17 +33,17 @@ class StreamsGroupLimits:
     """How long an empty group waits for more members before it assigns tasks
     (group.streams.initial.rebalance.delay.ms; Kafka: 3000)."""
     max_size: int = 2**31 - 1
-    """Most members of a group (group.streams.max.size)."""
+    """Maximum members of a group (group.streams.max.size)."""
     num_standby_replicas: int = 0
-    """How many standbys a task with state has (group.streams.num.standby.replicas)."""
+    """Number of standbys of a task with state (group.streams.num.standby.replicas)."""
     session_timeout_ms: int = 45_000
-    """How long a member may be silent (group.streams.session.timeout.ms)."""
+    """Session timeout of members (group.streams.session.timeout.ms)."""
 
     def of_group(self, configs: Mapping[str, str]) -> StreamsGroupLimits:
-        """The limits of a group that has these configs of its own."""
+        """Return the limits of a group with these configs."""
         numbers = {field: int(configs[name]) for name, field in _OF_A_GROUP.items() if name in configs}
         return replace(self, **numbers) if numbers else self
 
     def assignment_interval_of(self, members: int, tasks: int) -> int:
-        """The shortest time between two assignments of a group with so many members and tasks, in ms."""
+        """Return the minimum time between two assignments of a group, in ms."""
         return assignment_interval_ms(self.assignment_interval_ms, members, tasks)

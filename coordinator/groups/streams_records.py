@@ -1,6 +1,6 @@
-"""What a coordinator remembers of a streams group (KIP-1071): Kafka's ``StreamsGroup…`` records.
+"""The records of a streams group (KIP-1071): Kafka's ``StreamsGroup…`` records.
 
-As with consumer groups, a group's hard state is these records and nothing else, and the newest under a key counts.
+As in consumer groups, they are the whole persistent state, and the newest record of a key counts.
 """
 
 from __future__ import annotations
@@ -15,58 +15,58 @@ from loadwise.coordinator.groups.streams_topology import NO_TASKS, Endpoint, Tas
 _Key: TypeAlias = tuple[str | int, ...]
 
 FIRST_EPOCH = 1
-"""The epoch of a group that nobody was ever in, and of its first, empty assignment."""
+"""The epoch of a group that never had members, and of its first, empty assignment."""
 
 NOT_VALIDATED = -1
-"""The epoch of the topology whose topics were found to be as they have to be, while they are not."""
+"""The validated topology epoch while topics do not match."""
 
 
 class StreamsMemberState(Enum):
-    """Where a member is on its way to its target, with Kafka's numbers."""
+    """The progress of a member to its target, with Kafka's numbers."""
 
     STABLE = 1
-    """It has what it should have at its epoch."""
+    """It has its assignment of its epoch."""
     UNREVOKED_TASKS = 2
-    """It has to give tasks up before it gets to the next epoch."""
+    """It must revoke tasks before it advances to the next epoch."""
     UNRELEASED_TASKS = 3
-    """It waits for tasks that others have to give up."""
+    """It waits for tasks that other members must revoke."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsGroupEpoch:
-    """The group's epoch, whenever it is bumped (``StreamsGroupMetadata``)."""
+    """The group's epoch, stored at each increment (``StreamsGroupMetadata``)."""
 
     group_id: str
     epoch: int = FIRST_EPOCH
     metadata_hash: int = 0
-    """Fingerprint of the topology's topics, with their ids and numbers of partitions."""
+    """Hash of the topology's topics, their ids and partition counts."""
     validated_topology_epoch: int = 0
-    """The epoch of the topology whose topics are there, with the right numbers of partitions; or `NOT_VALIDATED`."""
+    """The epoch of the topology whose topics match, or `NOT_VALIDATED`."""
     num_standby_replicas: int | None = None
-    """What assignments go by since this epoch; None: the group has had no epoch yet."""
+    """The setting for assignments since this epoch; None before the group's first epoch."""
 
     @property
     def key(self) -> _Key:
-        """Its place in the journal."""
+        """Return its place in the journal."""
         return ("streams-epoch",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsTopology:
-    """The topology that the first member brought (``StreamsGroupTopology``)."""
+    """The first member's topology (``StreamsGroupTopology``)."""
 
     group_id: str
     topology: Topology
 
     @property
     def key(self) -> _Key:
-        """Its place in the journal."""
+        """Return its place in the journal."""
         return ("streams-topology",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsMemberMetadata:
-    """Who a member is (``StreamsGroupMemberMetadata``)."""
+    """A member's client and process (``StreamsGroupMemberMetadata``)."""
 
     group_id: str
     member_id: str
@@ -75,39 +75,39 @@ class StreamsMemberMetadata:
     client_host: str = ""
     rebalance_timeout_ms: int = -1
     topology_epoch: int = -1
-    """The epoch of the topology that the member runs."""
+    """The epoch of the member's topology."""
     process_id: str = ""
-    """Members of one process share its state: a task and its standby are never both in one."""
+    """Members of one process share its state, so a task and its standby are in different ones."""
     endpoint: Endpoint | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
-    """Where it runs, as its operator describes it. Apache Kafka 4.3 only keeps them."""
+    """The operator's description of its location. Apache Kafka 4.3 only stores it."""
 
     @property
     def key(self) -> _Key:
-        """Its place in the journal."""
+        """Return its place in the journal."""
         return ("streams-member", self.member_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsTarget:
-    """What every member should have, and for which group epoch that was made (``StreamsGroupTargetAssignment…``)."""
+    """All members' targets and their group epoch (``StreamsGroupTargetAssignment…``)."""
 
     group_id: str
     epoch: int = FIRST_EPOCH
     tasks: Mapping[str, Tasks] = field(default_factory=dict)
     """By member id."""
     at_ms: int | None = None
-    """When it was made, by the coordinator's clock; None for the first, empty one."""
+    """When it was computed, by the coordinator's clock; None for the first, empty one."""
 
     @property
     def key(self) -> _Key:
-        """Its place in the journal."""
+        """Return its place in the journal."""
         return ("streams-target",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsMemberAssignment:
-    """What a member has now (``StreamsGroupCurrentMemberAssignment``)."""
+    """A member's current assignment (``StreamsGroupCurrentMemberAssignment``)."""
 
     group_id: str
     member_id: str
@@ -116,27 +116,27 @@ class StreamsMemberAssignment:
     state: StreamsMemberState = StreamsMemberState.STABLE
     assigned: Tasks = NO_TASKS
     pending_revocation: Tasks = NO_TASKS
-    """What it has to give up, and may still be at work on."""
+    """Tasks that it must revoke, and may still be processing."""
     epochs: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    """The member epoch at which it got each active task, given up or not, by subtopology and partition."""
+    """The member epoch of each active task, also pending ones, by subtopology and partition."""
 
     @property
     def key(self) -> _Key:
-        """Its place in the journal."""
+        """Return its place in the journal."""
         return ("streams-current", self.member_id)
 
     def given(self) -> tuple[Tasks, dict[Task, int | None]]:
-        """The tasks that it has, and since which of its epochs it has the active ones."""
+        """Return its tasks, and the member epochs at which it got the active ones."""
         return self.assigned, {task: self.assignment_epoch(task) for task in self.assigned.active}
 
     def assignment_epoch(self, task: Task) -> int | None:
-        """Since which of its epochs the member has an active task; None if it has it not."""
+        """Return the member epoch at which it got an active task; None if it does not have it."""
         return self.epochs.get(task.subtopology, {}).get(task.partition)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsTombstone:
-    """What stands under a key counts no more."""
+    """Deletes the record of a key."""
 
     group_id: str
     key: _Key
@@ -145,6 +145,6 @@ class StreamsTombstone:
 StreamsGroupRecord: TypeAlias = (
     StreamsGroupEpoch | StreamsTopology | StreamsMemberMetadata | StreamsTarget | StreamsMemberAssignment
 )
-"""What rebuilds a streams group."""
+"""The records that rebuild a streams group."""
 
 StreamsRecord: TypeAlias = StreamsGroupRecord | StreamsTombstone

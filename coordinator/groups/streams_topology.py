@@ -1,7 +1,7 @@
-"""What a Kafka Streams application consists of (KIP-1071): its topology, which members bring, and its tasks.
+"""A Kafka Streams application (KIP-1071): its topology, which members send, and its tasks.
 
-A subtopology has as many tasks as the largest of its source topics has partitions. Each task has one active owner. It
-may have standbys besides, which keep a copy of its state.
+A subtopology has as many tasks as its largest source topic has partitions. Each task has one active owner, and may have
+standbys, which keep a copy of its state.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _NONE: frozenset[Task] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """What a member has or should have, by role."""
+    """A member's tasks or target, by role."""
 
     active: frozenset[Task] = _NONE
     standby: frozenset[Task] = _NONE
     warmup: frozenset[Task] = _NONE
-    """Tasks whose state it prepares before it gets them. Apache Kafka 4.3 assigns none."""
+    """Tasks whose state it restores before it gets them. Apache Kafka 4.3 assigns none."""
 
     def __bool__(self) -> bool:
         return bool(self.active or self.standby or self.warmup)
@@ -48,7 +48,7 @@ class Tasks:
         return not self - other
 
     def __iter__(self) -> Iterator[frozenset[Task]]:
-        """The tasks of each role: active, standby, warm-up."""
+        """Return the tasks of each role: active, standby, warm-up."""
         return iter((self.active, self.standby, self.warmup))
 
 
@@ -56,7 +56,7 @@ NO_TASKS = Tasks()
 
 
 def by_subtopology(tasks: Iterable[Task]) -> dict[str, list[int]]:
-    """Partitions by subtopology, both in order."""
+    """Return partitions by subtopology, both sorted."""
     partitions: dict[str, list[int]] = {}
     for subtopology, partition in sorted(tasks):
         partitions.setdefault(subtopology, []).append(partition)
@@ -64,7 +64,7 @@ def by_subtopology(tasks: Iterable[Task]) -> dict[str, list[int]]:
 
 
 class Endpoint(NamedTuple):
-    """Where a member answers interactive queries (``application.server``)."""
+    """The address for interactive queries of a member (``application.server``)."""
 
     host: str
     port: int
@@ -72,13 +72,13 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternalTopic:
-    """A topic that the application has made for itself: a changelog, or one to repartition through."""
+    """An internal topic of the application, for a changelog or a repartition."""
 
     name: str
     partitions: int = 0
-    """How many it has to have; 0 where that follows from other topics, as always for changelogs."""
+    """Required number of partitions; 0 if it depends on other topics, as always for changelogs."""
     replication_factor: int = 0
-    """How many copies it is to have; 0 for the broker's default."""
+    """Number of replicas; 0 for the broker's default."""
     configs: Mapping[str, str]
 
 
@@ -93,25 +93,25 @@ class CopartitionGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subtopology:
-    """A part of the topology that has tasks of its own."""
+    """A part of the topology with its own tasks."""
 
     id: str
     source_topics: tuple[str, ...] = ()
     source_topic_regex: tuple[str, ...] = ()
-    """Always empty: Apache Kafka 4.3 refuses regular expressions."""
+    """Always empty, because Apache Kafka 4.3 refuses regular expressions."""
     repartition_sink_topics: tuple[str, ...] = ()
-    """Topics that it writes, for another subtopology to read."""
+    """Topics that it writes, which another subtopology reads."""
     repartition_source_topics: tuple[InternalTopic, ...] = ()
     state_changelog_topics: tuple[InternalTopic, ...] = ()
     copartition_groups: tuple[CopartitionGroup, ...] = ()
 
     @property
     def is_stateful(self) -> bool:
-        """Whether its tasks have state, and so may have standbys."""
+        """Return whether its tasks have state, and may have standbys."""
         return bool(self.state_changelog_topics)
 
     def inputs(self) -> tuple[str, ...]:
-        """All topics that it reads."""
+        """Return all topics that it reads."""
         return (*self.source_topics, *(each.name for each in self.repartition_source_topics))
 
 
@@ -120,21 +120,21 @@ class Topology:
     """All subtopologies of an application."""
 
     epoch: int
-    """Grows when the application is changed. Apache Kafka 4.3 takes no such change."""
+    """Grows with changes of the application, which Apache Kafka 4.3 does not accept."""
     subtopologies: tuple[Subtopology, ...]
     """Sorted by id, so that topologies can be compared."""
 
     def subtopology_of(self) -> Mapping[str, str]:
-        """The id of the subtopology that reads a topic, by the topic's name."""
+        """Return the subtopology's id by the name of each topic that it reads."""
         return {name: each.id for each in self.subtopologies for name in each.inputs()}
 
     def required_topics(self) -> set[str]:
-        """All topics that have to be there, but for sinks, which are another's sources."""
+        """Return all topics that must exist, except sinks, which are other subtopologies' sources."""
         changelogs = {topic.name for each in self.subtopologies for topic in each.state_changelog_topics}
         return changelogs.union(*(each.inputs() for each in self.subtopologies))
 
     def size_bytes(self) -> int:
-        """Bytes of all the texts in it, or nearly so."""
+        """Return the approximate bytes of its texts."""
         internal = (
             topic
             for each in self.subtopologies
@@ -147,7 +147,7 @@ class Topology:
         return sum(map(len, texts)) + sum(map(len, configs))
 
     def is_sound(self) -> bool:
-        """Whether its parts have ids and names of their own, and refer to each other as they can."""
+        """Return whether its parts have unique ids and names, and valid references."""
         ids = [each.id for each in self.subtopologies]
         return self.epoch >= 0 and len(set(ids)) == len(ids) and all(map(_is_sound, self.subtopologies))
 
@@ -167,7 +167,7 @@ def _is_sound(subtopology: Subtopology) -> bool:
 
 
 class StatusCode(IntEnum):
-    """What a group can tell its members beside their tasks (``StreamsGroupHeartbeatResponse.Status``)."""
+    """A status that members get besides tasks (``StreamsGroupHeartbeatResponse.Status``)."""
 
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1
@@ -178,7 +178,7 @@ class StatusCode(IntEnum):
 
 
 class Status(NamedTuple):
-    """One thing that a group tells a member."""
+    """One status for a member."""
 
     code: StatusCode
     detail: str

@@ -1,4 +1,4 @@
-"""What a group sees of the cluster's topics, and of how much there is to do in them."""
+"""A group's view of the cluster's topics and their load."""
 
 from __future__ import annotations
 
@@ -7,53 +7,53 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
-if TYPE_CHECKING:  # numpy, for those who need it
+if TYPE_CHECKING:  # imports numpy, which is optional
     from loadwise.assignor.live.reading import Position
 
 
 class TopicInfo(Protocol):
-    """What a group has to know of a topic."""
+    """A group's view of a topic."""
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Return its name."""
 
     @property
     def id(self) -> UUID:
-        """Its id (KIP-516)."""
+        """Return its id (KIP-516)."""
 
     @property
     def partitions(self) -> Sequence[object]:
-        """Its partitions; only their number counts."""
+        """Return its partitions; only their number is used."""
 
 
 class TopicView(Protocol):
-    """The topics of the cluster as a group sees them; `loadwise.coordinator.cluster.topics.Topics` is one."""
+    """A group's view of all topics; `loadwise.coordinator.cluster.topics.Topics` implements it."""
 
     version: int
-    """Grows with every change."""
+    """Increments with every change."""
 
     def get(self, name: str) -> TopicInfo | None:
-        """The topic of this name; None if there is none."""
+        """Return the topic of this name; None if there is none."""
 
     def get_by_id(self, topic_id: UUID | None) -> TopicInfo | None:
-        """The topic of this id; None if there is none."""
+        """Return the topic of this id; None if there is none."""
 
     def racks(self, name: str) -> Sequence[Sequence[str]] | None:
-        """The racks that hold each partition of a topic; None where nothing is known of racks."""
+        """Return the racks of each partition's replicas; None if racks are unknown."""
 
     def __iter__(self) -> Iterator[TopicInfo]:
-        """All topics."""
+        """Return all topics."""
 
 
 class LoadView(Protocol):
-    """Where partitions end and how far groups are; `loadwise.coordinator.groups.service.loads.LogLoads` is one."""
+    """Partitions' ends and groups' positions; `loadwise.coordinator.groups.service.loads.LogLoads` implements it."""
 
     def positions(self, group_id: str, names: Iterable[str], now_ms: int, /) -> Mapping[tuple[str, int], Position]:
-        """The partitions of these topics as a group has them before it."""
+        """Return the positions of a group in the partitions of these topics."""
 
     def ends_before(self, names: Iterable[str], at_ms: int, /) -> Mapping[tuple[str, int], int]:
-        """Where the partitions of these topics ended at that time, as far as the logs tell."""
+        """Return the partitions' ends at a time, as far as the logs contain it."""
 
 
 class _NoTopics:
@@ -77,7 +77,7 @@ NO_TOPICS: TopicView = _NoTopics()
 
 
 def fingerprint(names: Iterable[str], topics: TopicView) -> int:
-    """A number that changes with those of some topics that there are, their ids and their numbers of partitions."""
+    """Return a hash of the existing ones of these topics, with ids and partition counts."""
     known = sorted(((topic.name, topic) for topic in map(topics.get, names) if topic), key=lambda each: each[0])
     if not known:
         return 0

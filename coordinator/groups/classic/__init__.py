@@ -1,1 +1,1 @@
-"""Groups of the classic protocol: generations, and a leader among the members who assigns. No I/O, no clock."""
+"""Groups of the classic protocol: generations, and a leader that assigns. No I/O, no clock."""

@@ -1,6 +1,6 @@
-"""What is known of a classic group, and what others may ask of it: nothing here moves it.
+"""The read-only part of a classic group: its state and its answers to queries.
 
-Mirrors the parts of Kafka 4.3's ``ClassicGroup`` that ``Group`` promises, with ``validateMember``.
+Mirrors Kafka 4.3's ``ClassicGroup`` where ``Group`` requires it, with ``validateMember``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class DescribedGroup:
     """The members of a classic group, its generation and its state."""
 
     type: Final = "classic"
-    """What ListGroups calls it."""
+    """Its type in ListGroups."""
 
     def __init__(self, group_id: str, limits: GroupLimits | None = None) -> None:
         self.group_id = group_id
@@ -38,16 +38,16 @@ class DescribedGroup:
         self.leader: str | None = None
         self.members: dict[str, ClassicMember] = {}
         self.sessions: Deadlines[str] = Deadlines()
-        """When members count as dead; one that waits for an answer may have none."""
+        """When members' sessions expire; a member that waits for an answer may have none."""
         self._phase: Phase = Empty()
         self._static_ids: dict[str, str] = {}
         self._offered = OfferedProtocols()
-        self._pending_joins: Deadlines[str] = Deadlines()  # ids given out under KIP-394, and when they lapse
+        self._pending_joins: Deadlines[str] = Deadlines()  # assigned ids (KIP-394), and when they expire
         self._now_ms = 0
 
     @classmethod
     def replay(cls, record: GroupRecord, now_ms: int, limits: GroupLimits | None = None) -> Self:
-        """Rebuild a group from its newest record; the members' sessions start afresh."""
+        """Rebuild a group from its newest record; the members' sessions start again."""
         group = cls(record.group_id, limits)
         group.generation = record.generation
         group.protocol_type = record.protocol_type
@@ -67,7 +67,7 @@ class DescribedGroup:
     def of_members(
         cls, group_id: str, generation: int, members: Sequence[ClassicMember], now_ms: int, limits: GroupLimits
     ) -> Self:
-        """A stable group of consumers that have their assignments already, as they come out of another protocol."""
+        """Return a stable group of consumers with assignments, converted from another protocol."""
         group = cls(group_id, limits)
         group.generation = generation
         group.protocol_type = PROTOCOL_TYPE
@@ -85,16 +85,16 @@ class DescribedGroup:
             group._restart_session(member)
         return group
 
-    # ---- what others may ask ----
+    # ---- queries ----
 
     @property
     def state(self) -> GroupState:
-        """The state by Kafka's name."""
+        """Return the state by Kafka's name."""
         return self._phase.name
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When a `Tick` is due at the latest; None while nothing can happen by time alone."""
+        """Return when the next `Tick` is due; None if nothing expires."""
         phase = self._phase
         earliest_ms = None if isinstance(phase, Empty | Dead) else phase.deadline_ms
         for deadline_ms in (self.sessions.next_ms, self._pending_joins.next_ms):
@@ -104,17 +104,17 @@ class DescribedGroup:
 
     @property
     def num_members(self) -> int:
-        """How many members there are, and ids that were given out and not used yet (KIP-394)."""
+        """Return the number of members and of unused assigned ids (KIP-394)."""
         return len(self.members) + len(self._pending_joins)
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of its members' subscriptions and assignments."""
+        """Return the bytes of its members' subscriptions and assignments."""
         return sum(member.size_bytes for member in self.members.values())
 
     @property
     def waiting(self) -> Mapping[str, Token]:
-        """Member id to the join or sync that waits for an answer."""
+        """Return the pending join or sync of each waiting member."""
         match self._phase:
             case Preparing(joins=waiting) | Completing(syncs=waiting):
                 return waiting
@@ -122,20 +122,23 @@ class DescribedGroup:
                 return {}
 
     def assignment(self, member_id: str) -> Mapping[str, Sequence[int]] | None:
-        """What a member may read, by topic name; None where its bytes are no assignment of Kafka's consumers."""
+        """Return a member's partitions by topic name; None for bytes of a custom assignor."""
         if self.protocol_type != PROTOCOL_TYPE:
             return None
         try:
             return Assignment.decode(self.members[member_id].assignment).partitions
         except MalformedBytesError:
-            return None  # bytes of an assignor of somebody's own: they cannot be shown
+            return None  # bytes of a custom assignor: they cannot be shown
 
     def subscribed_topics(self) -> Container[str]:
-        """The topics that members read; a consumer whose subscription cannot be read counts as reading every one."""
+        """Return the topics that members read.
+
+        A consumer whose subscription cannot be decoded counts as reading every topic.
+        """
         if self.protocol_type != PROTOCOL_TYPE or not self.members:
             return ()
         if self.protocol_name is None:
-            return EVERY_TOPIC  # they have joined, but not agreed on anything yet
+            return EVERY_TOPIC  # they have joined, but have no protocol yet
         topics: set[str] = set()
         for member in self.members.values():
             try:
@@ -145,11 +148,11 @@ class DescribedGroup:
         return topics
 
     def records(self) -> Sequence[GroupRecord]:
-        """The record that rebuilds it."""
+        """Return the record that rebuilds it."""
         return [self.record()]
 
     def record(self) -> GroupRecord:
-        """The group as it is remembered; meaningful while it is empty, completing or stable."""
+        """Return the group's record; valid while it is empty, completing or stable."""
         return GroupRecord(
             group_id=self.group_id,
             generation=self.generation,
@@ -161,9 +164,10 @@ class DescribedGroup:
         )
 
     def expires_from_ms(self, committed: CommittedOffset) -> int | None:
-        """Offsets of consumers that left count from then on; of a group without members, from their commit.
+        """Return when the retention of an offset starts; None if it does not expire.
 
-        Those of a group in a rebalance, and of one whose members are not consumers, do not lapse. Mirrors
+        For consumers it starts when they left, or at the commit in a group that never had members. Offsets do not
+        expire during a rebalance, nor in groups of other protocol types. Mirrors
         ``ClassicGroup.offsetExpirationCondition``.
         """
         if self.protocol_type is None:
@@ -177,9 +181,9 @@ class DescribedGroup:
                 return None
 
     def validate_offset_commit(self, who: Committer, partitions: Iterable[Partition]) -> ErrorCode:  # noqa: ARG002
-        """Whether this client may commit now; for which partitions is its own business.
+        """Return whether this client may commit now.
 
-        In a transaction it need not tell which member it is, as older clients do not, and a rebalance is no obstacle.
+        In a transaction the member is optional, because older clients do not send it, and a rebalance is allowed.
         Mirrors ``ClassicGroup.validateOffsetCommit``.
         """
         if self.state is GroupState.DEAD:
@@ -195,18 +199,21 @@ class DescribedGroup:
         return ErrorCode.REBALANCE_IN_PROGRESS if error is ErrorCode.NONE and is_rebalancing else error
 
     def validate_offset_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:  # noqa: ARG002
-        """Anybody may read what a classic group committed."""
+        """Allow every client to read the committed offsets of a classic group."""
         return ErrorCode.NONE
 
     def validate_offset_delete(self) -> ErrorCode:
-        """Offsets of a group whose members are not consumers stay: nobody knows which topics those read."""
+        """Refuse to delete offsets of a group that has other members than consumers.
+
+        The topics that these read are unknown.
+        """
         if self.state is GroupState.DEAD:
             return ErrorCode.GROUP_ID_NOT_FOUND
         if self.members and self.protocol_type != PROTOCOL_TYPE:
             return ErrorCode.NON_EMPTY_GROUP
         return ErrorCode.NONE
 
-    # ---- what those that move it ask ----
+    # ---- checks for subclasses ----
 
     def _membership_error(self, member_id: str, instance_id: str | None) -> ErrorCode:
         """Mirrors ``ClassicGroup.validateMember``."""
@@ -223,7 +230,7 @@ class DescribedGroup:
             case Empty() | Dead():
                 return True
             case Preparing(joins=joins):
-                # Counting those who wait, not the members, puts out the last ones to rejoin if the limit was lowered.
+                # Counting the waiting members excludes the last ones to rejoin if the limit was lowered.
                 return member_id in joins or len(joins) < self.limits.max_size
             case _:
                 return member_id in self.members or len(self.members) < self.limits.max_size
@@ -245,7 +252,7 @@ class DescribedGroup:
     def _rebalance_timeout_ms(self) -> int:
         if not self.members:
             return 0
-        # At least 1 ms: a deadline that lies ahead, whatever the clients ask for.
+        # At least 1 ms, so that the deadline is in the future whatever a client requests.
         return max(1, *(member.rebalance_timeout_ms for member in self.members.values()))
 
     def _restart_session(self, member: ClassicMember) -> None:

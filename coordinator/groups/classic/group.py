@@ -1,10 +1,10 @@
-"""The classic group protocol as a state machine: who is in the group, which generation it is, who waits for what.
+"""The classic group protocol as a state machine: members, generations and pending answers.
 
 Mirrors Kafka 4.3's ``ClassicGroup`` and the ``classicGroup…`` methods of ``GroupMetadataManager``, with KIP-62, 134
 (initial rebalance delay), 345 (static members), 394 (member id required), 559 (protocol in SyncGroup), 814 (skip
-assignment). It does no I/O, reads no clock and draws no random numbers: `ClassicGroup.handle` takes an event and the
-time, and gives effects. `TRANSITIONS` in ``states.py`` is the table to read first. What each request does is in this
-file, how the group rebalances in ``rebalance.py``, and what others may ask of it in ``described.py``::
+assignment). It does no I/O and uses no clock and no random numbers. `ClassicGroup.handle` takes an event and the
+time, and returns effects. Read the table `TRANSITIONS` in ``states.py`` first. This file handles
+requests, ``rebalance.py`` rebalances, and ``described.py`` answers queries::
 
     Empty ──join──► PreparingRebalance ──all joined, or time is up──► CompletingRebalance ──leader's sync──► Stable
       ▲                │        ▲                                            │                                 │
@@ -12,9 +12,9 @@ file, how the group rebalances in ``rebalance.py``, and what others may ask of i
 
     Empty ──delete──► Dead
 
-It differs from Kafka where Kafka leaves a client without an answer. A wait that a newer request of the same member
-replaces is answered REBALANCE_IN_PROGRESS; a sync that waits when its member is removed is answered UNKNOWN_MEMBER_ID.
-Votes that are equal go to the protocol that was voted for first, where Kafka's choice depends on a hash map.
+It differs from Kafka where Kafka leaves a client without an answer. A request that a newer one of the same member
+replaces gets REBALANCE_IN_PROGRESS; a waiting sync of a removed member gets UNKNOWN_MEMBER_ID.
+In a tie the protocol with the first vote wins; Kafka's choice depends on a hash map.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ class ClassicGroup(RebalancedGroup):
     """One group of the classic protocol. `handle` and `unload` are the only ways to change it."""
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        """Let an event take effect, then whatever is due at ``now_ms``; time never runs backwards.
+        """Handle an event, then everything due at ``now_ms``; time never goes back.
 
-        Every token that came with an event is answered by exactly one `Reply`, now or after a later event. A heartbeat
-        costs O(log members), what rebalances O(members).
+        The token of each event gets exactly one `Reply`, now or after a later event. A heartbeat costs O(log members),
+        a rebalance O(members).
         """
         self._now_ms = now_ms
         self._effects = []
@@ -79,10 +79,10 @@ class ClassicGroup(RebalancedGroup):
             case Leave():
                 self._on_leave(event)
             case ConsumerHeartbeat():
-                message = f"there is a classic group {self.group_id!r}"
+                message = f"{self.group_id!r} is a classic group"
                 self._reply(event.token, ConsumerHeartbeatReply(error=ErrorCode.GROUP_ID_NOT_FOUND, message=message))
             case ShareHeartbeat() | StreamsHeartbeat():
-                raise AssertionError(f"{type(event).__name__} is refused before it gets to a classic group")
+                raise AssertionError(f"{type(event).__name__} must be refused before it reaches a classic group")
             case Delete():
                 self._on_delete(event)
             case ExpireSession():
@@ -90,9 +90,9 @@ class ClassicGroup(RebalancedGroup):
                     self._end_session(event.member_id)
             case ForceRebalance():
                 if self.members:
-                    self._rebalance("it was asked for")
+                    self._rebalance("forced by a test")
             case CommitOffsets():
-                # Kafka counts a commit as a sign of life in these two states.
+                # In these two states Kafka treats a commit like a heartbeat.
                 if event.who.member_id in self.members and isinstance(self._phase, Preparing | Stable):
                     self._restart_session(self.members[event.who.member_id])
             case Tick():
@@ -104,9 +104,9 @@ class ClassicGroup(RebalancedGroup):
         return effects
 
     def keep_alive(self, member_id: str, instance_id: str | None, generation: int, now_ms: int) -> bool:
-        """Do what `handle` does with a heartbeat that gets no error where nothing else is due, in less time.
+        """Handle a successful heartbeat faster than `handle`, if nothing else is due.
 
-        False, and nothing is changed, for any other heartbeat: `handle` has to see it. O(1).
+        Returns False and changes nothing for any other heartbeat, which needs `handle`. O(1).
         """
         due_ms = self.next_deadline_ms
         if (
@@ -119,7 +119,7 @@ class ClassicGroup(RebalancedGroup):
         return self.sessions.postpone(member_id, now_ms + self.members[member_id].session_timeout_ms)
 
     def unload(self, error: ErrorCode, now_ms: int) -> list[Effect]:
-        """Answer every client that waits with an error; the members stay, and have their session timeout again."""
+        """Answer all waiting clients with an error. Members stay, and their sessions start again."""
         self._now_ms = now_ms
         self._effects = []
         for member_id in list(self.waiting):
@@ -142,7 +142,7 @@ class ClassicGroup(RebalancedGroup):
             self._join_new_member(event)
         elif event.member_id in self._pending_joins:
             if event.instance_id is not None:
-                # Kafka throws IllegalStateException here, which reaches the client as this code.
+                # Kafka throws IllegalStateException here, which clients get as this code.
                 self._refuse_join(event, ErrorCode.UNKNOWN_SERVER_ERROR, NO_MEMBER_ID)
             else:
                 self._add_member(event, event.member_id)
@@ -172,17 +172,17 @@ class ClassicGroup(RebalancedGroup):
         unchanged = member.protocols == tuple(event.protocols)
         match self.state:
             case GroupState.COMPLETING_REBALANCE if unchanged:
-                # The answer to its join was probably lost: give it again.
+                # The response to its join was probably lost, so send it again.
                 self._reply(event.token, self._joined(member, with_members=is_leader))
             case GroupState.STABLE if unchanged and not is_leader:
                 self._reply(event.token, self._joined(member, with_members=False))
             case GroupState.EMPTY | GroupState.DEAD:
                 self._refuse_join(event, ErrorCode.UNKNOWN_MEMBER_ID)
             case _:
-                # A leader that joins a stable group asks for a rebalance, as when a topic has more partitions now.
+                # If a leader joins a stable group, it wants a rebalance, for example for new partitions.
                 self._update(member, event)
-                news = "" if unchanged else " with another subscription"
-                self._wait_for_all(member, event.token, f"{member.member_id} joined again{news}")
+                news = "" if unchanged else " with a new subscription"
+                self._wait_for_all(member, event.token, f"{member.member_id} rejoined{news}")
 
     def _add_member(self, event: Join, member_id: str) -> None:
         if not self.members:
@@ -204,25 +204,25 @@ class ClassicGroup(RebalancedGroup):
         self._offered.add(member.protocols)
 
     def _wait_for_all(self, member: ClassicMember, token: Token, reason: str, *, is_new: bool = False) -> None:
-        """Let a member's join wait for the next generation, which begins to be prepared if it was not yet."""
+        """Let a member's join wait for the next generation, and start a rebalance if needed."""
         initial = self._phase.initial if isinstance(self._phase, Preparing) else None
         phase = self._prepare(reason)
         if is_new:
             phase.newcomers.add(member.member_id)
             if initial is not None:
-                initial.joined_since = True  # not the one that the delay began with
+                initial.joined_since = True  # except the one that started the delay
         self._answer(member.member_id, ErrorCode.REBALANCE_IN_PROGRESS)
         phase.joins[member.member_id] = token
         self._complete_join_if_all_joined()
 
     def _replace_static_member(self, event: Join, replaced: str) -> None:
-        """A static member came back without its id: it takes its old place under a new one (KIP-345)."""
+        """Replace a static member that returned without its id by one with a new id (KIP-345)."""
         old_leader = self.leader
         before = self.members[replaced].terms
         member = self._fence(replaced, event.fresh_member_id)
         self._update(member, event)
         self._restart_session(member)
-        came_back = f"static member {member.instance_id} came back as {member.member_id}"
+        came_back = f"static member {member.instance_id} returned as {member.member_id}"
         match self._phase:
             case Stable() if self._elected_protocol() == self.protocol_name:
                 if self.record().size_bytes > self.limits.max_record_bytes:
@@ -239,8 +239,8 @@ class ClassicGroup(RebalancedGroup):
                     return
                 self._append_record()
                 self._enter(Cause.REPLACED, self._phase, came_back)
-                # Before v9 the answer names the old leader, even if that is whom the member replaces: the restarted
-                # leader then takes itself for a follower and leaves the assignment alone.
+                # Before v9 the response names the old leader, even if this member replaces it. The restarted leader
+                # then acts as a follower and keeps the assignment.
                 is_leader = self.leader == member.member_id
                 if event.can_skip_assignment:
                     reply = self._joined(member, with_members=is_leader, skip_assignment=is_leader)
@@ -248,15 +248,15 @@ class ClassicGroup(RebalancedGroup):
                     reply = self._joined(member, with_members=False, leader=old_leader)
                 self._reply(event.token, reply)
             case Stable():
-                other = f"static member {member.instance_id} came back with other protocols"
+                other = f"static member {member.instance_id} returned with other protocols"
                 self._wait_for_all(member, event.token, other)
             case _:
-                # In CompletingRebalance the leader may have assigned to the old id already, so that the new one would
-                # get nothing.
+                # In CompletingRebalance the leader may already have assigned to the old id, and the new one would get
+                # nothing.
                 self._wait_for_all(member, event.token, came_back)
 
     def _put_back(self, member: ClassicMember, member_id: str, terms: MemberTerms) -> None:
-        """Undo a replacement that cannot be recorded."""
+        """Undo a replacement that cannot be stored."""
         self._fence(member.member_id, member_id)
         self._offered.remove(member.protocols)
         member.terms = terms
@@ -297,7 +297,7 @@ class ClassicGroup(RebalancedGroup):
                 if member.member_id == self.leader:
                     self._assign(dict(event.assignments), self._phase)
             case _:
-                raise AssertionError(f"a sync came through in state {self.state}")
+                raise AssertionError(f"a sync was accepted in state {self.state}")
 
     @staticmethod
     def _synced_by(member_id: str, phase: Completing | Stable) -> None:
@@ -319,7 +319,7 @@ class ClassicGroup(RebalancedGroup):
         return ErrorCode.NONE
 
     def _generation_error(self, event: Sync | Heartbeat) -> ErrorCode:
-        """What is wrong with the group, the member or its generation, in Kafka's order."""
+        """Return what is wrong with the group, the member or its generation, in Kafka's order."""
         if self.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         error = self._membership_error(event.member_id, event.instance_id)

@@ -1,4 +1,4 @@
-"""A member of a classic group: what it offers, and what it was assigned. Mirrors Kafka's ``ClassicGroupMember``."""
+"""A member of a classic group: its protocols and its assignment. Mirrors ``ClassicGroupMember``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loadwise.coordinator.groups.records import MemberRecord
 
 
 class MemberTerms(NamedTuple):
-    """What a member brings each time that it joins."""
+    """The part of a member that each of its joins sets."""
 
     protocols: Sequence[Protocol]
     rebalance_timeout_ms: int
@@ -21,7 +21,7 @@ class MemberTerms(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class ClassicMember:
-    """One member; changed only by its group."""
+    """One member; only its group changes it."""
 
     member_id: str
     instance_id: str | None
@@ -30,12 +30,12 @@ class ClassicMember:
     session_timeout_ms: int
     rebalance_timeout_ms: int
     protocols: Sequence[Protocol]
-    """What it offers, in its order of preference."""
+    """Its assignment protocols, in its order of preference."""
     assignment: bytes = b""
 
     @classmethod
     def joining(cls, event: Join, member_id: str) -> ClassicMember:
-        """A member that has just come."""
+        """Return a new member."""
         return cls(
             member_id=member_id,
             instance_id=event.instance_id,
@@ -48,7 +48,7 @@ class ClassicMember:
 
     @classmethod
     def replayed(cls, record: MemberRecord, protocol_name: str) -> ClassicMember:
-        """A member as it stands in a record; it offers only the protocol that was chosen."""
+        """Return a member from its record, with only the chosen protocol."""
         return cls(
             member_id=record.member_id,
             instance_id=record.instance_id,
@@ -62,12 +62,12 @@ class ClassicMember:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of its subscriptions, one for each protocol, and of its assignment."""
+        """Return the bytes of its subscriptions, one for each protocol, and of its assignment."""
         return len(self.assignment) + sum(len(metadata) for _, metadata in self.protocols)
 
     @property
     def terms(self) -> MemberTerms:
-        """What `update` changes."""
+        """Return what `update` changes."""
         return MemberTerms(self.protocols, self.rebalance_timeout_ms, self.session_timeout_ms)
 
     @terms.setter
@@ -79,26 +79,26 @@ class ClassicMember:
         self.terms = MemberTerms(tuple(event.protocols), event.rebalance_timeout_ms, event.session_timeout_ms)
 
     def metadata(self, protocol_name: str) -> bytes:
-        """Its subscription under a protocol that it offers. Raises KeyError for another."""
+        """Return its subscription under one of its protocols. Raises KeyError for another."""
         for name, metadata in self.protocols:
             if name == protocol_name:
                 return metadata
         raise KeyError(protocol_name)
 
     def offers(self, protocol_name: str) -> bool:
-        """Whether it can assign under this protocol."""
+        """Return whether it supports this protocol."""
         return any(name == protocol_name for name, _ in self.protocols)
 
     def vote(self, candidates: Collection[str]) -> str:
-        """The candidate that it prefers; it offers at least one of them."""
+        """Return the candidate that it prefers; it supports at least one."""
         return next(name for name, _ in self.protocols if name in candidates)
 
     def seen_by_leader(self, protocol_name: str) -> JoinedMember:
-        """The member as the leader gets to see it."""
+        """Return the member as the leader gets it."""
         return JoinedMember(self.member_id, self.instance_id, self.metadata(protocol_name))
 
     def record(self, protocol_name: str) -> MemberRecord:
-        """The member as it is remembered."""
+        """Return the member's record."""
         return MemberRecord(
             member_id=self.member_id,
             instance_id=self.instance_id,

@@ -1,6 +1,7 @@
-"""Which assignment protocols all members of a classic group offer. Mirrors ``ClassicGroup.supportedProtocols``.
+"""The protocols that all members of a classic group support.
 
-Counted as members come and go: looking through everybody at each join would grow with the square of the members.
+Mirrors ``ClassicGroup.supportedProtocols``. Counts are updated as members join and leave, because checking all members
+at each join would be quadratic.
 """
 
 from __future__ import annotations
@@ -12,19 +13,19 @@ from loadwise.coordinator.groups.events import Protocol
 
 
 class OfferedProtocols:
-    """How many members offer each protocol."""
+    """The number of members that support each protocol."""
 
     def __init__(self) -> None:
         self._members = 0
         self._offers: Counter[str] = Counter()
 
     def add(self, protocols: Iterable[Protocol]) -> None:
-        """A member offers these."""
+        """Count the protocols of a member."""
         self._members += 1
         self._offers.update({name for name, _ in protocols})
 
     def remove(self, protocols: Iterable[Protocol]) -> None:
-        """A member that offered these is gone, or offers others now."""
+        """Remove the protocols of a member that left or changed."""
         self._members -= 1
         for name in {name for name, _ in protocols}:
             self._offers[name] -= 1
@@ -33,9 +34,9 @@ class OfferedProtocols:
 
     @property
     def common(self) -> set[str]:
-        """Those that every member offers."""
+        """Return the protocols that every member supports."""
         return {name for name, members in self._offers.items() if members == self._members}
 
     def is_common(self, name: str) -> bool:
-        """Whether every member offers a protocol."""
+        """Return whether every member supports a protocol."""
         return self._offers.get(name, 0) == self._members

@@ -1,7 +1,7 @@
-"""How a classic group gets from one generation to the next: who is waited for, who is out, and who is answered.
+"""How a classic group gets from one generation to the next.
 
-All that leads along a row of `TRANSITIONS` because of time or of members that are missing is here. What a request of a
-client does is in ``group.py``, and both get to another state by `RebalancedGroup._enter` alone.
+This module has all steps along `TRANSITIONS` that time or missing members cause; ``group.py`` handles requests. Only
+`RebalancedGroup._enter` changes the state.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from loadwise.protocol.error_codes import ErrorCode
 
 
 class RebalancedGroup(DescribedGroup):
-    """A classic group that rebalances; what happens to others meanwhile is in its effects."""
+    """The rebalances of a classic group; its effects contain the answers to clients."""
 
     def __init__(self, group_id: str, limits: GroupLimits | None = None) -> None:
         super().__init__(group_id, limits)
@@ -48,12 +48,12 @@ class RebalancedGroup(DescribedGroup):
         )
 
     def _rebalance(self, reason: str) -> None:
-        """Let all members join again; those who are left may all have joined already."""
+        """Make all members rejoin; continue at once if all have joined already."""
         self._prepare(reason)
         self._complete_join_if_all_joined()
 
     def _prepare(self, reason: str) -> Preparing:
-        """Wait for members to join, if that was not so already; members that wait in a sync are sent to join again."""
+        """Wait for members to join; waiting syncs are answered with an error, so that these rejoin."""
         if isinstance(self._phase, Preparing):
             return self._phase
         if isinstance(self._phase, Completing):
@@ -73,7 +73,7 @@ class RebalancedGroup(DescribedGroup):
         return phase
 
     def _complete_join_if_all_joined(self) -> None:
-        """Go on as soon as nobody is missing; the first rebalance of an empty group waits for its delay instead."""
+        """Continue once all members have joined; an empty group's first rebalance waits for its delay."""
         phase = self._phase
         if isinstance(phase, Preparing) and phase.initial is None and self._all_joined(phase):
             self._complete_join(phase)
@@ -104,11 +104,11 @@ class RebalancedGroup(DescribedGroup):
         if not self.members:
             self.generation += 1
             self.protocol_name = None
-            self._enter(Cause.ALL_GONE, Empty(self._now_ms), "no member is left")
+            self._enter(Cause.ALL_GONE, Empty(self._now_ms), "all members have left")
             self._append_record()
             return
         if not phase.joins:
-            # Only static members are left and none has come: wait on, until one does or their sessions end.
+            # Only static members are left, and none has rejoined. Wait until one does or their sessions expire.
             phase.deadline_ms = self._now_ms + self._rebalance_timeout_ms()
             return
         if self.leader not in phase.joins:
@@ -136,12 +136,12 @@ class RebalancedGroup(DescribedGroup):
                 self._answer(member_id, ErrorCode.UNKNOWN_SERVER_ERROR)
                 self._restart_session(self.members[member_id])
             self._rebalance(
-                f"its record would have {record.size_bytes:,} bytes, and may have {self.limits.max_record_bytes:,} "
-                f"(message.max.bytes): fewer members, topics or partitions, or shorter user data, make it smaller"
+                f"its record has {record.size_bytes:,} bytes, and the limit is {self.limits.max_record_bytes:,} "
+                f"(message.max.bytes): use fewer members, topics or partitions, or shorter user data"
             )
             return
         stable = Stable(pending=phase.pending, deadline_ms=phase.deadline_ms)
-        self._enter(Cause.ASSIGNED, stable, f"{self.leader} brought the assignment")
+        self._enter(Cause.ASSIGNED, stable, f"{self.leader} sent the assignment")
         self._effects.append(Append(record))
         for member in self.members.values():
             token = phase.syncs.get(member.member_id)
@@ -156,8 +156,8 @@ class RebalancedGroup(DescribedGroup):
         for _ in self._pending_joins.due(now):
             self._complete_join_without_the_expired()
         for member_id in self.sessions.due(now):
-            # The end of an earlier one may have removed this one as well, or may have started its session again. While
-            # it waits for an answer nothing is due: the answer starts its session again.
+            # An earlier expiry may have removed this member too, or restarted its session. While it waits for an answer
+            # it cannot expire; the answer restarts its session.
             if member_id in self.members and member_id not in self.sessions and not self._is_waiting(member_id):
                 self._end_session(member_id)
         phase = self._phase
@@ -172,7 +172,10 @@ class RebalancedGroup(DescribedGroup):
             self._on_join_deadline(self._phase)
 
     def _is_waiting(self, member_id: str) -> bool:
-        """Whether it waits for an answer, which then stands for its heartbeats. A new member's join does not."""
+        """Return whether it waits for an answer, which replaces its heartbeats.
+
+        The join of a new member does not.
+        """
         is_new = isinstance(self._phase, Preparing) and member_id in self._phase.newcomers
         return member_id in self.waiting and not is_new
 
@@ -199,7 +202,7 @@ class RebalancedGroup(DescribedGroup):
             self.leader = next(iter(self.members), None)
 
     def _forget(self, member_id: str) -> None:
-        """Drop what the state knows of a member."""
+        """Remove a member from the state."""
         self.sessions.set(member_id, None)
         match self._phase:
             case Preparing(newcomers=marked) | Completing(pending=marked) | Stable(pending=marked):
@@ -227,7 +230,7 @@ class RebalancedGroup(DescribedGroup):
         )
 
     def _answer(self, member_id: str, error: ErrorCode) -> None:
-        """Answer the join or sync of a member that waits, if one does, with an error."""
+        """Answer a member's waiting join or sync, if there is one, with an error."""
         match self._phase:
             case Preparing(joins=joins) if member_id in joins:
                 told = NO_MEMBER_ID if error is ErrorCode.UNKNOWN_MEMBER_ID else member_id

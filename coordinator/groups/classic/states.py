@@ -1,7 +1,7 @@
-"""The states of a classic group, what is known only while it is in them, and how it gets from one to another.
+"""The states of a classic group, their data, and the transitions between them.
 
-The table is the first thing to read (h11 has its like): a group moves by a `Cause`, and only along a row of
-`TRANSITIONS`. Mirrors Kafka's ``ClassicGroupState`` with its ``validPreviousStates``.
+Read the table first: a group changes its state for a `Cause`, and only along a row of `TRANSITIONS`. Mirrors Kafka's
+``ClassicGroupState`` with its ``validPreviousStates``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from loadwise.coordinator.groups.events import Token
 
 
 class GroupState(Enum):
-    """The state of a classic group, by the names that DescribeGroups and ListGroups give."""
+    """The state of a classic group, by its name in DescribeGroups and ListGroups."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -25,18 +25,18 @@ class GroupState(Enum):
 
 
 class Cause(Enum):
-    """Why a group goes from one state to another."""
+    """Why a group changes its state."""
 
     MEMBERS_CHANGED = auto()
-    """A member came, left, fell silent, or came with another subscription: all have to join again."""
+    """A member joined, left, expired or changed its subscription, so that all must rejoin."""
     ALL_JOINED = auto()
-    """All members have joined, or those that have not are out: the next generation begins."""
+    """All members have joined, or the others were removed, so that the next generation starts."""
     ALL_GONE = auto()
-    """No member is left."""
+    """All members have left."""
     ASSIGNED = auto()
-    """The leader has brought the assignment."""
+    """The leader has sent the assignment."""
     REPLACED = auto()
-    """A static member took its old place again and changed nothing (KIP-814)."""
+    """A static member returned without changes (KIP-814)."""
     DELETED = auto()
     """An administrator deleted the group."""
 
@@ -60,7 +60,7 @@ TRANSITIONS: Mapping[GroupState, Mapping[Cause, GroupState]] = {
     },
     GroupState.DEAD: {},
 }
-"""State, cause and next state. What is not in it cannot happen."""
+"""State, cause and next state. Other transitions are not possible."""
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class Empty:
     """No member is in the group."""
 
     since_ms: int | None = None
-    """When the last member went; None for a group that never had one, or that was rebuilt."""
+    """When the last member left; None for a group that never had one, or that was rebuilt."""
     name: GroupState = field(default=GroupState.EMPTY, init=False)
 
 
@@ -77,9 +77,9 @@ class InitialDelay:
     """An empty group's first rebalance waits for more members (KIP-134)."""
 
     remaining_ms: int
-    """How much longer it may be put off after the present delay."""
+    """How much longer it may be extended after the current delay."""
     joined_since: bool = False
-    """Whether somebody came in the present delay, which is a reason to put it off again."""
+    """Whether a member joined during the current delay, which extends it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,13 +87,13 @@ class Preparing:
     """The group waits for its members to join."""
 
     deadline_ms: int
-    """When those that have not joined are out, or the initial delay is over."""
+    """When members that have not joined are removed, or the initial delay ends."""
     initial: InitialDelay | None = None
-    """None but for the first rebalance of an empty group."""
+    """None except in the first rebalance of an empty group."""
     joins: dict[str, Token] = field(default_factory=dict)
-    """Member id to the join that waits for the next generation."""
+    """Member id to its join, which waits for the next generation."""
     newcomers: set[str] = field(default_factory=set)
-    """Members whose first join has no answer yet: they cannot send heartbeats before that."""
+    """Members whose first join has no answer yet; until then they cannot send heartbeats."""
     name: GroupState = field(default=GroupState.PREPARING_REBALANCE, init=False)
 
 
@@ -104,9 +104,9 @@ class Completing:
     pending: set[str]
     """Members that have not synced."""
     deadline_ms: int | None
-    """When those are out; None when there are none."""
+    """When those are removed; None if there are none."""
     syncs: dict[str, Token] = field(default_factory=dict)
-    """Member id to the sync that waits for the leader's assignment."""
+    """Member id to its sync, which waits for the leader's assignment."""
     name: GroupState = field(default=GroupState.COMPLETING_REBALANCE, init=False)
 
 
@@ -117,7 +117,7 @@ class Stable:
     pending: set[str] = field(default_factory=set)
     """Members that have not synced."""
     deadline_ms: int | None = None
-    """When those are out; None when there are none."""
+    """When those are removed; None if there are none."""
     name: GroupState = field(default=GroupState.STABLE, init=False)
 
 
@@ -129,4 +129,4 @@ class Dead:
 
 
 Phase: TypeAlias = Empty | Preparing | Completing | Stable | Dead
-"""The state of a group together with what is known only in it."""
+"""The state of a group, with the data of that state."""

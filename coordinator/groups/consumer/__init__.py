@@ -1,1 +1,1 @@
-"""Groups of the consumer protocol (KIP-848): epochs, targets, and how members get there. No I/O, no clock."""
+"""Groups of the consumer protocol (KIP-848): epochs, targets and steps. No I/O, no clock."""

@@ -1,8 +1,8 @@
-"""The assignors on the coordinator's side, by the names that consumers ask for (``group.remote.assignor``).
+"""The server-side assignors, by the names that consumers use (``group.remote.assignor``).
 
-Kafka's two, and two of ours. Kafka's ``uniform`` balances counts first and then moves little, without racks, which is
-what our ``sticky`` does when no racks are given; among equals the two may choose differently. Kafka's ``range`` is the
-client-side one, to the partition.
+Two are Kafka's, and two are ours. Kafka's ``uniform`` first balances counts and then moves few partitions, without
+racks. Our ``sticky`` without racks does the same; in a tie the two may choose differently. Kafka's ``range`` equals the
+client-side one exactly.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from functools import cache
 
 @dataclass(frozen=True, slots=True)
 class ServerAssignor:
-    """An algorithm under the name that consumers ask for."""
+    """An algorithm under the name that consumers use."""
 
     name: str
     algorithm: str
     """The algorithm's name in `loadwise.assignor.algorithms`."""
     uses_racks: bool = False
-    """Whether it is told racks."""
+    """Whether it gets racks."""
 
     @property
     def uses_load(self) -> bool:
-        """Whether it is told the load of partitions, and asked for a new assignment when that gets uneven."""
+        """Return whether it uses partitions' load, and assigns again when the load becomes uneven."""
         return _uses_load(self.algorithm)
 
 
@@ -43,4 +43,4 @@ SERVER_ASSIGNORS: dict[str, ServerAssignor] = {
         ServerAssignor("weighted", "weighted", uses_racks=True),
     )
 }
-"""All of them, by name; the first is for groups whose members do not ask for one."""
+"""All assignors by name; the first is the default."""

@@ -1,8 +1,8 @@
-"""Members that speak the classic protocol in a consumer group, so that consumers can be upgraded one by one (KIP-848).
+"""Classic members in a consumer group, so that consumers can be upgraded one by one (KIP-848).
 
-Mirrors Kafka's ``classicGroup…ToConsumerGroup``. To such a member a step of its reconciliation is a rebalance: its
-heartbeat is answered REBALANCE_IN_PROGRESS when there is one to take, it joins again, is told its member epoch as the
-generation, and syncs what it is assigned. It never leads, so it is never asked to assign.
+Mirrors Kafka's ``classicGroup…ToConsumerGroup``. For such a member, each step of its reconciliation is a rebalance. Its
+heartbeat gets REBALANCE_IN_PROGRESS when there is a step; it rejoins, gets its member epoch as the generation, and
+syncs its assignment. It is never the leader, so it never assigns.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from loadwise.protocol.primitive import INT16
 
 
 def join(group: Rebalancer, event: Join) -> None:
-    """A member joins, or joins again to get on."""
+    """Handle a join of a new member, or one for its next step."""
     member_id = event.member_id or event.fresh_member_id
     error = _join_error(group, event, member_id)
     if error is not ErrorCode.NONE:
-        # Kafka refuses the others by an exception, whose answer does not repeat the member id.
+        # Kafka fails the others with an exception, whose response has no member id.
         told = event.fresh_member_id if error is ErrorCode.MEMBER_ID_REQUIRED else NO_MEMBER_ID
         group.effects.append(Reply(event.token, JoinReply(error=error, member_id=told)))
         return
@@ -61,7 +61,7 @@ def join(group: Rebalancer, event: Join) -> None:
     group.set_timer(Timer.JOIN, member_id, None)
     if downgrades:
         is_stale = group.hard_state.target_epoch < group.hard_state.epoch
-        group.downgrade(f"{member_id} speaks the classic protocol now", rebalance=is_stale)
+        group.downgrade(f"{member_id} uses the classic protocol now", rebalance=is_stale)
     else:
         group.restart_session(member)
         group.set_timer(Timer.SYNC, member_id, event.rebalance_timeout_ms)
@@ -75,7 +75,7 @@ def join(group: Rebalancer, event: Join) -> None:
 
 
 def sync(group: Rebalancer, event: Sync) -> None:
-    """A member takes what it is assigned."""
+    """Return a member's assignment."""
     member, error = _member(group, event.member_id, event.instance_id)
     if member is not None and error is ErrorCode.NONE:
         error = _sync_error(group, member, event)
@@ -93,7 +93,7 @@ def sync(group: Rebalancer, event: Sync) -> None:
 
 
 def heartbeat(group: Rebalancer, event: Heartbeat) -> None:
-    """A member is alive, and hears whether there is a step to take."""
+    """Keep a member alive, and report whether there is a step."""
     member, error = _member(group, event.member_id, event.instance_id)
     if member is not None and error is ErrorCode.NONE:
         if event.generation != member.current.epoch:
@@ -101,7 +101,7 @@ def heartbeat(group: Rebalancer, event: Heartbeat) -> None:
         else:
             group.restart_session(member)
             if all(each.is_classic for each in group.hard_state.members.values()):
-                group.update_targets()  # nobody else's heartbeat does it
+                group.update_targets()  # no other heartbeat does it
             if _has_a_step_to_take(group, member):
                 error = ErrorCode.REBALANCE_IN_PROGRESS
                 _expect_join(group, member)
@@ -109,7 +109,7 @@ def heartbeat(group: Rebalancer, event: Heartbeat) -> None:
 
 
 def assignment_bytes(member: ConsumerMember, partitions: Mapping[UUID, object], topics: TopicView) -> bytes:
-    """Partitions by topic id as a classic member reads them, in the version of its own subscription."""
+    """Encode a classic member's partitions in the version of its own subscription."""
     classic = member.subscription.classic
     assert classic is not None
     named: dict[str, list[int]] = {}
@@ -166,7 +166,7 @@ def _sync_error(group: Rebalancer, member: ConsumerMember, event: Sync) -> Error
     for given, known in zip((event.protocol_type, event.protocol_name), names, strict=True):
         if given is not None and given != known:
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    # One that has to give up has joined for that already; it will hear of what comes after when it has.
+    # A member with partitions to revoke has already rejoined for that; it learns later changes afterwards.
     if (
         group.hard_state.target_epoch > member.current.epoch
         and member.current.state is not MemberState.UNREVOKED_PARTITIONS

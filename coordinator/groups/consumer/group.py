@@ -1,19 +1,19 @@
-"""The consumer group protocol (KIP-848) as a state machine: epochs, targets, and how members get there.
+"""The consumer group protocol (KIP-848) as a state machine: epochs, targets and steps.
 
 Mirrors Kafka 4.3's ``consumerGroup…`` methods of ``GroupMetadataManager``. `ConsumerGroup.handle` takes an event and
-the time, and gives effects; it does no I/O, reads no clock and draws no random numbers. Three numbers tell how far the
-group is::
+the time, and returns effects. It does no I/O and uses no clock and no random numbers. Three numbers describe
+its progress::
 
     group epoch        grows when members, subscriptions or topics change
-    target epoch       the group epoch that the targets were made for
-    member epoch       the target epoch that a member has got to
+    target epoch       the group epoch of the targets
+    member epoch       the target epoch that a member has reached
 
-A heartbeat brings all three forward: it takes in what is new of its member, has new targets made if the group epoch is
+A heartbeat advances all three: it applies the member's changes, computes new targets if the group epoch is
 ahead of them, and moves its own member one step towards its target (`…consumer.reconciliation`).
 
-It differs from Kafka in two things. A regular expression is resolved at once, and again as soon as topics have changed,
-where Kafka does both in the background, the latter every 10 s at most. And of assignors that equally many members ask
-for the first one is taken, where Kafka's choice depends on a hash map.
+It differs from Kafka in two ways. A regular expression is resolved at once, and again as soon as topics have changed.
+Kafka does both in the background, the latter at most every 10 s. If assignors have equally many
+votes, the first one wins; Kafka's choice depends on a hash map.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ class ConsumerGroup:
     """One group of the consumer protocol. `handle` is the only way to change it."""
 
     type: Final = "consumer"
-    """What ListGroups calls it."""
+    """Its type in ListGroups."""
     protocol_type: Final = PROTOCOL_TYPE
     leader: Final = None
-    """Nobody leads: the coordinator assigns."""
+    """No member leads, because the coordinator assigns."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class ConsumerGroup:
         max_classic_size: int = 2**31 - 1,
         loads: LoadView | None = None,
     ) -> ConsumerGroup:
-        """Rebuild a group from its records; all timers start afresh."""
+        """Rebuild a group from its records; all timers start again."""
         group = cls(group_id, topics, limits, max_classic_size=max_classic_size, loads=loads)
         for record in records:
             group.hard_state.apply(record)
@@ -116,54 +116,54 @@ class ConsumerGroup:
             group._rebalancer.set_rebalance_timer(member)
         return group
 
-    # ---- what others may ask ----
+    # ---- queries ----
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When a `Tick` is due at the latest; None while nothing can happen by time alone."""
+        """Return when the next `Tick` is due; None if nothing expires."""
         return self._rebalancer.deadlines.next_ms
 
     @property
     def assignor(self) -> ServerAssignor:
-        """The assignor that most members ask for."""
+        """Return the assignor that most members request."""
         return self._rebalancer.assignor
 
     @property
     def members(self) -> Mapping[str, ConsumerMember]:
-        """The members by id."""
+        """Return the members by id."""
         return self.hard_state.members
 
     @property
     def generation(self) -> int:
-        """The group epoch, where a classic group has its generation."""
+        """Return the group epoch."""
         return self.hard_state.epoch
 
     @property
     def state(self) -> ConsumerGroupState:
-        """The group's state."""
+        """Return the group's state."""
         return ConsumerGroupState.DEAD if self.is_dead else self.hard_state.name
 
     @property
     def protocol_name(self) -> str:
-        """The name of its assignor."""
+        """Return the name of its assignor."""
         return self.assignor.name
 
     @property
     def num_members(self) -> int:
-        """How many members there are."""
+        """Return the number of members."""
         return len(self.hard_state.members)
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of its members' subscriptions, or nearly so."""
+        """Return the approximate bytes of its members' subscriptions."""
         return self.hard_state.subscription_bytes
 
     def records(self) -> Sequence[ConsumerRecord]:
-        """The records that rebuild it."""
+        """Return the records that rebuild it."""
         return list(self.hard_state.records())
 
     def assignment(self, member_id: str) -> Mapping[str, Sequence[int]]:
-        """What a member has and what it has not given up yet, by topic name."""
+        """Return a member's partitions by topic name, including those that it must still revoke."""
         named = {}
         for topic_id, numbers in self.hard_state.members[member_id].held().items():
             topic = self._topics.get_by_id(topic_id)
@@ -172,24 +172,24 @@ class ConsumerGroup:
         return named
 
     def subscribed_topics(self) -> Container[str]:
-        """The topics that members subscribe to, by their names or by regular expressions."""
+        """Return the topics that members subscribe to, by name or regular expression."""
         return self.hard_state.topics()
 
     def expires_from_ms(self, committed: CommittedOffset) -> int:
-        """An offset's retention counts from its commit."""
+        """Return the commit time, when an offset's retention starts."""
         return committed.committed_ms
 
     def validate_offset_commit(self, who: Committer, partitions: Iterable[Partition]) -> ErrorCode:
-        """Whether this client may commit for all these partitions. Mirrors ``ConsumerGroup.validateOffsetCommit``.
+        """Return whether this client may commit for all these partitions.
 
-        A member that has not heard of its new epoch may commit with an older one for partitions that it had at that
-        epoch already, and has not given up (KIP-1251).
+        Mirrors ``ConsumerGroup.validateOffsetCommit``. A member may commit with an older epoch for partitions that it
+        had then and has not revoked, because it may not know its new epoch yet (KIP-1251).
         """
         member = self.hard_state.members.get(who.member_id)
         if who.generation < 0 and not self.hard_state.members:
             return ErrorCode.NONE  # an administrator, or a consumer that assigns itself
         if who.producer_id is not None and who.generation < 0 and not who.member_id:
-            return ErrorCode.NONE  # in a transaction it need not tell which member it is
+            return ErrorCode.NONE  # in a transaction the member is optional
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
         if not member.is_classic and not who.knows_epochs:
@@ -209,7 +209,7 @@ class ConsumerGroup:
         return None if topic is None else topic.id
 
     def validate_offset_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
-        """Whether this client may read committed offsets now. Mirrors ``ConsumerGroup.validateOffsetFetch``."""
+        """Return whether this client may fetch offsets. Mirrors ``ConsumerGroup.validateOffsetFetch``."""
         if member_id is None and epoch < 0:
             return ErrorCode.NONE
         member = self.hard_state.members.get(member_id or "")
@@ -220,16 +220,16 @@ class ConsumerGroup:
         return ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
 
     def validate_offset_delete(self) -> ErrorCode:
-        """An administrator may always delete offsets of topics that nobody subscribes to."""
+        """Allow administrators to delete offsets of topics without subscribers."""
         return ErrorCode.GROUP_ID_NOT_FOUND if self.is_dead else ErrorCode.NONE
 
-    # ---- what changes it ----
+    # ---- events ----
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        """Let an event take effect, then whatever is due at ``now_ms``; time never runs backwards.
+        """Handle an event, then everything due at ``now_ms``; time never goes back.
 
-        A heartbeat costs O(1) while its member has what it should have, O(its partitions) while it moves, and
-        O(all partitions) when new targets are made.
+        A heartbeat costs O(1) for a member at its target, O(its partitions) while it moves, and O(all partitions) if
+        new targets are computed.
         """
         rebalancer = self._rebalancer
         rebalancer.now_ms = now_ms
@@ -254,11 +254,11 @@ class ConsumerGroup:
                     rebalancer.remove([event.member_id], f"the session of {event.member_id} ended")
             case ForceRebalance():
                 if self.hard_state.members:
-                    rebalancer.refresh("it was asked for")
+                    rebalancer.refresh("forced by a test")
             case CommitOffsets() | Tick():
                 pass
             case ShareHeartbeat() | StreamsHeartbeat():
-                raise AssertionError(f"{type(event).__name__} is refused before it gets to a consumer group")
+                raise AssertionError(f"{type(event).__name__} must be refused before it reaches a consumer group")
             case _:
                 assert_never(event)
         rebalancer.expire()
@@ -268,7 +268,7 @@ class ConsumerGroup:
         return rebalancer.take_effects()
 
     def unload(self, error: ErrorCode, now_ms: int) -> list[Effect]:  # noqa: ARG002
-        """No client waits in a consumer group, so there is nobody to answer."""
+        """Return no effects, because no client waits in a consumer group."""
         return []
 
     # ---- heartbeats ----
@@ -296,13 +296,13 @@ class ConsumerGroup:
         )
 
     def heartbeat_refusal(self, event: ConsumerHeartbeat) -> ConsumerHeartbeatReply | None:
-        """What a heartbeat of a member that stays or comes is refused with; None if it is not refused."""
+        """Return the error for a heartbeat of a new or current member; None if it is valid."""
         return self._refusal(event) or self._regex_refusal(event)
 
     def _refusal(self, event: ConsumerHeartbeat) -> ConsumerHeartbeatReply | None:
         members = self.hard_state.members
         if len(members) >= self.limits.max_size and event.member_id not in members:
-            return _refused(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group has {len(members)} members already")
+            return _refused(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group already has {len(members)} members")
         if event.instance_id is not None:
             static = self.hard_state.static_member(event.instance_id)
             if event.epoch == 0:
@@ -327,7 +327,7 @@ class ConsumerGroup:
         return None
 
     def _admit(self, event: ConsumerHeartbeat) -> ConsumerMember:
-        """The member that the heartbeat is from; one that comes takes the place of its instance's last one."""
+        """Return the heartbeat's member; a new static member replaces the previous one."""
         if event.instance_id is not None and event.epoch == 0:
             replaced = self.hard_state.static_member(event.instance_id)
             if replaced is not None:
@@ -347,7 +347,7 @@ class ConsumerGroup:
             if static.member_id != event.member_id:
                 return _fenced_instance(event, static)
             if event.epoch == LEFT_FOR_NOW:
-                # Its partitions stay its own until it is back, or its session ends.
+                # It keeps its partitions until it returns or its session expires.
                 at_epoch_0 = {topic: dict.fromkeys(numbers, 0) for topic, numbers in static.current.assigned.items()}
                 self._rebalancer.write(
                     replace(static.current, epoch=LEFT_FOR_NOW, assigned=at_epoch_0, pending_revocation={})
@@ -358,7 +358,7 @@ class ConsumerGroup:
         return ConsumerHeartbeatReply(member_id=event.member_id, epoch=event.epoch)
 
     def _on_leave(self, event: Leave) -> None:
-        """Members of the classic protocol leave, or an administrator removes members of either."""
+        """Remove classic members that leave, or members that an administrator removes."""
         found = [self._leaver(leaver) for leaver in event.leavers]
         leaving = list(dict.fromkeys(each for each in found if not isinstance(each, ErrorCode)))
         if leaving:
@@ -393,8 +393,8 @@ class ConsumerGroup:
     def _append_transition(self, before: ConsumerGroupState, epoch: int) -> None:
         if self.hard_state.epoch == epoch:
             reason = {
-                ConsumerGroupState.STABLE: "every member has what it should have",
-                ConsumerGroupState.RECONCILING: "new targets were made",
+                ConsumerGroupState.STABLE: "every member has reached its target",
+                ConsumerGroupState.RECONCILING: "there are new targets",
             }.get(self.state, "it was deleted")
         else:
             reason = self._rebalancer.reason
@@ -436,10 +436,10 @@ def _epoch_refusal(member: ConsumerMember, event: ConsumerHeartbeat) -> Consumer
     current = member.current
     if event.epoch == 0:
         return None
-    # A member that comes with its last epoch, holding nothing but what it should, has missed an answer.
+    # A member with its previous epoch and no partition outside its assignment has missed an answer.
     missed = event.epoch == current.previous_epoch and member.holds_all(event.owned)
     if event.epoch > current.epoch or (event.epoch < current.epoch and not missed):
-        message = f"the member comes with epoch {event.epoch}, the coordinator knows it at {current.epoch}"
+        message = f"the member has epoch {event.epoch}, and the coordinator expects {current.epoch}"
     elif current.state is MemberState.UNKNOWN and event.owned != {}:
         message = "the member is in an unknown state"
     else:

@@ -1,4 +1,4 @@
-"""A member of a consumer group: its subscription, and its assignment. Mirrors Kafka's ``ConsumerGroupMember``."""
+"""A member of a consumer group, with subscription and assignment. Mirrors ``ConsumerGroupMember``."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from loadwise.coordinator.groups.consumer_records import MemberAssignment, Membe
 
 @dataclass(slots=True)
 class ConsumerMember:
-    """One member; both halves are records, and each is replaced as a whole."""
+    """One member; both parts are records, and each is replaced as a whole."""
 
     subscription: MemberSubscription
     current: MemberAssignment
 
     @classmethod
     def new(cls, group_id: str, member_id: str) -> Self:
-        """A member that has not subscribed to anything yet."""
+        """Return a member without a subscription."""
         return cls(
             MemberSubscription(group_id=group_id, member_id=member_id),
             MemberAssignment(group_id=group_id, member_id=member_id),
@@ -27,35 +27,35 @@ class ConsumerMember:
 
     @property
     def member_id(self) -> str:
-        """Its id."""
+        """Return its id."""
         return self.current.member_id
 
     @property
     def instance_id(self) -> str | None:
-        """Its group instance id, if it is static (KIP-345)."""
+        """Return its group instance id, if it is static (KIP-345)."""
         return self.subscription.instance_id
 
     @property
     def client_id(self) -> str:
-        """The name that its client gives itself."""
+        """Return its client id."""
         return self.subscription.client_id
 
     @property
     def client_host(self) -> str:
-        """The address that it connects from."""
+        """Return its client's address."""
         return self.subscription.client_host
 
     @property
     def is_classic(self) -> bool:
-        """Whether it speaks the classic protocol."""
+        """Return whether it uses the classic protocol."""
         return self.subscription.classic is not None
 
     def is_reconciled_to(self, epoch: int) -> bool:
-        """Whether it has its whole target of this epoch."""
+        """Return whether it has its whole target of this epoch."""
         return self.current.state is MemberState.STABLE and self.current.epoch == epoch
 
     def holds_all(self, owned: Mapping[UUID, Sequence[int]] | None) -> bool:
-        """Whether it is assigned all these partitions; None is not known to be."""
+        """Return whether it is assigned all these partitions; False for None."""
         if owned is None:
             return False
         nothing: Mapping[int, int] = {}
@@ -66,7 +66,7 @@ class ConsumerMember:
         )
 
     def assignment_epoch(self, topic_id: UUID | None, number: int, otherwise: int) -> int:
-        """The member's epoch when it was assigned a partition that it has, or has not given up; or another number."""
+        """Return the member epoch at which it got a partition that it still holds, or ``otherwise``."""
         nothing: Mapping[int, int] = {}
         if topic_id is None:
             return otherwise
@@ -77,7 +77,7 @@ class ConsumerMember:
         return otherwise
 
     def held(self) -> dict[UUID, set[int]]:
-        """What it has, and what it has not given up yet, by topic id."""
+        """Return the partitions that it has or must still revoke, by topic id."""
         held: dict[UUID, set[int]] = {}
         for part in (self.current.assigned, self.current.pending_revocation):
             for topic_id, numbers in part.items():

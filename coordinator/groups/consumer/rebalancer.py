@@ -1,6 +1,6 @@
-"""What moves a consumer group along: its epoch, its targets, its members' steps, and who has to go.
+"""Changes a consumer group: epoch, targets, members' steps, and removals.
 
-The verbs of `loadwise.coordinator.groups.consumer.group` and `…classic_members`, which decide when each is due.
+`loadwise.coordinator.groups.consumer.group` and `…classic_members` decide when each is due.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from loadwise.coordinator.groups.deadlines import Deadlines
 from loadwise.coordinator.groups.effects import Append, Downgrade, Effect, Transition
 from loadwise.coordinator.groups.topic_view import LoadView, TopicView
 
-if TYPE_CHECKING:  # numpy, for those who need it
+if TYPE_CHECKING:  # imports numpy, which is optional
     from loadwise.coordinator.groups.consumer.load_watch import LoadWatch
 
 
 class Timer(Enum):
-    """What a member can be too late with."""
+    """What a member can time out of."""
 
     SESSION = "sent no heartbeat within its session timeout"
-    REBALANCE = "did not give its partitions up within its rebalance timeout"
-    JOIN = "did not join again within its rebalance timeout"
+    REBALANCE = "did not revoke its partitions within its rebalance timeout"
+    JOIN = "did not rejoin within its rebalance timeout"
     LOAD = ""
-    """Not a member's: the load of partitions is to be looked at again."""
+    """Not a member's timer: partitions' load must be read again."""
     SYNC = "did not sync within its rebalance timeout"
 
 
 class Rebalancer:
-    """The state of a consumer group, and what can be done to it."""
+    """The state of a consumer group, and the operations on it."""
 
     def __init__(
         self,
@@ -66,13 +66,13 @@ class Rebalancer:
         self.deadlines: Deadlines[tuple[Timer, str]] = Deadlines()
         self.now_ms = 0
         self.reason = ""
-        """Why the group epoch was bumped last, for the history."""
+        """Why the group epoch was last incremented, for the history."""
         self.effects: list[Effect] = []
         self.is_downgraded = False
-        """Whether the group has gone on as a classic one; this one is of no use after that."""
+        """Whether the group was converted to a classic one, which replaces this one."""
         self._group_id = group_id
-        self._topics_version: int | None = None  # the version of the topics that the group epoch accounts for
-        self._resolved_at_ms = 0  # when all regular expressions were looked at
+        self._topics_version: int | None = None  # the topics' version of the group epoch
+        self._resolved_at_ms = 0  # when all regular expressions were last resolved
         self._loads = loads
         self._load: LoadWatch | None = None
         self._assigned_at_ms: int | None = None
@@ -80,11 +80,11 @@ class Rebalancer:
 
     @property
     def assignor(self) -> ServerAssignor:
-        """The assignor that most members ask for."""
+        """Return the assignor that most members request."""
         return SERVER_ASSIGNORS[self.hard_state.preferred_assignor() or self.limits.assignors[0]]
 
     def take_effects(self) -> list[Effect]:
-        """What was done since this was asked last."""
+        """Return the effects since the last call."""
         effects, self.effects = self.effects, []
         return effects
 
@@ -93,11 +93,11 @@ class Rebalancer:
     def subscribe(
         self, member: ConsumerMember, subscription: MemberSubscription, may_describe: Callable[[str], bool] | None
     ) -> bool:
-        """Take in a member's subscription; answers whether it is for other topics than before.
+        """Apply a member's subscription; return whether its topics changed.
 
-        Where topics have changed, regular expressions are looked at again, with the rights of this member's client,
-        as in Kafka: ``may_describe`` tells which topics it may know of (None: all of them). So they are once in a while
-        where none has: what a client may do may have changed.
+        If topics have changed, regular expressions are resolved again with the rights of this member's client, as in
+        Kafka: ``may_describe`` returns which topics it may describe (None: all). This also happens at intervals,
+        because the client's rights may have changed.
         """
         before = member.subscription
         is_new = member.member_id not in self.hard_state.members
@@ -113,11 +113,11 @@ class Rebalancer:
         if changed:
             self.refresh(f"{member.member_id} {'joined' if is_new else 'changed its subscription'}")
         elif resolved or self.hard_state.fingerprint(self.topics) != self.hard_state.metadata_hash:
-            self.refresh("topics changed" if has_new_topics else "its client may know of other topics now")
+            self.refresh("topics changed" if has_new_topics else "its client may describe other topics now")
         return changed
 
     def refresh(self, reason: str) -> None:
-        """Bump the group epoch, and forget regular expressions that nobody subscribes with any more."""
+        """Increment the group epoch, and drop regular expressions without subscribers."""
         self.reason = reason
         for regex in [regex for regex in self.hard_state.regexes if not self.hard_state.is_subscribed_with(regex)]:
             self.write(ConsumerTombstone(group_id=self._group_id, key=("regex", regex)))
@@ -139,7 +139,7 @@ class Rebalancer:
         return changed
 
     def update_targets(self) -> None:
-        """Make new targets if the group epoch is ahead of them, and the last ones are old enough."""
+        """Compute new targets if the group epoch requires it and the interval is over."""
         state = self.hard_state
         if state.target_epoch >= state.epoch:
             return
@@ -161,7 +161,7 @@ class Rebalancer:
     # ---- load ----
 
     def _read_load(self) -> LoadWatch | None:
-        """What is known of the group's load by now; None where its assignor does not go by it."""
+        """Return the group's load with a current reading; None if its assignor does not use it."""
         assignor = self.assignor
         if self._loads is None or not assignor.uses_load:
             return None
@@ -173,7 +173,7 @@ class Rebalancer:
         return self._load
 
     def _look_at_load(self) -> None:
-        """Bump the group epoch if other targets are worth their price."""
+        """Increment the group epoch if new targets are worth their price."""
         load, state = self._read_load(), self.hard_state
         decision = None if load is None or state.name is not ConsumerGroupState.STABLE else load.decide(self.now_ms)
         if load is None or decision is None:
@@ -192,7 +192,7 @@ class Rebalancer:
             )
 
     def watch_load(self) -> None:
-        """Look at the load of partitions again and again while the assignor goes by it."""
+        """Read partitions' load at intervals while the assignor uses it."""
         key = (Timer.LOAD, "")
         if not (self.hard_state.members and self.assignor.uses_load):
             self.deadlines.set(key, None)
@@ -245,7 +245,7 @@ class Rebalancer:
             self.set_rebalance_timer(member)
 
     def replace(self, replaced: ConsumerMember, member_id: str) -> ConsumerMember:
-        """Let a member take the place of the last one of its instance (KIP-345)."""
+        """Replace the previous member of a static member's instance (KIP-345)."""
         target = self.hard_state.target(replaced.member_id)
         self.forget(replaced.member_id)
         self.write(replace(replaced.subscription, member_id=member_id))
@@ -254,7 +254,7 @@ class Rebalancer:
         return self.hard_state.members[member_id]
 
     def remove(self, member_ids: Iterable[str], reason: str) -> None:
-        """Take members out, and let the group go on as a classic one if only such members are left."""
+        """Remove members, and convert the group if only classic members are left."""
         for member_id in member_ids:
             self.forget(member_id)
         if self.may_downgrade():
@@ -263,18 +263,18 @@ class Rebalancer:
             self.refresh(reason)
 
     def may_downgrade(self) -> bool:
-        """Whether only members of the classic protocol are left, and the group may go on under it."""
+        """Return whether only classic members are left, and the group may be converted."""
         members = len(self.hard_state.members)
         is_allowed = self.limits.migration_policy.downgrades and members <= self.max_classic_size
         return is_allowed and 0 < members == self.hard_state.classic_members
 
     def downgrade(self, reason: str, *, rebalance: bool) -> None:
-        """Let the group go on as a classic one."""
+        """Convert the group to a classic one."""
         self.is_downgraded = True
         self.effects.append(Downgrade(reason=reason, rebalance=rebalance))
 
     def forget(self, member_id: str) -> None:
-        """Drop everything about a member."""
+        """Drop all state of a member."""
         for kind in ("current", "target", "member"):
             self.write(ConsumerTombstone(group_id=self._group_id, key=(kind, member_id)))
         for timer in Timer:
@@ -283,7 +283,7 @@ class Rebalancer:
     # ---- time ----
 
     def expire(self) -> None:
-        """Take out the members whose time is over."""
+        """Remove members whose timers have expired."""
         for timer, member_id in self.deadlines.due(self.now_ms):
             if timer is Timer.LOAD:
                 self._look_at_load()
@@ -291,7 +291,7 @@ class Rebalancer:
                 self.remove([member_id], f"{member_id} {timer.value}")
 
     def set_timer(self, timer: Timer, member_id: str, after_ms: int | None) -> None:
-        """Set or move a deadline of a member, or clear it."""
+        """Set, move or clear a timer of a member."""
         self.deadlines.set((timer, member_id), None if after_ms is None else self.now_ms + max(after_ms, 1))
 
     def restart_session(self, member: ConsumerMember) -> None:
@@ -301,13 +301,13 @@ class Rebalancer:
         self.set_timer(Timer.SESSION, member.member_id, timeout_ms)
 
     def set_rebalance_timer(self, member: ConsumerMember) -> None:
-        """A member that has partitions to give up may take its rebalance timeout for it."""
+        """Start the rebalance timer of a member that must revoke partitions."""
         is_slow = member.current.state is MemberState.UNREVOKED_PARTITIONS and not member.is_classic
         self.set_timer(Timer.REBALANCE, member.member_id, member.subscription.rebalance_timeout_ms if is_slow else None)
 
     # ---- records ----
 
     def write(self, record: ConsumerRecord) -> None:
-        """Take a record in, and have it state."""
+        """Apply and append a record."""
         self.hard_state.apply(record)
         self.effects.append(Append(record))

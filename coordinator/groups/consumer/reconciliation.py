@@ -1,8 +1,8 @@
-"""How a member gets from what it has to its target, without a partition ever having two owners (KIP-848).
+"""Moves a member to its target without a partition ever having two owners (KIP-848).
 
-Mirrors Kafka's ``CurrentAssignmentBuilder``. First a member gives up what is not in its target, and stays at its epoch
-until it reports that it has (UNREVOKED_PARTITIONS). Then it goes on to the target's epoch and gets what is free. For
-what others still hold it waits (UNRELEASED_PARTITIONS).
+Mirrors Kafka's ``CurrentAssignmentBuilder``. First a member revokes what is not in its target, and stays at its epoch
+until it reports that (UNREVOKED_PARTITIONS). Then it advances to the target's epoch and gets the free partitions. It
+waits for those that other members still hold (UNRELEASED_PARTITIONS).
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ _NO_EPOCHS: Mapping[int, int] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciliation:
-    """All that decides a member's next step."""
+    """Everything that decides a member's next step."""
 
     target: Partitions
     target_epoch: int
     subscription_changed: bool
-    """Whether the member has just changed what it subscribes to."""
+    """Whether the member has just changed its subscription."""
     owned: Mapping[UUID, Sequence[int]] | None
-    """What the member reports to hold; None if it reports nothing."""
+    """The partitions that the member reports; None if it reports none."""
     is_subscribed: Callable[[UUID], bool]
     """Whether the member subscribes to a topic."""
     is_free: Callable[[UUID, int], bool]
-    """Whether a partition is held by nobody, or by this member."""
+    """Whether no other member holds a partition."""
 
     def next(self, member: MemberAssignment) -> MemberAssignment:
-        """The member's next assignment, which may be the same."""
+        """Return the member's next assignment, which may be unchanged."""
         match member.state:
             case MemberState.STABLE:
                 if member.epoch != self.target_epoch:
@@ -47,7 +47,7 @@ class Reconciliation:
             case MemberState.UNRELEASED_PARTITIONS:
                 return self._towards_target(member)
             case MemberState.UNKNOWN:
-                # The group lets it come here only when it holds nothing any more.
+                # A member gets here only when it holds nothing.
                 return self._towards_target(replace(member, epoch=self.target_epoch))
             case _:
                 assert_never(member.state)
@@ -75,7 +75,7 @@ class Reconciliation:
 
     def _towards_target(self, member: MemberAssignment) -> MemberAssignment:
         # Kafka's set equations, for each topic: assigned = previous ∩ target, pending revocation = previous - target,
-        # pending assignment = target - previous, as far as it is free.
+        # pending assignment = target - previous, if free.
         assigned: dict[UUID, dict[int, int]] = {}
         pending_revocation: dict[UUID, dict[int, int]] = {}
         pending_assignment: dict[UUID, list[int]] = {}

@@ -1,4 +1,4 @@
-"""What a consumer group is: its members, targets and epochs, changed by records alone. Mirrors ``ConsumerGroup``."""
+"""The state of a consumer group, which only records change. Mirrors ``ConsumerGroup``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NO_PARTITIONS: Partitions = {}
 
 
 class ConsumerGroupState(Enum):
-    """The state of a consumer group, by the names that ConsumerGroupDescribe and ListGroups give."""
+    """The state of a consumer group, by its name in ConsumerGroupDescribe and ListGroups."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
@@ -39,20 +39,20 @@ class ConsumerGroupState(Enum):
 
 
 class ConsumerState:
-    """The hard state of a consumer group; `apply` is the only way to change it."""
+    """The persistent state of a consumer group; only `apply` changes it."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.epoch = 1  # where Kafka 4.3 begins; a first member that wants anything is at 2
-        """The group epoch: it grows when who wants what has changed."""
+        self.epoch = 1  # Kafka 4.3's first epoch; a first member with a subscription is at 2
+        """The group epoch, which grows when members or subscriptions change."""
         self.metadata_hash = 0
         self.target_epoch = 1
-        """The group epoch that the targets were made for (Kafka's assignment epoch)."""
+        """The group epoch of the targets (Kafka's assignment epoch)."""
         self.members: dict[str, ConsumerMember] = {}
         self.regexes: dict[str, frozenset[str]] = {}
-        """Regular expression to the topics that it stands for."""
+        """Regular expression to its topics."""
         self._targets: dict[str, Partitions] = {}
-        self._holders: dict[UUID, dict[int, str]] = {}  # who is assigned a partition, or has yet to give it up
+        self._holders: dict[UUID, dict[int, str]] = {}  # the member that has a partition or must still revoke it
         self._static_ids: dict[str, str] = {}
         self._topics: Counter[frozenset[str]] = Counter()
         self._regexes: Counter[str] = Counter()
@@ -61,62 +61,62 @@ class ConsumerState:
         """Size of the subscriptions of all members."""
         self._classic = 0
         self._classic_protocols: Counter[str] = Counter()
-        self._behind: set[str] = set()  # members that have not their whole target yet
+        self._behind: set[str] = set()  # members that have not reached their target
         self._fingerprint = 0
-        self._fingerprint_of: object = None  # all that it depends on, as it was when it was made
+        self._fingerprint_of: object = None  # its inputs when it was computed
 
-    # ---- what can be asked ----
+    # ---- queries ----
 
     def target(self, member_id: str) -> Partitions:
-        """What a member should have in the end."""
+        """Return a member's target."""
         return self._targets.get(member_id, _NO_PARTITIONS)
 
     def static_member(self, instance_id: str) -> ConsumerMember | None:
-        """The member with a group instance id (KIP-345)."""
+        """Return the member with a group instance id (KIP-345)."""
         member_id = self._static_ids.get(instance_id)
         return None if member_id is None else self.members.get(member_id)
 
     def holder(self, topic_id: UUID, partition: int) -> str | None:
-        """The member that has a partition, or has not given it up yet."""
+        """Return the member that has a partition, or must still revoke it."""
         holders = self._holders.get(topic_id)
         return None if holders is None else holders.get(partition)
 
     def subscribed_topics(self, subscription: MemberSubscription) -> frozenset[str]:
-        """Names of the topics that a member subscribes to, together with those of its regular expression."""
+        """Return the names of a member's topics, including those of its regular expression."""
         if not subscription.regex:
             return subscription.topics
         resolved = self.regexes.get(subscription.regex, frozenset())
         return subscription.topics | resolved if subscription.topics else resolved
 
     def topics(self) -> set[str]:
-        """Names of all topics that members subscribe to."""
+        """Return the names of all subscribed topics."""
         names: set[str] = set()
         return names.union(*self._topics, *(self.regexes.get(regex, ()) for regex in self._regexes))
 
     def subscribed_regexes(self) -> Iterable[str]:
-        """The regular expressions that members subscribe with."""
+        """Return the regular expressions of members."""
         return self._regexes
 
     def is_subscribed_with(self, regex: str) -> bool:
-        """Whether a member subscribes with this regular expression."""
+        """Return whether a member uses this regular expression."""
         return regex in self._regexes
 
     def preferred_assignor(self) -> str | None:
-        """The assignor that most members ask for; of equals the one asked for first."""
+        """Return the assignor that most members request; in a tie the first."""
         return max(self._assignors, key=self._assignors.__getitem__, default=None)
 
     @property
     def classic_members(self) -> int:
-        """How many members speak the classic protocol."""
+        """Return the number of classic members."""
         return self._classic
 
     def supports_any(self, protocols: Iterable[str]) -> bool:
-        """Whether all members of the classic protocol, if there are any, offer one of these."""
+        """Return whether all classic members, if any, support one of these protocols."""
         return any(self._classic_protocols[name] == self._classic for name in protocols)
 
     @property
     def name(self) -> ConsumerGroupState:
-        """Kafka's name of the state."""
+        """Return Kafka's name of the state."""
         if not self.members:
             return ConsumerGroupState.EMPTY
         if self.epoch > self.target_epoch:
@@ -124,9 +124,9 @@ class ConsumerState:
         return ConsumerGroupState.RECONCILING if self._behind else ConsumerGroupState.STABLE
 
     def fingerprint(self, topics: TopicView) -> int:
-        """A number that changes with the topics subscribed to, their ids and their numbers of partitions.
+        """Return a hash of the subscribed topics, their ids and partition counts.
 
-        O(topics), but O(1) again while no topic changes and all members subscribe to what others did before them.
+        O(topics), but O(1) while topics and subscriptions stay the same.
         """
         of = (topics.version, frozenset(self._topics), frozenset(self._regexes), tuple(self.regexes.items()))
         if of != self._fingerprint_of:
@@ -134,7 +134,7 @@ class ConsumerState:
         return self._fingerprint
 
     def records(self) -> Iterator[ConsumerRecord]:
-        """The records that rebuild this state."""
+        """Return the records that rebuild this state."""
         group_id = self.group_id
         yield from (member.subscription for member in self.members.values())
         yield GroupEpoch(group_id=group_id, epoch=self.epoch, metadata_hash=self.metadata_hash)
@@ -145,10 +145,10 @@ class ConsumerState:
         yield TargetEpoch(group_id=group_id, epoch=self.target_epoch)
         yield from (member.current for member in self.members.values())
 
-    # ---- what changes it ----
+    # ---- changes ----
 
     def apply(self, record: ConsumerRecord) -> None:
-        """Take a record in, when it is written or when it is replayed; the order of keys does not matter."""
+        """Apply a new or replayed record; the order of keys does not matter."""
         match record:
             case MemberAssignment():
                 member = self._member(record.member_id)

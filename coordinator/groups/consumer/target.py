@@ -1,6 +1,6 @@
-"""Who should have what in the end: a consumer group put before an assignor. Mirrors ``TargetAssignmentBuilder``.
+"""Computes a consumer group's targets with an assignor. Mirrors ``TargetAssignmentBuilder``.
 
-The only module of the coordinator that needs the assignors, and so numpy: it is imported when the first target is made.
+The only module of the coordinator that needs the assignors, and so numpy. It is imported for the first target.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def snapshot(
     load: LoadWatch | None,
     now_ms: int,
 ) -> GroupSnapshot:
-    """The group as its assignor sees it: of each member its topics and its target so far, which is what it keeps.
+    """Return the group as its assignor gets it, with members' topics and previous targets.
 
-    ``load`` is None for an assignor that does not go by it. O(partitions + members).
+    ``load`` is None for an assignor that does not use it. O(partitions + members).
     """
     partitions: dict[str, int] = {}
-    ordered: dict[frozenset[str], tuple[str, ...]] = {}  # one tuple a subscription, which the snapshot hashes once
+    ordered: dict[frozenset[str], tuple[str, ...]] = {}  # one tuple per subscription, so that it is hashed once
     rows = []
     for member, wanted, target in members:
         names = ordered.get(wanted)
@@ -63,7 +63,7 @@ def snapshot(
 
 
 def targets(group: GroupSnapshot, topics: TopicView, assignor: ServerAssignor) -> dict[str, Partitions]:
-    """Every member's target, by member id."""
+    """Return every member's target, by member id."""
     ids = {}
     for name in group.topics:
         topic = topics.get(name)

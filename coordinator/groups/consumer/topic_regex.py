@@ -1,7 +1,7 @@
-"""Regular expressions that members subscribe with, in RE2's syntax: Kafka has RE2J, we have Google's RE2 itself.
+"""Members' regular expressions, in RE2's syntax: Kafka uses RE2J, this Google's RE2.
 
-RE2 takes time linear in the name, whatever the expression, so that no member can keep the coordinator busy with one.
-Mirrors Kafka's ``TopicRegexResolver``.
+RE2 takes time linear in the name for any expression, so no member can block the coordinator with one. Mirrors Kafka's
+``TopicRegexResolver``.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from loadwise.coordinator.errors import BadRegexError
 
 MAX_LENGTH = 4096
-"""Longest expression that is accepted; Kafka has no such limit."""
+"""Maximum length of an expression; Kafka has no such limit."""
 
 
 def matching(regex: str, names: Iterable[str]) -> frozenset[str]:
-    """The names that an expression matches as a whole. Raises `BadRegexError`."""
+    """Return the names that an expression matches as a whole. Raises `BadRegexError`."""
     try:
         import re2  # noqa: PLC0415  (only who subscribes with expressions needs it)
     except ImportError as missing:
@@ -23,7 +23,7 @@ def matching(regex: str, names: Iterable[str]) -> frozenset[str]:
             "subscribing with a regular expression needs google-re2: pip install google-re2 where the coordinator runs"
         ) from missing
     if len(regex) > MAX_LENGTH:
-        raise BadRegexError(f"a regular expression of {len(regex):,} characters; at most {MAX_LENGTH:,} are accepted")
+        raise BadRegexError(f"the regular expression has {len(regex):,} characters; the limit is {MAX_LENGTH:,}")
     options = re2.Options()
     options.log_errors = False
     try:

@@ -1,1 +1,1 @@
-"""All groups together: who may do what, whose turn it is, what is kept and shown. No I/O, no clock."""
+"""All groups together: access, order, storage and views. No I/O, no clock."""

@@ -1,4 +1,4 @@
-"""What is answered before a group is asked: requests that no group may see, and groups that do not exist.
+"""Answers requests that do not reach a group: invalid ones, and those of missing groups.
 
 Mirrors the checks of Kafka's ``GroupCoordinatorService`` and the lookups of ``GroupCoordinatorShard``.
 """
@@ -41,12 +41,12 @@ CLASSIC, SHARE, STREAMS = "classic", "share", "streams"
 
 
 def refusal(group_id: str, event: Event, limits: GroupLimits, *, exists: bool, is_here: bool) -> ErrorCode:
-    """What Kafka answers before the group is asked; NONE if the group is to be asked.
+    """Return Kafka's error before the group is asked; NONE if the group must handle the event.
 
-    ``exists``: whether there is a group of this id. ``is_here``: whether the broker that was asked coordinates it.
+    ``exists``: whether the group exists. ``is_here``: whether the call's broker coordinates it.
     """
     if isinstance(event, CommitOffsets):
-        # The empty group id is one like any other here, as it was before groups had members.
+        # The empty group id is valid here, as it was before groups had members.
         return ErrorCode.NONE if is_here else ErrorCode.NOT_COORDINATOR
     if not group_id and not isinstance(event, Delete):
         return ErrorCode.INVALID_GROUP_ID
@@ -63,7 +63,7 @@ def refusal(group_id: str, event: Event, limits: GroupLimits, *, exists: bool, i
 
 
 def misplaced(group: Group, event: Event) -> tuple[ErrorCode, str | None]:
-    """What Kafka answers to a request that is for another kind of group; NONE if it is for this kind."""
+    """Return Kafka's error for a request to another kind of group; NONE if the kind is right."""
     if isinstance(event, ShareHeartbeat):
         return (ErrorCode.NONE, None) if group.type == SHARE else _not_a(SHARE, group)
     if isinstance(event, StreamsHeartbeat):
@@ -89,7 +89,7 @@ def _not_a(kind: str, group: Group) -> tuple[ErrorCode, str]:
 
 
 def refused(event: Request, error: ErrorCode, message: str | None = None) -> ReplyBody:
-    """The answer to a request that its group does not get to see. Only heartbeats of new protocols have the message."""
+    """Return the reply to a refused request. Only the newer heartbeats have the message."""
     match event:
         case ConsumerHeartbeat():
             return ConsumerHeartbeatReply(error=error, message=message)
@@ -108,7 +108,7 @@ def refused(event: Request, error: ErrorCode, message: str | None = None) -> Rep
         case Delete():
             return DeleteReply(error=error)
         case Leave() if error is ErrorCode.UNKNOWN_MEMBER_ID:
-            # Kafka answers this for every member, not for the request.
+            # Kafka sets this error for each member, not for the request.
             return LeaveReply(leavers=[Left(*leaver, error) for leaver in event.leavers])
         case Leave():
             return LeaveReply(error=error)

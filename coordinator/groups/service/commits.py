@@ -20,9 +20,9 @@ from loadwise.protocol.error_codes import ErrorCode
 
 
 def commit(store: GroupStore, group_id: str, who: Committer, offsets: Mapping[Partition, CommittedOffset]) -> ErrorCode:
-    """Commit all these offsets, or none, and then tell why.
+    """Commit all these offsets, or none and return the error.
 
-    Those of a transaction are committed when it ends, unless it aborts.
+    Offsets in a transaction are committed when it commits.
     """
     group = store.groups.get(group_id)
     is_one_too_many = group is None and len(store.groups) >= store.limits.max_groups
@@ -33,7 +33,7 @@ def commit(store: GroupStore, group_id: str, who: Committer, offsets: Mapping[Pa
         if who.generation >= 0:
             names_it = who.knows_epochs and who.producer_id is None
             return ErrorCode.GROUP_ID_NOT_FOUND if names_it else ErrorCode.ILLEGAL_GENERATION
-        # A "simple" group: a client that assigns partitions to itself and only keeps its offsets here.
+        # A "simple" group, whose client assigns its partitions itself and only stores offsets here.
         group = store.new_classic_group(group_id)
         store.add(group)
     error = group.validate_offset_commit(who, offsets)
@@ -58,7 +58,7 @@ def commit(store: GroupStore, group_id: str, who: Committer, offsets: Mapping[Pa
 
 
 def expire(store: GroupStore, group: Group, now_ms: int) -> None:
-    """Delete what a group committed too long ago, for topics that no member reads.
+    """Delete a group's expired offsets of topics that no member reads.
 
     Mirrors ``OffsetMetadataManager.cleanupExpiredOffsets``, and KIP-211.
     """
@@ -78,7 +78,7 @@ def expire(store: GroupStore, group: Group, now_ms: int) -> None:
 
 
 def end_transaction(store: GroupStore, producer_id: int, offsets_partition: int, *, committed: bool) -> None:
-    """A producer's transaction has ended for the groups in a partition of ``__consumer_offsets``."""
+    """End a producer's transaction for the groups of a ``__consumer_offsets`` partition."""
     groups = store.pending_offsets.group_ids(producer_id)
     for group_id in sorted(each for each in groups if coordinator_partition(each) == offsets_partition):
         pending = dict(store.pending_offsets.of_producer(producer_id, group_id))
@@ -107,7 +107,7 @@ def _keep(store: GroupStore, group_id: str, offsets: Mapping[Partition, Committe
 
 
 def forget(store: GroupStore, group_id: str, partitions: Iterable[Partition]) -> None:
-    """Delete committed offsets; partitions without one are passed over."""
+    """Delete committed offsets; partitions without one are skipped."""
     committed = store.offsets.of(group_id)
     for partition in partitions:
         if partition in committed:
@@ -115,6 +115,6 @@ def forget(store: GroupStore, group_id: str, partitions: Iterable[Partition]) ->
 
 
 def forget_topics(store: GroupStore, topics: Container[str]) -> None:
-    """Delete what all groups committed for some topics. O(committed offsets)."""
+    """Delete all groups' offsets of some topics. O(committed offsets)."""
     for group_id in store.offsets.group_ids():
         forget(store, group_id, [each for each in store.offsets.of(group_id) if each.topic in topics])

@@ -1,7 +1,7 @@
-"""All groups and their committed offsets: finds the group for an event, tells it, and does what it wants done.
+"""All groups and their offsets: passes events to groups, and carries out the effects.
 
-Mirrors Kafka's ``GroupCoordinatorShard``. `Groups._tell` is the only place that calls ``Group.handle``. The
-effects of that and of ``Group.unload`` all go through `Groups._carry_out`, so that none can be lost.
+Mirrors Kafka's ``GroupCoordinatorShard``. Only `Groups._tell` calls ``Group.handle``. All effects of that and of
+``Group.unload`` go through `Groups._carry_out`, so that none is lost.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from loadwise.coordinator.keeper import NOTHING, Keeper
 from loadwise.protocol.error_codes import ErrorCode
 
 _OURS = 0
-"""The token of our own requests: nobody waits under it, clients' tokens start at 1."""
+"""The token of internal requests; no client waits under it, since clients' tokens start at 1."""
 
 
 class Groups:
@@ -93,7 +93,7 @@ class Groups:
         streams_limits: Callable[[str], StreamsGroupLimits] = lambda _: StreamsGroupLimits(),
         keeper: Keeper = NOTHING,
     ) -> Groups:
-        """Rebuild groups and offsets from the records that another one kept; ``keeper`` has them already."""
+        """Rebuild groups and offsets from stored records; ``keeper`` has them already."""
         groups = cls(
             limits,
             consumer_limits,
@@ -114,74 +114,74 @@ class Groups:
         groups._plan_cleanup(now_ms)
         return groups
 
-    # ---- what can be asked ----
+    # ---- queries ----
 
     @property
     def limits(self) -> GroupLimits:
-        """What holds for all groups."""
+        """Return the limits of all groups."""
         return self._store.limits
 
     @property
     def offsets(self) -> Offsets:
-        """The committed offsets of all groups."""
+        """Return the committed offsets of all groups."""
         return self._store.offsets
 
     @property
     def pending_offsets(self) -> PendingOffsets:
-        """What is to be committed when transactions end."""
+        """Return the offsets of open transactions."""
         return self._store.pending_offsets
 
     @property
     def journal(self) -> Journal:
-        """The records that were appended; replaying them rebuilds this object."""
+        """Return the appended records; replaying them rebuilds this object."""
         return self._store.journal
 
     def tell_records(self, before_append: Callable[[Record], None]) -> None:
-        """Tell each record from now on, before it is kept."""
+        """Pass each record to a callback from now on, before it is stored."""
         self._store.before_append = before_append
 
     @property
     def history(self) -> History:
-        """How groups came to be what they are; not kept by the journal."""
+        """Return the history of groups, which is not in the journal."""
         return self._store.history
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When `expire` is due at the latest; None while nothing can happen by time alone."""
+        """Return when `expire` must be called next; None if nothing is due."""
         deadlines = (self._store.deadlines.next_ms, self._next_cleanup_ms)
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def get(self, group_id: str) -> Group | None:
-        """The group of this id; None if there is none."""
+        """Return the group of this id; None if there is none."""
         return self._store.groups.get(group_id)
 
     def classic(self, group_id: str) -> ClassicGroup | None:
-        """The classic group of this id; None if there is none, or one of another protocol."""
+        """Return the classic group of this id; None if there is none, or one of another kind."""
         return self._store.classic_group(group_id)
 
     def consumer(self, group_id: str) -> ConsumerGroup | None:
-        """The consumer group of this id; None if there is none, or one of another protocol."""
+        """Return the consumer group of this id; None if there is none, or one of another kind."""
         return self._store.consumer_group(group_id)
 
     def share(self, group_id: str) -> ShareGroup | None:
-        """The share group of this id; None if there is none, or one of another kind."""
+        """Return the share group of this id; None if there is none, or one of another kind."""
         return self._store.share_group(group_id)
 
     def streams(self, group_id: str) -> StreamsGroup | None:
-        """The streams group of this id; None if there is none, or one of another kind."""
+        """Return the streams group of this id; None if there is none, or one of another kind."""
         return self._store.streams_group(group_id)
 
     def share_limits(self, group_id: str) -> ShareGroupLimits:
-        """What holds for the share group of this id."""
+        """Return the limits of the share group of this id."""
         return self._store.share_limits(group_id)
 
     def share_state(self, group_id: str, topic_id: UUID, partition: int) -> ShareState | None:
-        """How far a share group is in a partition; None until a member has told what became of a record of it."""
+        """Return a share group's state in a partition; None before its first acknowledgement."""
         record = self.journal.get(group_id, share_state_key(topic_id, partition))
         return record if isinstance(record, ShareState) else None
 
     def make_share_group(self, group_id: str, now_ms: int) -> ShareGroup:
-        """A new share group without members; there must be no group of this id."""
+        """Create a share group without members; the id must be unused."""
         group = self._store.new_share_group(group_id, (), now_ms)
         for record in group.records():
             self._store.append(record)
@@ -189,24 +189,24 @@ class Groups:
         return group
 
     def keep(self, record: ShareState | ShareTombstone) -> None:
-        """Remember how far a share group is in a partition, or forget it."""
+        """Store or delete a share group's state in a partition."""
         self._store.append(record)
 
     def all(self) -> Mapping[str, Group]:
-        """All groups by id."""
+        """Return all groups by id."""
         return self._store.groups
 
     def fetch_error(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
-        """Whether this client may read committed offsets; a group that does not exist has none to hide."""
+        """Return whether this client may fetch offsets; for a missing group it may."""
         group = self.get(group_id)
         return ErrorCode.NONE if group is None else group.validate_offset_fetch(member_id, epoch)
 
-    # ---- what changes groups ----
+    # ---- events ----
 
     def handle(self, group_id: str, event: Event, now_ms: int, *, is_here: bool = True) -> list[Reply]:
-        """Let an event take effect in its group; the replies may be for other waits than the event's.
+        """Handle an event in its group; the replies may belong to earlier events.
 
-        ``is_here``: whether the broker that was asked coordinates the group.
+        ``is_here``: whether the call's broker coordinates the group.
         """
         store = self._store
         group = store.groups.get(group_id)
@@ -231,7 +231,7 @@ class Groups:
         return [] if group is None else self._tell(group, event, now_ms)
 
     def expire(self, now_ms: int) -> list[Reply]:
-        """Let everything that is due take effect."""
+        """Complete everything that is due."""
         replies: list[Reply] = []
         for group_id in self._store.deadlines.due(now_ms):
             group = self.get(group_id)
@@ -242,7 +242,7 @@ class Groups:
         return replies
 
     def _clean_up(self, now_ms: int) -> list[Reply]:
-        """Delete offsets that have lapsed, and groups without members and offsets. Mirrors ``cleanupGroupMetadata``."""
+        """Delete expired offsets, and groups without members and offsets. Mirrors ``cleanupGroupMetadata``."""
         replies: list[Reply] = []
         for group in list(self._store.groups.values()):
             commits.expire(self._store, group, now_ms)
@@ -258,7 +258,7 @@ class Groups:
             self._next_cleanup_ms = now_ms + self.limits.offsets_retention_check_interval_ms
 
     def reload(self, group_id: str, now_ms: int) -> list[Reply]:
-        """Rebuild a group from its records, as when another broker takes it over; clients that wait are told."""
+        """Rebuild a group from its records, as another broker would; waiting clients get an error."""
         store = self._store
         before = store.groups[group_id]
         replies = self._carry_out(before, before.unload(ErrorCode.NOT_COORDINATOR, now_ms), now_ms)
@@ -273,39 +273,42 @@ class Groups:
             after=after.state.value,
             generation=after.generation,
             members=len(after.members),
-            reason="another broker coordinates it now",
+            reason="another broker is its coordinator now",
         )
         self.history.add(group_id, moved, now_ms)
         return replies
 
     def delete(self, group_id: str, now_ms: int, *, is_here: bool = True) -> tuple[ErrorCode, list[Reply]]:
-        """Delete a group without members, and its offsets; ``is_here`` as in `handle`. The replies are for others."""
+        """Delete a group without members, and its offsets.
+
+        ``is_here`` as in `handle`. The replies are for waiting clients.
+        """
         replies = self.handle(group_id, Delete(token=_OURS), now_ms, is_here=is_here)
         (error,) = [reply.body.error for reply in replies if reply.token == _OURS]
         return error, [reply for reply in replies if reply.token != _OURS]
 
-    # ---- what changes offsets ----
+    # ---- offsets ----
 
     def forget_offsets(self, group_id: str, partitions: Iterable[Partition]) -> None:
-        """Delete committed offsets; partitions without one are passed over."""
+        """Delete committed offsets; partitions without one are skipped."""
         commits.forget(self._store, group_id, partitions)
 
     def end_transaction(self, producer_id: int, offsets_partition: int, *, committed: bool) -> None:
-        """A producer's transaction has ended for the groups in a partition of ``__consumer_offsets``."""
+        """End a producer's transaction for the groups of a ``__consumer_offsets`` partition."""
         commits.end_transaction(self._store, producer_id, offsets_partition, committed=committed)
 
     def forget_topics(self, topics: Container[str]) -> None:
-        """Topics were deleted: delete what all groups committed for them, as Kafka does. O(committed offsets)."""
+        """Delete all groups' offsets of deleted topics, as Kafka does. O(committed offsets)."""
         commits.forget_topics(self._store, topics)
 
-    # ---- finding the group, or making it ----
+    # ---- finding or creating the group ----
 
     def _join(self, group_id: str, event: Join, now_ms: int) -> list[Reply]:
         store = self._store
         group = store.groups.get(group_id)
         other = store.consumer_group(group_id) or store.streams_group(group_id)
         if other is not None and not other.members:
-            # Nobody is in it, so that it may go on under the other protocol, if a new member wants that.
+            # It has no members, so a new member may convert it to the other protocol.
             if event.member_id != NO_MEMBER_ID:
                 return [Reply(event.token, admission.refused(event, ErrorCode.UNKNOWN_MEMBER_ID))]
             store.remove(other)
@@ -313,7 +316,7 @@ class Groups:
         if group is None:
             group = store.new_classic_group(group_id)
             for record in group.records():
-                store.append(record)  # a group is there as soon as somebody asked to join it, even if that is refused
+                store.append(record)  # a join creates the group, even if it fails
             store.add(group)
         return self._tell(group, event, now_ms)
 
@@ -331,14 +334,14 @@ class Groups:
         try:
             migration.check_upgrade(store, group_id)
             if classic is not None:
-                # Kafka sends those who wait to join again before it knows whether the group can be upgraded.
+                # Kafka makes waiting members rejoin before it checks whether the group can be upgraded.
                 replies = self._carry_out(classic, classic.unload(ErrorCode.REBALANCE_IN_PROGRESS, now_ms), now_ms)
             fresh = migration.consumer_group(store, group_id, now_ms)
         except CannotConvertError as problem:
             return [*replies, Reply(event.token, admission.refused(event, problem.error, str(problem)))]
         refusal = fresh.heartbeat_refusal(event)
         if refusal is not None:
-            return [*replies, Reply(event.token, refusal)]  # the group stays what it is
+            return [*replies, Reply(event.token, refusal)]  # the group does not change
         migration.replace(store, classic, fresh)
         return replies + self._tell(fresh, event, now_ms)
 
@@ -363,7 +366,7 @@ class Groups:
             what = "Group" if event.epoch < 0 else "Streams group"
             refusal = admission.refused(event, ErrorCode.GROUP_ID_NOT_FOUND, f"{what} {group_id} not found.")
             return [Reply(event.token, refusal)]
-        # It takes the place of an empty classic group, unless its first member is refused.
+        # It replaces an empty classic group, unless its first member is refused.
         fresh = store.new_streams_group(group_id, (), now_ms)
         effects = fresh.handle(event, now_ms)
         if not fresh.members:
@@ -379,11 +382,11 @@ class Groups:
         replies = [Reply(event.token, CommitReply(error=error))]
         group = self.get(group_id)
         if group is None or error is not ErrorCode.NONE or event.who.producer_id is not None:
-            # What is committed in a transaction is no sign of life of a member.
+            # A commit in a transaction does not keep a member alive.
             return replies
         return replies + self._tell(group, event, now_ms)
 
-    # ---- telling it, and doing what it wants done ----
+    # ---- handling events and effects ----
 
     def _tell(self, group: Group, event: Event, now_ms: int) -> list[Reply]:
         return self._carry_out(group, group.handle(event, now_ms), now_ms)
@@ -407,7 +410,7 @@ class Groups:
         return replies
 
     def _downgrade(self, group_id: str, effect: Downgrade, now_ms: int) -> list[Reply]:
-        """Let a consumer group go on as a classic one."""
+        """Convert a consumer group to a classic one."""
         classic, turned = migration.classic_group(self._store, group_id, effect, now_ms)
         self.history.add(group_id, turned, now_ms)
         return self._tell(classic, ForceRebalance(), now_ms) if effect.rebalance else []

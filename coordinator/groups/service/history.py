@@ -1,4 +1,4 @@
-"""How groups came to be what they are: their newest transitions, for the view and the log. Bounded, and no clock."""
+"""The newest state transitions of groups, for the view and the log. Bounded, without a clock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from loadwise.coordinator.groups.effects import Transition
 
 _MAX_REASON = 300
-"""Characters of a reason; ids in it may have 32,767 each."""
+"""Maximum characters of a reason; ids in it may have 32,767 each."""
 _MOMENT_BYTES = 200
 
 
@@ -24,18 +24,18 @@ class Moment:
 
     @property
     def size_bytes(self) -> int:
-        """About how much memory it takes."""
+        """Return its approximate memory."""
         return _MOMENT_BYTES + len(self.group_id) + len(self.transition.reason)
 
 
 def printable(text: str) -> str:
-    """A text that clients had a part in, so that it stays in its line: control characters escaped, and cut short."""
+    """Return text from clients in one line: control characters escaped, and truncated."""
     shown = text if len(text) <= _MAX_REASON else f"{text[:_MAX_REASON]}…"
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in shown)
 
 
 class History:
-    """The newest transitions of the groups that changed last, deleted ones too."""
+    """The newest transitions of the groups that changed last, including deleted ones."""
 
     def __init__(self, *, max_groups: int = 1000, max_moments: int = 100, max_bytes: int = 8 * 1024 * 1024) -> None:
         self._max_groups = max_groups
@@ -46,7 +46,7 @@ class History:
         self._unlogged: deque[Moment] = deque(maxlen=max_groups)
 
     def add(self, group_id: str, transition: Transition, now_ms: int) -> None:
-        """Note a transition; the oldest one of the group, or the group unchanged for longest, gives way."""
+        """Add a transition; the group's oldest is dropped, or the group unchanged for longest."""
         moment = Moment(now_ms, group_id, replace(transition, reason=printable(transition.reason)))
         of_group = self._groups.setdefault(group_id, deque())
         of_group.append(moment)
@@ -60,11 +60,11 @@ class History:
         self._unlogged.append(moment)
 
     def of(self, group_id: str) -> Sequence[Moment]:
-        """A group's transitions, oldest first; empty for one that is not known."""
+        """Return a group's transitions, oldest first; empty if unknown."""
         return tuple(self._groups.get(group_id, ()))
 
     def take_unlogged(self) -> Sequence[Moment]:
-        """What happened since this was asked last, oldest first."""
+        """Return the transitions since the last call, oldest first."""
         if not self._unlogged:
             return ()
         moments = tuple(self._unlogged)

@@ -1,4 +1,4 @@
-"""The records of all groups, compacted: the newest under each key, as in Kafka's ``__consumer_offsets`` topic."""
+"""The records of all groups, compacted to the newest of each key as in ``__consumer_offsets``."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _TOMBSTONES = (
 
 
 class Journal:
-    """Records in the order of their last change. What a tombstone deletes is dropped at once, the tombstone too.
+    """Records in the order of their last change. A tombstone is dropped with what it deletes.
 
-    ``keeper`` is told each change.
+    ``keeper`` gets each change.
     """
 
     def __init__(self, keeper: Keeper = NOTHING) -> None:
@@ -33,7 +33,7 @@ class Journal:
         self._groups: dict[str, dict[Key, Record]] = {}
 
     def append(self, record: Record) -> None:
-        """Keep a record in place of the one before it under the same key."""
+        """Store a record and replace the previous one of its key."""
         if isinstance(record, GroupTombstone):
             for key in self._groups.pop(record.group_id, {}):
                 self._keeper.drop(_place(record.group_id, key))
@@ -47,27 +47,27 @@ class Journal:
         self._keeper.put(_place(record.group_id, record.key), record)
 
     def load(self, records: Iterable[Record]) -> None:
-        """Have these records, which the keeper has already."""
+        """Load these records, which the keeper has already."""
         for record in records:
-            assert not isinstance(record, GroupTombstone | _TOMBSTONES), "what is deleted is not kept"
+            assert not isinstance(record, GroupTombstone | _TOMBSTONES), "deleted records are not stored"
             self._groups.setdefault(record.group_id, {})[record.key] = record
 
     def entries(self) -> Iterator[tuple[Place, Record]]:
-        """All records that count, each with the place under which the keeper has it."""
+        """Return all records, each with its place in the keeper."""
         for group_id, records in self._groups.items():
             for key, record in records.items():
                 yield _place(group_id, key), record
 
     def of_group(self, group_id: str) -> Iterator[Record]:
-        """The records of a group that count."""
+        """Return the records of a group."""
         yield from self._groups.get(group_id, {}).values()
 
     def get(self, group_id: str, key: Key) -> Record | None:
-        """The record under a key of a group; None if there is none."""
+        """Return the record of a key of a group; None if there is none."""
         return self._groups.get(group_id, {}).get(key)
 
     def __iter__(self) -> Iterator[Record]:
-        """All records that count, group by group."""
+        """Return all records, group by group."""
         for records in self._groups.values():
             yield from records.values()
 

@@ -1,4 +1,4 @@
-"""Where partitions end, and how far a group is in them, by the coordinator's own logs and committed offsets."""
+"""Partitions' ends and a group's positions, from the coordinator's own logs and offsets."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from loadwise.coordinator.groups.offsets import Offsets
 from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.groups.topic_view import TopicView
 
-if TYPE_CHECKING:  # numpy, for those who need it
+if TYPE_CHECKING:  # imports numpy, which is optional
     from loadwise.assignor.live.reading import Position
 
 
 class Log(Protocol):
-    """What is looked at of a partition's log."""
+    """The part of a partition's log that is used here."""
 
     @property
     def start_offset(self) -> int:
-        """Offset of the first record that is kept."""
+        """Return the offset of its first record."""
 
     @property
     def end_offset(self) -> int:
-        """Offset that the next record gets."""
+        """Return the offset of its next record."""
 
     def end_before(self, timestamp_ms: int, /) -> int | None:
-        """Where it ended at that time, by the timestamps of its batches; None where these do not tell."""
+        """Return its end at a time, by the timestamps of its batches; None if unknown."""
 
 
 class LogView(Protocol):
     """The logs of the cluster; `loadwise.coordinator.cluster.topics.Topics` has them."""
 
     def log(self, name: str, partition: int, /) -> Log | None:
-        """The log of a partition; None if there is none."""
+        """Return the log of a partition; None if there is none."""
 
 
 class LogLoads:
@@ -44,7 +44,7 @@ class LogLoads:
         self._offsets = offsets
 
     def positions(self, group_id: str, names: Iterable[str], now_ms: int) -> dict[tuple[str, int], Position]:
-        """What is not committed counts as unread from its start. O(partitions)."""
+        """Return the group's positions; without a commit, all records count as unread. O(partitions)."""
         from loadwise.assignor.live.reading import Position  # noqa: PLC0415  (numpy, for those who need it)
 
         committed = self._offsets.of(group_id)
@@ -60,7 +60,7 @@ class LogLoads:
         return positions
 
     def ends_before(self, names: Iterable[str], at_ms: int) -> dict[tuple[str, int], int]:
-        """O(partitions, and the batches since then)."""
+        """Return the ends at a time. O(partitions, and the batches since then)."""
         found = ((name, number, log.end_before(at_ms)) for name, number, log in self._of(names))
         return {(name, number): end for name, number, end in found if end is not None}
 

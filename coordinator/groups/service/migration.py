@@ -1,6 +1,6 @@
-"""A group goes on under the other protocol, with the same members and partitions (KIP-848's migration).
+"""Converts a group to another protocol with the same members and partitions (KIP-848).
 
-Upward when a consumer of KIP-848 joins a classic group, downward when the last one leaves. Mirrors Kafka's
+A KIP-848 consumer that joins a classic group upgrades it; the last one that leaves downgrades it. Mirrors Kafka's
 ``ConsumerGroup.fromClassicGroup`` and ``ClassicGroup.fromConsumerGroup``.
 """
 
@@ -35,7 +35,7 @@ from loadwise.protocol.errors import MalformedBytesError
 
 
 def check_upgrade(store: GroupStore, group_id: str) -> None:
-    """Check that a group may be upgraded, if it has to be. Raises `CannotConvertError`."""
+    """Check that a group may be upgraded, if it must be. Raises `CannotConvertError`."""
     group, limits = store.classic_group(group_id), store.consumer_limits
     if group is None or not group.members:
         return
@@ -51,9 +51,9 @@ def check_upgrade(store: GroupStore, group_id: str) -> None:
 
 
 def consumer_group(store: GroupStore, group_id: str, now_ms: int) -> ConsumerGroup:
-    """The consumer group that takes the place of what there is under this id; it is not among the groups yet.
+    """Return the consumer group that replaces the group of this id; it is not added yet.
 
-    It has the members of a classic group. Raises `CannotConvertError` if it cannot have them.
+    It has the members of a classic group. Raises `CannotConvertError` if they cannot be converted.
     """
     classic = store.classic_group(group_id)
     records: list[ConsumerRecord] = []
@@ -63,7 +63,7 @@ def consumer_group(store: GroupStore, group_id: str, now_ms: int) -> ConsumerGro
 
 
 def replace(store: GroupStore, before: Group | None, after: ConsumerGroup) -> None:
-    """Let a consumer group take the place of another group."""
+    """Replace a group by a consumer group."""
     if before is not None:
         store.remove(before)
     for record in after.records():
@@ -72,9 +72,9 @@ def replace(store: GroupStore, before: Group | None, after: ConsumerGroup) -> No
 
 
 def classic_group(store: GroupStore, group_id: str, effect: Downgrade, now_ms: int) -> tuple[ClassicGroup, Transition]:
-    """Let a classic group take the place of a consumer group whose members all speak the classic protocol."""
+    """Replace a consumer group with only classic members by a classic group."""
     before = store.consumer_group(group_id)
-    assert before is not None, "only a consumer group asks to be downgraded"
+    assert before is not None, "only a consumer group can be downgraded"
     members = [_classic_member(before, member, store.topics) for member in before.members.values()]
     classic = ClassicGroup.of_members(group_id, before.generation, members, now_ms, store.limits)
     state = before.state.value
@@ -87,7 +87,7 @@ def classic_group(store: GroupStore, group_id: str, effect: Downgrade, now_ms: i
         after=classic.state.value,
         generation=classic.generation,
         members=len(classic.members),
-        reason=f"it speaks the classic protocol now: {effect.reason}",
+        reason=f"converted to the classic protocol: {effect.reason}",
     )
     return classic, turned
 
@@ -96,8 +96,8 @@ def _upgrade_records(group: ClassicGroup, topics: TopicView) -> list[ConsumerRec
     group_id = group.group_id
     name = group.protocol_name
     if name is None or not all(member.offers(name) for member in group.members.values()):
-        # Kafka's own answer: it takes for granted that all members offer what was chosen last.
-        problem = f"not all of its members offer the protocol that was chosen last, {name!r}"
+        # Kafka answers this, because it assumes that all members support the chosen protocol.
+        problem = f"not all of its members support the last chosen protocol, {name!r}"
         raise CannotConvertError(
             f"cannot upgrade classic group {group_id!r}: {problem}", ErrorCode.UNKNOWN_SERVER_ERROR
         )

@@ -1,7 +1,7 @@
-"""What a test can do to a group from outside: kick a member, end its session, force a rebalance.
+"""Operations of tests on a group: remove a member, end its session, force a rebalance.
 
-Clients see what they would see if it had happened by itself: a kick is an administrator's LeaveGroup, an expired
-session is one without heartbeats, and a forced rebalance is one that the leader asked for.
+Clients see what they would see in production: an administrator's LeaveGroup, a session without heartbeats, or a
+rebalance that the leader requested.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ from loadwise.coordinator.groups.service.admission import SHARE, STREAMS
 from loadwise.coordinator.groups.service.groups import Groups
 
 _OURS = 0
-"""The token of our own requests: nobody waits under it, clients' tokens start at 1."""
+"""The token of internal requests; no client waits under it, since clients' tokens start at 1."""
 
 
 def kick(groups: Groups, group_id: str, member: str, now_ms: int) -> list[Reply]:
-    """Remove a member, by its member id or group instance id; the replies are for others.
+    """Remove a member, by its member id or group instance id; return replies to other clients.
 
     Raises `NoSuchGroupError` and `NoSuchMemberError`.
     """
     group = existing_group(groups, group_id)
     member_id = _member_id(group, member)
-    if group.type in {SHARE, STREAMS}:  # which administrators cannot remove members of
+    if group.type in {SHARE, STREAMS}:  # administrators cannot remove their members
         return groups.handle(group_id, ExpireSession(member_id=member_id), now_ms)
     replies = groups.handle(group_id, Leave(token=_OURS, leavers=[Leaver(member_id, None)]), now_ms)
     return [reply for reply in replies if reply.token != _OURS]
 
 
 def expire_session(groups: Groups, group_id: str, member: str, now_ms: int) -> list[Reply]:
-    """End a member's session; raises as `kick` does."""
+    """End a member's session; raises like `kick`."""
     member_id = _member_id(existing_group(groups, group_id), member)
     return groups.handle(group_id, ExpireSession(member_id=member_id), now_ms)
 
 
 def force_rebalance(groups: Groups, group_id: str, now_ms: int) -> list[Reply]:
-    """Make all members join again; nothing happens in a group without members. Raises `NoSuchGroupError`."""
+    """Make all members rejoin; does nothing without members. Raises `NoSuchGroupError`."""
     existing_group(groups, group_id)
     return groups.handle(group_id, ForceRebalance(), now_ms)
 
 
 def existing_group(groups: Groups, group_id: str) -> Group:
-    """The group of this id. Raises `NoSuchGroupError`."""
+    """Return the group of this id. Raises `NoSuchGroupError`."""
     group = groups.get(group_id)
     if group is None:
         known = ", ".join(sorted(groups.all())) or "none"

@@ -1,6 +1,6 @@
-"""How much all groups may keep together: members, groups, and the bytes of subscriptions and assignments.
+"""Limits of all groups together: members, groups, and bytes of subscriptions and assignments.
 
-Kafka has no such limits. Here groups are in the memory of somebody's test run, and anybody who can connect may fill it.
+Kafka has no such limits. Here groups are in the memory of a test process, and every client could fill it.
 """
 
 from __future__ import annotations
@@ -21,17 +21,20 @@ from loadwise.protocol.error_codes import ErrorCode
 
 
 class Quota:
-    """What all groups may keep together, and a bound of what they do keep, so that it is rarely counted."""
+    """The limits, with an upper bound of the current use, so that it is rarely counted."""
 
     def __init__(self, limits: GroupLimits) -> None:
         self._limits = limits
         self._at_most_bytes: int | None = None
-        """Bytes that were accepted since all were counted, and those counted then; None: nothing was counted yet."""
+        """Bytes at the last count and accepted since then; None before the first count."""
         self._at_most_members: int | None = None
-        """The same of members."""
+        """The same for members."""
 
     def error(self, groups: Mapping[str, Group], group_id: str, event: Event) -> ErrorCode:
-        """Why an event asks for more than is left; NONE for what does not. O(groups) where it is counted, else O(1)."""
+        """Return the error of an event that exceeds a limit, else NONE.
+
+        O(groups) if a count is needed, else O(1).
+        """
         group = groups.get(group_id)
         match event:
             case Join():
@@ -57,7 +60,7 @@ class Quota:
         if is_new and not self._has_place(groups):
             return ErrorCode.GROUP_MAX_SIZE_REACHED
         if not self._has_room(groups, more_bytes):
-            # What Kafka answers to a SyncGroup where a group's record is larger than its log takes.
+            # Kafka's answer to a SyncGroup if the group's record is too large for its log.
             return ErrorCode.UNKNOWN_SERVER_ERROR if isinstance(event, Sync) else ErrorCode.GROUP_MAX_SIZE_REACHED
         return ErrorCode.NONE
 

@@ -1,4 +1,4 @@
-"""The groups by id, with their records, committed offsets, deadlines and history: what the service works on."""
+"""The groups by id, with their records, offsets, deadlines and history, for the service."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from loadwise.coordinator.keeper import NOTHING, Keeper
 
 
 class GroupStore:
-    """All groups of a coordinator. Every change of it is a record that is appended."""
+    """All groups of a coordinator. Each change of it is an appended record."""
 
     def __init__(
         self,
@@ -59,49 +59,49 @@ class GroupStore:
         self.limits = limits
         self.consumer_limits = consumer_limits
         self.share_limits = share_limits
-        """What holds for the share group of an id."""
+        """Returns the limits of a share group by id."""
         self.streams_limits = streams_limits
-        """What holds for the streams group of an id."""
+        """Returns the limits of a streams group by id."""
         self.topics = topics
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
         self.pending_offsets = PendingOffsets()
-        """What is to be committed when transactions end."""
+        """The offsets of open transactions."""
         self.journal = Journal(keeper)
         self.history = History()
         self.deadlines: Deadlines[str] = Deadlines()
         self.before_append: Callable[[Record], None] | None = None
-        """Is told each record before it is kept, if anybody wants to be."""
+        """Called with each record before it is stored, if set."""
         self._loads = None if logs is None else LogLoads(topics, logs, self.offsets)
 
-    # ---- groups of each protocol: the one place that knows which there are ----
+    # ---- groups by protocol: the only place that lists the protocols ----
 
     def classic_group(self, group_id: str) -> ClassicGroup | None:
-        """The classic group of this id; None if there is none, or one of another protocol."""
+        """Return the classic group of this id; None if there is none, or one of another kind."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else None
 
     def consumer_group(self, group_id: str) -> ConsumerGroup | None:
-        """The consumer group of this id; None if there is none, or one of another protocol."""
+        """Return the consumer group of this id; None if there is none, or one of another kind."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 
     def share_group(self, group_id: str) -> ShareGroup | None:
-        """The share group of this id; None if there is none, or one of another kind."""
+        """Return the share group of this id; None if there is none, or one of another kind."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ShareGroup) else None
 
     def streams_group(self, group_id: str) -> StreamsGroup | None:
-        """The streams group of this id; None if there is none, or one of another kind."""
+        """Return the streams group of this id; None if there is none, or one of another kind."""
         group = self.groups.get(group_id)
         return group if isinstance(group, StreamsGroup) else None
 
     def new_classic_group(self, group_id: str) -> ClassicGroup:
-        """A classic group without members; it is not among the groups yet."""
+        """Return a classic group without members; it is not added yet."""
         return ClassicGroup(group_id, self.limits)
 
     def new_consumer_group(self, group_id: str, records: Iterable[ConsumerRecord], now_ms: int) -> ConsumerGroup:
-        """A consumer group as its records describe it; it is not among the groups yet."""
+        """Return a consumer group from its records; it is not added yet."""
         return ConsumerGroup.replay(
             group_id,
             records,
@@ -113,22 +113,22 @@ class GroupStore:
         )
 
     def new_share_group(self, group_id: str, records: Iterable[ShareRecord], now_ms: int) -> ShareGroup:
-        """A share group as its records describe it; it is not among the groups yet."""
+        """Return a share group from its records; it is not added yet."""
         return ShareGroup.replay(group_id, records, self.topics, now_ms, self.share_limits(group_id))
 
     def new_streams_group(self, group_id: str, records: Iterable[StreamsGroupRecord], now_ms: int) -> StreamsGroup:
-        """A streams group as its records describe it; it is not among the groups yet."""
+        """Return a streams group from its records; it is not added yet."""
         return StreamsGroup.replay(group_id, records, self.topics, now_ms, self.streams_limits(group_id))
 
-    # ---- what changes it ----
+    # ---- changes ----
 
     def add(self, group: Group) -> None:
-        """Take a group in, in place of the one of this id."""
+        """Add a group, and replace the one of this id."""
         self.groups[group.group_id] = group
         self.update_deadline(group.group_id)
 
     def remove(self, group: Group) -> None:
-        """Drop a group and the records that rebuild it; its committed offsets stay."""
+        """Remove a group and its records; its committed offsets stay."""
         for record in list(self.journal.of_group(group.group_id)):
             if isinstance(record, GroupRecord):
                 self.append(ClassicTombstone(group_id=group.group_id))
@@ -140,12 +140,12 @@ class GroupStore:
         self.update_deadline(group.group_id)
 
     def update_deadline(self, group_id: str) -> None:
-        """Have the group ticked when it wants to be."""
+        """Schedule the group's next tick."""
         group = self.groups.get(group_id)
         self.deadlines.set(group_id, None if group is None else group.next_deadline_ms)
 
     def append(self, record: Record) -> None:
-        """Keep a record. What a group did to itself it knows already; tombstones and offsets take effect here."""
+        """Store a record, and apply it if it is a tombstone or an offset; groups apply their own."""
         if self.before_append is not None:
             self.before_append(record)
         self.journal.append(record)
@@ -167,9 +167,9 @@ class GroupStore:
                 pass
 
     def replay(self, records: Iterable[Record], now_ms: int) -> None:
-        """Rebuild groups from records in the order in which they were appended; the journal has them already.
+        """Rebuild groups from records in their original order; the journal has them already.
 
-        A group of which there are only offsets comes back as a classic group without members.
+        A group with only offsets becomes a classic group without members.
         """
         of_consumer_groups: dict[str, list[ConsumerRecord]] = {}
         of_share_groups: dict[str, list[ShareRecord]] = {}

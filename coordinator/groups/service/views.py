@@ -1,6 +1,6 @@
-"""What there is to see of groups: state, members, who reads what, lag, and how they came there.
+"""Views of groups: state, members, assignments, lag and history.
 
-One description for every kind of group; plain values only, so that JSON and the page show the same.
+All kinds of groups share one description of plain values, so that JSON and the page show the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class MemberView:
     client_id: str
     client_host: str
     assignment: Mapping[str, Sequence[int]] | None
-    """Partitions by topic; None where the bytes are no assignment of Kafka's consumer protocol."""
+    """Partitions by topic; None if the bytes are not Kafka's consumer protocol."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +37,9 @@ class PartitionView:
     committed: int | None
     """The next offset that the group reads; None if it has committed none."""
     end: int | None
-    """The offset that the next record gets; None if there is no such partition (any more)."""
+    """The offset of the next record; None if the partition does not exist."""
     lag: int | None
-    """Records that the group has before it; None where one of the two above is not known."""
+    """Records that the group has not read; None if one of the two above is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,34 +57,34 @@ class MomentView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupView:
-    """All there is to see of a group."""
+    """The complete view of a group."""
 
     group_id: str
     type: str
-    """``classic``, ``consumer`` (KIP-848), ``share`` or ``streams``, as ListGroups has it."""
+    """Its type in ListGroups: ``classic``, ``consumer`` (KIP-848), ``share`` or ``streams``."""
     state: str
-    """As ListGroups has it."""
+    """Its state in ListGroups."""
     generation: int
     """The generation of a classic group, the epoch of a consumer group."""
     protocol: str | None
     """The assignment protocol or the server's assignor; None if none is chosen."""
     leader: str | None
-    """The leader's member id; None where there is none."""
+    """The leader's member id; None if there is none."""
     members: Sequence[MemberView]
     partitions: Sequence[PartitionView]
     lag: int
-    """Lag of all partitions together, as far as it is known."""
+    """Known lag of all partitions together."""
     history: Sequence[MomentView]
     """The newest transitions, oldest first."""
 
 
 def view_groups(groups: Groups, topics: Topics) -> list[GroupView]:
-    """All groups, by id."""
+    """Return views of all groups, sorted by id."""
     return [view_group(groups, topics, group_id) for group_id in sorted(groups.all())]
 
 
 def view_group(groups: Groups, topics: Topics, group_id: str) -> GroupView:
-    """One group that is there."""
+    """Return the view of an existing group."""
     group = groups.all()[group_id]
     members = [_member(group, member) for member in group.members.values()]
     partitions = list(_partitions(members, groups, topics, group_id))

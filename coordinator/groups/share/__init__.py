@@ -1,1 +1,4 @@
-"""Share groups (KIP-932): members that read the same partitions together. Leaders decide who gets which record."""
+"""Share groups (KIP-932), whose members read the same partitions together.
+
+Partition leaders decide which member gets which record.
+"""

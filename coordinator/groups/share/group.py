@@ -1,12 +1,12 @@
-"""A share group (KIP-932) as a state machine: members, epochs, and which partitions each reads.
+"""A share group (KIP-932) as a state machine: members, epochs and assignments.
 
-Mirrors Kafka 4.3's ``shareGroup…`` methods of ``GroupMetadataManager``. As in a consumer group, a heartbeat takes in
-what is new of its member, has a new assignment made if the group epoch is ahead of it, and gives the member its part.
-Partitions may have many readers, so nobody has to give anything up first: a member is at its target at once.
+Mirrors Kafka 4.3's ``shareGroup…`` methods of ``GroupMetadataManager``. As in a consumer group, a heartbeat applies its
+member's changes, computes a new assignment if the group epoch requires one, and returns the member's part. A partition
+may have several readers, so no member has to revoke anything first, and reaches its target at once.
 
-It differs from Kafka in one thing. A partition that the group has never read is made known to its leader at once, where
-Kafka does it in the background: until then, its members are assigned nothing, and have to send another heartbeat. The
-epochs are Kafka's when it has done so.
+It differs from Kafka in one way. A new partition is initialized at its leader at once. Kafka does that in the
+background; until then its members are assigned nothing and must send another heartbeat. The epochs are those of Kafka
+afterwards.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from loadwise.protocol.error_codes import ErrorCode
 
 
 class ShareGroup(HeartbeatGroup):
-    """One share group. `handle` is the only way to change it."""
+    """One share group. Only `handle` changes it."""
 
     type = "share"
     protocol_type: Final = "share"
@@ -57,7 +57,7 @@ class ShareGroup(HeartbeatGroup):
         now_ms: int,
         limits: ShareGroupLimits | None = None,
     ) -> ShareGroup:
-        """Rebuild a group from its records; all sessions start afresh."""
+        """Rebuild a group from its records; all sessions start again."""
         group = cls(group_id, topics, limits)
         for record in records:
             group.hard_state.apply(record)
@@ -65,36 +65,36 @@ class ShareGroup(HeartbeatGroup):
             group._restart_session(member_id, now_ms)
         return group
 
-    # ---- what others may ask ----
+    # ---- queries ----
 
     @property
     def members(self) -> Mapping[str, ShareMember]:
-        """The members by id."""
+        """Return the members by id."""
         return self.hard_state.members
 
     @property
     def generation(self) -> int:
-        """The group epoch, where a classic group has its generation."""
+        """Return the group epoch."""
         return self.hard_state.epoch
 
     @property
     def state(self) -> ShareGroupState:
-        """The group's state."""
+        """Return the group's state."""
         if self.is_dead:
             return ShareGroupState.DEAD
         return ShareGroupState.STABLE if self.members else ShareGroupState.EMPTY
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of its members' subscriptions, or nearly so."""
+        """Return the approximate bytes of its members' subscriptions."""
         return sum(len(name) for member in self.members.values() for name in member.metadata.topics)
 
     def records(self) -> Sequence[ShareRecord]:
-        """The records that rebuild it, apart from where it is in its partitions."""
+        """Return the records that rebuild it, without its state in partitions."""
         return list(self.hard_state.records())
 
     def assignment(self, member_id: str) -> Mapping[str, Sequence[int]]:
-        """What a member reads, by topic name."""
+        """Return a member's partitions, by topic name."""
         named = {}
         for topic_id, numbers in self.members[member_id].current.partitions.items():
             topic = self._topics.get_by_id(topic_id)
@@ -103,26 +103,26 @@ class ShareGroup(HeartbeatGroup):
         return named
 
     def subscribed_topics(self) -> Container[str]:
-        """The topics that members subscribe to."""
+        """Return the subscribed topics."""
         return self.hard_state.topics()
 
     def expires_from_ms(self, committed: CommittedOffset) -> int | None:  # noqa: ARG002
-        """A share group commits no offsets."""
+        """Return None, because a share group commits no offsets."""
         return None
 
     def validate_offset_commit(self, who: Committer, partitions: Iterable[Partition]) -> ErrorCode:  # noqa: ARG002
-        """Offsets are for the other groups."""
+        """Return an error, because a share group commits no offsets."""
         return ErrorCode.GROUP_ID_NOT_FOUND
 
     def validate_offset_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:  # noqa: ARG002
-        """Offsets are for the other groups."""
+        """Return an error, because a share group commits no offsets."""
         return ErrorCode.GROUP_ID_NOT_FOUND
 
     def validate_offset_delete(self) -> ErrorCode:
-        """Offsets are for the other groups."""
+        """Return an error, because a share group commits no offsets."""
         return ErrorCode.GROUP_ID_NOT_FOUND
 
-    # ---- what changes it ----
+    # ---- events ----
 
     def _answer(self, event: ShareHeartbeat | StreamsHeartbeat, now_ms: int) -> ShareHeartbeatReply:
         assert isinstance(event, ShareHeartbeat), "another kind's heartbeat is refused before it gets to a share group"
@@ -165,14 +165,14 @@ class ShareGroup(HeartbeatGroup):
 
     def _refusal(self, event: ShareHeartbeat, member: ShareMember | None) -> ShareHeartbeatReply | None:
         if member is None and len(self.members) >= self.limits.max_size:
-            return _refused(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group has {len(self.members)} members already")
+            return _refused(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group already has {len(self.members)} members")
         if event.epoch == 0:
             return None
         if member is None:
             return self._unknown(event.member_id)
-        # A member that comes with its last epoch has missed an answer.
+        # A member with its previous epoch has missed an answer.
         if event.epoch not in (member.current.epoch, member.current.previous_epoch):
-            message = f"the member comes with epoch {event.epoch}, the coordinator knows it at {member.current.epoch}"
+            message = f"the member has epoch {event.epoch}, and the coordinator expects {member.current.epoch}"
             return _refused(ErrorCode.FENCED_MEMBER_EPOCH, f"{message}: it must abandon its partitions and rejoin")
         return None
 
@@ -198,7 +198,7 @@ class ShareGroup(HeartbeatGroup):
         self._write(ShareGroupEpoch(group_id=self.group_id, epoch=epoch, metadata_hash=metadata_hash))
 
     def _update_target(self, now_ms: int) -> None:
-        """Make a new assignment if the group epoch is ahead of it, and the last one is old enough."""
+        """Compute a new assignment if the group epoch requires it and the interval is over."""
         state, last_ms = self.hard_state, self._assigned_at_ms
         if state.target.epoch >= state.epoch:
             return
@@ -210,7 +210,7 @@ class ShareGroup(HeartbeatGroup):
         for topic in new:
             self._write(ShareTopic(group_id=self.group_id, topic_id=topic.id, partitions=len(topic.partitions)))
         if new:
-            self._bump(state.metadata_hash)  # as Kafka does when it has made them known
+            self._bump(state.metadata_hash)  # as Kafka does once they are initialized
         partitions = assign(
             {
                 member.member_id: frozenset(topics[name].id for name in member.metadata.topics if name in topics)
@@ -223,7 +223,7 @@ class ShareGroup(HeartbeatGroup):
         self._assigned_at_ms = now_ms
 
     def _move(self, member: ShareMember) -> None:
-        """Let a member have its part of the assignment."""
+        """Give a member its part of the assignment."""
         target, current = self.hard_state.target, member.current
         if current.epoch == target.epoch:
             return

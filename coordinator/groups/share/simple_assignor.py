@@ -1,8 +1,8 @@
-"""Which members of a share group read which partitions: Kafka's ``SimpleAssignor`` (``group.share.assignors=simple``).
+"""Kafka's ``SimpleAssignor`` of share groups (``group.share.assignors=simple``).
 
-A partition may have several members. With fewer partitions than members, each partition is shared by as many as it
-takes for everybody to have one; otherwise each has one member. What members have they keep, unless they have more than
-their share. Where Kafka goes by the order of hash maps, this goes by member ids, topics and numbers.
+A partition may have several members. If there are fewer partitions than members, several members share each partition,
+so that every member has one; otherwise each partition has one member. Members keep their partitions up to their fair
+share. Kafka uses the order of hash maps; this uses member ids, topics and partition numbers.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _Partition: TypeAlias = tuple[UUID, int]
 def assign(
     subscriptions: Mapping[str, frozenset[UUID]], partitions: Mapping[UUID, int], owned: Mapping[str, Partitions]
 ) -> dict[str, Partitions]:
-    """Every member's partitions by member id.
+    """Return each member's partitions, by member id.
 
-    ``subscriptions``: the topics of each member. ``partitions``: how many each topic has. ``owned``: what members have.
-    Members that want the same share all partitions evenly; otherwise each topic is shared by itself. O(members times
-    partitions).
+    ``subscriptions``: the topics of each member. ``partitions``: the partition count of each topic. ``owned``: the
+    members' current partitions. Members with equal subscriptions share all partitions evenly; otherwise each topic is
+    shared separately. O(members times partitions).
     """
     members = sorted(subscriptions)
     topics = sorted(frozenset().union(*subscriptions.values()) & set(partitions))
@@ -47,7 +47,7 @@ def assign(
 def _shared(
     members: Sequence[str], pool: Sequence[_Partition], owned: Mapping[str, Partitions]
 ) -> dict[str, set[_Partition]]:
-    """Share the partitions of a pool among members that all want them."""
+    """Share the partitions of a pool among members that subscribe to all of them."""
     if not pool or not members:
         return {}
     readers_each = -(-len(members) // len(pool))
@@ -66,7 +66,7 @@ def _shared(
         for partition in shared[member]:
             readers[partition].append(member)
     for partition, theirs in readers.items():
-        # Whoever has too many gives up first.
+        # Members with too many partitions give some up first.
         for member in sorted(theirs, key=lambda each: len(shared[each]) - wanted[each], reverse=True):
             if len(theirs) > readers_each:
                 theirs.remove(member)
@@ -83,7 +83,7 @@ def _shared(
             if member not in theirs:
                 theirs.append(member)
                 shared[member].add(partition)
-                # The next partition begins with the next member.
+                # The next partition starts with the next member.
                 unfilled.remove(member)
                 if len(shared[member]) < wanted[member]:
                     unfilled.append(member)

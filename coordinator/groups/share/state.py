@@ -1,4 +1,4 @@
-"""What a share group is: its members, its assignment and its epochs, changed by records alone."""
+"""The state of a share group, which only records change."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from loadwise.coordinator.groups.share_records import (
 
 
 class ShareGroupState(Enum):
-    """The state of a share group, by the names that ShareGroupDescribe and ListGroups give."""
+    """The state of a share group, by its name in ShareGroupDescribe and ListGroups."""
 
     EMPTY = "Empty"
     STABLE = "Stable"
@@ -35,47 +35,47 @@ class ShareMember(HeartbeatMember[ShareMemberSubscription, ShareMemberAssignment
 
 
 class SharesState:
-    """The hard state of a share group; `apply` is the only way to change it."""
+    """The persistent state of a share group; only `apply` changes it."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.epoch = 1  # where Kafka 4.3 begins; a first member is at 2 before it has anything, and then at 3
-        """The group epoch: it grows when who wants what has changed."""
+        self.epoch = 1  # Kafka 4.3's first epoch; a first member is at 2 without partitions, then at 3
+        """The group epoch, which grows when members or subscriptions change."""
         self.metadata_hash = 0
         self.target = ShareTarget(group_id=group_id, epoch=1, partitions={})
         self.members: dict[str, ShareMember] = {}
         self.begun: dict[UUID, int] = {}
-        """How many partitions of a topic the group has a state in, from the first on."""
+        """The number of initialized partitions of each topic, from partition 0 on."""
         self._told: dict[UUID, set[int]] = {}
-        """The partitions whose state is more than that there is one."""
+        """The partitions with more state than their initialization."""
 
     @property
     def known_topics(self) -> Set[UUID]:
-        """The topics that the group has a state in."""
+        """Return the topics in which the group has a state."""
         return self.begun.keys() | self._told.keys()
 
     def known(self, topic_id: UUID) -> Set[int]:
-        """The partitions of a topic that the group has a state in."""
+        """Return the partitions of a topic in which the group has a state."""
         return {*range(self.begun.get(topic_id, 0)), *self.told(topic_id)}
 
     def told(self, topic_id: UUID) -> Set[int]:
-        """The partitions of a topic in which a member has got a record, or an administrator has set the start."""
+        """Return the partitions of a topic that have delivered a record, or whose start was set."""
         return self._told.get(topic_id, set())
 
     def topics(self) -> set[str]:
-        """Names of all topics that members subscribe to."""
+        """Return the names of all subscribed topics."""
         names: set[str] = set()
         return names.union(*(member.metadata.topics for member in self.members.values()))
 
     def records(self) -> Iterator[ShareRecord]:
-        """The records that rebuild this state, but for what the group knows of its partitions."""
+        """Return the records that rebuild this state, without the state of partitions."""
         yield from (member.metadata for member in self.members.values())
         yield ShareGroupEpoch(group_id=self.group_id, epoch=self.epoch, metadata_hash=self.metadata_hash)
         yield self.target
         yield from (member.current for member in self.members.values())
 
     def apply(self, record: ShareRecord) -> None:
-        """Take a record in, when it is written or when it is replayed; the order of keys does not matter."""
+        """Apply a new or replayed record; the order of keys does not matter."""
         match record:
             case ShareMemberSubscription():
                 self._member(record.member_id).metadata = record

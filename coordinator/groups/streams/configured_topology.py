@@ -1,9 +1,9 @@
-"""A topology beside the topics that there are: how many tasks each subtopology has, and which topics are to be made.
+"""Compares a topology with the existing topics: number of tasks, and topics to create.
 
 Mirrors Kafka's ``InternalTopicManager``, ``RepartitionTopics``, ``CopartitionedTopicsEnforcer`` and
-``ChangelogTopics``. All topics that the application reads have to be there. A topic to repartition through gets as many
-partitions as the largest topic that its writer reads, unless the application or its copartition group wants another
-number; a changelog gets one for each task.
+``ChangelogTopics``. All source topics must exist. A repartition topic gets as many partitions as its writer's largest
+source topic, unless the application or its copartition group sets another number. A changelog gets one partition for
+each task.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from loadwise.coordinator.groups.streams_topology import (
 from loadwise.coordinator.groups.topic_view import TopicView
 
 _MOST_NAMED = 3
-"""So many topics are named in a status; of the others there is their number."""
+"""Maximum number of topics that a status names; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfiguredTopology:
-    """What is known of a topology with the topics that there are."""
+    """A topology with the existing topics."""
 
     subtopologies: tuple[Subtopology, ...] = ()
-    """With the number of partitions of each internal topic; empty while those numbers cannot be told."""
+    """With the partition counts of internal topics; empty while these are unknown."""
     num_tasks: Mapping[str, int]
-    """How many tasks each subtopology has, by its id; empty as above."""
+    """The number of tasks of each subtopology by id; empty like `subtopologies`."""
     missing: tuple[InternalTopic, ...] = ()
-    """The internal topics that have to be made."""
+    """The internal topics to create."""
     problem: Status | None = None
     """Why no tasks can be assigned; None if they can."""
 
     @property
     def is_ready(self) -> bool:
-        """Whether all topics are there, and as they have to be."""
+        """Return whether all topics exist with the right number of partitions."""
         return self.problem is None
 
     def problem_of(self, owned: Tasks) -> str | None:
-        """What is wrong with the tasks that a member reports."""
+        """Return what is wrong with the tasks that a member reports."""
         for subtopology, partition in (task for of_role in owned for task in sorted(of_role)):
             count = self.num_tasks.get(subtopology)
             if count is None:
@@ -60,7 +60,7 @@ class ConfiguredTopology:
 
 
 class _ProblemError(Exception):
-    """The topics that there are do not do for the topology."""
+    """The existing topics do not match the topology."""
 
     def __init__(self, code: StatusCode, detail: str) -> None:
         super().__init__(detail)
@@ -68,7 +68,7 @@ class _ProblemError(Exception):
 
 
 def configure(topology: Topology, topics: TopicView) -> ConfiguredTopology:
-    """Look at the topics of a topology. Raises `InvalidTopologyError` for one that no topics can do for."""
+    """Configure a topology. Raises `InvalidTopologyError` if no topics could match it."""
     try:
         return _Configuration(topology, topics).result()
     except _ProblemError as problem:
@@ -76,7 +76,7 @@ def configure(topology: Topology, topics: TopicView) -> ConfiguredTopology:
 
 
 class _Configuration:
-    """One look at the topics."""
+    """One configuration of a topology."""
 
     def __init__(self, topology: Topology, topics: TopicView) -> None:
         self._subtopologies = topology.subtopologies
@@ -84,7 +84,7 @@ class _Configuration:
         found = ((name, topics.get(name)) for name in topology.required_topics())
         self._existing = {name: len(topic.partitions) for name, topic in found if topic is not None}
         self._decided: dict[str, int] = {}
-        """Partitions of internal topics, by name."""
+        """Computed partition counts of internal topics, by name."""
 
     def result(self) -> ConfiguredTopology:
         sources = {name for each in self._subtopologies for name in each.source_topics}
@@ -106,7 +106,7 @@ class _Configuration:
         return ConfiguredTopology(subtopologies=configured, num_tasks=num_tasks, missing=missing, problem=problem)
 
     def _count(self, name: str) -> int:
-        """Partitions of a topic: those that it has, or those that it is to get."""
+        """Return the current or future partition count of a topic."""
         return self._existing[name] if name in self._existing else self._decided[name]
 
     def _num_tasks(self, subtopology: Subtopology) -> int:
@@ -115,7 +115,7 @@ class _Configuration:
             raise InvalidTopologyError(f"No source topics found for subtopology {subtopology.id}")
         return max(counts)
 
-    # ---- topics to repartition through ----
+    # ---- repartition topics ----
 
     def _repartition_counts(self) -> dict[str, int]:
         sources = [topic for each in self._subtopologies for topic in each.repartition_source_topics]
@@ -149,7 +149,7 @@ class _Configuration:
                 self._decided.update(self._copartitioned(_names(each, group), fixed, flexible))
 
     def _copartitioned(self, names: Collection[str], fixed: set[str], flexible: set[str]) -> dict[str, int]:
-        """The partitions of those topics of a group that are internal."""
+        """Return the partition counts of a group's internal topics."""
         counts = {name: self._count(name) for name in names}
         internal = {name: count for name, count in counts.items() if name in fixed or name in flexible}
         external = {name: count for name, count in counts.items() if name not in internal}
@@ -158,7 +158,7 @@ class _Configuration:
         if external:
             number = _same(external.values(), external)
         elif fixed:
-            # As Kafka does, all topics with a fixed number count here, those of other groups too.
+            # Like Kafka, count all topics with a fixed number, also those of other groups.
             number = _same([self._count(name) for name in sorted(fixed)], internal)
         else:
             number = max(internal.values())
@@ -171,7 +171,7 @@ class _Configuration:
                 raise _ProblemError(StatusCode.INCORRECTLY_PARTITIONED_TOPICS, detail)
         return dict.fromkeys(internal, number)
 
-    # ---- what comes out of it ----
+    # ---- results ----
 
     def _configured(self, subtopology: Subtopology) -> Subtopology:
         return replace(

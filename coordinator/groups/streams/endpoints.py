@@ -1,6 +1,6 @@
-"""Where the state of which partitions can be asked for, for interactive queries.
+"""The endpoints (``application.server``) of members, for interactive queries.
 
-Mirrors ``EndpointToPartitionsManager``. Members are told of all those that have an endpoint (``application.server``).
+Mirrors ``EndpointToPartitionsManager``. Each member gets the endpoints of all members.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from loadwise.coordinator.groups.topic_view import TopicView
 def endpoint_partitions(
     members: Iterable[StreamsMember], configured: ConfiguredTopology, topics: TopicView
 ) -> list[EndpointPartitions]:
-    """The endpoints of members that have one, with the partitions that their tasks read."""
+    """Return members' endpoints with the partitions of their tasks."""
     inputs = {each.id: each.inputs() for each in configured.subtopologies}
     return [
         EndpointPartitions(
@@ -37,6 +37,6 @@ def _partitions(
     for subtopology, numbers in by_subtopology(tasks).items():
         for name in sorted(inputs.get(subtopology, ())):
             topic = topics.get(name)
-            # As in Kafka: a topic with fewer partitions than the member has tasks is cut by their number.
+            # As in Kafka, a topic with fewer partitions than the member has tasks is cut by their number.
             rows.append((name, numbers[: 0 if topic is None else len(topic.partitions)]))
     return rows

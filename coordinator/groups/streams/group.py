@@ -1,17 +1,16 @@
-"""A streams group (KIP-1071) as a state machine: its topology, epochs, tasks, and how members get them.
+"""A streams group (KIP-1071) as a state machine: its topology, epochs and tasks.
 
-Mirrors Kafka 4.3's ``streamsGroup…`` methods of ``GroupMetadataManager``. Three numbers tell how far the group is, as
-in a consumer group: the group epoch grows when members, topics or configs change; the target has the group epoch that
-it was made for; and a member has the target epoch that it has got to. Tasks are assigned only while all topics of the
-topology are there (`…streams.configured_topology`). A member moves towards its target step by step
-(`…streams.reconciliation`), so that a task never has two active owners.
+Mirrors Kafka 4.3's ``streamsGroup…`` methods of ``GroupMetadataManager``. As in a consumer group, there are three
+epochs. The group epoch grows when members, topics or configs change; the target has the group epoch that it was
+computed for; a member has the target epoch that it has reached. Tasks are assigned only while all topics of the
+topology exist (`…streams.configured_topology`). A member moves to its target step by step (`…streams.reconciliation`),
+so that a task never has two active owners.
 
-Some of what a group knows is not kept in records and is forgotten when another broker takes it over, as in Kafka: its
-configured topology, the request to shut down, and the endpoints' epoch. All that a group's first heartbeat gives it of
-that is forgotten, too.
+Some state is not in records and is lost when another broker takes the group over, as in Kafka: the configured topology,
+the shutdown request and the endpoints' epoch. The state from a failed first heartbeat is dropped, too.
 
-It differs from Kafka in one thing. While source topics are missing, a member with an endpoint is told which, where
-Apache Kafka 4.3.1 fails with UNKNOWN_SERVER_ERROR: it looks for partitions of a topology that it could not configure.
+It differs from Kafka in one way. While source topics are missing, a member with an endpoint gets their names. Apache
+Kafka 4.3.1 fails with UNKNOWN_SERVER_ERROR, because it looks for partitions of an unconfigured topology.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from loadwise.protocol.error_codes import ErrorCode
 
 
 class StreamsGroup(HeartbeatGroup):
-    """One streams group. `handle` is the only way to change it."""
+    """One streams group. Only `handle` changes it."""
 
     type = "streams"
     protocol_type: Final = "streams"
@@ -55,11 +54,11 @@ class StreamsGroup(HeartbeatGroup):
         self.limits = limits or StreamsGroupLimits()
         self.hard_state = StreamsState(group_id)
         self.configured: ConfiguredTopology | None = None
-        """Its topology with the topics that there are; None: they were not looked at yet."""
+        """Its topology with the existing topics; None: not computed yet."""
         self._is_new = True
-        """Whether nobody was ever in it."""
+        """Whether it never had members."""
         self._shut_down_by: str | None = None
-        """The member that wants all members to stop; None: none does."""
+        """The member that requested a shutdown; None if none did."""
         self._endpoint_epoch = 0
 
     @classmethod
@@ -71,7 +70,7 @@ class StreamsGroup(HeartbeatGroup):
         now_ms: int,
         limits: StreamsGroupLimits | None = None,
     ) -> StreamsGroup:
-        """Rebuild a group from its records; all timers start afresh."""
+        """Rebuild a group from its records; all timers start again."""
         group = cls(group_id, topics, limits)
         for record in records:
             group._is_new = False
@@ -81,36 +80,36 @@ class StreamsGroup(HeartbeatGroup):
             group._restart_rebalance(member, now_ms)
         return group
 
-    # ---- what others may ask ----
+    # ---- queries ----
 
     @property
     def members(self) -> Mapping[str, StreamsMember]:
-        """The members by id."""
+        """Return the members by id."""
         return self.hard_state.members
 
     @property
     def generation(self) -> int:
-        """The group epoch, where a classic group has its generation."""
+        """Return the group epoch."""
         return self.hard_state.epoch
 
     @property
     def state(self) -> StreamsGroupState:
-        """The group's state."""
+        """Return the group's state."""
         return StreamsGroupState.DEAD if self.is_dead else self.hard_state.name
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of what its members brought, or nearly so."""
+        """Return the approximate bytes of its members' data."""
         topology = self.hard_state.topology
         tags = (text for member in self.members.values() for tag in member.metadata.tags.items() for text in tag)
         return (0 if topology is None else topology.size_bytes()) + sum(map(len, tags))
 
     def records(self) -> Sequence[StreamsRecord]:
-        """The records that rebuild it."""
+        """Return the records that rebuild it."""
         return list(self.hard_state.records())
 
     def assignment(self, member_id: str) -> Mapping[str, Sequence[int]]:
-        """What a member reads in its active tasks, by topic name."""
+        """Return the partitions of a member's active tasks, by topic name."""
         topology = self.hard_state.topology
         inputs = {} if topology is None else {each.id: each.inputs() for each in topology.subtopologies}
         named: dict[str, set[int]] = {}
@@ -122,25 +121,25 @@ class StreamsGroup(HeartbeatGroup):
         return {name: sorted(numbers) for name, numbers in named.items()}
 
     def subscribed_topics(self) -> Container[str]:
-        """The topics that the application reads; none while it has no members."""
+        """Return the application's source topics; none while it has no members."""
         topology = self.hard_state.topology
         return set() if topology is None or not self.members else topology.subtopology_of().keys()
 
     def expires_from_ms(self, committed: CommittedOffset) -> int:
-        """An offset's retention counts from its commit."""
+        """Return the commit time, when an offset's retention starts."""
         return committed.committed_ms
 
     def validate_offset_commit(self, who: Committer, partitions: Iterable[Partition]) -> ErrorCode:
-        """Whether this client may commit for all these partitions. Mirrors ``StreamsGroup.validateOffsetCommit``.
+        """Return whether this client may commit for all these partitions.
 
-        A member that has not heard of its new epoch may commit with an older one for tasks that it had at that epoch
-        already, and has not given up.
+        Mirrors ``StreamsGroup.validateOffsetCommit``. A member may commit with an older epoch for tasks that it had
+        then and has not revoked, because it may not know its new epoch yet.
         """
         is_in_transaction = who.producer_id is not None
         if who.generation < 0 and not self.members:
             return ErrorCode.NONE  # an administrator
         if is_in_transaction and who.generation < 0 and who.member_id == NO_MEMBER_ID and who.instance_id is None:
-            return ErrorCode.NONE  # in a transaction it need not tell which member it is
+            return ErrorCode.NONE  # in a transaction the member is optional
         member = self.members.get(who.member_id)
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
@@ -161,7 +160,7 @@ class StreamsGroup(HeartbeatGroup):
         return True
 
     def validate_offset_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
-        """Whether this client may read committed offsets now. Mirrors ``StreamsGroup.validateOffsetFetch``."""
+        """Return whether this client may fetch offsets. Mirrors ``StreamsGroup.validateOffsetFetch``."""
         if member_id is None and epoch < 0:
             return ErrorCode.NONE
         member = self.members.get(member_id or "")
@@ -170,20 +169,20 @@ class StreamsGroup(HeartbeatGroup):
         return ErrorCode.NONE if epoch == member.current.epoch else ErrorCode.STALE_MEMBER_EPOCH
 
     def validate_offset_delete(self) -> ErrorCode:
-        """An administrator may always delete offsets of topics that the application does not read."""
+        """Allow administrators to delete offsets of topics that the application does not read."""
         return ErrorCode.GROUP_ID_NOT_FOUND if self.is_dead else ErrorCode.NONE
 
     # ---- heartbeats ----
 
     def _answer(self, event: ShareHeartbeat | StreamsHeartbeat, now_ms: int) -> StreamsHeartbeatReply:
-        assert isinstance(event, StreamsHeartbeat), "another kind's heartbeat does not get to a streams group"
+        assert isinstance(event, StreamsHeartbeat), "only streams heartbeats reach a streams group"
         if event.epoch < 0:
             return self._on_leaving(event)
         refusal = self._refusal(event)
         if refusal is not None:
             return refusal
         topology = self.hard_state.topology or event.topology
-        assert topology is not None, "whoever joins brings one"
+        assert topology is not None, "a joining member sends one"
         look = self._looked_at(topology)
         if isinstance(look, StreamsHeartbeatReply):
             return look
@@ -194,7 +193,7 @@ class StreamsGroup(HeartbeatGroup):
         return self._on_heartbeat(event, topology, configured, metadata_hash, now_ms)
 
     def _refusal(self, event: StreamsHeartbeat) -> StreamsHeartbeatReply | None:
-        """What does not depend on topics."""
+        """Return errors that do not depend on topics."""
         state, members = self.hard_state, self.members
         if event.epoch == 0 and len(members) >= self.limits.max_size:
             message = f"The streams group has reached its maximum capacity of {self.limits.max_size} members."
@@ -204,7 +203,7 @@ class StreamsGroup(HeartbeatGroup):
             if member is None:
                 return self._unknown(event.member_id)
             current = member.current
-            # A member that comes with its last epoch, holding nothing but what it should, has missed an answer.
+            # A member with its previous epoch and no task outside its assignment has missed an answer.
             missed = (
                 event.epoch == current.previous_epoch and event.owned is not None and event.owned <= current.assigned
             )
@@ -218,14 +217,14 @@ class StreamsGroup(HeartbeatGroup):
                 return _refused(ErrorCode.FENCED_MEMBER_EPOCH, message)
         brought = event.topology
         if brought is not None and not brought.is_sound():
-            return _refused(ErrorCode.UNKNOWN_SERVER_ERROR, None)  # Kafka checks none of this, and fails on it
+            return _refused(ErrorCode.UNKNOWN_SERVER_ERROR, None)  # Kafka does not check this, and fails
         known = state.topology
         if brought is None or known is None or brought == known or brought.epoch < known.epoch:
             return None
         return _refused(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
 
     def _looked_at(self, topology: Topology) -> tuple[ConfiguredTopology, int] | StreamsHeartbeatReply:
-        """The topology with the topics that there are, and their fingerprint; or why there is no such thing."""
+        """Return the topology with the existing topics and their hash, or the error."""
         state, configured = self.hard_state, self.configured
         if configured is not None and self._topics_version == self._topics.version:
             return configured, state.group.metadata_hash
@@ -308,7 +307,7 @@ class StreamsGroup(HeartbeatGroup):
     # ---- epochs and assignments ----
 
     def _subscribe(self, event: StreamsHeartbeat) -> str | None:
-        """Take in what a member tells of itself: what is new, as a reason for another epoch, or None."""
+        """Apply a member's changes; return the reason for a new epoch, or None."""
         member = self.members.get(event.member_id)
         empty = StreamsMemberMetadata(group_id=self.group_id, member_id=event.member_id)
         before = empty if member is None else member.metadata
@@ -330,7 +329,7 @@ class StreamsGroup(HeartbeatGroup):
         return f"{event.member_id} {'joined' if member is None else 'changed'}"
 
     def _bump(self, reason: str | None, topology: Topology, configured: ConfiguredTopology, metadata_hash: int) -> None:
-        """Begin another epoch if there is a reason, or if topics or configs have changed."""
+        """Increment the group epoch if there is a reason, or if topics or configs have changed."""
         before = self.hard_state.group
         after = replace(
             before,
@@ -348,7 +347,7 @@ class StreamsGroup(HeartbeatGroup):
             self._write(replace(self.hard_state.group, epoch=self.hard_state.epoch + 1))
 
     def _target(self, member_id: str, configured: ConfiguredTopology, now_ms: int) -> tuple[Tasks, str | None]:
-        """What a member is to have, after a new assignment if one is due; and why it is not made, if it is delayed."""
+        """Return a member's target, and why a due assignment is delayed."""
         if (Timer.INITIAL_DELAY, "") in self._timers:
             return NO_TASKS, "Assignment delayed due to the configured initial rebalance delay."
         delay = None
@@ -361,7 +360,7 @@ class StreamsGroup(HeartbeatGroup):
 
     def _may_assign(self, configured: ConfiguredTopology, now_ms: int) -> bool:
         last_ms = self.hard_state.target.at_ms
-        if last_ms is None or last_ms > now_ms:  # made by a clock that was ahead, before a restart
+        if last_ms is None or last_ms > now_ms:  # the clock was ahead before a restart
             return True
         num_tasks = sum(configured.num_tasks.values())
         return now_ms >= last_ms + self.limits.assignment_interval_of(len(self.members), num_tasks)
@@ -387,7 +386,7 @@ class StreamsGroup(HeartbeatGroup):
             case Timer.SESSION:
                 super()._on_due(timer, member_id, now_ms)
             case Timer.REBALANCE:
-                self._remove(member_id, f"{member_id} gave its tasks not up within its rebalance timeout")
+                self._remove(member_id, f"{member_id} did not revoke its tasks within its rebalance timeout")
             case Timer.INITIAL_DELAY:
                 configured = self.configured
                 behind = self.hard_state.target.epoch < self.hard_state.epoch

@@ -1,4 +1,4 @@
-"""What comes next in a streams group: the tasks that its members should have, and one member's step towards that.
+"""The targets of a streams group, and one member's next step.
 
 Mirrors Kafka's ``TargetAssignmentBuilder`` of streams groups, and ``maybeReconcile``.
 """
@@ -16,7 +16,7 @@ from loadwise.coordinator.groups.streams_topology import NO_TASKS, Task, Tasks
 
 
 def new_target(state: StreamsState, configured: ConfiguredTopology, now_ms: int) -> StreamsTarget:
-    """What every member should have at the group's epoch; nobody has a task while topics are not as they have to be."""
+    """Return all members' targets at the group's epoch; empty while topics do not match."""
     tasks = dict.fromkeys(state.members, NO_TASKS)
     if configured.is_ready:
         before = state.target.tasks
@@ -32,7 +32,7 @@ def new_target(state: StreamsState, configured: ConfiguredTopology, now_ms: int)
 def next_assignment(
     state: StreamsState, member: StreamsMember, target: Tasks, owned: Tasks | None
 ) -> StreamsMemberAssignment:
-    """A member's next step towards its target, which may be none; ``owned`` as in `Reconciliation`."""
+    """Return a member's next assignment, which may be unchanged; ``owned`` as in `Reconciliation`."""
     process_id = member.metadata.process_id
 
     def are_of_others(member_ids: Iterable[str]) -> bool:

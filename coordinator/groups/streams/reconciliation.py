@@ -1,8 +1,8 @@
-"""How a member gets from the tasks that it has to its target, without a task ever having two active owners.
+"""Moves a member to its target without a task ever having two active owners.
 
-Mirrors Kafka's ``CurrentAssignmentBuilder`` of streams groups. First a member gives up what is not in its target, and
-stays at its epoch until it reports that it has (UNREVOKED_TASKS). Then it goes on to the target's epoch and gets what
-is free. For what others still hold it waits (UNRELEASED_TASKS).
+Mirrors Kafka's ``CurrentAssignmentBuilder`` of streams groups. First a member revokes what is not in its target, and
+stays at its epoch until it reports that (UNREVOKED_TASKS). Then it advances to the target's epoch and gets the free
+tasks. It waits for those that other members still hold (UNRELEASED_TASKS).
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from loadwise.coordinator.groups.streams_topology import NO_TASKS, Task, Tasks, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciliation:
-    """All that decides a member's next step."""
+    """Everything that decides a member's next step."""
 
     target: Tasks
     target_epoch: int
     owned: Tasks | None
-    """What the member reports to have; None if it reports nothing."""
+    """The tasks that the member reports; None if it reports none."""
     is_unowned: Callable[[Task], bool]
-    """Whether no member has a task as an active one, and none of this member's process has it at all."""
+    """Whether a task has no active owner, and this member's process does not have it in any role."""
     is_elsewhere: Callable[[Task], bool]
-    """Whether no member of this member's process has a task in any role."""
+    """Whether this member's process does not have a task in any role."""
 
     def next(self, member: StreamsMemberAssignment) -> StreamsMemberAssignment:
-        """The member's next assignment, which may be the same."""
+        """Return the member's next assignment, which may be unchanged."""
         match member.state:
             case StreamsMemberState.STABLE if member.epoch == self.target_epoch:
                 return member

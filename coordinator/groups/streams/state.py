@@ -1,4 +1,4 @@
-"""What a streams group is: its topology, members, tasks and epochs, changed by records alone."""
+"""The state of a streams group, which only records change."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from loadwise.coordinator.groups.streams_topology import Task, Tasks, Topology
 
 
 class StreamsGroupState(Enum):
-    """The state of a streams group, by the names that StreamsGroupDescribe and ListGroups give."""
+    """The state of a streams group, by its name in StreamsGroupDescribe and ListGroups."""
 
     EMPTY = "Empty"
     NOT_READY = "NotReady"
-    """Topics are missing, or have numbers of partitions that they must not have."""
+    """Topics are missing, or have the wrong number of partitions."""
     ASSIGNING = "Assigning"
     RECONCILING = "Reconciling"
     STABLE = "Stable"
@@ -39,22 +39,22 @@ class StreamsMember(HeartbeatMember[StreamsMemberMetadata, StreamsMemberAssignme
     __slots__ = ()
 
     def held(self) -> Tasks:
-        """What it has, and what it has not given up yet."""
+        """Return the tasks that it has or must still revoke."""
         return self.current.assigned | self.current.pending_revocation
 
 
 class Holders:
-    """Which members hold each task, by role; a member holds what it has not given up yet, too."""
+    """The members that hold each task, by role, including tasks that they must still revoke."""
 
     def __init__(self) -> None:
         self._members: tuple[dict[Task, set[str]], ...] = ({}, {}, {})
 
     def of(self, task: Task) -> tuple[set[str], ...]:
-        """Ids of the members that have it as an active, a standby and a warm-up task."""
+        """Return the ids of members with the task as active, standby and warm-up."""
         return tuple(of_role.get(task, set()) for of_role in self._members)
 
     def replace(self, member_id: str, before: Tasks, after: Tasks) -> None:
-        """A member holds other tasks from now on."""
+        """Replace a member's tasks."""
         if before is after:
             return
         for of_role, gone, come in zip(self._members, before - after, after - before, strict=True):
@@ -67,27 +67,27 @@ class Holders:
 
 
 class StreamsState:
-    """The hard state of a streams group; `apply` is the only way to change it."""
+    """The persistent state of a streams group; only `apply` changes it."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
         self.group = StreamsGroupEpoch(group_id=group_id)
         self.topology: Topology | None = None
-        """None: nobody was ever in the group."""
+        """None: the group never had members."""
         self.target = StreamsTarget(group_id=group_id)
         self.members: dict[str, StreamsMember] = {}
         self.holders = Holders()
         self._behind: set[str] = set()
-        """Ids of the members that have not got to their targets."""
+        """Ids of members that have not reached their targets."""
 
     @property
     def epoch(self) -> int:
-        """The group epoch: it grows when members, topics or configs change."""
+        """Return the group epoch, which grows when members, topics or configs change."""
         return self.group.epoch
 
     @property
     def name(self) -> StreamsGroupState:
-        """The group's state. Mirrors ``StreamsGroup.maybeUpdateGroupState``."""
+        """Return the group's state. Mirrors ``StreamsGroup.maybeUpdateGroupState``."""
         if not self.members:
             return StreamsGroupState.EMPTY
         if self.topology is None or self.topology.epoch != self.group.validated_topology_epoch:
@@ -97,7 +97,7 @@ class StreamsState:
         return StreamsGroupState.RECONCILING if self._behind else StreamsGroupState.STABLE
 
     def records(self) -> Iterator[StreamsGroupRecord]:
-        """The records that rebuild this state."""
+        """Return the records that rebuild this state."""
         if self.topology is not None:
             yield StreamsTopology(group_id=self.group_id, topology=self.topology)
         yield from (member.metadata for member in self.members.values())
@@ -106,7 +106,7 @@ class StreamsState:
         yield from (member.current for member in self.members.values())
 
     def apply(self, record: StreamsRecord) -> None:
-        """Take a record in, when it is written or when it is replayed; the order of keys does not matter."""
+        """Apply a new or replayed record; the order of keys does not matter."""
         match record:
             case StreamsGroupEpoch():
                 self.group = record
@@ -130,7 +130,7 @@ class StreamsState:
                     self.holders.replace(member_id, gone.held(), Tasks())
                     self._behind.discard(member_id)
             case StreamsTombstone():
-                raise AssertionError(f"no record of a streams group that is there is deleted under {record.key}")
+                raise AssertionError(f"a streams group that exists deletes no record under {record.key}")
             case _:
                 assert_never(record)
 

@@ -1,9 +1,8 @@
-"""Which members of a streams group get which tasks: Kafka's ``StickyTaskAssignor``, its only one in 4.3.
+"""Kafka's ``StickyTaskAssignor`` of streams groups, the only one in 4.3.
 
-Members keep their active tasks as far as they have no more than their fair part. Then those get tasks that had their
-state as standbys, then the processes with the fewest tasks for each of their members. Standbys go to processes that do
-not have the task at all. Whatever is equally good is decided as in Kafka, by the order of Java's hash maps and priority
-queues: the same group gets the same tasks.
+Members keep their active tasks up to their fair share. The other tasks go to members that had their state as standbys,
+then to the processes with the fewest tasks per member. Standbys go to processes without the task. Ties are broken as in
+Kafka, by the order of Java's hash maps and priority queues, so the same group gets the same tasks.
 """
 
 from __future__ import annotations
@@ -16,19 +15,19 @@ from loadwise.coordinator.groups.streams_topology import NO_TASKS, Task, Tasks
 
 @dataclass(frozen=True, slots=True)
 class TaskClient:
-    """A member as the assignor sees it."""
+    """A member as the assignor gets it."""
 
     process_id: str
     previous: Tasks = NO_TASKS
-    """What it was to have before."""
+    """Its previous target."""
 
 
 def assign(
     members: Mapping[str, TaskClient], num_tasks: Mapping[str, int], stateful: Iterable[str], num_standby_replicas: int
 ) -> dict[str, Tasks]:
-    """The tasks of each member, by id. O(tasks * (members + standbys)) at worst.
+    """Return the tasks of each member, by id. O(tasks * (members + standbys)) at worst.
 
-    ``num_tasks``: how many tasks each subtopology has. ``stateful``: the subtopologies whose tasks have standbys.
+    ``num_tasks``: the number of tasks of each subtopology. ``stateful``: the subtopologies whose tasks have standbys.
     """
     if not members:
         return {}
@@ -44,7 +43,7 @@ def assign(
 def _hash_map_order(keys: list[str], buckets: int = 16) -> list[str]:
     if len(keys) < 2:
         return keys
-    # numpy, for those who need it
+    # Imports numpy, which is optional.
     from loadwise.assignor.algorithms.sticky.uniform import hash_map_order  # noqa: PLC0415
 
     return [keys[index] for index in hash_map_order(keys, len(keys), buckets)]
@@ -52,10 +51,10 @@ def _hash_map_order(keys: list[str], buckets: int = 16) -> list[str]:
 
 @dataclass(slots=True)
 class _Share:
-    """How many tasks a member should have at most, while some members have that many already."""
+    """The maximum number of tasks of a member, once some members have reached it."""
 
     tasks: int
-    """Tasks of the members that do not have so many yet."""
+    """Tasks of the members below the maximum."""
     members: int
 
     @property
@@ -63,7 +62,7 @@ class _Share:
         return -(-self.tasks // self.members) if self.members else 0
 
     def count(self, tasks_of_member: int) -> None:
-        """A member has got so many tasks by now."""
+        """Note that a member has this many tasks."""
         if tasks_of_member == self.most:
             self.members -= 1
             self.tasks -= tasks_of_member
@@ -71,14 +70,14 @@ class _Share:
 
 @dataclass(slots=True)
 class _Process:
-    """One process, with what its members get."""
+    """One process, with the tasks of its members."""
 
     counts: dict[str, int] = field(default_factory=dict)
     """Tasks of each member."""
     tasks: set[Task] = field(default_factory=set)
     num_tasks: int = 0
     _queue: _Queue | None = None
-    """Its members, those with the fewest tasks first; None after a task was given to one of them by name."""
+    """Its members, fewest tasks first; None once a member was given a task by name."""
 
     @property
     def load(self) -> float:
@@ -89,7 +88,7 @@ class _Process:
         return self._add(member_id, task)
 
     def add_to_least(self, task: Task) -> tuple[str, int]:
-        """Give a task to the member that has the fewest."""
+        """Give a task to the member with the fewest."""
         if self._queue is None:
             self._queue = _Queue((count, each) for each, count in self._in_order())
         _, member_id = self._queue.pop()
@@ -108,7 +107,7 @@ class _Process:
 
 
 class _Queue:
-    """``java.util.PriorityQueue``, for pairs of a load and a name: of equal loads it gives what Java's would give."""
+    """``java.util.PriorityQueue`` of loads and names; in a tie it returns what Java's would."""
 
     def __init__(self, items: Iterable[tuple[float, str]]) -> None:
         self._heap: list[tuple[float, str]] = []
@@ -144,7 +143,7 @@ class _Queue:
 
 
 class _Assignment:
-    """One assignment in the making."""
+    """One assignment in progress."""
 
     def __init__(self, members: Mapping[str, TaskClient], num_active: int, num_tasks: int) -> None:
         self._members = members
@@ -152,7 +151,7 @@ class _Assignment:
         self._share = _Share(num_tasks, len(members))
         self._processes: dict[str, _Process] = {}
         self._had_active: dict[Task, str] = {}
-        """The member that each active task was to be at."""
+        """The member that each active task was assigned to."""
         self._had_standby: dict[Task, list[str]] = {}
         self._active: dict[str, set[Task]] = {member_id: set() for member_id in members}
         self._standby: dict[str, set[Task]] = {member_id: set() for member_id in members}
@@ -173,7 +172,7 @@ class _Assignment:
         return self._process(member_id).counts[member_id]
 
     def _by_load(self) -> _Queue:
-        # Kafka gives this map as many buckets as there are members, and more if that is no power of two.
+        # Kafka's map has as many buckets as members, rounded up to a power of two.
         order = _hash_map_order(list(self._processes), 1 << (len(self._members) - 1).bit_length())
         return _Queue((self._processes[each].load, each) for each in order)
 
@@ -227,7 +226,7 @@ class _Assignment:
         for task, number in sorted(left, reverse=True):
             for _ in range(number):
                 if not self._give_standby_to_least(queue, task):
-                    break  # there are not enough processes
+                    break  # too few processes
 
     def _give_standby_again(self, member_id: str, task: Task) -> bool:
         process = self._process(member_id)
@@ -256,9 +255,9 @@ class _Assignment:
         self._share.count(count)
 
     def _least_loaded(self, member_ids: Iterable[str], task: Task | None) -> str | None:
-        """The member with the least load, of those that had a task as a standby; None if its process has the task.
+        """Return the least loaded previous standby of a task; None if its process has the task.
 
-        As in Kafka, whether it has is looked up for the first of them, whichever is found.
+        As in Kafka, only the first of them is checked.
         """
         first = found = None
         least = (0.0, 0)
