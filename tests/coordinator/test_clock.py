@@ -100,9 +100,9 @@ async def test_a_running_clock_can_be_set_forward_too() -> None:
             assert await answers(other)
         running.clock.step(3_600_000)
         assert (await peer.read(FetchResponse, 11)).error_code == 0
-        with pytest.raises(ValueError, match="never goes back"):
+        with pytest.raises(ValueError, match="cannot go back"):
             running.clock.step(-1)
-        with pytest.raises(ValueError, match="at most 31,622,400,000 ms"):
+        with pytest.raises(ValueError, match="the limit is 31,622,400,000 ms"):
             running.clock.step(10**11)
         await peer.close()
         await other.close()

@@ -157,7 +157,7 @@ def test_on_a_thread_a_start_that_failed_can_be_tried_again() -> None:
                     threaded.start()
         with threaded:
             assert threaded.bootstrap_servers == f"127.0.0.1:{port}"
-            with pytest.raises(RuntimeError, match="runs already"):
+            with pytest.raises(RuntimeError, match="already running"):
                 threaded.start()
 
 

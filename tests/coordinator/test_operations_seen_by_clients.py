@@ -144,5 +144,5 @@ def test_a_member_comes_back_from_whatever_is_done_to_it(
             time.sleep(0.02)
         settled(acted_on, group_id)
     reasons = " | ".join(moment.reason for moment in groups.get(group_id).history)
-    for reason in ("left", "the session of", "it was asked for"):
+    for reason in ("left", "the session of", "forced by a test"):
         assert reason in reasons

@@ -243,7 +243,7 @@ async def test_there_are_no_more_connections_than_allowed(caplog: pytest.LogCapt
         assert await answers(first)
         await first.close()
         await second.close()
-    assert "which is the limit" in caplog.text
+    assert "the limit of 1 connections is reached" in caplog.text
 
 
 async def test_a_peer_that_does_not_read_is_not_answered_on_and_on(coordinator: Coordinator) -> None:

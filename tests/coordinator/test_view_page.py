@@ -108,7 +108,7 @@ def test_the_page_follows_what_happens(
     shown = text(browse(viewed.http_url, 3000))
     assert len(seen) > 1
     assert "Stable PreparingRebalance" in shown
-    assert "it was asked for" in shown
+    assert "forced by a test" in shown
 
 
 def test_the_page_says_when_it_is_not_live(browse: Callable[[str, int], str], viewed: ThreadedCoordinator) -> None:

@@ -81,16 +81,16 @@ async def test_a_session_that_is_ended_is_logged_as_expired(member: Member) -> N
     assert await member.beat() == 25
     assert states(member.coordinator)[-2:] == [
         ("PreparingRebalance", f"the session of {member.member_id} expired"),
-        ("Empty", "no member is left"),
+        ("Empty", "all members have left"),
     ]
 
 
 async def test_a_forced_rebalance_asks_everybody_to_join_again(member: Member) -> None:
     member.coordinator.groups.rebalance("g")
     assert await member.beat() == 27
-    assert states(member.coordinator)[-1] == ("PreparingRebalance", "it was asked for")
+    assert states(member.coordinator)[-1] == ("PreparingRebalance", "forced by a test")
     member.coordinator.groups.rebalance("g")
-    assert states(member.coordinator)[-1] == ("PreparingRebalance", "it was asked for")
+    assert states(member.coordinator)[-1] == ("PreparingRebalance", "forced by a test")
 
 
 async def test_who_is_not_there_is_named_with_those_who_are(member: Member) -> None:
