@@ -1,4 +1,4 @@
-"""Who reads which partition: the assignors, the group they are given and the ways they are plugged into clients."""
+"""Assign partitions to the members of a consumer group: algorithms, load sources and client adapters."""
 
 from loadwise.assignor.model import Assignment, Assignor, GroupSnapshot, Member, TopicPartition
 

@@ -1,8 +1,8 @@
-"""How low the highest load can get: bounds that no assignment beats, and the fractional one that nearly does.
+"""Lower bounds for the highest load of a member.
 
-Were partitions divisible, each class of topics (same subscribers) would be spread over its subscribers until no shift
-lowered the highest level (load in relation to capacity). That is a convex problem; pouring one class after the other
-over its subscribers, as water finds its level, converges to its solution.
+If partitions were divisible, the load of each class of topics (same subscribers) would be spread over its subscribers
+until no shift lowered the highest level (load relative to capacity). This is a convex problem. Pouring one class after
+the other over its subscribers, like water that finds its level, converges to the solution.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _PRECISION = 1e-4
 
 @dataclass(frozen=True, eq=False, slots=True)
 class FractionalSpread:
-    """The divisible problem's solution, to a relative `_PRECISION` or as far as `_SWEEPS` sweeps got."""
+    """The solution of the divisible problem, to a relative `_PRECISION` or after `_SWEEPS` sweeps."""
 
     share: Floats
-    """float64[K, M]: load of each class that each member would have."""
+    """float64[K, M]: the load that each member gets from each class."""
     bound: float
-    """No assignment has a highest level below this: some classes' load over all the capacity that may read them."""
+    """A lower bound of the highest level: the load of some classes over the capacity of all their subscribers."""
 
 
 def fractional_spread(load: Floats, eligible: Bools, capacity: Floats) -> FractionalSpread:
-    """Spread classes of ``load`` (float64[K]) over members; each has to be ``eligible`` to somebody.
+    """Spread classes of ``load`` (float64[K]) over members; each class needs an ``eligible`` member.
 
-    O(K M log M) a sweep; one sweep when all classes have the same subscribers.
+    O(K M log M) a sweep. One sweep is enough if all classes have the same subscribers.
     """
     share = np.zeros(eligible.shape)
     readers = [np.flatnonzero(row) for row in eligible]
@@ -48,12 +48,12 @@ def fractional_spread(load: Floats, eligible: Bools, capacity: Floats) -> Fracti
 
 
 def lower_bound(weight: Floats, fastest: Floats, capacity: Floats, fractional: float) -> float:
-    """The highest level that cannot be avoided, where partitions cannot be divided.
+    """Return a lower bound of the highest level for partitions that cannot be divided.
 
-    ``weight`` float64[P], ``fastest`` float64[P] the highest capacity among those that may read each partition,
-    ``capacity`` float64[M], ``fractional`` the bound of the divisible problem. Besides that: the heaviest partition on
-    the fastest member; the j heaviest on the j fastest; and, of equal members, that of k M + 1 partitions somebody has
-    k + 1. O(P log P).
+    ``weight`` is float64[P], ``fastest`` float64[P] the highest capacity among the subscribers of each partition,
+    ``capacity`` float64[M], ``fractional`` the bound of the divisible problem. Further bounds are the heaviest
+    partition on the fastest member and the j heaviest on the j fastest. If all members are equal, one of them gets
+    k + 1 of k M + 1 partitions. O(P log P).
     """
     if not len(weight) or not len(capacity):
         return 0.0
@@ -74,10 +74,10 @@ def lower_bound(weight: Floats, fastest: Floats, capacity: Floats, fractional: f
 
 
 def pour(load: float, level: Floats, capacity: Floats) -> Floats:
-    """Pour a load over members at these levels: how much each gets when the lowest are filled up alike."""
+    """Return how much of a load each member gets when the lowest levels are filled up evenly."""
     order = np.argsort(level, kind="stable")
     rising, wide = level[order], np.cumsum(capacity[order])
-    # Filling everybody up to the level of the next one takes so much:
+    # The load that it takes to fill all lower members up to the level of the next one.
     volume = wide[:-1] * rising[1:] - np.cumsum(capacity[order] * rising)[:-1]
     lowest = int(np.searchsorted(volume, load, side="right"))
     surface = (load + float((capacity[order] * rising)[: lowest + 1].sum())) / wide[lowest]
@@ -86,7 +86,7 @@ def pour(load: float, level: Floats, capacity: Floats) -> Floats:
 
 
 def _cut(load: Floats, eligible: Bools, capacity: Floats, level: Floats) -> float:
-    """The best bound among sets of classes that only members above some level may read."""
+    """Return the best bound over sets of classes that only members above some level may read."""
     lowest_reader = np.where(eligible, level, np.inf).min(axis=1)
     order = np.argsort(-lowest_reader, kind="stable")
     reached = np.logical_or.accumulate(eligible[order], axis=0) @ capacity

@@ -1,7 +1,7 @@
-"""An assignment by names, made for each member when it is asked for.
+"""An assignment by names that builds a member's entry only when it is read.
 
-A group of 1,000,000 partitions is a million lists in 2,000 dictionaries. A leader sends bytes and never looks at most
-of them.
+A group of 1,000,000 partitions would need a million lists in 2,000 dictionaries. A leader sends bytes and never reads
+most of them.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from loadwise.assignor.rows import Ints, Owners
 
 
 class ByMember(Mapping[str, dict[str, list[int]]]):
-    """Member id to topic to its partitions, ascending; immutable, equal to any mapping of the same content.
+    """Map each member id to its partitions by topic, ascending. Immutable; equal to any mapping of the same content.
 
-    ``count`` is int64[M], how many cells each member has. A cell is what a member has of one topic: ``topic`` is its
-    number in ``topics``, int32[C]; ``start`` is where its partitions begin in ``partition``, int64[C] and int32[n].
+    A cell holds the partitions that one member has of one topic. ``count``, int64[M], is the number of cells of each
+    member. ``topic``, int32[C], is the index of each cell's topic in ``topics``. ``start``, int64[C], is where its
+    partitions begin in ``partition``, int32[n].
     """
 
     def __init__(
@@ -36,7 +37,7 @@ class ByMember(Mapping[str, dict[str, list[int]]]):
         self._start = np.append(start, len(partition))
 
     def __getitem__(self, member: str) -> dict[str, list[int]]:
-        """What a member has. O(C / M + P / M), made anew each time."""
+        """Return the member's partitions by topic. O(C / M + P / M), built on each call."""
         first, stop = self._first[self._number[member] :][:2].tolist()
         edges = self._start[first : stop + 1].tolist()
         if not edges:
@@ -49,15 +50,15 @@ class ByMember(Mapping[str, dict[str, list[int]]]):
         }
 
     def __iter__(self) -> Iterator[str]:
-        """Member ids in Kafka's order."""
+        """Iterate over member ids in Kafka's order."""
         return iter(self._members)
 
     def __len__(self) -> int:
-        """M."""
+        """Return M, the number of members."""
         return len(self._members)
 
     def __repr__(self) -> str:
-        """As of the dictionary that it stands for."""
+        """Return the repr of the equal dictionary."""
         return repr(dict(self))
 
     @cached_property

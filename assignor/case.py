@@ -1,7 +1,7 @@
-"""A case: a group, its topics and a strategy written down as one JSON object, and the answer to it.
+"""A case: a group, its topics and a strategy as one JSON object, and its assignment.
 
-This is how anything that is not a consumer asks for an assignment: ``loadwise assign``, a what-if, another program that
-compares assignors. The object, ``?`` marking what may be left out::
+Programs that are not consumers ask for an assignment in this form: ``loadwise assign``, a what-if, a comparison of
+assignors. In the object, ``?`` marks optional fields::
 
     {"id"?: any,                                   echoed
      "strategy": "weighted",                       a name in `loadwise.assignor.strategy.strategies()`
@@ -14,10 +14,11 @@ compares assignors. The object, ``?`` marking what may be left out::
      "members": [{"id": "m1", "topics": ["t"], "group_instance_id"?: "i1", "rack"?: "a", "capacity"?: 2.0,
                   "owned"?: [["t", 0]], "generation"?: 5}]}
 
-Members of old clients (``subscription_version`` below 3) are read as a leader would see them: without rack below 3,
-without what a cooperative member owns below 1; ``user_data_version`` 0 is sticky user data without a generation.
-``user_data_hex`` is a member's user data itself, instead of ``owned`` and ``generation`` where the strategy has them
-there, and ``subscription_generation`` the generation in the subscription, where it differs. Other fields are errors.
+Members of old clients (``subscription_version`` below 3) are read as a leader would see them: without a rack below 3,
+and without the partitions that a cooperative member owns below 1. ``user_data_version`` 0 is sticky user data without
+a generation. ``user_data_hex`` is a member's raw user data. It replaces ``owned`` and ``generation`` for strategies
+that send them in user data. ``subscription_generation`` is the generation in the subscription if it differs. Any other
+field is an error.
 """
 
 from __future__ import annotations
@@ -55,18 +56,18 @@ _MEMBER = (
 _MISSING = object()
 
 MOST_PARTITIONS = 10_000_000
-"""Partitions of all topics together: ten times what is built for, so that a slip of the keyboard is no MemoryError."""
+"""Limit for all topics together: ten times the largest supported group, so that a typo does not exhaust memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One question, read and checked. Build it with `Case.parse`."""
+    """A parsed and validated case. Build it with `Case.parse`."""
 
     id: Any
-    """Whatever the asker called it; None if nothing."""
+    """The id from the JSON object; None if it has none."""
     strategy: Strategy
     assignor: Assignor
-    """The strategy's algorithm, with the parameters that the case asks for."""
+    """The strategy's algorithm with the case's parameters."""
     members: tuple[Member, ...]
     partitions: Mapping[str, int]
     racks: Mapping[str, Sequence[Sequence[str]]]
@@ -74,11 +75,11 @@ class Case:
 
     @classmethod
     def parse(cls, given: object) -> Case:
-        """Read a case from what ``json.loads`` made of it. Raises `BadCaseError` or `UnknownStrategyError`."""
+        """Parse a value returned by ``json.loads``. Raises `BadCaseError` or `UnknownStrategyError`."""
         case = _object(given, "the case")
         _known(case, _CASE)
         if case.get("prefer_rack_aware"):
-            raise BadCaseError("prefer_rack_aware is a switch that only Kafka's own tests have; leave it out")
+            raise BadCaseError("prefer_rack_aware is a switch of Kafka's own tests; leave it out")
         chosen = strategy(_text(case.get("strategy", _MISSING), "strategy"))
         topics = {
             name: _object(spec, f"topics.{name}")
@@ -92,7 +93,7 @@ class Case:
         }
         total = sum(partitions.values())
         if total > MOST_PARTITIONS:
-            raise BadCaseError(f"topics have {total:,} partitions together; at most {MOST_PARTITIONS:,} are taken")
+            raise BadCaseError(f"topics have {total:,} partitions together; at most {MOST_PARTITIONS:,} are allowed")
         members = tuple(
             _member(_object(member, f"members[{index}]"), f"members[{index}]", chosen)
             for index, member in enumerate(_list(case.get("members", _MISSING), "members"))
@@ -112,19 +113,19 @@ class Case:
         )
 
     def answer(self) -> Assignment:
-        """Answer what goes on the wire: the target, staged when the strategy is cooperative."""
+        """Return the assignment that goes on the wire: the target, staged if the strategy is cooperative."""
         group = GroupSnapshot.of(self.members, self.partitions, load=self.load, racks=self.racks)
         target = self.assignor.assign(group)
         return stage(target) if self.strategy.cooperative else target
 
 
 def load_json(text: str | bytes) -> object:
-    """``json.loads``, but NaN and infinity, which JSON does not have, raise `BadCaseError`. Else what that raises."""
+    """Parse JSON like ``json.loads``, but raise `BadCaseError` for NaN and infinity, which JSON does not allow."""
     return json.loads(text, parse_constant=_refuse_constant)
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise BadCaseError(f"{name} is not a number that JSON has; write null for what is unknown")
+    raise BadCaseError(f"{name} is not a JSON number; write null for an unknown value")
 
 
 def _member(member: dict[str, Any], where: str, chosen: Strategy) -> Member:
@@ -142,7 +143,7 @@ def _member(member: dict[str, Any], where: str, chosen: Strategy) -> Member:
         try:
             user_data = read_user_data(chosen, _bytes(member["user_data_hex"], f"{where}.user_data_hex"))
         except ProtocolError as error:
-            raise BadCaseError(f"{where}.user_data_hex is no user data of {chosen.name}: {error}") from error
+            raise BadCaseError(f"{where}.user_data_hex is not user data of {chosen.name}: {error}") from error
         if user_data is not None:
             generation = user_data.generation
             capacity = capacity if user_data.terms is None else user_data.terms.capacity
@@ -201,7 +202,7 @@ def _with_options(assignor: Assignor, options: dict[str, Any]) -> Assignor:
     for name in options:
         if name not in known:
             there_are = f"its options are {', '.join(known)}" if known else "it has no options"
-            raise BadCaseError(f"options.{name} is not known to {assignor.name}; {there_are}")
+            raise BadCaseError(f"options.{name} is not an option of {assignor.name}; {there_are}")
     numbers = {name: _number(value, f"options.{name}") for name, value in options.items()}
     try:
         return dataclasses.replace(assignor, **numbers)
@@ -212,10 +213,10 @@ def _with_options(assignor: Assignor, options: dict[str, Any]) -> Assignor:
 def _load(case: dict[str, Any], partitions: Mapping[str, int], capacity: float) -> TopicLoads | None:
     given = [name for name in ("weights", "lag", "rate", "resources") if case.get(name) is not None]
     if len(given) > 1 and given != ["lag", "rate"]:
-        raise BadCaseError(f"{' and '.join(given)} are given; the load can be given in one way only")
+        raise BadCaseError(f"{' and '.join(given)} are given; give the load in one way only")
     for name, of in (("horizon_s", "lag"), ("resource_weights", "resources")):
         if case.get(name) is not None and case.get(of) is None:
-            raise BadCaseError(f"{name} is given without {of}, which it belongs to")
+            raise BadCaseError(f"{name} is given without {of}; it has no effect alone")
     if case.get("weights") is not None:
         return _loads(case["weights"], "weights", partitions)
     if case.get("lag") is not None or case.get("rate") is not None:
@@ -234,7 +235,7 @@ def _mixed(case: dict[str, Any], partitions: Mapping[str, int]) -> Mapping[str, 
 
 
 def _loads(given: object, where: str, partitions: Mapping[str, int]) -> Loads:
-    """Read loads by topic; those of topics that the metadata lacks are read too, and left out."""
+    """Read loads by topic. Loads of topics without metadata are checked and dropped."""
     loads: Loads = {}
     for topic, row in _object(given, where).items():
         numbers = [
@@ -253,12 +254,12 @@ def _loads(given: object, where: str, partitions: Mapping[str, int]) -> Loads:
 
 
 def _known(given: dict[str, Any], names: Collection[str], where: str = "") -> None:
-    """Refuse fields that there are not: one that is misspelt must not be taken for one that was left out."""
+    """Refuse unknown fields, so that a misspelt one is not treated as missing."""
     for name in given:
         if name not in names:
             near = difflib.get_close_matches(name, names, n=1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
-            raise BadCaseError(f"{where}{_named(name)} is no field; {hint}")
+            raise BadCaseError(f"{where}{_named(name)} is not a field; {hint}")
 
 
 def _object(value: object, where: str) -> dict[str, Any]:
@@ -295,7 +296,7 @@ def _number(value: object, where: str) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise BadCaseError(f"{where} is {_short(value)}; expected a number")
     if not abs(value) <= LARGEST:
-        raise BadCaseError(f"{where} is {_short(value)}; the largest number that is taken is {LARGEST:g}")
+        raise BadCaseError(f"{where} is {_short(value)}; the largest number allowed is {LARGEST:g}")
     return float(value)
 
 

@@ -2,49 +2,48 @@
 
 ::
 
-    AssignorError                 anything this package refuses
-    ├── BadGroupError             the group as described cannot be: duplicate member, bad capacity, bad load
-    ├── BadAnswerError            an algorithm's answer is none that a client can take
-    ├── GroupTooLargeError        the algorithm is for small groups only (names its ceiling)
-    ├── BadCaseError              a case in JSON cannot be read (names the place in it)
-    ├── UnknownStrategyError      no assignor has that name
+    AssignorError                 base class
+    ├── BadGroupError             the group is invalid: duplicate member, bad capacity, bad load
+    ├── BadAnswerError            an algorithm returned an assignment that clients would reject
+    ├── GroupTooLargeError        the algorithm supports small groups only (names the limit)
+    ├── BadCaseError              a case in JSON cannot be read (names the field)
+    ├── UnknownStrategyError      there is no assignor of that name
     ├── MissingClientError        the optional client library is not installed (names the extra)
-    └── UnsupportedByClientError  the client cannot do this (a cooperative assignor in an eager client)
+    └── UnsupportedByClientError  the client does not support this (a cooperative assignor in an eager client)
 
-All are ``ValueError`` too where a caller passed something wrong, so that code which knows nothing of loadwise catches
-what it expects.
+Errors caused by a wrong argument are also ``ValueError``, so that code which does not import loadwise can catch them.
 """
 
 from __future__ import annotations
 
 
 class AssignorError(Exception):
-    """Anything that ``loadwise.assignor`` refuses."""
+    """Base class of all errors of ``loadwise.assignor``."""
 
 
 class BadGroupError(AssignorError, ValueError):
-    """The group as described cannot be; the message names the member or topic and what is wrong with it."""
+    """The group is invalid; the message names the member or topic and the problem."""
 
 
 class BadAnswerError(AssignorError):
-    """An algorithm has answered what no client can take; the message names the partition and the member."""
+    """An algorithm returned an assignment that clients would reject; the message names partition and member."""
 
 
 class GroupTooLargeError(AssignorError, ValueError):
-    """The algorithm is for small groups only; the message tells up to which size, and what to use instead."""
+    """The algorithm supports small groups only; the message has the limit and names an alternative."""
 
 
 class BadCaseError(AssignorError, ValueError):
-    """A case written as JSON cannot be read; the message names the place in it and what was expected there."""
+    """A case in JSON cannot be read; the message names the field and what it expects."""
 
 
 class UnknownStrategyError(AssignorError, ValueError):
-    """No assignor has that name; the message lists those that there are."""
+    """There is no assignor of that name; the message lists the names that exist."""
 
 
 class MissingClientError(AssignorError, ImportError):
-    """An optional client library is not installed; the message names the extra that brings it."""
+    """An optional client library is not installed; the message names the extra that installs it."""
 
 
 class UnsupportedByClientError(AssignorError, ValueError):
-    """The client cannot do what was asked of it; the message tells what can."""
+    """The client does not support the request; the message names an alternative."""

@@ -1,8 +1,8 @@
-"""Guessing loads that nobody knows.
+"""Estimate unknown loads.
 
-A load that was known once is best taken for unchanged, which is the source's business: `LagLoad` keeps what it has
-read. What was never known is taken for the mean of its topic's known loads, then of all known ones, then for 1. Where
-nothing at all is known, `presume` takes the present owners for evenly loaded.
+A load source keeps the last load that it read, as `LagLoad` does. A load that was never read is estimated by the mean
+of its topic's known loads, then by the mean of all known loads, then by 1. If no load is known at all, `presume`
+assumes that the current owners are evenly loaded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from loadwise.assignor.model import NOBODY, Floats, GroupSnapshot, Ints, Owners
 
 
 def guess(load: Floats, topic_of: Owners | Ints) -> Floats:
-    """float64[P]: ``load`` (float64[P], NaN where unknown) without gaps; ``topic_of`` int[P] numbers topics from 0."""
+    """float64[P]: ``load`` (NaN where unknown) with estimates; ``topic_of``, int[P], numbers topics from 0."""
     known = ~np.isnan(load)
     if known.all():
         return load
@@ -27,11 +27,11 @@ def guess(load: Floats, topic_of: Owners | Ints) -> Floats:
 
 
 def presume(group: GroupSnapshot) -> Floats | None:
-    """float64[P]: loads by which every member that owns something is exactly as busy as its capacity; None if none is.
+    """float64[P]: loads that make every owner as busy as its capacity; None if no partition has an owner.
 
-    This is what a leader that has no load goes by: somebody who knew more has given the owners what they have. So
-    nothing is taken from one owner for the other. What nobody owns is NaN, which counts as the mean of the others, and
-    members that own nothing get what a newcomer gets.
+    A leader without any load uses these. An earlier leader may have known the loads, so partitions are not moved
+    between owners. Partitions without an owner are NaN, which counts as the mean of the others. Members that own
+    nothing get a newcomer's share.
     """
     owned = group.owner != NOBODY
     if not owned.any():

@@ -1,7 +1,7 @@
-"""A member's part in keeping its group's load even: it measures itself, and while it leads, it watches the group.
+"""A member's part in keeping its group's load even: measure itself, and watch the group while it leads.
 
-Thread-safe: the client's thread joins and assigns, another one may read the offsets. What is decided is in
-`loadwise.assignor.live`; here are the clock, the log, and what travels between members.
+Thread-safe: the client's thread joins and assigns while another thread reads offsets. Decisions are made in
+`loadwise.assignor.live`. This module has the clock, the log and the data that members exchange.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from loadwise.protocol.live_notes import CommitNote, LeaderNotes, MemberNotes, M
 log = logging.getLogger(__name__)
 
 _FRESH_INTERVALS = 2.0
-"""A reading is good for a rebalance up to so many intervals after it was taken."""
+"""A reading may be used for a rebalance until it is this many intervals old."""
 _UNINTERRUPTED_MS = 1_000
-"""What a group's first rebalance is taken to have cost: nobody was interrupted by it."""
+"""The assumed cost of a group's first rebalance, which interrupts no member."""
 
 
 class Leader:
-    """The `loadwise.assignor.load.source.LoadSource` of a group's demand, and the watch over its assignment.
+    """Watch the group's assignment and provide its demand as a `LoadSource`.
 
-    ``lag`` reads the offsets, often while this member leads and never while it follows. ``settings`` None: loads are
-    balanced when members come and go, but no rebalance is asked for. ``slack_s`` is about the time between two commits,
-    ``max_poll_s`` that after which members that have not polled are put out.
+    ``lag`` reads offsets, often while this member leads and never while it follows. With ``settings`` None, loads are
+    balanced when members come and go, but no rebalance is requested. ``slack_s`` is the approximate time between two
+    commits. ``max_poll_s`` is the poll timeout after which a member leaves the group.
     """
 
     def __init__(
@@ -59,22 +59,22 @@ class Leader:
     ) -> None:
         self.lag = lag
         self.busy = BusyTime()
-        """How busy this member is; its client's adapter tells it of every poll."""
+        """How busy this member is; the client's adapter reports every poll to it."""
         self.name = ""
-        """This member's group instance id, or else its member id; empty before it is known."""
+        """This member's group instance id or else its member id; empty until it is known."""
         self.ask: Callable[[], bool] = lambda: False
-        """Ask the group's coordinator for a rebalance; answers whether that could be done now."""
+        """Request a rebalance from the coordinator; returns False if that is not possible now."""
         self.decided: Callable[[Decision], None] = _ignore
-        """Called with every decision, on the thread that reads. What it raises is logged, and stops nothing."""
+        """Called with every decision on the reading thread. Exceptions are logged and ignored."""
         self.decision: Decision | None = None
         """The newest decision."""
         self.rebalances: Counter[str] = Counter()
-        """How many rebalances this member has led, by cause.
+        """The number of rebalances that this member led, by cause.
 
-        ``load``, ``members`` that came or went, ``second_round`` of a cooperative one, ``other``.
+        The causes are ``load``, ``members`` (joined or left), ``second_round`` (cooperative) and ``other``.
         """
         self.moved_share = 0.0
-        """What these have moved: the parts of the whole demand at the time, added up."""
+        """The demand that these rebalances moved: the sum of its shares of the total demand."""
         self._settings = settings
         self._interval_s = lag.interval_s
         self._clock = clock
@@ -96,14 +96,14 @@ class Leader:
         self._led: tuple[Assignment, dict[str, float]] | None = None
         self._second_round = False
         self._is_watcher = False
-        self._members: frozenset[str] = frozenset()  # of the newest generation, where this member leads it
+        self._members: frozenset[str] = frozenset()  # of the newest generation, if this member leads it
         self._asked = False
         self._off = False
-        self._too_slow: frozenset[str] = frozenset()  # the members without a partition, as they were logged last
-        self._noted: dict[tuple[str, int], str] = {}  # the notes beside the offsets, as they were read last
+        self._too_slow: frozenset[str] = frozenset()  # the members without a partition that were logged last
+        self._noted: dict[tuple[str, int], str] = {}  # the commit metadata that was read last
         self._warnings = Warnings()
         self._failing: set[str] = set()
-        lag.interval_s = math.inf  # nobody reads before there is a reason to
+        lag.interval_s = math.inf  # do not read until this member leads
         lag.listener = self._on_reading
         lag.prior_listener = self._on_prior
 
@@ -114,15 +114,16 @@ class Leader:
 
     @property
     def to_resume(self) -> bool:
-        """Whether this member made the assignment in force and does not know it: it was restarted since.
+        """Whether this member made the current assignment but was restarted since.
 
-        Only a static member comes back without a rebalance. Below JoinGroup v9 (KIP-814) it is not told that it leads.
+        Only a static member returns without a rebalance. Below JoinGroup v9 (KIP-814) the answer does not say that it
+        leads.
         """
         return self._is_watcher and not self._watch.leads
 
     @property
     def has_fresh_reading(self) -> bool:
-        """Whether the newest reading is good enough to assign by."""
+        """Whether the newest reading is recent enough for a rebalance."""
         read_at_ms = self._watch.read_at_ms
         return read_at_ms is not None and self._now_ms() - read_at_ms <= _FRESH_INTERVALS * self._interval_s * 1000
 
@@ -133,7 +134,7 @@ class Leader:
         return math.nan if read_at_ms is None else (self._now_ms() - read_at_ms) / 1000
 
     def snapshot(self, topics: Collection[str]) -> LoadSnapshot | None:
-        """Answer the demand of each partition, in records/s; None before there is a reading."""
+        """Return the demand of each partition in records/s; None before the first reading."""
         seen = self.lag.snapshot(topics)
         if seen is None:
             return None
@@ -143,14 +144,14 @@ class Leader:
             )
 
     def joining(self, *, capacity_given: bool) -> MemberNotes:
-        """A rebalance begins; answer what this member tells its leader."""
+        """Start a rebalance and return the notes that this member sends to its leader."""
         with self._lock:
             now_ms = self._now_ms()
             if self._watch.leads:
                 self._memory, self._remembered_ms = self._watch.restraint.memory(now_ms), now_ms
             if self._joining_ms is None:
                 self._joining_ms = now_ms
-            self._led = None  # what it has answered since the last assignment has never come into force
+            self._led = None  # its last answer never took effect
             self._watch.unwatch()
             return MemberNotes(
                 capacity_given=capacity_given,
@@ -162,28 +163,28 @@ class Leader:
             )
 
     def note(self, name: str) -> str:
-        """What this member, by its instance id or member id, writes beside an offset that it commits, or ""."""
+        """Return the commit metadata of this member (by instance id or member id), or ""."""
         if self._settings is None:
             return ""
         measured_per_s, took_s = self.busy.per_s, _by_checksum(self.busy.each_s)
         return CommitNote(member=name, at_ms=self._now_ms(), measured_per_s=measured_per_s, took_s=took_s).encode()
 
     def equip(self, members: Sequence[tuple[Member, MemberNotes | None]]) -> list[Member]:
-        """As the leader, answer the members with their capacities, as far as these are known."""
+        """As the leader, return the members with their capacities, where these are known."""
         with self._lock:
             now_ms = self._now_ms()
             for member, notes in members:
                 if notes is not None:
-                    # Who led in between knows more than what this member had learned before.
+                    # The leader in between knows more than this member did before.
                     learned_per_s, again = _speed(notes.learned_per_s), not self._members
                     self._watch.estimates.recalled(name_of(member), learned_per_s, now_ms, instead=again)
                     topics = _with_checksums(member.topics) if notes.took_s else ()
                     self._watch.took(name_of(member), _by_topic(notes.took_s, topics), now_ms)
             self._learn_costs()
             for member, notes in members:
-                if notes is not None:  # in records of the costs that were learned just now
+                if notes is not None:  # in records of the costs that were just learned
                     self._watch.measured(name_of(member), _speed(notes.measured_per_s), now_ms)
-            if not self._members:  # who has led until now knows more than anybody was told
+            if not self._members:  # the previous leader knows more than it sent to any member
                 newest = max((notes.memory for _, notes in members if notes is not None), key=_newer, default=Memory())
                 self._watch.restraint.remember(newest, now_ms)
             self._off = any(notes is not None and notes.off for _, notes in members)
@@ -192,9 +193,9 @@ class Leader:
             return self._watch.capacities([member for member, _ in members], stated, now_ms)
 
     def lead(self, target: Assignment, *, second_round: bool = False) -> dict[str, bytes]:
-        """Watch this assignment once it is in force; answer what to tell each member with it.
+        """Prepare to watch this assignment; return the user data for each member.
 
-        ``second_round``: it was decided in the rebalance before, and partitions were given up for it since.
+        ``second_round``: the rebalance before decided it, and members have revoked partitions for it since.
         """
         with self._lock:
             now_ms = self._now_ms()
@@ -211,9 +212,9 @@ class Leader:
             }
 
     def resume(self, target: Assignment, generation: int) -> None:
-        """Watch an assignment that this member made before it was restarted: members from `equip`, owners as told."""
+        """Watch an assignment that this member made before a restart; members come from `equip`."""
         with self._lock:
-            # What it told the others to remember is in its own assignment; what they had joined with is older.
+            # The memory in its own assignment is newer than the one that members joined with.
             now_ms = self._now_ms()
             self._watch.restraint.remember(_aged(self._memory, now_ms - self._remembered_ms), now_ms)
             self._led, self._second_round = (target, self._stated), False
@@ -221,7 +222,7 @@ class Leader:
         self.joined(None, generation)
 
     def joined(self, user_data: bytes | None, generation: int) -> None:
-        """The rebalance has ended with what the leader tells this member; if it is the leader, the watch begins."""
+        """Finish the rebalance with the leader's user data; if this member leads, start to watch."""
         with self._lock:
             now_ms = self._now_ms()
             began_ms, self._joining_ms = self._joining_ms, None
@@ -252,18 +253,18 @@ class Leader:
         self._tell(decision)
 
     def _log_too_slow(self, names: Iterable[str]) -> None:
-        """Log once which members are left without a partition."""
+        """Log once which members have no partition because they are too slow."""
         now = frozenset(names)
         if news := now - self._too_slow:
             log.info(
-                "Too slow for any partition, and left without one: %s. Each would be busier with the lightest partition"
-                " than the busiest member is now",
+                "Too slow for any partition and left without one: %s. The lightest partition would make each of them"
+                " busier than the busiest member is now",
                 ", ".join(sorted(news)),
             )
         self._too_slow = now
 
     def _cause(self, members: frozenset[str]) -> tuple[str, str]:
-        """Why a rebalance was made, as `rebalances` counts it and as the log tells it."""
+        """Return the cause of a rebalance, as `rebalances` counts it and as the log describes it."""
         if self._asked:
             return "load", "rebalanced for the load"
         if not self._members:
@@ -281,7 +282,7 @@ class Leader:
         try:
             notes = LeaderNotes.decode(user_data)
         except MalformedBytesError as error:
-            log.warning("What the leader tells beside the partitions cannot be read (%s): ignored", error)
+            log.warning("The leader's user data cannot be read (%s): ignored", error)
             return
         self._is_watcher = bool(self.name) and notes.watcher == self.name
         self._learned_per_s = _speed(notes.learned_per_s)
@@ -292,7 +293,7 @@ class Leader:
             self._watch.prior(ends, self._now_ms() - round(HISTORY_S * 1000))
 
     def _on_reading(self, offsets: Mapping[tuple[str, int], PartitionOffsets]) -> None:
-        """Take in a reading, and while this member leads, act on it."""
+        """Process a reading; act on it while this member leads."""
         with self._lock:
             now_ms = self._now_ms()
             positions = self._positions(offsets)
@@ -304,7 +305,7 @@ class Leader:
             told = self._take_notes(notes, now_ms) | {self.name: self.busy.per_s}
             self._watch.took(self.name, self.busy.each_s, now_ms)
             self._learn_costs()
-            for name, per_s in told.items():  # in records of the costs that were learned just now
+            for name, per_s in told.items():  # in records of the costs that were just learned
                 self._watch.measured(name, _speed(per_s), now_ms)
             try:
                 decision = self._watch.decide(now_ms)
@@ -321,15 +322,15 @@ class Leader:
         self._tell(decision)
 
     def _positions(self, offsets: Mapping[tuple[str, int], PartitionOffsets]) -> Floats:
-        """float64[P, 4]: the fields of a `Position` of each partition."""
+        """float64[P, 4]: the fields of a `Position` for each partition."""
         read = [(at.beginning, at.end, math.nan if at.committed is None else at.committed) for at in offsets.values()]
         beginning, end, committed = np.array(read, np.float64).reshape(-1, 3).T
         lag = lags(beginning, end, committed, from_beginning=self.lag.from_beginning)
         return np.column_stack([end, lag, ~np.isnan(committed), np.full(len(end), math.inf)])
 
     def _notes(self, offsets: Mapping[tuple[str, int], PartitionOffsets]) -> dict[str, CommitNote]:
-        """What members have newly written beside the offsets of partitions that they own."""
-        # What was read before is no news. Nor is it compared with what is: who was restarted has another clock.
+        """Return the new commit metadata of members for partitions that they own."""
+        # Metadata that was read before is skipped. Times are not compared: a restarted member has another clock.
         news = {
             partition: where.metadata
             for partition, where in offsets.items()
@@ -346,7 +347,7 @@ class Leader:
         return newest
 
     def _take_notes(self, newest: Mapping[str, CommitNote], now_ms: int) -> dict[str, float]:
-        """Take in what members say of themselves; answer their records/s."""
+        """Process the members' notes; return their records/s."""
         watched = self._watch.in_force
         told = watched is not None and any(note.took_s for note in newest.values())
         topics = _with_checksums(watched.group.topics) if watched is not None and told else ()
@@ -358,7 +359,7 @@ class Leader:
     def _learn_costs(self) -> None:
         if self._watch.learn_costs():
             costs = ", ".join(f"{topic} {cost:.2g}" for topic, cost in sorted(self._watch.costs.items()))
-            log.info("What records cost by what members take for them, the busiest 1: %s", costs or "all the same")
+            log.info("Estimated record costs by topic, the busiest 1: %s", costs or "all equal")
 
     def _tell(self, decision: Decision) -> None:
         try:
@@ -369,10 +370,10 @@ class Leader:
             self._failing.discard("on_decision")
 
     def _note_failure(self, culprit: str, error: Exception) -> None:
-        """Log the traceback of an exception, if it is the culprit's first one since it last worked."""
+        """Log the traceback of an exception if it is the culprit's first since it last worked."""
         if culprit not in self._failing:
             self._failing.add(culprit)
-            log.error("%s raised while the group's load is watched; the group goes on", culprit, exc_info=error)
+            log.error("%s raised while watching the group's load; the group continues", culprit, exc_info=error)
 
     def _act(self, decision: Decision) -> None:
         settings = self._settings
@@ -388,7 +389,7 @@ class Leader:
             log.info("%s", decision)
             self._watch.asked(decision)
         elif not self.ask():
-            log.debug("The client cannot ask now, since it is joining already: %s", decision)
+            log.debug("The client cannot request a rebalance because it is joining already: %s", decision)
         else:
             log.info("%s", decision)
             self._watch.asked(decision)
@@ -400,12 +401,12 @@ class Leader:
 
 
 def _ignore(decision: Decision) -> None:
-    """Nobody listens."""
+    """Ignore a decision."""
     del decision
 
 
 def _stated(member: Member, notes: MemberNotes | None) -> float:
-    """What the member's user gave as its capacity, 0 for nothing; older members do not tell, but 1 is the default."""
+    """Return the capacity that the member's user set, or 0; members of older versions send none unless it is not 1."""
     given = member.capacity != 1.0 if notes is None else notes.capacity_given
     return member.capacity if given else 0.0
 
@@ -427,7 +428,7 @@ def _by_topic(took_s: Mapping[int, float], topics: Iterable[tuple[str, int]]) ->
 
 
 def _newer(memory: Memory) -> tuple[int, int]:
-    """Sort key: the newest memory is the one with the youngest rebalance."""
+    """Sort key: the newest memory is the one with the latest rebalance."""
     return (-memory.ages_ms[-1] if memory.ages_ms else -(2**31), -memory.left_ms)
 
 

@@ -1,4 +1,4 @@
-"""How good an assignment is: load of every member, its spread, and what moved."""
+"""Measure an assignment: the load of every member, its spread, and what moved."""
 
 from __future__ import annotations
 
@@ -12,45 +12,45 @@ from loadwise.assignor.model import NOBODY, Assignment, Floats, GroupSnapshot, I
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class Measurement:
-    """An assignment in numbers. Loads are in the unit of the load measured with; M members."""
+    """The figures of an assignment with M members. Loads are in the unit of the load that was used."""
 
     load: Floats
     """float64[M]: load of each member."""
     count: Ints
     """int64[M]: partitions of each member."""
     highest: float
-    """The highest load in relation to capacity: the member that finishes last."""
+    """The highest load relative to capacity, that of the member that finishes last."""
     mean: float
-    """All load over all capacity: what every member would have if everything could be divided."""
+    """The total load over the total capacity: every member's level if all partitions were divisible."""
     bound: float
-    """The lowest ``highest`` that any assignment of this group could have, or a little less."""
+    """A lower bound of ``highest`` over all assignments of this group."""
     moved: int
-    """Partitions taken from an owner that is still there and still subscribes."""
+    """Partitions taken from an owner that is still in the group and still subscribes."""
     moved_load: float
-    """Their load."""
+    """The load of the moved partitions."""
 
     @property
     def max_over_mean(self) -> float:
-        """``highest / mean``: 1 is perfect; 1 when there is no load."""
+        """``highest / mean``: 1 is perfect; also 1 without any load."""
         return self.highest / self.mean if self.mean > 0 else 1.0
 
     @property
     def max_over_bound(self) -> float:
-        """``highest / bound``: 1 when no assignment could do better; 1 when there is no load."""
+        """``highest / bound``: 1 if no assignment can be better; also 1 without any load."""
         return self.highest / self.bound if self.bound > 0 else 1.0
 
     @property
     def spread(self) -> int:
-        """Largest minus smallest count."""
+        """Largest minus smallest number of partitions."""
         return int(np.ptp(self.count)) if len(self.count) else 0
 
 
 def measure(assignment: Assignment, *, load: Floats | None = None, previous: Assignment | None = None) -> Measurement:
-    """Measure an assignment, with ``load`` (float64[P], no NaN) instead of the snapshot's where that is given.
+    """Measure an assignment, with ``load`` (float64[P], no NaN) instead of the snapshot's if given.
 
-    Unknown loads of the snapshot count as 0, and without any load every partition counts as 1. What moved is measured
-    against ``previous``, the answer of an earlier round (its members and topics may differ), or else against what
-    members own in the snapshot. O(P log P).
+    Unknown loads of the snapshot count as 0. Without any load, every partition counts as 1. Moves are counted against
+    ``previous``, an earlier assignment whose members and topics may differ, or else against the owners in the
+    snapshot. O(P log P).
     """
     group = assignment.group
     weight = _weights(group) if load is None else load
@@ -84,7 +84,7 @@ def _bound(group: GroupSnapshot, weight: Floats) -> float:
 
 
 def _carried_over(previous: Assignment, group: GroupSnapshot) -> Owners:
-    """Who of this group had each of its partitions in an earlier assignment and still subscribes to it."""
+    """Return the owner of each partition in an earlier assignment if it still subscribes, else `NOBODY`."""
     before = previous.group
     member_now = {member: index for index, member in enumerate(group.members)}
     now = np.array([member_now.get(member, NOBODY) for member in before.members] + [NOBODY], np.int32)

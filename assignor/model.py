@@ -1,8 +1,8 @@
-"""What an assignor is given and what it answers: `Member` at the edges, `GroupSnapshot` and `Assignment` inside.
+"""The input and output of an assignor: `Member` at the edges, `GroupSnapshot` and `Assignment` inside.
 
-At the edges there are names. Inside there are rows: partitions are numbered topic by topic, topics in Kafka's string
-order, so that an assignment is one integer a partition and a million of them is one numpy array. An `Assignment` can
-not give a partition to two members: there is one slot a row.
+The edges use names, the inside uses rows. Partitions are numbered topic by topic, with topics in Kafka's string order.
+An assignment is then one integer a partition, and a million of them are one numpy array. An `Assignment` cannot give a
+partition to two members because each row has one slot.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from loadwise.assignor.by_member import ByMember
 from loadwise.assignor.member import NO_GENERATION, Member, TopicPartition, kafka_order, utf16_order
 from loadwise.assignor.rows import LARGEST, NOBODY, SMALLEST_CAPACITY, Bools, Floats, Ints, Owners
 
-__all__ = [  # one place to import from, whichever side of the edge a name is on
+__all__ = [  # one place to import from, for both sides of the edge
     "LARGEST",
     "NOBODY",
     "NO_GENERATION",
@@ -42,19 +42,19 @@ __all__ = [  # one place to import from, whichever side of the edge a name is on
 ]
 
 RECORDS_PER_S = "records/s"
-"""The unit of demands. Where capacities are known, they are in the same one."""
+"""The unit of demands, and of capacities where they are known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """What an algorithm needs to be told about its group, and which protocol it supports."""
+    """The inputs that an algorithm needs and the protocol that it supports."""
 
     owned: bool = False
-    """Whether it reads what members own. Members then send it when they join."""
+    """Whether it reads owned partitions. Members then send them when they join."""
     load: bool = False
     """Whether it reads loads and capacities. The leader then reads loads, and members send their capacity."""
     cooperative: bool = False
-    """Whether it supports the cooperative protocol (KIP-429), for which it has to read what members own."""
+    """Whether it supports the cooperative protocol (KIP-429), which needs ``owned``."""
 
     def __post_init__(self) -> None:
         if self.cooperative and not self.owned:
@@ -62,31 +62,31 @@ class Traits:
 
 
 class Assignor(Protocol):
-    """The one interface of every algorithm: pure, and deterministic to the byte for any order of the input."""
+    """The interface of every algorithm: pure, and the same result to the byte for any order of the input."""
 
     @property
     def name(self) -> str:
-        """The algorithm's name, also on the wire; see `loadwise.assignor.strategy` for its cooperative form."""
+        """The algorithm's name, also on the wire; `loadwise.assignor.strategy` has its cooperative form."""
         ...
 
     @property
     def traits(self) -> Traits:
-        """What it needs to be told."""
+        """The inputs that it needs."""
         ...
 
     def assign(self, group: GroupSnapshot) -> Assignment:
-        """Answer the target: who should own each partition once everything has moved.
+        """Return the target: the owner of each partition once everything has moved.
 
-        Every partition with a subscriber gets an owner among its subscribers; the others get `NOBODY`. Staging the way
-        there (KIP-429) is not the algorithm's business but the caller's: see `loadwise.assignor.staging`.
+        Every partition with a subscriber gets an owner among its subscribers; the others get `NOBODY`. The caller
+        stages the way there (KIP-429): see `loadwise.assignor.staging`.
         """
         ...
 
 
 def stable_order(numbers: NDArray[np.integer[Any]], limit: int) -> Ints:
-    """The order that sorts numbers below ``limit``, or one larger value, equal ones as they come.
+    """Return the stable sort order of numbers below ``limit``, or one larger value.
 
-    In linear time where 16 bits hold them, which is five times as fast.
+    If 16 bits hold them, it takes linear time and is five times as fast.
     """
     narrow = numbers.astype(np.uint16) if limit <= np.iinfo(np.uint16).max else numbers
     return np.argsort(narrow, kind="stable")
@@ -94,52 +94,52 @@ def stable_order(numbers: NDArray[np.integer[Any]], limit: int) -> Ints:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GroupSnapshot:
-    """A group at one moment, as rows; immutable. Build it with `GroupSnapshot.of`.
+    """A group at one moment as rows; immutable. Build it with `GroupSnapshot.of`.
 
     With M members, T topics, P partitions, S distinct subscriptions, R racks and C valid claims:
     """
 
     members: tuple[str, ...]
-    """Member ids in Kafka's order; a member's index in here is its number everywhere below."""
+    """Member ids in Kafka's order; the index of a member in it is its number everywhere below."""
     instance_ids: tuple[str | None, ...]
-    """Group instance id of each member, None for dynamic ones."""
+    """Group instance id of each member; None for dynamic ones."""
     topics: tuple[str, ...]
-    """Topics that somebody subscribes to and that have metadata, in Java's string order."""
+    """Topics with a subscriber and metadata, in Java's string order."""
     topic_start: Ints
     """int64[T+1]: the row of each topic's partition 0; the last entry is P."""
     subscription: Owners
-    """int32[M]: which distinct subscription each member has."""
+    """int32[M]: the index of each member's distinct subscription."""
     subscribed: Bools
-    """bool[S, T]: which topics each distinct subscription holds."""
+    """bool[S, T]: the topics of each distinct subscription."""
     generation: Ints
     """int64[M]: the generation of each member's claims, `NO_GENERATION` if unknown."""
     claim_row: Ints
-    """int64[C]: row of each claim on a partition that exists, double and stale ones included; ascending."""
+    """int64[C]: row of each claim on an existing partition, with repeated and stale ones; ascending."""
     claim_member: Owners
-    """int32[C]: the member that makes each claim."""
+    """int32[C]: the member of each claim."""
     owner: Owners
-    """int32[P]: current owner. Of two claims the higher generation wins; of equal ones nobody does. `NOBODY` if none.
+    """int32[P]: current owner. Of two claims the higher generation wins; equal ones cancel out. `NOBODY` if none.
 
-    Nobody owns what its rightful claimant no longer subscribes to: an older claim on it is stale all the same.
+    A partition has no owner if its rightful claimant no longer subscribes; an older claim on it stays stale.
     """
     capacity: Floats
-    """float64[M]: what each member can process, relative to the others; above 0."""
+    """float64[M]: the capacity of each member relative to the others; above 0."""
     capacity_known: Bools
-    """bool[M]: whether each capacity was given or measured, and not guessed."""
+    """bool[M]: whether each capacity was set or measured rather than assumed."""
     load: Floats | None = None
-    """float64[P]: load of each partition, NaN where unknown; None where nothing is known at all."""
+    """float64[P]: load of each partition, NaN where unknown; None if no load is known."""
     load_unit: str = ""
-    """What `load` counts, for tables and logs: ``records``, ``bytes/s``."""
+    """The unit of `load`, for tables and logs: ``records``, ``bytes/s``."""
     racks: tuple[str, ...] = ()
     """Rack names in Java's string order."""
     member_rack: Owners = field(default_factory=lambda: np.empty(0, np.int32))
-    """int32[M]: rack of each member, -1 where it is not known."""
+    """int32[M]: rack of each member, -1 where unknown."""
     partition_racks: Bools | None = None
-    """bool[P, R]: the racks that hold a replica of each partition; None where it is known of no topic."""
+    """bool[P, R]: the racks with a replica of each partition; None if no topic has racks."""
     listed: Ints | None = None
-    """int64[M]: the place of each member in the list that JoinGroup gave the leader; None where there was none.
+    """int64[M]: the place of each member in the JoinGroup answer to the leader; None without one.
 
-    No answer depends on it but that of ``sticky``, and that only where Java's does: see `hash_map_order`.
+    Only ``sticky`` depends on it, and only where Java's does: see `hash_map_order`.
     """
 
     @classmethod
@@ -154,12 +154,12 @@ class GroupSnapshot:
     ) -> GroupSnapshot:
         """Build a snapshot from names; the order of the input does not matter, but see `listed`.
 
-        ``partitions`` is the cluster's metadata, topic to number of partitions; it may lack topics that members
-        subscribe to and hold others. ``load`` has one number a partition, None or NaN where unknown; a topic may be
-        missing or its list short. ``racks`` has the racks of every partition's replicas.
+        ``partitions`` is the cluster's metadata, topic to number of partitions. Its topics may differ from those that
+        members subscribe to. ``load`` has one number a partition, None or NaN where unknown; a topic may be missing or
+        its list short. ``racks`` has the racks of every partition's replicas.
 
-        Raises `BadGroupError` for a duplicate member id, a capacity that is not above 0, a load that is negative or
-        infinite, or a negative number of partitions. O(P + C + M log M).
+        Raises `BadGroupError` for a duplicate member id, a capacity that is not above 0, a negative or infinite load,
+        or a negative number of partitions. O(P + C + M log M).
         """
         given = list(members)
         order = sorted(range(len(given)), key=[kafka_order(member) for member in given].__getitem__)
@@ -208,7 +208,7 @@ class GroupSnapshot:
 
     @property
     def equal_subscriptions(self) -> bool:
-        """Whether all members subscribe to the same topics (among those that have metadata)."""
+        """Whether all members subscribe to the same topics, of those with metadata."""
         return len(self.subscribed) <= 1
 
     @cached_property
@@ -218,7 +218,7 @@ class GroupSnapshot:
 
     @cached_property
     def partition_of(self) -> Owners:
-        """int32[P]: the partition number of each row within its topic."""
+        """int32[P]: the partition number of each row in its topic."""
         return (np.arange(self.size) - np.repeat(self.topic_start[:-1], np.diff(self.topic_start))).astype(np.int32)
 
     @cached_property
@@ -232,12 +232,12 @@ class GroupSnapshot:
 
     @property
     def class_of_topic(self) -> Owners:
-        """int32[T]: topics with the same subscribers are of one class, numbered from 0."""
+        """int32[T]: the class of each topic, from 0. Topics with the same subscribers share a class."""
         return self._classes[0]
 
     @property
     def subscribers_of_class(self) -> Bools:
-        """bool[K, M]: who subscribes to the topics of each class; at least one member does."""
+        """bool[K, M]: the subscribers of each class, at least one."""
         return self._classes[1]
 
     @cached_property
@@ -247,14 +247,14 @@ class GroupSnapshot:
 
     @cached_property
     def racks_known(self) -> bool:
-        """Whether the racks of some replicas and of some member are known, without which racks play no part."""
+        """Whether the racks of some replicas and some member are known. Otherwise racks are ignored."""
         return self.partition_racks is not None and bool((self.member_rack >= 0).any())
 
     def misplaced(self, replica_racks: Bools) -> Bools:
-        """Who would read partitions from another rack (KIP-881): bool[n, M].
+        """bool[n, M]: whether each member would read each partition from another rack (KIP-881).
 
-        ``replica_racks`` is bool[n, R], the racks that hold a replica of each partition. A member without a rack reads
-        every partition as well as any other does, and so does everybody a partition whose racks are not known.
+        ``replica_racks`` is bool[n, R], the racks with a replica of each partition. A partition without racks and a
+        member without a rack are never misplaced.
         """
         if not self.racks_known:
             return np.zeros((len(replica_racks), len(self.members)), bool)
@@ -262,45 +262,45 @@ class GroupSnapshot:
         return elsewhere & replica_racks.any(axis=1, keepdims=True)
 
     def subscribers(self, topic: int) -> Ints:
-        """int64[k]: the members that subscribe to a topic (its index in `topics`), in Kafka's order."""
+        """int64[k]: the subscribers of a topic (its index in `topics`), in Kafka's order."""
         return np.flatnonzero(self.subscribed[self.subscription, topic])
 
     def name_of(self, row: int) -> TopicPartition:
-        """The partition that a row stands for."""
+        """Return the partition of a row."""
         topic = int(np.searchsorted(self.topic_start, row, side="right")) - 1
         return TopicPartition(self.topics[topic], row - int(self.topic_start[topic]))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Cells:
-    """An assignment as what it will be told as: the partitions that one member has of one topic are a cell."""
+    """An assignment grouped for the wire: a cell holds the partitions that one member has of one topic."""
 
     count: Ints
-    """int64[M]: how many cells each member has; they come member by member, and by topic within."""
+    """int64[M]: the number of cells of each member; cells are ordered by member, then topic."""
     topic: Owners
-    """int32[C]: the topic of each cell, by its number in ``group.topics``."""
+    """int32[C]: the topic of each cell, as an index of ``group.topics``."""
     start: Ints
-    """int64[C]: where the cell's partitions begin in ``partition``."""
+    """int64[C]: where the partitions of each cell begin in ``partition``."""
     length: Ints
-    """int64[C]: how many they are, at least 1."""
+    """int64[C]: the number of partitions of each cell, at least 1."""
     partition: Owners
-    """int32[n]: the partition numbers of all cells, ascending in each."""
+    """int32[n]: the partition numbers of all cells, ascending in each cell."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Assignment:
-    """Who owns each partition of a snapshot: the answer of an assignor."""
+    """The owner of each partition of a snapshot: the result of an assignor."""
 
     group: GroupSnapshot
     owner: Owners
-    """int32[P]: the member that owns each row, by its number in ``group.members``; `NOBODY` for none."""
+    """int32[P]: the owner of each row, as an index of ``group.members``; `NOBODY` for none."""
 
     def counts(self) -> Ints:
-        """int64[M]: how many partitions each member has."""
+        """int64[M]: the number of partitions of each member."""
         return np.bincount(self.owner[self.owner >= 0], minlength=len(self.group.members))
 
     def cells(self) -> Cells:
-        """The assignment sorted by member, topic and partition. O(P)."""
+        """Return the assignment sorted by member, topic and partition. O(P)."""
         group = self.group
         held = int(np.count_nonzero(self.owner != NOBODY))
         rows = stable_order(self.owner.view(np.uint32), len(group.members))[:held]  # NOBODY is the largest
@@ -319,9 +319,9 @@ class Assignment:
         )
 
     def by_member(self) -> ByMember:
-        """Member id to topic to its partitions, ascending; every member has an entry. O(P).
+        """Map each member id to its partitions by topic, ascending; every member has an entry. O(P).
 
-        Dictionaries and lists are made for a member when it is asked for.
+        A member's dictionary and lists are built when it is read.
         """
         cells = self.cells()
         return ByMember(
@@ -334,7 +334,7 @@ class Assignment:
         )
 
     def owner_of(self, topic: str, partition: int) -> str | None:
-        """The member id that owns a partition, None if nobody does. Raises KeyError for an unknown partition."""
+        """Return the owner's member id, None without an owner. Raises KeyError for an unknown partition."""
         if topic not in self.group.topics:
             raise KeyError(topic)
         index = self.group.topics.index(topic)

@@ -1,11 +1,11 @@
-"""One member's part in its group, without its client: what it joins with, and what it answers as the leader.
+"""One member's part in its group, without its client: its subscription, and its assignment as the leader.
 
-Every client's adapter is a thin layer over a `Participant`, so that the same group gets the same answer, to the byte,
-whichever client happens to lead it. Kafka's counterpart is ``ConsumerPartitionAssignor`` with the state that
+Every client's adapter is a thin layer over a `Participant`, so the same group gets the same assignment, to the byte,
+whichever client leads it. Kafka's counterpart is ``ConsumerPartitionAssignor`` with the state that
 ``AbstractStickyAssignor`` keeps between rebalances.
 
-Whatever a load source or an algorithm raises stays in here. A leader that raised would never send its SyncGroup, and no
-member of the group would get a partition.
+Exceptions of a load source or an algorithm never leave this module. A leader that raised would not send its SyncGroup,
+and no member of the group would get a partition.
 """
 
 from __future__ import annotations
@@ -54,28 +54,28 @@ _WATCHING = "Watching the load"
 _SOURCE = "The load source"
 
 AssignorChoice: TypeAlias = "str | Assignor | Sequence[str | Assignor]"
-"""A strategy's name, an algorithm with parameters of its own, or several of these in order of preference."""
+"""A strategy's name, an algorithm with its own parameters, or a list of these in order of preference."""
 
 
 class Cluster(Protocol):
-    """What the leader knows of the cluster: its client's metadata."""
+    """The leader's view of the cluster: its client's metadata."""
 
     def partition_count(self, topic: str) -> int | None:
-        """How many partitions a topic has; None while there is no metadata of it."""
+        """Return the topic's number of partitions; None without metadata."""
         ...
 
     def replica_racks(self, topic: str) -> Sequence[Sequence[str]]:
-        """Racks of the replicas of each partition; empty where the brokers have none."""
+        """Return the racks of each partition's replicas; empty if the brokers have no racks."""
         ...
 
 
 class Participant:
     """The state and the decisions of one member. Not thread-safe: its client calls it from one thread.
 
-    ``assignor`` is a name on the wire, an algorithm (one of ours with parameters of its own, or the user's own), or a
-    list of these. The members of a group use the first name that all of them have. ``cooperative`` asks for the
-    cooperative form, which ``"cooperative-weighted"`` is of ``"weighted"``. ``capacity`` and ``load`` matter to
-    algorithms whose `Traits` ask for them.
+    ``assignor`` is a name on the wire, an algorithm (built in or the user's own), or a list of these. The members of a
+    group use the first name that all of them have. ``cooperative`` selects the cooperative form, such as
+    ``"cooperative-weighted"`` for ``"weighted"``. ``capacity`` and ``load`` matter to algorithms whose `Traits` need
+    them.
 
     Raises `UnknownStrategyError`, `BadGroupError` for a capacity that is not above 0, and `TypeError` for an argument
     of the wrong type.
@@ -101,54 +101,54 @@ class Participant:
         self.rack = rack or None
         self.load = load
         self.leader: Leader | None = None
-        """What keeps the load even while this member leads, where its client's adapter has made one."""
+        """Keeps the load even while this member leads, if the client's adapter created it."""
         self.led = 0
-        """How many rebalances this member has led."""
+        """The number of rebalances that this member led."""
         self.fallbacks = 0
-        """How many of these had to do without the load: it was missing, stale or impossible, or its source failed."""
+        """How many of these had no load: it was missing, stale or invalid, or its source raised."""
         self.assigning_s = 0.0
-        """The time that these took this member to decide, all together."""
+        """The total time that this member took to decide them."""
         self.failures = 0
-        """How many exceptions the load source and the algorithm have raised while this member led."""
+        """The number of exceptions of the load source and the algorithm while this member led."""
         self.generation = NO_GENERATION
-        """The generation of the newest assignment; `NO_GENERATION` before the first, or where the client tells none."""
+        """The generation of the newest assignment; `NO_GENERATION` before the first, or if the client has none."""
         self._owned: Mapping[str, Sequence[int]] | None = None
         self._unfinished: Assignment | None = None
-        """The target of a cooperative rebalance, as long as a part of it waits for its second round."""
+        """The target of a cooperative rebalance while it waits for its second round."""
         self._warned = False
         self._traced: set[str] = set()
         self._record_too_large = False
 
     @property
     def strategies(self) -> tuple[Strategy, ...]:
-        """The strategies that this member offers its group, the preferred one first."""
+        """The strategies that this member offers its group, in order of preference."""
         return tuple(self._algorithms)
 
     @property
     def strategy(self) -> Strategy:
-        """The strategy that the group uses; the preferred one until this member has led or been told."""
+        """The strategy that the group uses; the preferred one until this is known."""
         return self.strategies[0] if self._elected is None else self._elected
 
     @property
     def cooperative(self) -> bool:
-        """Whether this member keeps what it owns while it joins. One eager name in its list makes it eager (KIP-429).
+        """Whether this member keeps its partitions while it joins. One eager name in its list makes it eager (KIP-429).
 
-        The group may elect that name, and then others may be given what this member holds.
+        The group may elect that name and then assign this member's partitions to others.
         """
         return all(strategy.cooperative for strategy in self.strategies)
 
     @property
     def load_aware(self) -> bool:
-        """Whether one of the strategies has a use for loads."""
+        """Whether one of the strategies uses loads."""
         return any(strategy.traits.load for strategy in self.strategies)
 
     @property
     def capacity(self) -> float:
-        """What this member can process relative to the others. It may be changed, and counts from the next join on.
+        """The member's capacity relative to the others. A change takes effect with the next join.
 
-        Where nobody has given any, it is 1 for leaders that do not learn capacities.
+        Without a given capacity, it is 1 for leaders that do not learn capacities.
 
-        Setting it raises `TypeError` for what is no number, `BadGroupError` for one that is not finite and above 0.
+        Setting it raises `TypeError` unless it is a number, `BadGroupError` unless it is finite and above 0.
         """
         return self._capacity
 
@@ -173,11 +173,11 @@ class Participant:
         max_poll_s: float = 300.0,
         on_decision: Callable[[Decision], None] | None = None,
     ) -> None:
-        """Go by the group's demand, of which ``lag`` reads the offsets, and keep it even while this member leads.
+        """Use the group's demand, for which ``lag`` reads offsets, and keep it even while this member leads.
 
-        ``live`` tells when a rebalance is asked for; ``slack_s`` is about the time between two commits of a member,
-        ``max_poll_s`` that after which members that have not polled are put out.
-        Raises `TypeError` for a ``live`` that is none.
+        ``live`` configures when a rebalance is requested. ``slack_s`` is the approximate time between two commits of
+        a member, ``max_poll_s`` the poll timeout after which a member leaves the group.
+        Raises `TypeError` for a ``live`` of the wrong type.
         """
         settings = LiveSettings() if live is True else live or None
         if settings is not None and not isinstance(settings, LiveSettings):
@@ -197,7 +197,7 @@ class Participant:
         self.load = self.leader
 
     def explain(self) -> Decision | None:
-        """Answer the newest decision about the group's load; None while another member leads."""
+        """Return the newest decision about the group's load; None while another member leads."""
         return None if self.leader is None or not self.leader.leads else self.leader.decision
 
     def subscription(
@@ -208,10 +208,10 @@ class Participant:
         generation: int | None = None,
         protocol: str | None = None,
     ) -> bytes:
-        """The bytes to join with under one of the strategies, the preferred one where ``protocol`` names none.
+        """Return the subscription bytes for one strategy, the preferred one if ``protocol`` is None.
 
-        ``owned`` is what the client still holds, and ``generation`` the newest that it has joined, which may be newer
-        than its assignment; None where it cannot tell. (Java: ``ConsumerCoordinator.metadata``.)
+        ``owned`` are the client's current partitions. ``generation`` is the newest that it joined, which may be newer
+        than its assignment; None if the client does not have it. (Java: ``ConsumerCoordinator.metadata``.)
         """
         joining = write_subscription(
             self._strategy(protocol),
@@ -233,9 +233,9 @@ class Participant:
         *,
         user_data: bytes | None = None,
     ) -> None:
-        """Remember what the leader gave, and when; ``generation`` is `NO_GENERATION` where the client does not tell.
+        """Store the leader's assignment; ``generation`` is `NO_GENERATION` if the client does not have it.
 
-        ``user_data`` is what the leader gave beside the partitions.
+        ``user_data`` is the user data of the assignment.
         """
         self._elected = self._strategy(protocol)
         self._owned = {topic: list(numbers) for topic, numbers in partitions.items()}
@@ -249,7 +249,7 @@ class Participant:
 
     @property
     def to_resume(self) -> bool:
-        """Whether this member leads its group and was not told so, because it was restarted: see `resume`."""
+        """Whether this member leads without having been told so, because it was restarted: see `resume`."""
         return self.leader is not None and self.leader.to_resume
 
     def resume(
@@ -259,7 +259,7 @@ class Participant:
         *,
         protocol: str | None = None,
     ) -> None:
-        """Watch the group's load again after a restart, by what DescribeGroups tells: members and their partitions."""
+        """Watch the group's load again after a restart, with the members and owners of a DescribeGroups answer."""
         leader = self.leader
         if leader is None:
             return
@@ -270,7 +270,7 @@ class Participant:
                 replace(member, owned=given[member.id], generation=self.generation) for member in leader.equip(told)
             ]
             counts = _counts(members, cluster)
-            # A consumer that has just begun may have no metadata yet, but all partitions were assigned to somebody.
+            # A consumer that has just started may lack metadata, but every partition was assigned to a member.
             for owned in given.values():
                 for topic, numbers in owned.items():
                     counts[topic] = max(counts.get(topic, 0), max(numbers, default=-1) + 1)
@@ -282,9 +282,9 @@ class Participant:
     def assign(
         self, joined: Iterable[JoinedMember], cluster: Cluster, *, protocol: str | None = None
     ) -> dict[str, bytes]:
-        """Answer, as the leader, every member's assignment bytes. Topics without metadata are left for later.
+        """As the leader, return every member's assignment bytes. Topics without metadata wait for a later rebalance.
 
-        ``protocol`` is the strategy that the group has elected, the preferred one where it is None.
+        ``protocol`` is the elected strategy, the preferred one if None.
         """
         began = time.perf_counter()
         strategy = self._elected = self._strategy(protocol)
@@ -327,7 +327,7 @@ class Participant:
         return self.leader.joining(capacity_given=self._capacity_given)
 
     def _staged(self, target: Assignment) -> Assignment:
-        """The part of a target that may be handed out now; the rest of it is remembered for the next round."""
+        """Return the part of a target that may be assigned now; keep the target for the next round."""
         staged = stage(target)
         self._unfinished = None if np.array_equal(staged.owner, target.owner) else target
         return staged
@@ -336,14 +336,14 @@ class Participant:
         return self.strategies[0] if protocol is None else _offered(self.strategies, protocol)
 
     def _begun(self, group: GroupSnapshot) -> Assignment | None:
-        """The target of a cooperative rebalance of which this is the second round, whatever was read in between."""
+        """Return the target if this is the second round of its cooperative rebalance, whatever the load is now."""
         unfinished, self._unfinished = self._unfinished, None
         if unfinished is None or not _goes_on(unfinished, group):
             return None
         return replace(unfinished, group=replace(group, load=unfinished.group.load))
 
     def _target(self, strategy: Strategy, group: GroupSnapshot) -> Assignment:
-        """The algorithm's answer; where it fails, that of `Sticky`, which has no parameters and needs no load."""
+        """Return the algorithm's assignment. If it fails, return that of `Sticky`, which needs no load."""
         loaded = self._with_load(group) if strategy.traits.load and group.size else group
         try:
             target = _checked(self._algorithms[strategy].assign(loaded), loaded)
@@ -354,7 +354,7 @@ class Participant:
         return target
 
     def _with_load(self, group: GroupSnapshot) -> GroupSnapshot:
-        """The group with its load; where there is none that can be used, with one that keeps partitions where they are.
+        """Return the group with its load. Without a usable load, use one that keeps partitions where they are.
 
         See `loadwise.assignor.impute.presume`.
         """
@@ -367,7 +367,7 @@ class Participant:
                 if not np.isnan(load).all():
                     self._warned = False
                     return replace(group, load=load, load_unit=seen.unit)
-                reason = "none of these partitions was read yet"
+                reason = "none of these partitions has been read yet"
         except BadGroupError as error:
             reason = str(error)
         except Exception as error:  # noqa: BLE001 (a source may be anybody's, and the group waits for an answer)
@@ -377,28 +377,28 @@ class Participant:
         if not self._warned:
             self._warned = True
             log.warning(
-                "No load to assign by (%s): members keep what they own, and only what is free, and what members without"
-                " any partition need, is shared out by number",
+                "No load to assign by (%s): members keep their partitions; only unowned partitions, and those that"
+                " empty members need, are distributed by number",
                 reason,
             )
         return replace(group, load=presume(group))
 
     def _note_failure(self, culprit: str, error: Exception) -> None:
-        """Count an exception, and log its traceback if it is the culprit's first one since it last worked."""
+        """Count an exception; log its traceback if it is the culprit's first since it last worked."""
         self.failures += 1
         if culprit not in self._traced:
             self._traced.add(culprit)
-            log.error("%s raised; this rebalance goes on without it", culprit, exc_info=error)
+            log.error("%s raised; this rebalance continues without it", culprit, exc_info=error)
 
 
 def _counts(members: Sequence[Member], cluster: Cluster) -> dict[str, int]:
-    """The number of partitions of each topic that somebody subscribes to, as far as there is metadata."""
+    """Return the number of partitions of each subscribed topic with metadata."""
     topics = set().union(*{id(member.topics): member.topics for member in members}.values())
     return {topic: count for topic in topics if (count := cluster.partition_count(topic)) is not None}
 
 
 def _goes_on(target: Assignment, group: GroupSnapshot) -> bool:
-    """Whether this is the target's own group, half-way: same members, and each partition free or with its target."""
+    """Whether this is the target's group half-way: same members, each partition unowned or with its target."""
     before = target.group
     same = (
         group.members == before.members
@@ -411,7 +411,7 @@ def _goes_on(target: Assignment, group: GroupSnapshot) -> bool:
 
 
 def _algorithms(assignor: AssignorChoice, *, cooperative: bool) -> dict[Strategy, Assignor]:
-    """The strategies that were chosen, in order, each with its algorithm."""
+    """Return the chosen strategies in order, each with its algorithm."""
     chosen = [assignor] if isinstance(assignor, str) or not isinstance(assignor, Sequence) else list(assignor)
     if not chosen:
         raise UnknownStrategyError("assignor is an empty list; name at least one strategy, such as 'weighted'")
@@ -442,23 +442,21 @@ def _offered(strategies: Sequence[Strategy], protocol: str) -> Strategy:
         if strategy.name == protocol:
             return strategy
     names = ", ".join(strategy.name for strategy in strategies)
-    raise UnknownStrategyError(
-        f"the group has elected {protocol!r}, which this member does not offer; it offers {names}"
-    )
+    raise UnknownStrategyError(f"the group elected {protocol!r}, which this member does not offer; it offers {names}")
 
 
 def _unusable(seen: LoadSnapshot | None) -> str | None:
     if seen is None:
-        return "none was read yet"
+        return "there is no reading yet"
     if seen.stale:
         return f"the newest is {seen.age_s:.0f} s old, {seen.max_age_s:.0f} s at most"
     return None
 
 
 def _checked(answer: Assignment, group: GroupSnapshot) -> Assignment:
-    """Refuse an answer that clients cannot take: a partition for a member that does not subscribe to its topic. O(P).
+    """Refuse an assignment that clients reject: a partition for a member that does not subscribe to its topic. O(P).
 
-    kafka-python's consumers rejoin for ever when they are given one. Raises `BadAnswerError`.
+    kafka-python's consumers would rejoin forever. Raises `BadAnswerError`.
     """
     if not isinstance(answer, Assignment):
         raise BadAnswerError(f"the answer is {answer!r}; it must be an Assignment")
@@ -470,7 +468,7 @@ def _checked(answer: Assignment, group: GroupSnapshot) -> Assignment:
         strange = (owner[held] < 0) | (owner[held] >= len(group.members))
         if strange.any():
             name = _name(group, int(held[strange][0]))
-            raise BadAnswerError(f"partition {name} is given to a member that there is not")
+            raise BadAnswerError(f"partition {name} is given to a member that does not exist")
         stranger = ~group.subscribed[group.subscription[owner[held]], group.topic_of[held]]
         if stranger.any():
             row = int(held[stranger][0])

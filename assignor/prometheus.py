@@ -1,11 +1,11 @@
-"""What a member knows of its group's load, as metrics for Prometheus; needs the extra ``prometheus``.
+"""Prometheus metrics of a member and its group's load; needs the extra ``prometheus``.
 
-One collector a consumer, which reads at every scrape what the member has counted anyway::
+Register one collector for each consumer. A scrape only reads what the member counts anyway::
 
     REGISTRY.register(GroupCollector(consumer.assignor, group_id="billing"))
 
-Only the member that leads the group knows its load, so only its scrape has the metrics of members. docs/live.md lists
-all metrics.
+Only the member that leads the group has its load, so only its scrape has metrics of members. docs/live.md lists all
+metrics.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ except ImportError as error:
 
 
 class Plug(Protocol):
-    """The ``assignor`` of a consumer that one of our factories made."""
+    """The ``assignor`` of a consumer from one of the factories."""
 
     @property
     def participant(self) -> Participant:
@@ -35,18 +35,18 @@ class Plug(Protocol):
 
 
 class GroupCollector(Collector):
-    """The metrics of one member of one group. Any thread may collect them; nothing is read from a broker for it."""
+    """The metrics of one member of one group. Any thread may collect them; no broker is read."""
 
     def __init__(self, assignor: Plug, *, group_id: str) -> None:
         self._participant = assignor.participant
         self._group_id = group_id
 
     def describe(self) -> Iterator[Metric]:
-        """Nothing, so that registering reads nothing; several groups of one process have the same names."""
+        """Return no metric: registering reads nothing, and several groups of a process share metric names."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """The metrics as they are now."""
+        """Yield the current metrics."""
         member = self._participant
         labels, group = ["group"], [self._group_id]
         assigning = SummaryMetricFamily(
@@ -73,7 +73,7 @@ class GroupCollector(Collector):
         for cause in ("load", "members", "second_round", "other"):
             rebalances.add_metric([self._group_id, cause], leader.rebalances[cause])
         moved = CounterMetricFamily(
-            "loadwise_moved_demand_ratio", "Parts of the whole demand that these have moved, added up", labels=labels
+            "loadwise_moved_demand_ratio", "Total share of the demand that these have moved", labels=labels
         )
         moved.add_metric(group, leader.moved_share)
         yield from (leads, rebalances, moved)

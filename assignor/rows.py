@@ -1,4 +1,4 @@
-"""From names to rows: what a `GroupSnapshot` is made of, and what is refused on the way.
+"""Convert names to rows for a `GroupSnapshot`, and refuse invalid input.
 
 Partitions are numbered topic by topic, topics in Java's string order, and members in Kafka's. ``topics`` and
 ``members`` are in that order everywhere here, and ``topic_start`` has the row of each topic's partition 0.
@@ -22,16 +22,16 @@ Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
 
 NOBODY = -1
-"""The owner of a partition that no member owns."""
+"""The owner of a partition without an owner."""
 
 LARGEST = 1e60
-"""The largest load and capacity that are taken: quotients of their sums and squares are still numbers."""
+"""The largest load and capacity allowed, so that quotients of their sums and squares stay finite."""
 SMALLEST_CAPACITY = 1e-60
-"""The smallest capacity that is taken, for the same reason."""
+"""The smallest capacity allowed, for the same reason."""
 
 
 def refuse_duplicates(members: Sequence[Member]) -> None:
-    """Raise `BadGroupError` where two members have one id, or one group instance id."""
+    """Raise `BadGroupError` if two members share a member id or group instance id."""
     ids: set[str] = set()
     instances: dict[str, str] = {}
     for member in members:
@@ -48,7 +48,7 @@ def refuse_duplicates(members: Sequence[Member]) -> None:
 
 
 def topic_lists(members: Sequence[Member]) -> tuple[list[tuple[str, ...]], list[int]]:
-    """The distinct lists of topics, and which of them each member has: most name the same ones in the same order."""
+    """Return the distinct topic lists and the index of each member's list; most members share one."""
     distinct: dict[tuple[str, ...], int] = {}
     seen: dict[int, int] = {}
     for member in members:
@@ -58,7 +58,7 @@ def topic_lists(members: Sequence[Member]) -> tuple[list[tuple[str, ...]], list[
 
 
 def known_topics(lists: Iterable[Sequence[str]], partitions: Mapping[str, int]) -> tuple[str, ...]:
-    """Topics subscribed to that have metadata, in order; `BadGroupError` for a negative number of partitions."""
+    """Return subscribed topics with metadata, in order; `BadGroupError` for a negative number of partitions."""
     wanted = set[str]().union(*lists)
     known = java_sorted(topic for topic in wanted if partitions.get(topic) is not None)
     for topic in known:
@@ -70,7 +70,7 @@ def known_topics(lists: Iterable[Sequence[str]], partitions: Mapping[str, int]) 
 def subscriptions(
     lists: Iterable[Sequence[str]], list_of: Sequence[int], number: Mapping[str, int]
 ) -> tuple[Owners, Bools]:
-    """Which distinct subscription each member has, int32[M], and the topics of each, bool[S, T]."""
+    """Return the index of each member's distinct subscription, int32[M], and the topics of each, bool[S, T]."""
     distinct: dict[frozenset[int], int] = {}
     of_list = [
         distinct.setdefault(frozenset(number[topic] for topic in topics if topic in number), len(distinct))
@@ -83,13 +83,13 @@ def subscriptions(
 
 
 def claims(members: Sequence[Member], number: Mapping[str, int], topic_start: Ints) -> tuple[Ints, Owners]:
-    """Rows and members of all claims on partitions that exist, sorted by row, then member; each pair once."""
+    """Return rows and members of all claims on existing partitions, by row, then member, without duplicates."""
     owned = [member.owned for member in members]
     entries = np.array([len(topics) for topics in owned])
     size, none = int(topic_start[-1]), len(number)
     if not entries.any():
         return np.empty(0, np.int64), np.empty(0, np.int32)
-    # A million entries are looked at without a line of Python for each.
+    # Processes a million entries without a line of Python for each.
     topic = np.fromiter(map(number.get, chain.from_iterable(owned), repeat(none)), np.int64, entries.sum())
     lists = list(chain.from_iterable(topics.values() for topics in owned))
     lengths = np.fromiter(map(len, lists), np.int64, len(lists))
@@ -104,17 +104,17 @@ def claims(members: Sequence[Member], number: Mapping[str, int], topic_start: In
     claimant = np.full(size, NOBODY, np.int32)
     claimant[row] = owner
     claimed = np.flatnonzero(claimant != NOBODY)
-    if len(claimed) == len(row):  # nothing is claimed twice: no need to sort
+    if len(claimed) == len(row):  # no claim is repeated: no need to sort
         return claimed, claimant[claimed]
-    # One number a claim sorts and deduplicates in one pass.
+    # With one number for each claim, one pass sorts and deduplicates.
     pairs = np.unique(row * len(members) + owner)
     return pairs // len(members), (pairs % len(members)).astype(np.int32)
 
 
 def resolve_claims(owner: Owners, row: Ints, member: Owners, generation: Ints, live: Bools) -> None:
-    """Enter in ``owner`` the only claimant at the highest generation of each partition, where its claim is live.
+    """Set ``owner`` of each partition to the only claimant at the highest generation if its claim is live.
 
-    A claim is live while the claimant subscribes to the topic. Claims come sorted by row.
+    A claim is live while the claimant subscribes to the topic. Claims must be sorted by row.
     """
     rival = row[1:] == row[:-1]
     if rival.any():
@@ -129,7 +129,7 @@ def resolve_claims(owner: Owners, row: Ints, member: Owners, generation: Ints, l
 
 
 def capacities(members: Sequence[Member]) -> Floats:
-    """float64[M]; `BadGroupError` for a capacity that cannot be."""
+    """float64[M]: capacities; raises `BadGroupError` for an invalid one."""
     for member in members:
         if not SMALLEST_CAPACITY <= member.capacity <= LARGEST:
             raise BadGroupError(
@@ -140,7 +140,7 @@ def capacities(members: Sequence[Member]) -> Floats:
 
 
 def loads(load: Mapping[str, Sequence[float | None] | Floats], topics: Sequence[str], topic_start: Ints) -> Floats:
-    """float64[P], NaN where unknown; `BadGroupError` for a load that cannot be."""
+    """float64[P]: loads, NaN where unknown; raises `BadGroupError` for an invalid one."""
     rows = np.full(int(topic_start[-1]), np.nan)
     for index, topic in enumerate(topics):
         start, stop = int(topic_start[index]), int(topic_start[index + 1])
@@ -152,9 +152,9 @@ def loads(load: Mapping[str, Sequence[float | None] | Floats], topics: Sequence[
 def topic_loads(
     load: Mapping[str, Sequence[float | None] | Floats], topic: str, size: int, what: str = "load"
 ) -> Floats:
-    """float64[size]: the loads of a topic's first partitions, NaN where unknown; `BadGroupError` as `loads`.
+    """float64[size]: loads of a topic's first partitions, NaN where unknown; raises `BadGroupError` like `loads`.
 
-    ``what`` is what the error calls the load.
+    ``what`` is the name of the load in the error.
     """
     row = np.full(size, np.nan)
     if (given := load.get(topic)) is None:
@@ -177,9 +177,9 @@ def racks(
     topic_start: Ints,
     racks: Mapping[str, Sequence[Sequence[str]]] | None,
 ) -> tuple[tuple[str, ...], Owners, Bools | None]:
-    """Rack names, the rack of each member, int32[M], and those of each partition, bool[P, R], if any is known."""
+    """Return rack names, each member's rack, int32[M], and each partition's, bool[P, R], if any is known."""
     named = {topic: racks[topic] for topic in topics if topic in racks} if racks else {}
-    names = {member.rack for member in members if member.rack}  # Java takes an empty name for none, too
+    names = {member.rack for member in members if member.rack}  # Java treats an empty name as missing, too
     names.update(rack for replicas in named.values() for partition in replicas for rack in partition)
     ordered = tuple(java_sorted(names))
     number = {rack: index for index, rack in enumerate(ordered)}

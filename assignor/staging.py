@@ -1,10 +1,10 @@
-"""Staging: the way from what members own to the target, without a partition ever having two owners (KIP-429).
+"""Staging: move from the current owners to the target without giving a partition two owners (KIP-429).
 
-A cooperative member keeps what it owns while the group rebalances. So a partition must not be handed to its new owner
-before the old one has given it up: in the first round it is assigned to nobody, its owner sees it missing, revokes it
-and rejoins; in the second round nobody claims it any more. Kafka's class: ``AbstractStickyAssignor`` /
-``CooperativeStickyAssignor.adjustAssignment``, which this states more simply: what is handed on must not be claimed by
-anybody else, whether that claim is stale or not. The rightful owner's own partitions are not handed on: they stay.
+A cooperative member keeps its partitions while the group rebalances. So a partition must not go to its new owner
+before the old one has revoked it. In the first round it stays unassigned; its owner sees that, revokes it and rejoins.
+In the second round no member claims it, and it is assigned. Kafka's class is ``AbstractStickyAssignor`` with
+``CooperativeStickyAssignor.adjustAssignment``. This module uses a simpler rule: a partition that moves must not be
+claimed by any other member, stale claim or not. The rightful owner's partitions that stay are not affected.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from loadwise.assignor.model import NOBODY, Assignment
 
 
 def stage(target: Assignment) -> Assignment:
-    """Answer the part of a target that may be handed out now; the rest waits, with nobody, for the next round."""
+    """Return the part of a target that may be assigned now; the rest stays unassigned until the next round."""
     group = target.group
     owner = target.owner.copy()
     handed_on = owner != group.owner

@@ -1,8 +1,8 @@
-"""Names on the wire: a strategy is an algorithm and the rebalance protocol that it is used with.
+"""Names on the wire: a strategy is an algorithm with a rebalance protocol.
 
-The stock names keep Kafka's meaning, so that a group may mix our members with Java's and librdkafka's. Every algorithm
-has a name for the eager protocol, which is its own, and one for the cooperative protocol if it supports that: a group
-elects one name, and every member must then do the same (KIP-429).
+The stock names keep Kafka's meaning, so that our members can share a group with Java's and librdkafka's. An algorithm
+uses its own name for the eager protocol, and a second name for the cooperative one if it supports that. A group elects
+one name, and then all members must behave alike (KIP-429).
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from loadwise.assignor.model import Assignor, Traits
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """One name that members of a group may agree on."""
+    """A name that the members of a group may elect."""
 
     name: str
-    """The name in JoinGroup, as ``range`` or ``cooperative-weighted``."""
+    """The name in JoinGroup, such as ``range`` or ``cooperative-weighted``."""
     algorithm: str
     """The algorithm's name in `loadwise.assignor.algorithms`."""
     cooperative: bool
-    """Whether members keep what they own over a rebalance, which then moves partitions in two steps (KIP-429)."""
+    """Whether members keep their partitions over a rebalance, which moves partitions in two rounds (KIP-429)."""
     traits: Traits
-    """What the algorithm needs to be told, and so what members send when they join."""
+    """The inputs that the algorithm needs, and so what members send when they join."""
 
     @classmethod
     def of(cls, assignor: Assignor, *, cooperative: bool) -> Strategy:
-        """Answer the strategy of an algorithm. Raises `UnknownStrategyError` if it does not support the protocol."""
+        """Return the strategy of an algorithm. Raises `UnknownStrategyError` if it does not support the protocol."""
         if cooperative and not assignor.traits.cooperative:
             raise UnknownStrategyError(f"the assignor {assignor.name!r} has no cooperative form; leave cooperative out")
         name = f"cooperative-{assignor.name}" if cooperative else assignor.name
@@ -37,7 +37,7 @@ class Strategy:
 
 
 def strategies() -> dict[str, Strategy]:
-    """Answer every name on the wire that a registered algorithm has, with its strategy."""
+    """Return all names on the wire of the registered algorithms with their strategies."""
     found: dict[str, Strategy] = {}
     for assignor in (ALGORITHMS | ON_REQUEST).values():
         found[assignor.name] = Strategy.of(assignor, cooperative=False)

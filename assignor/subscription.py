@@ -1,4 +1,4 @@
-"""A member's subscription on the wire, written and read. The strategy decides which bytes carry what.
+"""Encode and decode a member's subscription. The strategy decides where owned partitions and terms go.
 
 ================================ ======================================= ==================================
 the algorithm reads              owned partitions and their generation   user data
@@ -11,12 +11,12 @@ owned and load, cooperative      in the subscription                     `Cooper
 load alone, eager                not sent                                `StickyUserData` with terms
 ================================ ======================================= ==================================
 
-What an algorithm reads is told by its `Traits`.
+`Traits` define what an algorithm reads.
 
-The stock names have the bytes of Kafka's own assignors, ``subscriptionUserData`` and ``memberData`` of
-``StickyAssignor`` and ``CooperativeStickyAssignor``, so that a Java leader keeps our members' partitions and ours keeps
-Java's. Owned partitions are written once, in either place, because the broker has a limit for all members' bytes
-together (``message.max.bytes``, about 1 MB).
+The stock names use the bytes of Kafka's own assignors, ``subscriptionUserData`` and ``memberData`` of
+``StickyAssignor`` and ``CooperativeStickyAssignor``. So a Java leader keeps our members' partitions, and our leader
+keeps Java's. Owned partitions are written only once because the broker limits the size of all members together
+(``message.max.bytes``, about 1 MB).
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinedMember:
-    """A member as JoinGroup lists it to the leader."""
+    """A member as the JoinGroup answer to the leader lists it."""
 
     id: str
     """Member id."""
     subscription: Subscription
-    """What it sent in JoinGroup."""
+    """Its subscription in JoinGroup."""
     instance_id: str | None = None
     """Group instance id of a static member."""
     size_bytes: int = 0
-    """Length of its subscription on the wire; 0 where the client does not tell."""
+    """Length of its encoded subscription; 0 if the client does not provide it."""
 
 
 def write_subscription(
@@ -63,15 +63,15 @@ def write_subscription(
     holds: bool = True,
     notes: MemberNotes | None = None,
 ) -> Subscription:
-    """Answer the subscription that a member joins with. ``owned`` is None before its first assignment.
+    """Return the subscription of a member that joins. ``owned`` is None before its first assignment.
 
-    ``holds`` tells a member of a cooperative group whether it keeps what it owns while it joins. It does not where one
-    name in its list is eager, as in the middle of an upgrade; then it must not write that it holds anything.
+    ``holds`` is whether a member of a cooperative group keeps its partitions while it joins. It does not if one name
+    in its list is eager, as during an upgrade; then it must not claim any.
 
-    ``notes`` is what a strategy that takes loads tells its leader beside the capacity.
+    ``notes`` are extra data for the leader if the strategy uses loads.
 
-    Partitions of topics that it no longer subscribes to are left out. The member has given them up, and a leader that
-    took them for owned would keep them from everybody else.
+    Partitions of topics that the member no longer subscribes to are left out. The member has revoked them, and a leader
+    that saw them as owned would not assign them to others.
     """
     held = {topic: partitions for topic, partitions in (owned or {}).items() if topic in topics}
     terms = MemberTerms(capacity=capacity, notes=notes) if strategy.traits.load else None
@@ -92,7 +92,7 @@ def write_subscription(
 
 
 def read_subscription(member_id: str, data: bytes, names: Names | None = None) -> Subscription:
-    """Read a member's bytes; one that cannot be read subscribes to nothing, so that it cannot stop the others."""
+    """Decode a member's bytes. An unreadable subscription is empty, so that it does not stop the other members."""
     try:
         return Subscription.decode(data, names)
     except ProtocolError as error:
@@ -103,9 +103,9 @@ def read_subscription(member_id: str, data: bytes, names: Names | None = None) -
 def read_described(
     listed: Iterable[tuple[str, str | None, bytes, bytes]],
 ) -> list[tuple[JoinedMember, Mapping[str, Sequence[int]]]]:
-    """Read all members as DescribeGroups lists them: ids, subscription and assignment bytes; and what each owns.
+    """Decode all members of a DescribeGroups answer: ids, subscription, assignment; and the partitions of each.
 
-    An assignment that cannot be read is one of nothing.
+    An unreadable assignment is empty.
     """
     listed = list(listed)
     joined = read_joined_members((member, instance_id, data) for member, instance_id, data, _ in listed)
@@ -116,14 +116,14 @@ def _owned(member_id: str, data: bytes) -> Mapping[str, Sequence[int]]:
     try:
         return Assignment.decode(data).partitions
     except ProtocolError as error:
-        log.warning("The assignment of member %r cannot be read (%s): it counts as one of nothing", member_id, error)
+        log.warning("The assignment of member %r cannot be read (%s): it counts as empty", member_id, error)
         return {}
 
 
 def read_joined_members(listed: Iterable[tuple[str, str | None, bytes]]) -> list[JoinedMember]:
-    """Read all members as JoinGroup lists them: member id, group instance id, subscription bytes.
+    """Decode all members of a JoinGroup answer: member id, group instance id, subscription bytes.
 
-    `read_subscription` reads each. Members that name the same topics share one list of them.
+    Uses `read_subscription`. Members with the same topics share one list of them.
     """
     names = Names()
     with collector_paused():
@@ -139,21 +139,21 @@ def read_joined_members(listed: Iterable[tuple[str, str | None, bytes]]) -> list
 
 
 def read_members(strategy: Strategy, joined: Iterable[JoinedMember]) -> list[Member]:
-    """Answer the members of a group as the algorithms take them; see `read_member`."""
+    """Return the members of a group as input of the algorithms; see `read_member`."""
     return [member for member, _ in read_members_and_notes(strategy, joined)]
 
 
 def read_members_and_notes(
     strategy: Strategy, joined: Iterable[JoinedMember]
 ) -> list[tuple[Member, MemberNotes | None]]:
-    """Answer what `read_members` does, each member with its notes; None where it sent none."""
+    """Return the same as `read_members`, each member with its notes or None."""
     names = Names()
     with collector_paused():
         return [_read_member(strategy, member, names) for member in joined]
 
 
 def read_member(strategy: Strategy, joined: JoinedMember) -> Member:
-    """Answer a member as the algorithms take it. User data that cannot be read is logged, and counts as none."""
+    """Return a member as input of the algorithms. Unreadable user data is logged and ignored."""
     return _read_member(strategy, joined, Names())[0]
 
 
@@ -190,11 +190,9 @@ def _read_member(strategy: Strategy, joined: JoinedMember, names: Names) -> tupl
 
 
 def _capacity(member_id: str, sent: float) -> float:
-    """The capacity that a member has sent, or 1 where it is none: its partitions are to be believed all the same."""
+    """Return a member's capacity, or 1 if it is invalid: its owned partitions still count."""
     if not (sent > 0 and math.isfinite(sent)):
-        log.warning(
-            "Member %r has sent %s as its capacity, which must be finite and above 0: 1 is used", member_id, sent
-        )
+        log.warning("Member %r sent %s as its capacity, which must be finite and above 0: 1 is used", member_id, sent)
         return 1.0
     return min(max(sent, SMALLEST_CAPACITY), LARGEST)
 
@@ -202,7 +200,7 @@ def _capacity(member_id: str, sent: float) -> float:
 def read_user_data(
     strategy: Strategy, data: bytes | None, names: Names | None = None
 ) -> StickyUserData | CooperativeStickyUserData | None:
-    """Read what the strategy's members write. Clients that cannot write null send no bytes instead.
+    """Decode the user data that the strategy's members write. Clients that cannot write null send no bytes instead.
 
     ``names`` are those of the group's other members. Raises `loadwise.protocol.errors.MalformedBytesError`.
     """

@@ -1,7 +1,7 @@
-"""The algorithms, each a module with one `Assignor`: pure functions of a `GroupSnapshot`.
+"""The algorithms: one module with one `Assignor` each, pure functions of a `GroupSnapshot`.
 
-A new one is a module here and a line in `ALGORITHMS`; the contract tests pick it up from there. `ON_REQUEST` has those
-that nothing chooses by itself.
+To add one, add a module here and a line in `ALGORITHMS`; the contract tests find it there. The algorithms in
+`ON_REQUEST` are used only if the user names them.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from loadwise.assignor.model import Assignor
 ALGORITHMS: dict[str, Assignor] = {
     assignor.name: assignor for assignor in (Range(), RoundRobin(), Sticky(), Weighted())
 }
-"""Every algorithm that serves groups of any size, with its default parameters, by name."""
+"""Every algorithm for groups of any size, with its default parameters, by name."""
 
 ON_REQUEST: dict[str, Assignor] = {assignor.name: assignor for assignor in (Optimal(),)}
-"""Algorithms for small groups, used where they are named and nowhere else."""
+"""Algorithms for small groups, used only by name."""
 
 
 def algorithm(name: str) -> Assignor:
-    """Look an algorithm up by its name. Raises `UnknownStrategyError`."""
+    """Return the algorithm of this name. Raises `UnknownStrategyError`."""
     there_are = ALGORITHMS | ON_REQUEST
     try:
         return there_are[name]

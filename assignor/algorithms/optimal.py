@@ -1,10 +1,9 @@
-"""Optimal: what `Sticky` aims at, solved as a minimum-cost flow by networkx; exact, slow, for small groups only.
+"""Optimal: the aims of `Sticky` as a minimum-cost flow, solved by networkx; exact, slow, for small groups only.
 
-It shares no code with `Sticky` and finds the best answer: it is the reference that `Sticky` is tested against,
-and a way to check an answer by hand. Partitions flow to members at a price for each one that changes its owner, a
-higher one for each that is read from another rack, and from members into slots, the k-th of which costs the highest
-price times 2k + 1: so the sum of squared counts comes first, rack mismatches second, what is moved third. Which of
-several best answers it gives is networkx's choice.
+It shares no code with `Sticky` and finds the best assignment. It is the reference in the tests of `Sticky`, and a way
+to check an assignment by hand. A partition flows to a member at a price if its owner changes, and at a higher price if
+it is read from another rack. Members flow into slots; slot k costs the highest price times 2k + 1. So the sum of
+squared counts comes first, rack mismatches second, moves third. Among several best assignments, networkx chooses.
 """
 
 from __future__ import annotations
@@ -19,26 +18,26 @@ from loadwise.assignor.model import NOBODY, Assignment, Bools, GroupSnapshot, In
 from loadwise.installation import pip_install
 
 MOST_CELLS = 10_000
-"""Partitions times members that `Optimal` still takes, in a second or two at worst: 1,000 partitions x 10 members."""
+"""Limit for partitions times members, at most a second or two of work: 1,000 partitions x 10 members."""
 
 
 @dataclass(frozen=True, slots=True)
 class Optimal:
-    """``optimal``: exactly what ``sticky`` aims at, for groups of up to `MOST_CELLS` partitions x members."""
+    """``optimal``: the exact solution of ``sticky``'s aims, for up to `MOST_CELLS` partitions x members."""
 
     name: ClassVar[str] = "optimal"
     traits: ClassVar[Traits] = Traits(owned=True)
 
     def assign(self, group: GroupSnapshot) -> Assignment:
-        """Answer the best assignment.
+        """Return the best assignment.
 
         Raises `GroupTooLargeError` beyond `MOST_CELLS`, `MissingClientError` without networkx.
         """
         cells = group.size * len(group.members)
         if cells > MOST_CELLS:
             raise GroupTooLargeError(
-                f"optimal takes up to {MOST_CELLS:,} partitions x members, and this group has {group.size:,} x"
-                f" {len(group.members):,}; use sticky, which answers the same at any size"
+                f"optimal supports up to {MOST_CELLS:,} partitions x members; this group has {group.size:,} x"
+                f" {len(group.members):,}; use sticky, which has the same aims at any size"
             )
         owner = np.full(group.size, NOBODY, np.int32)
         if cells:
@@ -49,7 +48,7 @@ class Optimal:
 
 
 def _alike(group: GroupSnapshot) -> list[Ints]:
-    """Rows that no cost tells apart, ascending: same subscribers, same racks, same owner."""
+    """Return groups of interchangeable rows, ascending: same subscribers, same racks, same owner."""
     traits = [group.class_of, group.owner]
     if group.partition_racks is not None:
         traits += list(group.partition_racks.T.astype(np.int32))
@@ -58,7 +57,7 @@ def _alike(group: GroupSnapshot) -> list[Ints]:
 
 
 def _flows(group: GroupSnapshot, alike: list[Ints]) -> list[Ints]:
-    """How many of each kind of rows every member gets, int64[M] a kind."""
+    """Return how many rows of each kind every member gets, int64[M] for each kind."""
     try:
         import networkx as nx  # noqa: PLC0415 (an optional package, and half a second: only who asks for it pays)
     except ImportError as error:
@@ -66,7 +65,7 @@ def _flows(group: GroupSnapshot, alike: list[Ints]) -> list[Ints]:
             f"the assignor 'optimal' needs networkx; install it with: {pip_install('optimal')}"
         ) from error
     members = range(len(group.members))
-    rack_price = group.size + 1  # above what all moves together can cost
+    rack_price = group.size + 1  # above the cost of all moves together
     slot_price = rack_price * (group.size + 1)
     graph = nx.MultiDiGraph()
     graph.add_node("sink", demand=group.size)
@@ -89,7 +88,7 @@ def _flows(group: GroupSnapshot, alike: list[Ints]) -> list[Ints]:
 
 
 def _misplaced(group: GroupSnapshot, row: int) -> Bools:
-    """bool[M]: who would read this partition from another rack."""
+    """bool[M]: the members that would read this partition from another rack."""
     if group.partition_racks is None:
         return np.zeros(len(group.members), bool)
     misplaced: Bools = group.misplaced(group.partition_racks[[row]])[0]

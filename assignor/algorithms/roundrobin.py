@@ -1,7 +1,7 @@
 """Round robin: all partitions, topic by topic, dealt to the members in a circle (Kafka's ``RoundRobinAssignor``).
 
-Topics come in string order, members in Kafka's order. One circle runs over all topics; a member that does not subscribe
-to a topic is skipped, which is why differing subscriptions can leave the counts uneven.
+Topics come in string order, members in Kafka's order. One circle runs over all topics and skips members that do not
+subscribe to a topic. So counts can be uneven if subscriptions differ.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class RoundRobin:
     traits: ClassVar[Traits] = Traits()
 
     def assign(self, group: GroupSnapshot) -> Assignment:
-        """Answer as Java does; O(P), and O(P + T log M) when subscriptions differ."""
+        """Return Java's assignment; O(P), or O(P + T log M) if subscriptions differ."""
         if group.equal_subscriptions:
             dealt = np.arange(group.size) % max(len(group.members), 1)
             return Assignment(group, dealt.astype(np.int32))

@@ -1,1 +1,1 @@
-"""How our assignors are plugged into each client. No other part of `loadwise.assignor` imports a client."""
+"""Adapters for each client. No other part of `loadwise.assignor` imports a client."""

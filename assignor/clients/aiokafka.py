@@ -1,4 +1,4 @@
-"""aiokafka: our assignors as its ``AbstractPartitionAssignor``, and a factory of consumers that have one.
+"""aiokafka: our assignors as its ``AbstractPartitionAssignor``, and a consumer factory.
 
 Two ways to plug in::
 
@@ -10,13 +10,13 @@ Two ways to plug in::
     consumer = AIOKafkaConsumer("flights", group_id="g", bootstrap_servers="localhost:9092",
                                 partition_assignment_strategy=[aiokafka.assignor("sticky")])
 
-The factory is the better one. The client tells its assignor neither the generation (aiokafka #1176: partitions of long
-ago look as good as new ones) nor the other members' instance ids and racks. It is eager, and it sends one JoinGroup for
-each assignor, so give the explicit form one eager assignor. The factory's consumer reads what is missing where the
-client's coordinator has it, joins with any list of strategies at once, and is cooperative where they are.
+Prefer the factory. The client passes its assignor neither the generation (aiokafka #1176: old partitions look current)
+nor the other members' instance ids and racks. It is eager and sends one JoinGroup for each assignor, so the explicit
+form needs one eager assignor. The factory's consumer reads the missing data from the client's coordinator. It joins
+with any list of strategies at once, and is cooperative if they are.
 
-Hooks run on the event loop, and one that raises ends the coordination of the group for good; hence nothing that a peer
-can send raises here.
+Hooks run on the event loop. A hook that raises stops the group coordination for good, so no data of another member may
+raise here.
 """
 
 from __future__ import annotations
@@ -58,19 +58,19 @@ TRIED = TriedVersions("aiokafka", aiokafka.__version__, oldest=(0, 13, 0), newes
 __all__ = ["AiokafkaAssignor", "AiokafkaLag", "aiokafka_consumer", "assignor"]
 
 FIRST_READING_S = 5.0
-"""How long a starting consumer with a load of the user's own waits for the group's lag before it joins without."""
+"""How long a starting consumer with the user's own load waits for the group's lag before it joins without."""
 
 
 class AiokafkaAssignor(AbstractPartitionAssignor):
-    """One of our assignors for ``partition_assignment_strategy=[...]``. One object a consumer: it has its state."""
+    """One of our assignors for ``partition_assignment_strategy=[...]``. Each consumer needs its own object."""
 
     def __init__(self, participant: Participant, strategy: Strategy | None = None) -> None:
         self.participant = participant
-        """The member's state and decisions. Its counters tell how often it led, and how often without load."""
+        """The member's state and decisions. Its counters have how often it led, and how often without load."""
         self.strategy = participant.strategies[0] if strategy is None else strategy
-        """Which of the member's strategies this is."""
+        """Which of the member's strategies it serves."""
         self.joined: Sequence[JoinedMember] = ()
-        """The members of the rebalance under way as JoinGroup listed them, where the consumer tells us."""
+        """The members in the JoinGroup answer of the current rebalance, if the consumer provides them."""
         self._coordinator: Any = None
 
     @property
@@ -79,7 +79,7 @@ class AiokafkaAssignor(AbstractPartitionAssignor):
         return self.strategy.name
 
     def metadata(self, topics: Iterable[str]) -> bytes:
-        """The subscription to join with; the client sends bytes as they are."""
+        """Return the encoded subscription; the client sends bytes as they are."""
         owned: defaultdict[str, list[int]] | None = None
         generation = None
         if self.participant.cooperative and self._coordinator is not None:
@@ -90,17 +90,17 @@ class AiokafkaAssignor(AbstractPartitionAssignor):
         return self.participant.subscription(topics, owned=owned, generation=generation, protocol=self.name)
 
     def on_assignment(self, assignment: Any) -> None:
-        """Remember the assignment for the next join."""
+        """Store the assignment for the next join."""
         generation = NO_GENERATION if self._coordinator is None else int(self._coordinator.generation)
         user_data = assignment.user_data or None
         self.participant.assigned(dict(assignment.assignment), generation, self.name, user_data=user_data)
 
     def explain(self) -> Decision | None:
-        """Answer the newest decision about the group's load; None while another member leads."""
+        """Return the newest decision about the group's load; None while another member leads."""
         return self.participant.explain()
 
     def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, bytes]:
-        """Answer every member's assignment, as the leader; the client sends bytes as they are."""
+        """As the leader, return every member's assignment; the client sends bytes as they are."""
         joined = self.joined or [
             JoinedMember(
                 id=member, subscription=Subscription(topics=metadata.subscription, user_data=metadata.user_data)
@@ -110,11 +110,11 @@ class AiokafkaAssignor(AbstractPartitionAssignor):
         return self.participant.assign(joined, _metadata(cluster), protocol=self.name)
 
     def resume(self, cluster: Any, described: Sequence[tuple[JoinedMember, Mapping[str, Sequence[int]]]]) -> None:
-        """Watch the group again that this member leads since before it was restarted."""
+        """Watch the group again that this member already led before it was restarted."""
         self.participant.resume(described, _metadata(cluster), protocol=self.name)
 
     def follow(self, coordinator: Any) -> None:
-        """Learn from the consumer's coordinator what the client does not tell: its generation, and what it holds."""
+        """Read the generation and the owned partitions from the consumer's coordinator."""
         self._coordinator = coordinator
 
 
@@ -127,10 +127,10 @@ def assignor(
 ) -> AiokafkaAssignor:
     """Make an assignor for one consumer's ``partition_assignment_strategy``.
 
-    ``name`` is an eager strategy: range, roundrobin, sticky, weighted; or an algorithm with parameters of its own, as
-    ``Weighted(epsilon=0.02)``. ``capacity`` is what this member can process relative to the others, ``load`` where to
-    get the loads of the partitions (both for weighted, which balances the number of partitions where it has no load);
-    ``rack`` is the consumer's ``client_rack``.
+    ``name`` is an eager strategy (range, roundrobin, sticky, weighted) or an algorithm with parameters, such as
+    ``Weighted(epsilon=0.02)``. ``rack`` is the consumer's ``client_rack``. ``capacity`` and ``load`` are for weighted:
+    the member's capacity relative to the others, and the source of the partitions' loads. Without a load, weighted
+    balances the number of partitions.
 
     Raises `UnsupportedByClientError` for a cooperative strategy, `UnknownStrategyError` and `BadGroupError`.
     """
@@ -151,20 +151,18 @@ def aiokafka_consumer(
     on_decision: Callable[[Decision], None] | None = None,
     **config: Any,
 ) -> AIOKafkaConsumer:
-    """Make an ``AIOKafkaConsumer`` whose group is assigned by one of our strategies; start and stop it as usual.
+    """Make an ``AIOKafkaConsumer`` whose group uses our strategies; start and stop it as usual.
 
-    ``config`` is the client's own, any of its keyword arguments but ``partition_assignment_strategy``. ``assignor`` and
-    ``capacity`` are those of `assignor`. ``assignor`` may be cooperative, too, or a list in order of preference, as
-    ``["weighted", "range"]`` in the middle of an upgrade: the group uses the first name that all of its members have,
-    and one eager name makes this member eager. ``cooperative`` asks for the cooperative form of a name. ``load`` is
-    that of `assignor`.
+    ``config`` takes the client's own keyword arguments, except ``partition_assignment_strategy``. ``assignor``,
+    ``capacity`` and ``load`` are those of `assignor`. ``assignor`` may also be cooperative, or a list in order of
+    preference, such as ``["weighted", "range"]`` during an upgrade. The group uses the first name that all members
+    have; one eager name makes this member eager. ``cooperative`` selects the cooperative form of a name.
 
-    Without a load, a weighted strategy goes by the group's demand: what arrives in each partition, and what waits in
-    it. The member that leads the group reads that every ``lag_interval_s``, with the client's own settings. It learns
-    what members can process where no ``capacity`` is given, and asks for a rebalance where one pays. ``live`` tells
-    when that is (`LiveSettings`); False: never. ``on_decision`` is called with each of its decisions. ``load`` may also
-    be a function of the group's lag, which every member then reads; for a load of the user's own no rebalance is asked
-    for.
+    Without a ``load``, a weighted strategy uses the group's demand: the arrivals and the backlog of each partition. The
+    group's leader reads them every ``lag_interval_s`` with the client's own settings. It measures the members'
+    capacities if no ``capacity`` is given, and requests a rebalance if that pays. ``live`` (`LiveSettings`) configures
+    when; False: never. ``on_decision`` is called with each decision. ``load`` may also be a function of the group's
+    lag, which every member then reads. With the user's own load, no rebalance is requested.
 
     The consumer is aiokafka's own class; its ``assignor`` is the `AiokafkaAssignor` of the preferred strategy.
 
@@ -175,7 +173,7 @@ def aiokafka_consumer(
     rack = config.get("client_rack")
     participant = Participant(assignor, cooperative=cooperative, capacity=capacity, rack=rack, load=source)
     if not TRIED.includes_installed:
-        why = f"aiokafka {TRIED.installed} was never tried with loadwise's own coordinator, {TRIED.range} were"
+        why = f"aiokafka {TRIED.installed} was not tested with loadwise's own coordinator ({TRIED.range} were)"
         _refuse_cooperative(participant, why)
         if len(participant.strategies) > 1:
             raise UnsupportedByClientError(f"{why}; give one eager strategy instead of a list")
@@ -199,7 +197,7 @@ def _refuse_cooperative(participant: Participant, why: str) -> None:
 
 
 class _Consumer(AIOKafkaConsumer):
-    """An ``AIOKafkaConsumer`` with our assignors, in a group that is safe from members that it cannot read."""
+    """An ``AIOKafkaConsumer`` with our assignors that tolerates members with unreadable subscriptions."""
 
     def __init__(self, *topics: str, participant: Participant, lag: AiokafkaLag | None, **config: Any) -> None:
         self._plugs = [AiokafkaAssignor(participant, strategy) for strategy in participant.strategies]
@@ -212,7 +210,7 @@ class _Consumer(AIOKafkaConsumer):
     def subscribe(
         self, topics: Iterable[str] = (), pattern: str | re.Pattern[str] | None = None, listener: Any = None
     ) -> None:
-        """Subscribe. The first rebalance waits for the lag of these topics, a few seconds at most."""
+        """Subscribe. The first rebalance waits a few seconds at most for the lag of these topics."""
         super().subscribe(topics, pattern, listener)
         if self._lag is not None and self._leader is not None:
             self._lag.include(self.subscription() or (), pattern=pattern)
@@ -220,7 +218,7 @@ class _Consumer(AIOKafkaConsumer):
             self._lag.watch(self.subscription() or (), pattern=pattern)
 
     async def start(self) -> None:
-        """Start the consumer, and before it what reads the lag for its first rebalance."""
+        """Start the lag reader for the first rebalance, then the consumer."""
         try:
             if self._lag is not None:
                 self._lag.start(at_once=self._leader is None)
@@ -232,15 +230,15 @@ class _Consumer(AIOKafkaConsumer):
             raise
 
     async def getone(self, *partitions: Any) -> Any:
-        """Get a record as the client does. How long the application works on it tells what this member can do."""
+        """Get a record, and measure how long the application works on it."""
         return await timed(self._leader, super().getone, lambda record: {record.topic: 1})(*partitions)
 
     async def getmany(self, *partitions: Any, **options: Any) -> Any:
-        """Get records as the client does. How long the application works on them tells what this member can do."""
+        """Get records, and measure how long the application works on them."""
         return await timed(self._leader, super().getmany, by_topic)(*partitions, **options)
 
     async def stop(self) -> None:
-        """Stop the consumer, and what reads the lag for it."""
+        """Stop the consumer and its lag reader."""
         try:
             await super().stop()
         finally:
@@ -254,7 +252,7 @@ class _Consumer(AIOKafkaConsumer):
         if self._watch is not None:
             await self._watch.elected({topic for member in joined for topic in member.subscription.topics})
         elif self._lag is not None:
-            await self._lag.wait(FIRST_READING_S)  # at once, unless these topics were subscribed to only just now
+            await self._lag.wait(FIRST_READING_S)  # returns at once unless these topics are newly subscribed
 
     @property
     def _coordinator(self) -> Any:
@@ -262,7 +260,7 @@ class _Consumer(AIOKafkaConsumer):
 
     @_coordinator.setter
     def _coordinator(self, coordinator: Any) -> None:
-        # `start` makes the coordinator and waits for its first assignment: this is the one moment in between.
+        # `start` makes the coordinator, then waits for its first assignment. This setter runs in between.
         self._group_coordinator = coordinator
         if coordinator is None:
             return

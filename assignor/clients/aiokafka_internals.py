@@ -1,17 +1,17 @@
-"""aiokafka: its coordinator, with one JoinGroup for all strategies and with cooperative rebalances (KIP-429).
+"""aiokafka's coordinator with one JoinGroup for all strategies and with cooperative rebalances (KIP-429).
 
-`GroupCoordinator` is private to the client. So this is used with versions that it was tested with: ``TRIED`` in
+`GroupCoordinator` is private to the client. So this is used only with versions that it was tested with: ``TRIED`` in
 `loadwise.assignor.clients.aiokafka`.
 
-**Several strategies.** The client sends a JoinGroup for each assignor, and so a group rebalances once for each.
+**Several strategies.** The client sends a JoinGroup for each assignor, so a group rebalances once for each.
 
-**What an assignor is not told.** The generation, and the other members' instance ids, racks and owned partitions. The
-coordinator knows them, and hands them to our assignors.
+**Missing data.** The client does not pass an assignor the generation, nor the other members' instance ids, racks and
+owned partitions. The coordinator here passes them to our assignors.
 
-**Cooperative rebalances.** The client gives up everything before it joins. `CooperativeCoordinator` keeps its
-assignment, reads on while the join is pending, and then gives up only what it was not given again. The state of a kept
-partition (position, pauses, who waits for it) is the same object before and after, so that no position jumps. Its
-counterparts are ``onJoinPrepare`` and ``onJoinComplete`` of Java's ``ConsumerCoordinator``.
+**Cooperative rebalances.** The client revokes everything before it joins. `CooperativeCoordinator` keeps its assignment
+and goes on reading while the join is pending. Then it revokes only partitions that it was not assigned again. The state
+object of a kept partition (position, pauses, waiters) stays the same, so that no position jumps. The counterparts are
+``onJoinPrepare`` and ``onJoinComplete`` of Java's ``ConsumerCoordinator``.
 """
 
 from __future__ import annotations
@@ -53,25 +53,25 @@ log = logging.getLogger(__name__)
 _ANOTHER_GENERATION = {
     error.errno for error in (IllegalGenerationError, UnknownMemberIdError, RebalanceInProgressError)
 }
-"""Codes of a commit whose generation is not, or not any more, the group's."""
+"""Error codes of a commit for another generation than the group's."""
 CLOSING_TIMEOUT_S = 10.0
-"""How long a member that is to stop tries to commit: where no broker answers, the client does so for ever."""
+"""How long a closing member tries to commit; without a broker, the client would try forever."""
 _COMMIT_AGAIN_S = 0.02
-"""Between two tries of a commit that the end of a join may let through."""
+"""The pause between two attempts of a commit that may succeed once the join ends."""
 _NO_GENERATION = OffsetCommitRequest.DEFAULT_GENERATION_ID
 
 
 def _codes(answer: Any) -> set[int]:
-    """All error codes of an answer about the group's membership, or to a commit."""
+    """Return all error codes in an answer to a membership request or a commit."""
     if hasattr(answer, "error_code"):
         return {answer.error_code}
     return {partition[-1] for _, partitions in answer.topics for partition in partitions}
 
 
 def take_over(coordinator: GroupCoordinator, plugs: Sequence[Any], before_assignment: Callable[[Any], Any]) -> None:
-    """Make a coordinator that has not run yet one of ours, cooperative where the member's strategies are.
+    """Replace a coordinator that has not run yet by ours, cooperative if the member's strategies are.
 
-    ``plugs`` are the assignors for the member's strategies, the preferred one first. The leader waits for
+    ``plugs`` are the assignors of the member's strategies in order of preference. The leader waits for
     ``before_assignment(members)`` between JoinGroup and SyncGroup.
     """
     coordinator.__class__ = CooperativeCoordinator if plugs[0].participant.cooperative else Coordinator
@@ -88,27 +88,27 @@ def take_over(coordinator: GroupCoordinator, plugs: Sequence[Any], before_assign
 
 
 class Coordinator(GroupCoordinator):
-    """A ``GroupCoordinator`` that joins with all strategies at once, and knows the members of its group in full."""
+    """A ``GroupCoordinator`` that joins with all strategies at once and keeps full data of the group's members."""
 
     plugs: Sequence[Any]
     before_assignment: Callable[[Any], Any]
     note: Callable[[], str] | None
-    """What to write beside an offset that is committed, for the leader; None where nobody watches the group's load."""
+    """Returns the commit metadata for the leader; None if the group's load is not watched."""
     takes_notes: bool
-    """Whether the broker lets offsets have as much metadata as a note of ours takes."""
+    """Whether the broker allows commit metadata of the needed size."""
     deleted_topics: DeletedTopics
     newest_commits: NewestCommits
     last_assignment: Any
     joining: bool
-    """Whether a JoinGroup or its SyncGroup is not answered yet."""
+    """Whether a JoinGroup or its SyncGroup is pending."""
     _id_stands: bool
-    """Whether the newest answer refused the generation alone."""
+    """Whether the newest answer refused only the generation."""
     generation: int
     member_id: str
 
     @property
     def held(self) -> frozenset[Any]:
-        """The partitions that the member keeps while it joins: an eager one keeps none."""
+        """The partitions that the member keeps while it joins; an eager one keeps none."""
         return frozenset()
 
     def _lookup_assignor(self, name: str) -> Any:
@@ -121,14 +121,14 @@ class Coordinator(GroupCoordinator):
         answer = await super()._send_req(request)
         codes = _codes(answer)
         if isinstance(request, JoinGroupRequest) and RebalanceInProgressError.errno in codes:
-            raise RebalanceInProgressError(self.group_id)  # the client joins again after errors of the connection only
+            raise RebalanceInProgressError(self.group_id)  # the client retries only after connection errors
         self._id_stands = IllegalGenerationError.errno in codes
         return answer
 
     def reset_generation(self) -> None:
-        """As the client's; but a member whose generation alone was refused keeps its id, as Java's does.
+        """Reset, but keep the member id if only the generation was refused, as Java does.
 
-        Without it, it would join as another member, and the group would wait for the one that it was.
+        Without its id, it would join as another member, and the group would wait for the old one.
         """
         member_id = self.member_id
         super().reset_generation()
@@ -157,10 +157,10 @@ class Coordinator(GroupCoordinator):
             await super()._do_commit_offsets(assignment, with_note(offsets, ""))
 
     async def _told_of(self, topics: Collection[str]) -> Told:
-        """What the group's broker tells of these topics."""
+        """Return the metadata of these topics from the group's broker."""
         request = MetadataRequest(sorted(topics), allow_auto_topic_creation=False)
         await self.ensure_coordinator_known()
-        # Not by the group's own connection, where a JoinGroup may be answered only when all have joined.
+        # Not on the group's own connection, where a JoinGroup is answered only once all members have joined.
         answer = (await self._client.send(self.coordinator_id, request, group=ConnectionGroup.DEFAULT)).to_object()
         found = (
             (topic["topic"], topic["error_code"], [each["partition"] for each in topic["partitions"]])
@@ -172,13 +172,13 @@ class Coordinator(GroupCoordinator):
         await self._for_long_unless_closing(super()._maybe_do_last_autocommit(assignment))
 
     async def _for_long_unless_closing(self, commit: Coroutine[Any, Any, None]) -> None:
-        """Let a commit take as long as it takes; but once the member is to stop, `CLOSING_TIMEOUT_S` at most."""
+        """Let a commit take any time, but at most `CLOSING_TIMEOUT_S` once the member is closing."""
         task = asyncio.ensure_future(commit)
         try:
             await asyncio.wait([task, self._closing], return_when=asyncio.FIRST_COMPLETED)
             await asyncio.wait([task], timeout=CLOSING_TIMEOUT_S)
             if not task.done():
-                raise KafkaTimeoutError(f"offsets of group {self.group_id} could not be committed before it was left")
+                raise KafkaTimeoutError(f"offsets of group {self.group_id} could not be committed before leaving it")
             await task
         finally:
             task.cancel()
@@ -196,10 +196,10 @@ class Coordinator(GroupCoordinator):
         return joined
 
     async def _resume(self) -> None:
-        """Learn from the broker what this member assigned before it was restarted, and watch that."""
+        """Read this member's own assignment from before its restart from the broker, and watch it."""
         try:
             error_code, _, state, _, protocol, members, *_ = await self._described()
-            # Between two generations, a group is described without its strategy, subscriptions and assignments.
+            # Between two generations, DescribeGroups has no strategy, subscriptions or assignments.
             known = error_code == 0 and state == "Stable"
             described = read_described(
                 (member_id, self._group_instance_id if member_id == self.member_id else None, metadata, assignment)
@@ -208,7 +208,7 @@ class Coordinator(GroupCoordinator):
             if described:
                 self._lookup_assignor(protocol).resume(self._cluster, described)
         except KafkaError as error:
-            log.warning("Group %s cannot be described (%r): nobody watches its load for now", self.group_id, error)
+            log.warning("Group %s cannot be described (%r): its load is not watched for now", self.group_id, error)
 
     async def _described(self) -> Any:
         return (await super()._send_req(DescribeGroupsRequest([self.group_id]))).groups[0]
@@ -226,11 +226,11 @@ class Coordinator(GroupCoordinator):
             (member_id, instance_id[0] if instance_id else None, data)
             for member_id, *instance_id, data in response.members
         )
-        # The client decodes all members as well, for their topics, and one that it cannot decode ends its work.
+        # The client also decodes all members, for their topics, and stops if it cannot decode one.
         readable: dict[int, bytes] = {}
         for member in joined:
             topics = member.subscription.topics
-            if id(topics) not in readable:  # most members share their list with others
+            if id(topics) not in readable:  # most members share one list
                 readable[id(topics)] = Subscription(topics=topics).encode()
         response.members = [
             (*listed[:-1], readable[id(member.subscription.topics)])
@@ -261,8 +261,8 @@ class CooperativeCoordinator(Coordinator):
             return answer
         sent, beside = self.generation, self.joining
         if beside:
-            # A broker answers the requests of a connection in their order, and a JoinGroup only when all have joined.
-            # Its consumer reads on meanwhile, and must be able to commit.
+            # A broker answers the requests of a connection in order, and a JoinGroup only once all members have joined.
+            # The consumer reads on meanwhile and must be able to commit.
             await self.ensure_coordinator_known()
             answer = await self._client.send(self.coordinator_id, request, group=ConnectionGroup.DEFAULT)
         else:
@@ -270,23 +270,23 @@ class CooperativeCoordinator(Coordinator):
         if isinstance(request, OffsetCommitRequest) and (beside or self.joining or self.generation != sent):
             codes = _codes(answer)
             if self.generation == sent and UnknownMemberIdError.errno in codes:
-                raise UnknownMemberIdError(self.group_id)  # the answer to JoinGroup says so, too
-            if codes & _ANOTHER_GENERATION:  # that is no news of the generation since
+                raise UnknownMemberIdError(self.group_id)  # the JoinGroup answer has this error, too
+            if codes & _ANOTHER_GENERATION:  # the answer concerns an old generation
                 raise RebalanceInProgressError(self.group_id)
         return answer
 
     async def commit_offsets(self, assignment: Any, offsets: Mapping[Any, Any]) -> None:
-        """As the client's; but a commit of partitions that the member keeps outlasts a rebalance.
+        """Commit, and retry during a rebalance for partitions that the member keeps.
 
-        The broker takes commits of the old generation until all have joined, and of the new one from the leader's
-        SyncGroup on. In between a commit is tried again.
+        The broker accepts commits of the old generation until all members have joined, and of the new one from the
+        leader's SyncGroup on. In between, the commit is retried.
         """
         held = self._states_of(offsets)
         number = self.newest_commits.begin(offsets)
         try:
             left = offsets
             while left:
-                # Where the join ends before the answer to the commit is here, it was under way all the same.
+                # The join may end before the commit is answered; the commit still began during the join.
                 generation, joining = self.generation, self.joining
                 try:
                     await super().commit_offsets(assignment, left)
@@ -303,13 +303,13 @@ class CooperativeCoordinator(Coordinator):
             self.newest_commits.end()
 
     def _states_of(self, partitions: Iterable[Any]) -> list[int | None]:
-        """What stands for each partition since it was assigned: another object, if it was lost meanwhile."""
+        """Return the identity of each partition's state: it changes if the partition was lost in between."""
         current = self.last_assignment
         held = self.held
         return [id(current.state_value(each)) if each in held else None for each in partitions]
 
     def reset_generation(self) -> None:
-        """Forget the generation; what precedes a join is done again, so that it gives up what was lost with it."""
+        """Reset the generation and repeat the join's preparation, so that lost partitions are revoked."""
         super().reset_generation()
         self._performed_join_prepare = False
 
@@ -350,7 +350,7 @@ class CooperativeCoordinator(Coordinator):
         log.info("Group %s gave %s and took %s", self.group_id, sorted(added), sorted(revoked))
         await self._tell("on_partitions_assigned", added)
         if revoked:
-            self.request_rejoin()  # now that nobody has them, they can be given to their new owners
+            self.request_rejoin()  # now that they are revoked, their new owners can get them
 
     async def _give_up(self, revoked: Collection[Any]) -> None:
         """Stop reading partitions, and commit what was read of them while the join was pending."""
@@ -363,11 +363,11 @@ class CooperativeCoordinator(Coordinator):
             try:
                 await self._for_long_unless_closing(self.commit_offsets(current, going))
             except KafkaError as error:
-                log.warning("Offsets of revoked partitions could not be committed (%r): others read them again", error)
+                log.warning("Offsets of revoked partitions could not be committed (%r): records will repeat", error)
         await self._tell("on_partitions_revoked", revoked)
 
     def _assign(self, partitions: Collection[Any]) -> None:
-        """Give the consumer these partitions; those that it has already go on as they are."""
+        """Assign these partitions to the consumer; those that it already has keep their state."""
         before = self.last_assignment
         self._subscription.assign_from_subscribed(list(partitions))
         now = self.last_assignment = self._subscription.subscription.assignment
@@ -378,11 +378,11 @@ class CooperativeCoordinator(Coordinator):
         self.start_commit_offsets_refresh_task(now)
 
     async def _maybe_do_last_autocommit(self, assignment: Any) -> None:
-        # What the client passes may be an assignment of before, with partitions that others own by now.
+        # The client may pass an old assignment with partitions that other members own by now.
         await super()._maybe_do_last_autocommit(self.last_assignment or assignment)
 
     async def _tell(self, method: str, partitions: Collection[Any]) -> None:
-        """Call the user's listener, as the client does. One that does not know of losses is told of a revocation."""
+        """Call the user's listener like the client. Without on_partitions_lost, call on_partitions_revoked."""
         listener = self._subscription.listener
         if listener is None:
             return

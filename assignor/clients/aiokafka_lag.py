@@ -1,8 +1,8 @@
-"""aiokafka: reading a group's lag, in a task of its own with a client of its own.
+"""aiokafka: read a group's lag in a separate task with a separate client.
 
-All requests are sent here. aiokafka's consumers and admin clients ask for the metadata of every topic that they were
-ever asked about, in a way that makes missing topics; a topic that was deleted would come back. The admin client also
-takes the error of a whole OffsetFetch for a group that has committed nothing.
+All requests are built here. aiokafka's consumers and admin clients request metadata of every topic they ever used, in
+a way that creates missing topics, so a deleted topic would come back. The admin client also ignores an error of a whole
+OffsetFetch and returns no commits.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ _CONSUMER = -1
 
 
 class AiokafkaLag(LagLoad):
-    """The lag of a group, read every ``interval_s`` between `start` and `close`; a broker out of reach is tolerated.
+    """A group's lag, read every ``interval_s`` between `start` and `close`; an unreachable broker is tolerated.
 
-    ``config`` holds aiokafka's own keyword arguments, of which those of ``AIOKafkaClient`` are used, and
-    ``auto_offset_reset`` and ``isolation_level`` as the group's consumers have them.
+    ``config`` takes aiokafka's keyword arguments. It uses those of ``AIOKafkaClient``, and ``auto_offset_reset`` and
+    ``isolation_level`` of the group's consumers.
     """
 
     def __init__(self, *topics: str, group_id: str, interval_s: float = 5.0, **config: Any) -> None:
         super().__init__(topics, auto_offset_reset=config.get("auto_offset_reset", "latest"), interval_s=interval_s)
         self.failures = 0
-        """How many readings have failed."""
+        """The number of failed readings."""
         self._group_id = group_id
         self._isolation_level = _ISOLATION_LEVELS[config.get("isolation_level", "read_uncommitted")]
         self._config = {key: value for key, value in config.items() if key in _CLIENT_OPTIONS}
@@ -64,14 +64,14 @@ class AiokafkaLag(LagLoad):
         self._closing = False
 
     def start(self, *, at_once: bool = True) -> None:
-        """Begin to read, in the running loop: ``at_once``, or when it is asked for."""
+        """Start reading in the running loop: ``at_once`` or on request."""
         if at_once:
             self._asked.set()
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name=f"loadwise-lag-{self._group_id}")
 
     def watch(self, topics: Iterable[str] = (), *, pattern: str | re.Pattern[str] | None = None) -> None:
-        """Read these topics from now on as well, and at once; `wait` waits for that reading."""
+        """Also read these topics from now on, and at once; `wait` waits for that reading."""
         super().watch(topics, pattern=pattern)
         self.refresh()
 
@@ -82,12 +82,12 @@ class AiokafkaLag(LagLoad):
         self._changed.set()
 
     def set_interval(self, interval_s: float) -> None:
-        """Read so often from now on; infinite: only when it is asked for."""
+        """Set the time between two readings; infinite: read only on request."""
         super().set_interval(interval_s)
         self._changed.set()
 
     async def wait(self, timeout_s: float) -> bool:
-        """Wait until what is watched by now was read, or could not be; whether there is a reading."""
+        """Wait until everything that is watched now was read or failed; return whether there is a reading."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._tried.wait()
@@ -96,14 +96,14 @@ class AiokafkaLag(LagLoad):
     async def close(self) -> None:
         """Stop reading and wait for the task to end."""
         if self._task is not None:
-            self._closing = True  # libraries may take a cancellation for the end of a wait, as asyncio.wait_for did
+            self._closing = True  # some libraries swallow a cancellation, as asyncio.wait_for did
             self._task.cancel()
             await asyncio.wait([self._task])
             self._task = None
 
     async def _run(self) -> None:
         failing = False
-        await self._until_due(-math.inf)  # at once, where there is an interval
+        await self._until_due(-math.inf)  # returns at once if there is an interval
         while not self._closing:
             self._asked.clear()
             try:
@@ -116,22 +116,22 @@ class AiokafkaLag(LagLoad):
                             await self._read_once(client)
                         failing = False
                         if self.interval_s == math.inf:
-                            break  # nothing is to be read for long: no connection is kept for it
+                            break  # no reading is due for long: keep no connection open
                         await self._pause()
             except Exception as error:  # noqa: BLE001 (clients raise all sorts, and none of them may end the reading)
                 self.failures += 1
                 if not failing:
-                    log.warning("The lag of group %s cannot be read (%r); trying on", self._group_id, error)
+                    log.warning("The lag of group %s cannot be read (%r); retrying", self._group_id, error)
                 failing = True
             await self._pause()
 
     async def _pause(self) -> None:
-        if not self._asked.is_set():  # else there is more to read than what was asked for when this reading began
+        if not self._asked.is_set():  # else more was requested since this reading began
             self._tried.set()
         await self._until_due(asyncio.get_running_loop().time())
 
     async def _until_due(self, since: float) -> None:
-        """Wait for the interval to pass from a time of the loop's clock, or until a reading is asked for."""
+        """Wait for the interval to pass since a time of the loop's clock, or for a request to read."""
         loop = asyncio.get_running_loop()
         while not (self._asked.is_set() or self._closing):
             left_s = math.inf if self.interval_s == math.inf else since + self.interval_s - loop.time()
@@ -151,7 +151,7 @@ class AiokafkaLag(LagLoad):
             try:
                 found = await self._list_offsets(client, leaders, since_ms)
             except Exception as error:  # noqa: BLE001 (it is only a first guess, which the next readings replace)
-                log.debug("What arrived in the last minute cannot be read: %r", error)
+                log.debug("Arrivals of the last minute cannot be read: %r", error)
             else:
                 self.prior_listener(ends_before(found, offsets, now_ms))
         self.update(offsets)
@@ -160,7 +160,7 @@ class AiokafkaLag(LagLoad):
         client = AIOKafkaClient(**self._config)
         stack.push_async_callback(_end, client)
         await client.bootstrap()
-        await asyncio.sleep(0)  # its task begins: a client that is closed before that leaves its connections open
+        await asyncio.sleep(0)  # lets its task start: a client that is closed before that leaks its connections
         return client
 
     async def _offsets(
@@ -185,9 +185,9 @@ class AiokafkaLag(LagLoad):
     async def _list_offsets(
         self, client: AIOKafkaClient, leaders: Mapping[TopicPartition, int], timestamp: int
     ) -> dict[TopicPartition, FirstSince]:
-        """What the leaders of partitions answer to ListOffsets, without those that have just moved or gone.
+        """Return the leaders' ListOffsets answers, without partitions that have just moved or were deleted.
 
-        Raises aiokafka's errors where another try would not help.
+        Raises aiokafka's errors if a retry would not help.
         """
         asked: defaultdict[int, defaultdict[str, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
         for partition, node in leaders.items():
@@ -208,7 +208,7 @@ class AiokafkaLag(LagLoad):
         return found
 
     async def _leaders(self, client: AIOKafkaClient) -> dict[TopicPartition, int]:
-        """Who leads the partitions of those topics that there are: none is made by asking."""
+        """Return the leader of each partition of the existing topics; asking creates no topic."""
         if not (self.topics or self.pattern):
             return {}
         asked = None if self.pattern is not None else sorted(self.topics)
@@ -223,9 +223,9 @@ class AiokafkaLag(LagLoad):
         }
 
     async def _committed(self, client: AIOKafkaClient) -> dict[TopicPartition, tuple[int, str]]:
-        """The group's committed offsets and their metadata.
+        """Return the group's committed offsets and their metadata.
 
-        Raises aiokafka's errors: an error of the group is no group without any.
+        Raises aiokafka's errors: an error of the group does not mean that it has no commits.
         """
         node = await client.coordinator_lookup(CoordinationType.GROUP, self._group_id)
         answer = await client.send(node, OffsetFetchRequest(self._group_id, None))
@@ -242,7 +242,7 @@ class AiokafkaLag(LagLoad):
 
 
 async def _end(client: AIOKafkaClient) -> None:
-    """Close a client. Where its task has not begun yet, it answers with its cancellation, which is not ours."""
+    """Close a client. If its task has not started yet, it raises a cancellation that is not ours."""
     try:
         await client.close()
     except asyncio.CancelledError:

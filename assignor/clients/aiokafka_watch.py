@@ -1,7 +1,7 @@
-"""aiokafka: a leader that reads the offsets before it assigns, and asks for a rebalance when one pays.
+"""aiokafka: a leader that reads offsets before it assigns, and requests a rebalance if one pays.
 
-aiokafka has a public call for neither. `request_rejoin` is the coordinator's own answer to a heartbeat that tells of a
-rebalance; tests fail when it changes.
+aiokafka has no public call for either. `request_rejoin` is what the coordinator itself calls when a heartbeat reports a
+rebalance; tests fail if it changes.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from loadwise.assignor.leader import Leader
 FIRST_READING_S = 2.0
 """How long a leader without a fresh reading waits for one before it assigns..."""
 _OF_SESSION = 1 / 3
-"""... and no longer than this part of the session timeout: the group waits for it."""
+"""... but at most this part of the session timeout, because the group waits for it."""
 
 
 class LoadWatch:
-    """What a ``GroupCoordinator`` and a `Leader` have to tell each other."""
+    """Connects a ``GroupCoordinator`` and a `Leader`."""
 
     def __init__(self, coordinator: Any, leader: Leader, lag: AiokafkaLag) -> None:
         self._leader, self._lag = leader, lag
@@ -40,12 +40,12 @@ class LoadWatch:
         leader.name = coordinator._group_instance_id or ""
 
     def note(self) -> str:
-        """What this member writes beside an offset that it commits."""
+        """Return the metadata that this member writes with a commit."""
         name = self._coordinator._group_instance_id or self._coordinator.member_id
         return self._leader.note(name) if name else ""
 
     async def elected(self, topics: Collection[str]) -> None:
-        """The member is to lead a group that reads these topics: read their offsets, unless that was done."""
+        """Read the offsets of these topics before the member leads, unless there is a fresh reading."""
         self._leader.name = self._coordinator._group_instance_id or self._coordinator.member_id
         if not (self._leader.has_fresh_reading and self._lag.topics.issuperset(topics)):
             self._lag.include(topics)
@@ -56,7 +56,7 @@ class LoadWatch:
 def timed(
     leader: Leader | None, get: Callable[..., Any], count: Callable[[Any], Mapping[str, int]]
 ) -> Callable[..., Any]:
-    """A consumer's ``getone`` or ``getmany`` that tells its leader how long the application works on what it gets."""
+    """Wrap ``getone`` or ``getmany`` to measure how long the application works on the records."""
     if leader is None:
         return get
     busy = leader.busy

@@ -1,4 +1,4 @@
-"""Arguments of the consumer factories, checked before anything connects: every error names the argument."""
+"""Check the arguments of the consumer factories before anything connects; every error names the argument."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 
 def check_arguments(group_id: object, lag_interval_s: object, config: Mapping[str, Any]) -> None:
-    """Raise `TypeError` or `ValueError` for what is no group id, no interval, or set in two ways."""
+    """Raise `TypeError` or `ValueError` for a bad group id or interval, or for an option that is set twice."""
     if "partition_assignment_strategy" in config:
-        raise TypeError("partition_assignment_strategy is what `assignor` stands for; give one of them")
+        raise TypeError("partition_assignment_strategy is replaced by `assignor`; give one of them")
     if not isinstance(group_id, str):
         raise TypeError(f"group_id is {group_id!r}; it must be the name of a group, which its members share")
     if not group_id:
@@ -18,8 +18,8 @@ def check_arguments(group_id: object, lag_interval_s: object, config: Mapping[st
     if not isinstance(lag_interval_s, int | float) or isinstance(lag_interval_s, bool):
         raise TypeError(f"lag_interval_s is {lag_interval_s!r}; it must be a number of seconds")
     if not 0 < lag_interval_s < math.inf:
-        raise ValueError(f"lag_interval_s is {lag_interval_s}; it must be above 0 seconds, and finite")
-    # The clients themselves notice in the middle of a rebalance at best.
+        raise ValueError(f"lag_interval_s is {lag_interval_s}; it must be finite and above 0 seconds")
+    # The clients would notice only in the middle of a rebalance.
     for name, value in config.items():
         if name.endswith("_ms") and isinstance(value, str | bytes | bool):
             raise TypeError(f"{name} is {value!r}; it must be a number of milliseconds")

@@ -1,8 +1,7 @@
-"""What a member tells its leader with its commits: how fast it has measured itself to be.
+"""Commit metadata in which a member sends its leader its own measured speed.
 
-A leader reads the group's committed offsets anyway, and with them their metadata. So a member that writes its speed
-beside one of its offsets is known within a reading, where otherwise it would be known at the next join. Metadata that
-is not ours stays as it is.
+A leader reads the group's committed offsets anyway, and their metadata with them. So it gets a member's speed within
+one reading instead of at the next join. The user's own metadata is not changed.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from loadwise.protocol.live_notes import is_note
 
 
 def with_note(offsets: Mapping[Any, Any], note: str) -> dict[Any, Any]:
-    """The offsets of a commit, kafka-python's or aiokafka's, with a note beside the first that has no metadata.
+    """Add a note to the first offset of a commit that has no metadata; for kafka-python and aiokafka.
 
-    Notes that are there already are taken off: a consumer that has read them with the committed offsets of its
-    partitions commits them again. ``note`` is "" where there is none to write.
+    Existing notes are removed, because a consumer may commit a note again that it read with its committed offsets.
+    ``note`` is "" if there is none to write.
     """
     noted = {}
     for partition, at in offsets.items():

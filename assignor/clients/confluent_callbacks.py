@@ -1,4 +1,4 @@
-"""The callbacks of rebalances that a user of confluent-kafka gives with ``subscribe``."""
+"""The rebalance callbacks that a confluent-kafka user passes to ``subscribe``."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ Callback = Callable[[Consumer, list[TopicPartition]], None]
 
 
 class RebalanceCallbacks:
-    """Calls them, and lets the consumer be told what to read in them only: elsewhere its group decides that."""
+    """Calls them. Only within them may the application choose what to read; elsewhere the group decides."""
 
     def __init__(self) -> None:
         self.given: Mapping[str, Callback | None] = {}
-        """``on_assign``, ``on_revoke`` and ``on_lost``, as the last ``subscribe`` was given them."""
+        """``on_assign``, ``on_revoke`` and ``on_lost`` of the last ``subscribe``."""
         self.calling = ""
-        """The name of the one that is being called."""
+        """The name of the callback that is running."""
         self.left_to_us = False
-        """Whether the last one has neither assigned nor unassigned anything by itself."""
+        """Whether the last callback neither assigned nor unassigned anything itself."""
 
     def call(self, name: str, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """Call this one, if it was given. What it raises leaves this method."""
+        """Call this one if it was given. Its exceptions propagate."""
         self.left_to_us = True
         callback = self.given.get(name)
         if callback is None:
@@ -33,13 +33,13 @@ class RebalanceCallbacks:
             self.calling = ""
 
     def decides(self, *names: str) -> None:
-        """One of these assigns or unassigns by itself. Raises ``KafkaException`` where none of them is being called."""
+        """Note that the callback assigns or unassigns. Raises ``KafkaException`` outside these callbacks."""
         if self.calling not in names:
             raise KafkaException(
                 KafkaError(
                     KafkaError._STATE,
-                    "a consumer with an assignor reads what its group gives it: call this in"
-                    f" {' or '.join(names)} only, or use a stock Consumer to assign by hand",
+                    "a consumer with an assignor reads what its group assigns to it: call this only in"
+                    f" {' or '.join(names)}, or use a stock Consumer to assign by hand",
                 )
             )
         self.left_to_us = False

@@ -1,4 +1,4 @@
-"""What a confluent-kafka consumer commits: what it has stored and not committed yet, with its member's generation."""
+"""Commits of a confluent-kafka consumer: the stored, not yet committed offsets with the member's generation."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from loadwise.assignor.clients.membership_commits import CommitOutcome, Offsets
 log = logging.getLogger(__name__)
 
 _TIMEOUT_S = 60.0
-"""How long a synchronous commit waits; librdkafka's ``socket.timeout.ms`` by default."""
+"""Timeout of a synchronous commit; the default of librdkafka's ``socket.timeout.ms``."""
 
 
 class Commits:
-    """What was stored, what was committed last or is on the way, and what the application is told of it."""
+    """The stored offsets, the committed or pending ones, and the calls of ``on_commit``."""
 
     def __init__(
         self,
@@ -30,41 +30,41 @@ class Commits:
         on_commit: Callable[[KafkaError | None, list[TopicPartition]], None] | None,
     ) -> None:
         self.stores_what_is_read = _is_true(config.get("enable.auto.offset.store", True))
-        """Whether what was read is stored without a call of ``store_offsets``."""
+        """Whether offsets are stored without a call of ``store_offsets``."""
         self.every_s = _auto_commit_s(config)
-        """How often to commit what is stored; infinite where nothing is committed unasked."""
+        """The auto-commit interval in seconds; infinite without auto-commit."""
         self._on_commit = on_commit
         self._stored: dict[Partition, OffsetAndMetadata] = {}
         self._sent: dict[Partition, int] = {}
 
     def store(self, offsets: Offsets) -> None:
-        """The application has stored these."""
+        """Store offsets for the application."""
         self._stored |= offsets
 
     def forget(self, partitions: Iterable[Partition]) -> None:
-        """These are others' now."""
+        """Drop the offsets of partitions that others own now."""
         for key in partitions:
             self._stored.pop(key, None)
             self._sent.pop(key, None)
 
     def wanted(self, read: Offsets | None) -> dict[Partition, OffsetAndMetadata]:
-        """What is to be committed: of what was ``read``, where that is stored, or else of what `store` was given."""
+        """Return the offsets to commit: those that were ``read`` if they are stored, else those given to `store`."""
         stored = self._stored if read is None else read
         return {key: offset for key, offset in stored.items() if self._sent.get(key) != offset.offset}
 
     def tell_of_nothing(self) -> None:
-        """The application wants to commit, and there is nothing to: ``on_commit`` is told."""
+        """Call ``on_commit`` for a commit without any offsets."""
         if self._on_commit is not None:
             self._on_commit(KafkaError(KafkaError._NO_OFFSET), [])
 
     def later(self, member: Membership, offsets: Offsets) -> None:
-        """Commit these; ``on_commit`` is told how it came out."""
+        """Commit asynchronously; ``on_commit`` gets the result."""
         self._mark_sent(offsets)
         with as_confluent():
             member.commit_async(offsets, self._came_out)
 
     def now(self, member: Membership, offsets: Offsets) -> list[TopicPartition]:
-        """Commit these and wait for the answer. Raises ``KafkaException`` where they are refused or not owned."""
+        """Commit and wait. Raises ``KafkaException`` if offsets are refused or not owned."""
         with as_confluent():
             outcome = member.commit(offsets, _TIMEOUT_S)
         self._mark_sent(outcome.committed)
@@ -80,7 +80,7 @@ class Commits:
             if self._sent.get(key) == offset.offset:
                 del self._sent[key]
         if outcome.dropped:
-            log.warning("Offsets of partitions that are not owned any more were not committed: %s", outcome.dropped)
+            log.warning("Offsets of partitions that are no longer owned were not committed: %s", outcome.dropped)
         if outcome.error is not None:
             log.warning("A commit was refused: %s", outcome.error)
         if self._on_commit is None:

@@ -1,4 +1,4 @@
-"""confluent-kafka: consumers whose group is assigned by one of our strategies, though librdkafka has no hook for that.
+"""confluent-kafka: consumers whose group uses our strategies, although librdkafka has no hook for assignors.
 
 ::
 
@@ -7,11 +7,10 @@
     consumer = confluent_consumer({"bootstrap.servers": "localhost:9092", "group.id": "g"}, assignor="weighted")
     consumer.subscribe(["flights"], on_assign=..., on_revoke=..., on_lost=...)
 
-A `Membership` joins the group and fetches nothing; librdkafka reads what it is assigned, and joins nothing. Everything
-that a ``Consumer`` has is there, and does what it does there. Three things go another way inside: commits carry the
-member's id and generation, which librdkafka does not know; callbacks of a rebalance are called by `ConfluentConsumer`
-in the user's ``poll``; and ``consumer_group_metadata`` is the member's. docs/confluent-kafka.md has the differences
-that can be seen.
+A `Membership` joins the group and fetches nothing; librdkafka reads the assigned partitions and joins nothing. All
+methods of ``Consumer`` exist and behave the same. Three things differ inside. Commits carry the member's id and
+generation, which librdkafka does not have. `ConfluentConsumer` calls the rebalance callbacks in the user's ``poll``.
+``consumer_group_metadata`` is the member's. docs/confluent-kafka.md lists the visible differences.
 """
 
 from __future__ import annotations
@@ -64,9 +63,9 @@ __all__ = ["ConfluentConsumer", "confluent_consumer"]
 log = logging.getLogger(__name__)
 
 TURN_S = WAKE_S
-"""How often the member gets its turn while records are read, and how long librdkafka waits for records at a time."""
+"""How often the member is polled while records are read, and librdkafka's poll timeout meanwhile."""
 JOINING_TURN_S = 0.01
-"""The same while a join is under way."""
+"""The same during a join."""
 
 _Read = TypeVar("_Read")
 _read, _consume = Consumer.poll, Consumer.consume
@@ -78,46 +77,46 @@ def confluent_consumer(
     assignor: AssignorChoice = "weighted",
     **options: Any,
 ) -> ConfluentConsumer:
-    """Make a confluent-kafka ``Consumer`` whose group is assigned by one of our strategies.
+    """Make a confluent-kafka ``Consumer`` whose group uses our strategies.
 
-    ``config`` is what ``Consumer`` takes, callbacks included, without ``partition.assignment.strategy`` and
+    ``config`` takes what ``Consumer`` takes, with callbacks, but without ``partition.assignment.strategy`` and
     ``group.protocol``. ``assignor`` and all ``options`` are those of
     `loadwise.assignor.clients.kafka_python.kafka_consumer`: ``cooperative``, ``capacity``, ``load``,
     ``lag_interval_s``, ``live``, ``on_decision``.
 
-    Raises what that and ``Consumer`` raise, and `UnsupportedByClientError` for a setting that the member cannot honour.
+    Raises what that and ``Consumer`` raise, and `UnsupportedByClientError` for a setting that it cannot support.
     """
     return ConfluentConsumer(config, assignor=assignor, **options)
 
 
 class ConfluentConsumer(Consumer):
-    """A ``Consumer`` that reads what a `Membership` is assigned. Make it with `confluent_consumer`."""
+    """A ``Consumer`` that reads the partitions of a `Membership`. Make it with `confluent_consumer`."""
 
     def __init__(self, config: Mapping[str, Any], **options: Any) -> None:
         given = {**config.get("default.topic.config", {}), **config}
         given.pop("default.topic.config", None)
         config = {name: value for name, value in given.items() if value is not None}  # None: librdkafka's default
         if not config.get("group.id"):
-            raise ValueError("group.id is missing: an assignor is of a group")
+            raise ValueError("group.id is missing: a consumer with an assignor needs a group")
         member = member_settings(config, config.get("oauth_cb"))
         own = {name: value for name, value in config.items() if name not in OF_THE_MEMBER}
         self._commits = Commits(own, own.pop("on_commit", None))
         super().__init__(own | {"enable.auto.commit": False})
         self._options = {**member, **options}
-        self._member: Membership | None = None  # until there is something to join for: making one asks the brokers
+        self._member: Membership | None = None  # created by subscribe, because creating it contacts the brokers
         self._callbacks = RebalanceCallbacks()
         self._work = WorkBetweenCalls(monotonic())
         self._auto_commit_at = monotonic() + self._commits.every_s
         self._turn_at = 0.0
-        self._calm = False  # the member needs no turn yet; its thread takes this back
-        self._put_off: Exception | None = None  # what the next call raises
+        self._calm = False  # the member needs no poll yet; its thread resets this
+        self._put_off: Exception | None = None  # raised by the next call
         self._told_topics = ToldOnce()
-        self._topic_errors: deque[tuple[str, int]] = deque()  # what the next calls answer
+        self._topic_errors: deque[tuple[str, int]] = deque()  # returned by the next calls
         self._closed = False
 
     @property
     def assignor(self) -> Any:
-        """The assignor of the member, with ``participant``: what it reports and decides. None before ``subscribe``."""
+        """The member's assignor with its ``participant``. None before ``subscribe``."""
         return None if self._member is None else self._member.assignor
 
     # Membership
@@ -129,13 +128,13 @@ class ConfluentConsumer(Consumer):
         on_revoke: Callback | None = None,
         on_lost: Callback | None = None,
     ) -> None:
-        """Subscribe to topics, and to those that match where a name begins with ^; the next ``poll`` joins."""
+        """Subscribe to topics, or to patterns, which begin with ^; the next ``poll`` joins."""
         self._check_open()
         check_subscription(topics, on_assign=on_assign, on_revoke=on_revoke, on_lost=on_lost)
         self._callbacks.given = {"on_assign": on_assign, "on_revoke": on_revoke, "on_lost": on_lost or on_revoke}
         with as_confluent():
             if self._member is None:
-                # Neither keeps this object: who drops it without close() has the member leave its group.
+                # Neither refers to this object, so that dropping it without close() makes the member leave.
                 self._member = Membership(proxy(self), weakly(self._wake), **self._options)
             if any(topic.startswith("^") for topic in topics):
                 patterns = (topic if topic.startswith("^") else f"{re.escape(topic)}$" for topic in topics)
@@ -145,20 +144,20 @@ class ConfluentConsumer(Consumer):
         self._calm = False
 
     def unsubscribe(self) -> None:
-        """Give everything up, by ``on_revoke``, and leave the group."""
+        """Revoke everything with ``on_revoke``, and leave the group."""
         self._check_open()
         if self._member is not None:
             with as_confluent():
                 self._member.unsubscribe()
 
     def poll(self, timeout: float | None = -1) -> Message | None:
-        """Answer a message, or None when the timeout (in seconds; without an end where below 0) is over.
+        """Return a message, or None after the timeout in seconds (below 0: none).
 
-        Takes part in rebalances, and calls their callbacks and those of commits. What they raise leaves ``poll``, and
-        so does a ``KafkaException`` where the group refuses the member. When the last call was longer ago than
-        ``max.poll.interval.ms``, the first answer is a message with the error ``_MAX_POLL_EXCEEDED``.
+        Takes part in rebalances, and calls their callbacks and those of commits. Their exceptions propagate, and so
+        does a ``KafkaException`` if the group refuses the member. If the last call was longer ago than
+        ``max.poll.interval.ms``, the first result is a message with the error ``_MAX_POLL_EXCEEDED``.
         """
-        # Nothing dearer than this beside each record: `make bench-confluent` shows it.
+        # This runs for each record, so keep it cheap: `make bench-confluent` measures it.
         if self._calm and self._work.idle_since_s is None:
             message = _read(self, 0)
             if message is not None:
@@ -184,9 +183,9 @@ class ConfluentConsumer(Consumer):
                 return None
 
     def consume(self, num_messages: int = 1, timeout: float | None = -1) -> list[Message]:
-        """Answer up to so many messages, fewer when the timeout is over or a rebalance waits for them.
+        """Return up to ``num_messages`` messages, fewer after the timeout or if a rebalance waits.
 
-        What is raised once there are messages is raised by the next call: they would be lost with it.
+        An exception that occurs once there are messages is raised by the next call, so that they are not lost.
         """
         messages: list[Message] = []
         ends = None if timeout is None or timeout < 0 else monotonic() + timeout
@@ -196,7 +195,7 @@ class ConfluentConsumer(Consumer):
             return [polled_late(self._options["max_poll_interval_ms"])]
         while True:
             if messages and self._member is not None and self._member.joining:
-                return messages  # they may be of partitions that the next turn gives up
+                return messages  # the next poll of the member may revoke their partitions
             try:
                 messages += self._wait(partial(_consume, self, num_messages - len(messages)), ends)
             except Exception as error:
@@ -213,9 +212,9 @@ class ConfluentConsumer(Consumer):
                 return messages
 
     def close(self) -> None:
-        """Give everything up, by ``on_revoke``, leave the group, and close."""
+        """Revoke everything with ``on_revoke``, leave the group, and close."""
         if self._put_off is not None:
-            log.error("Nobody has asked for messages since an error was put off", exc_info=self._put_off)
+            log.error("A deferred error was never raised because no messages were requested", exc_info=self._put_off)
             self._put_off = None
         try:
             if self._member is not None:
@@ -236,17 +235,17 @@ class ConfluentConsumer(Consumer):
         self.close()
 
     def consumer_group_metadata(self) -> bytes:
-        """What a transaction is fenced by: the member's id and generation (KIP-447).
+        """Return the member's id and generation for transactions (KIP-447).
 
-        Raises ``KafkaException`` while the member is of no generation: librdkafka's own, without one, would let a
-        member that was put out commit.
+        Raises ``KafkaException`` while the member has no generation. librdkafka's own metadata would then let an
+        evicted member commit.
         """
         self._check_open()
         with as_confluent():
             return written(self._joined().metadata(), super().consumer_group_metadata())
 
     def memberid(self) -> str:
-        """The member's id in its group; empty while it has none."""
+        """Return the member's id in its group; empty while it has none."""
         self._check_open()
         try:
             return "" if self._member is None else self._member.metadata().member_id
@@ -255,9 +254,7 @@ class ConfluentConsumer(Consumer):
 
     def _joined(self) -> Membership:
         if self._member is None:
-            raise KafkaException(
-                KafkaError(KafkaError._STATE, "the consumer is of no group yet: subscribe comes first")
-            )
+            raise KafkaException(KafkaError(KafkaError._STATE, "the consumer is not in a group yet: subscribe first"))
         return self._member
 
     # Offsets
@@ -269,10 +266,10 @@ class ConfluentConsumer(Consumer):
         asynchronous: bool = True,
         **kwargs: Any,
     ) -> list[TopicPartition] | None:
-        """Commit a message's offset, these offsets, or what is stored, with the member's id and generation.
+        """Commit a message's offset, these offsets, or stored ones, with the member's id and generation.
 
-        Raises ``KafkaException`` where a synchronous commit is refused, and where it names a partition that is not
-        owned now, which is left out. An asynchronous one tells ``on_commit`` that.
+        A synchronous commit raises ``KafkaException`` if it is refused or names a partition that is not owned now.
+        Such partitions are left out. An asynchronous commit passes the error to ``on_commit``.
         """
         self._check_open()
         if kwargs.pop("async", asynchronous) is not asynchronous:  # the name before Python 3.7
@@ -280,7 +277,7 @@ class ConfluentConsumer(Consumer):
         if kwargs:
             raise TypeError(f"commit() has no argument {next(iter(kwargs))!r}")
         if message is not None and offsets is not None:
-            raise ValueError("message and offsets are two ways to name what to commit; give one of them")
+            raise ValueError("message and offsets both name what to commit; give one of them")
         if message is not None:
             if not isinstance(message, Message):
                 raise TypeError(f"message is {message!r}; it must be a Message")
@@ -302,52 +299,52 @@ class ConfluentConsumer(Consumer):
         return None
 
     def seek(self, partition: TopicPartition) -> None:
-        """Read a partition on from another offset."""
+        """Continue a partition at another offset."""
         super().seek(partition)
         self._work.moved()
 
     def store_offsets(self, message: Message | None = None, offsets: list[TopicPartition] | None = None) -> None:
-        """Remember what the next commit without arguments, or the next automatic one, commits."""
+        """Store offsets for the next commit without arguments, or the next automatic one."""
         given: dict[str, Any] = {"message": message, "offsets": offsets}
         super().store_offsets(**{name: value for name, value in given.items() if value is not None})
         self._commits.store(offsets_of([after(message)] if message is not None else offsets or ()))
 
     def committed(self, partitions: list[TopicPartition], *args: Any, **kwargs: Any) -> list[TopicPartition]:
-        """Get what is committed. Metadata are the user's own: a note of ours is left out."""
+        """Return the committed offsets with the user's own metadata, without our notes."""
         return [without_note(each) for each in super().committed(partitions, *args, **kwargs)]
 
-    # Assignments: by the member, and by callbacks of its rebalances.
+    # Assignments, by the member and by its rebalance callbacks.
 
     def assign(self, partitions: list[TopicPartition]) -> None:
-        """In ``on_assign``: read these, from these offsets. Elsewhere what is read follows the group."""
+        """In ``on_assign``: read these partitions from these offsets. Elsewhere the group decides."""
         self._check_open()
         self._callbacks.decides("on_assign")
         super().assign(partitions)
 
     def incremental_assign(self, partitions: list[TopicPartition]) -> None:
-        """In ``on_assign``: read these too, from these offsets. Elsewhere what is read follows the group."""
+        """In ``on_assign``: also read these partitions from these offsets. Elsewhere the group decides."""
         self._check_open()
         self._callbacks.decides("on_assign")
         super().incremental_assign(partitions)
 
     def unassign(self) -> None:
-        """In ``on_revoke`` and ``on_lost``: stop reading. Elsewhere what is read follows the group."""
+        """In ``on_revoke`` and ``on_lost``: stop reading. Elsewhere the group decides."""
         self._check_open()
         self._callbacks.decides("on_revoke", "on_lost")
         self._commit_what_goes(super().assignment())
         super().unassign()
 
     def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
-        """In ``on_revoke`` and ``on_lost``: stop reading these. Elsewhere what is read follows the group."""
+        """In ``on_revoke`` and ``on_lost``: stop reading these partitions. Elsewhere the group decides."""
         self._check_open()
         self._callbacks.decides("on_revoke", "on_lost")
         self._commit_what_goes(partitions)
         super().incremental_unassign(partitions)
 
-    # What the member tells: a `loadwise.assignor.clients.membership.RebalanceListener`.
+    # Callbacks of the member: a `loadwise.assignor.clients.membership.RebalanceListener`.
 
     def assigned(self, partitions: Iterable[Partition]) -> None:
-        """Read these as well."""
+        """Also read these partitions."""
         added = named(partitions)
         try:
             self._callbacks.call("on_assign", self, added)
@@ -357,7 +354,7 @@ class ConfluentConsumer(Consumer):
             self._auto_commit_at = monotonic() + self._commits.every_s
 
     def revoked(self, partitions: Iterable[Partition]) -> None:
-        """Commit these, and read them no more."""
+        """Commit these partitions and stop reading them."""
         going = named(partitions)
         try:
             self._callbacks.call("on_revoke", self, going)
@@ -367,7 +364,7 @@ class ConfluentConsumer(Consumer):
             self._forget(going)
 
     def lost(self, partitions: Iterable[Partition]) -> None:
-        """Read these no more: they are others' already."""
+        """Stop reading these partitions, which others may already own."""
         going = named(partitions)
         try:
             self._callbacks.call("on_lost", self, going)
@@ -383,21 +380,21 @@ class ConfluentConsumer(Consumer):
         self._work.gone(gone)
         self._commits.forget(gone)
 
-    # Turns of the member
+    # Polling the member
 
     def _wake(self) -> None:
-        """The member wants its turn; called on its thread."""
+        """Note that the member needs a poll; called on its thread."""
         self._calm = False
 
     def _was_late(self) -> bool:
-        """Whether the application is to be told now that it has left its group because it polled too late."""
+        """Whether to report now that the member left its group because the application polled too late."""
         if self._member is None or not self._member.polled_late:
             return False
         self._member.polled_late = False
         return True
 
     def _take_turn(self, ends: float | None) -> float:
-        """Let the member have its turn where it is due; how long to wait for records afterwards."""
+        """Poll the member if that is due; return how long to wait for records afterwards."""
         self._check_open()
         if self._put_off is not None:
             error, self._put_off = self._put_off, None
@@ -412,7 +409,7 @@ class ConfluentConsumer(Consumer):
         self._calm = True
         joining = member.joining
         with as_confluent():
-            # Nobody reads while all partitions are given up: then the join may be waited for here.
+            # While all partitions are revoked there is nothing to read, so wait for the join here.
             member.poll(min(left, TURN_S) if joining and not member.owned else 0.0)
         self._topic_errors += self._told_topics.news(member.topic_errors)
         if self._auto_commit_at <= now:
@@ -424,7 +421,7 @@ class ConfluentConsumer(Consumer):
         return min(left, turn)
 
     def _wait(self, read: Callable[[float], _Read], ends: float | None) -> _Read:
-        """Answer what ``read`` gives within a turn; the time for which it and the member wait is no work on records."""
+        """Return what ``read`` gives within one turn; the wait does not count as work on records."""
         began = monotonic()
         try:
             return read(self._take_turn(ends))
@@ -432,7 +429,7 @@ class ConfluentConsumer(Consumer):
             self._work.waited(monotonic() - began)
 
     def _measure(self) -> None:
-        """Tell, now and then, what the application has processed: it asks for more."""
+        """Report now and then what the application has processed, since it asks for more."""
         now = monotonic()
         busy = None if self._member is None else self._member.busy
         if self._work.asks(now) and busy is not None:
@@ -442,15 +439,15 @@ class ConfluentConsumer(Consumer):
     # Commits
 
     def _positions(self) -> dict[Partition, OffsetAndMetadata]:
-        """The offset behind the last record that was read, where there is one."""
+        """Return the offset after the last record that was read, if any."""
         return offsets_of(super().position(super().assignment()))
 
     def _to_commit(self) -> dict[Partition, OffsetAndMetadata]:
-        """What is stored and was not committed yet: what was read, or what `store_offsets` was given."""
+        """Return stored offsets that were not committed yet, from reading or from `store_offsets`."""
         return self._commits.wanted(self._positions() if self._commits.stores_what_is_read else None)
 
     def _commit_what_goes(self, partitions: Iterable[TopicPartition]) -> None:
-        """Commit what is stored of partitions that are about to go, where commits are automatic."""
+        """Commit the stored offsets of partitions that are about to be revoked, with auto-commit."""
         if self._commits.every_s == float("inf") or self._callbacks.calling == "on_lost":
             return
         going = keys(partitions)

@@ -1,4 +1,4 @@
-"""confluent-kafka for asyncio: its ``AIOConsumer`` over a consumer whose group is assigned by one of our strategies.
+"""confluent-kafka for asyncio: its ``AIOConsumer`` for a group that uses our strategies.
 
 ::
 
@@ -8,8 +8,8 @@
     await consumer.subscribe(["flights"], on_assign=...)     # a coroutine function
     messages = await consumer.consume(500, timeout=1.0)
 
-``AIOConsumer`` calls a ``Consumer`` on a pool of threads and callbacks on the event loop, one call at a time; here it
-calls a `ConfluentConsumer`, so everything that is described there holds.
+``AIOConsumer`` calls a ``Consumer`` on a thread pool and callbacks on the event loop, one call at a time. Here it calls
+a `ConfluentConsumer`, whose documentation applies.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ __all__ = ["AioConfluentConsumer", "aio_confluent_consumer"]
 
 
 class AioConfluentConsumer(AIOConsumer):
-    """An ``AIOConsumer`` that reads what its group is assigned by one of ours; see `aio_confluent_consumer`."""
+    """An ``AIOConsumer`` for a group that uses our assignors; see `aio_confluent_consumer`."""
 
     def __init__(
         self, config: Mapping[str, Any], *, max_workers: int = 100, executor: Executor | None = None, **options: Any
     ) -> None:
         wrapped = dict(config)
-        # It wraps the callbacks of the dict that it is given, and makes a stock consumer of it, which joins nothing
-        # unless it subscribes. That one is closed, and ours takes its place.
+        # The base class wraps the callbacks of its dict and makes a stock consumer, which joins nothing unless it
+        # subscribes. That one is closed and replaced by ours.
         super().__init__(wrapped, max_workers=max_workers, executor=executor)
         self._consumer.close()
         self._consumer: ConfluentConsumer = confluent_consumer(wrapped, **options)
 
     @property
     def assignor(self) -> Any:
-        """The assignor of the member, with ``participant``: what it reports and decides. None before ``subscribe``."""
+        """The member's assignor with its ``participant``. None before ``subscribe``."""
         return self._consumer.assignor
 
 
 def aio_confluent_consumer(
     config: Mapping[str, Any], *, max_workers: int = 100, executor: Executor | None = None, **options: Any
 ) -> AioConfluentConsumer:
-    """Make an ``AIOConsumer`` whose group is assigned by one of our strategies; call it on a running event loop.
+    """Make an ``AIOConsumer`` whose group uses our strategies; call it on a running event loop.
 
     ``max_workers`` and ``executor`` are ``AIOConsumer``'s; everything else is as for
     `loadwise.assignor.clients.confluent_kafka.confluent_consumer`, with coroutine functions as callbacks.

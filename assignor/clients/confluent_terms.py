@@ -1,4 +1,4 @@
-"""What a member's partitions, offsets, errors and metadata are to users of confluent-kafka, and the other way round."""
+"""Convert partitions, offsets, errors and metadata between a member and confluent-kafka."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ from loadwise.assignor.clients.membership_commits import Offsets
 from loadwise.protocol.live_notes import is_note
 
 _METADATA = b"CGMDv2:"
-"""How librdkafka writes group metadata down: this, the generation, and texts that end in a zero byte."""
+"""Prefix of librdkafka's group metadata; the generation and zero-terminated strings follow."""
 
 
 def named(partitions: Iterable[Partition]) -> list[TopicPartition]:
-    """A member's partitions, for confluent-kafka."""
+    """Convert a member's partitions to confluent-kafka's."""
     return [TopicPartition(key.topic, key.partition) for key in sorted(partitions)]
 
 
 def keys(partitions: Iterable[TopicPartition]) -> set[Partition]:
-    """confluent-kafka's partitions, for the member."""
+    """Convert confluent-kafka's partitions to a member's."""
     return {Partition(each.topic, each.partition) for each in partitions}
 
 
 def after(message: Message) -> TopicPartition:
-    """The offset to commit when a message was processed."""
+    """Return the offset to commit once a message is processed."""
     after = message.offset() + 1
     return TopicPartition(message.topic(), message.partition(), after, leader_epoch=message.leader_epoch())
 
 
 def offsets_of(partitions: Iterable[TopicPartition]) -> dict[Partition, OffsetAndMetadata]:
-    """The offsets that partitions name, for the member; partitions without one are left out.
+    """Convert the offsets of partitions to a member's; partitions without one are left out.
 
-    A logical offset, as OFFSET_END, is none: librdkafka leaves it out of commits, too.
+    A logical offset such as OFFSET_END is left out, too, as in librdkafka's commits.
     """
     return {
         Partition(each.topic, each.partition): OffsetAndMetadata(
@@ -59,28 +59,28 @@ def offsets_of(partitions: Iterable[TopicPartition]) -> dict[Partition, OffsetAn
 
 
 def listed_partitions(partitions: Any) -> list[TopicPartition]:
-    """The same list. Raises `TypeError`, as the stock consumer does, where it is none of partitions."""
+    """Return the list. Raises `TypeError` like the stock consumer unless it holds partitions."""
     if not isinstance(partitions, list) or not all(isinstance(each, TopicPartition) for each in partitions):
-        raise TypeError(f"{partitions!r} is no list of TopicPartition")
+        raise TypeError(f"{partitions!r} is not a list of TopicPartition")
     return partitions
 
 
 def check_subscription(topics: Any, **callbacks: Any) -> None:
-    """Raise what the stock consumer's ``subscribe`` raises: `TypeError`, and ``KafkaException`` without a topic."""
+    """Raise what the stock consumer's ``subscribe`` raises: `TypeError`, or ``KafkaException`` without a topic."""
     if not isinstance(topics, list) or not all(isinstance(topic, str) for topic in topics):
         raise TypeError(f"topics are {topics!r}; they must be a list of names")
     for name, callback in callbacks.items():
         if callback is not None and not callable(callback):
-            raise TypeError(f"{name} expects a callable, and is {callback!r}")
+            raise TypeError(f"{name} is {callback!r}; it must be callable")
     if not topics:
-        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, "no topic to subscribe to; unsubscribe() leaves all"))
+        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, "no topic to subscribe to; use unsubscribe() instead"))
 
 
 def without_note(committed: TopicPartition) -> TopicPartition:
-    """What is committed as the user's: without metadata where those are a note of ours."""
+    """Return a committed offset with the user's metadata only, without our notes."""
     try:
         metadata = committed.metadata
-    except UnicodeDecodeError:  # librdkafka has read beyond the user's text
+    except UnicodeDecodeError:  # librdkafka read past the end of the user's text
         return committed
     if not is_note(metadata):
         return committed
@@ -94,17 +94,17 @@ def _epoch(epoch: int | None) -> int:
 
 
 def listed(offsets: Offsets) -> list[TopicPartition]:
-    """A member's offsets, for confluent-kafka."""
+    """Convert a member's offsets to confluent-kafka's."""
     return [TopicPartition(key.topic, key.partition, offset.offset) for key, offset in sorted(offsets.items())]
 
 
 def written(member: GroupMetadata, stock: bytes) -> bytes:
-    """The member's group metadata as ``rd_kafka_consumer_group_metadata_read`` of librdkafka reads it."""
+    """Encode the member's group metadata for ``rd_kafka_consumer_group_metadata_read`` of librdkafka."""
     if not stock.startswith(_METADATA):
         raise KafkaException(
             KafkaError(
                 KafkaError._NOT_IMPLEMENTED,
-                f"this librdkafka writes group metadata in a form that is not known here ({stock[:7]!r}, not"
+                f"this librdkafka writes group metadata in an unknown form ({stock[:7]!r}, not"
                 f" {_METADATA!r}), so a transaction could not be fenced",
             )
         )
@@ -118,18 +118,18 @@ def written(member: GroupMetadata, stock: bytes) -> bytes:
 
 
 def not_owned(dropped: Offsets) -> KafkaError:
-    """The error that names what was not committed because it is not owned."""
+    """Return the error that names offsets which were not committed because their partitions are not owned."""
     names = ", ".join(f"{key.topic} [{key.partition}] @ {offset.offset}" for key, offset in sorted(dropped.items()))
     return KafkaError(
         KafkaError._ASSIGNMENT_LOST,
-        f"not committed, because this member does not own them any more: {names}",
+        f"not committed because this member no longer owns them: {names}",
     )
 
 
 def polled_late(max_poll_interval_ms: int) -> Message:
-    """What a stock consumer's ``poll`` answers once where it came too late, an error in a message.
+    """Return the message with an error that a stock consumer's ``poll`` returns once after polling too late.
 
-    Raises it as ``KafkaException`` before confluent-kafka 2.13, where nobody but librdkafka can make a message.
+    Raises the error as ``KafkaException`` before confluent-kafka 2.13, where only librdkafka can create a message.
     """
     error = KafkaError(
         KafkaError._MAX_POLL_EXCEEDED,
@@ -140,9 +140,9 @@ def polled_late(max_poll_interval_ms: int) -> Message:
 
 
 def not_available(topic: str, code: int) -> Message:
-    """What a stock consumer's ``poll`` answers once for a subscribed topic that cannot be read.
+    """Return the message with an error that a stock consumer's ``poll`` returns for an unreadable topic.
 
-    Raises it as ``KafkaException`` where `polled_late` does.
+    Raises the error as ``KafkaException`` where `polled_late` does.
     """
     reason = f"Subscribed topic not available: {topic}: {KafkaError(code).str()}"
     return _told_by_message(KafkaError(code, reason), topic=topic)
@@ -156,7 +156,7 @@ def _told_by_message(error: KafkaError, **message: Any) -> Message:
 
 
 def confluent_error(error: Exception) -> KafkaError:
-    """What a member's error is to users of confluent-kafka."""
+    """Convert a member's error to confluent-kafka's."""
     cause = error.args[0] if isinstance(error, CommitFailedError) and error.args else error
     match cause:
         case FencedInstanceIdError():
@@ -177,7 +177,7 @@ def confluent_error(error: Exception) -> KafkaError:
 
 @contextlib.contextmanager
 def as_confluent() -> Iterator[None]:
-    """Raise the member's errors as confluent-kafka's."""
+    """Convert the member's errors to confluent-kafka's and raise them."""
     try:
         yield
     except MemberError as error:

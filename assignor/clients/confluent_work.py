@@ -1,7 +1,7 @@
-"""How many records an application processes between its calls of confluent-kafka's consumer, and for how long.
+"""Measure how many records an application processes between calls of confluent-kafka's consumer, and how long it takes.
 
-It has processed all that was read whenever it asks for more, and only then. Neither the time for which its calls wait,
-nor what it does after a call that gave it nothing, is work on records.
+The application has processed everything it read whenever it asks for more, and only then. The time in calls, and the
+time after a call without records, is not work on records.
 """
 
 from __future__ import annotations
@@ -14,35 +14,35 @@ from kafka.structs import TopicPartition as Partition
 from loadwise.assignor.live.work import BusyTime
 
 _LEAST_S, _LARGEST_SHARE = 0.05, 0.02
-"""How often it is measured what the application processes, and what part of all time that may take at most."""
+"""How often to measure what the application processes, and the largest share of time that measuring may take."""
 
 
 class WorkBetweenCalls:
-    """Times are in seconds of one clock, which the caller reads."""
+    """The work between calls. Times are in seconds of one clock, which the caller reads."""
 
     def __init__(self, now_s: float) -> None:
         self.idle_since_s: float | None = None
-        """When a call has ended without records, if the last one has."""
+        """When the last call ended, if it returned no records."""
         self._positions: dict[Partition, int] = {}
-        """The positions when it was measured last."""
+        """The positions at the last measurement."""
         self._measured_at_s = now_s
         self._due_at_s = 0.0
         self._waited_s = 0.0
-        """How long calls have waited, and the application has done something else, since then."""
+        """The time since then that was spent in calls or not on records."""
 
     def waited(self, waited_s: float) -> None:
-        """A call has waited for so long, for records or in a turn of the member."""
+        """Add the time of a call, for records or for the member."""
         self._waited_s += waited_s
 
     def asks(self, now_s: float) -> bool:
-        """The application asks for records; whether it is time to measure."""
+        """Note that the application asks for records; return whether to measure now."""
         if self.idle_since_s is not None:
             self._waited_s += now_s - self.idle_since_s
             self.idle_since_s = None
         return now_s >= self._due_at_s
 
     def measure(self, busy: BusyTime, positions: Mapping[Partition, OffsetAndMetadata], now_s: float) -> None:
-        """Tell what was processed up to these positions, and how long it took."""
+        """Report what was processed up to these positions, and how long it took."""
         before, self._positions = self._positions, {key: at.offset for key, at in positions.items()}
         records: dict[str, int] = {}
         for key, offset in self._positions.items():
@@ -55,14 +55,14 @@ class WorkBetweenCalls:
         self._measured_at_s, self._waited_s = now_s, 0.0
 
     def took(self, measuring_s: float) -> None:
-        """To measure has taken so long."""
+        """Note how long a measurement took."""
         self._due_at_s = self._measured_at_s + max(_LEAST_S, measuring_s / _LARGEST_SHARE)
 
     def moved(self) -> None:
-        """The application reads on from somewhere else."""
+        """Note that the application changed its positions."""
         self._positions = {}
 
     def gone(self, partitions: Iterable[Partition]) -> None:
-        """These are read no more: if they come back, others have processed what was in between."""
+        """Drop these partitions: if they come back, others have processed the records in between."""
         for key in partitions:
             self._positions.pop(key, None)

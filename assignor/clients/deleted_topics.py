@@ -1,12 +1,11 @@
-"""Commits of offsets whose partitions are gone: the topic was deleted, or made again with fewer partitions.
+"""Drop commits for deleted partitions: the topic was deleted, or recreated with fewer partitions.
 
-The broker answers UNKNOWN_TOPIC_OR_PARTITION, as it also does where it has not heard of a new topic yet. So clients try
-again, in front of a rebalance for ever (aiokafka) or as long as a request may take (kafka-python), and the group waits.
-(Java's ``ConsumerCoordinator`` fails such a commit and goes on.)
+The broker answers UNKNOWN_TOPIC_OR_PARTITION, as it does for a new topic that it has not seen yet. So clients retry
+before a rebalance, forever (aiokafka) or for a request timeout (kafka-python), and the group waits. (Java's
+``ConsumerCoordinator`` fails such a commit and continues.)
 
-So an offset is dropped only where the broker's metadata answers that its partition is not there, and, beside other
-brokers that may know more, still does so a moment later. A topic that may not be described, or that has another error,
-is there for all that anybody knows.
+An offset is dropped only if the broker's metadata says that its partition does not exist. With several brokers, it must
+still say so a moment later. A topic that may not be described, or has another error, is assumed to exist.
 """
 
 from __future__ import annotations
@@ -19,28 +18,28 @@ from typing import Any, NamedTuple
 log = logging.getLogger(__name__)
 
 PATIENCE_S = 1.0
-"""How long a partition must be missing before it counts as gone: of several brokers one may not have heard of a new
+"""How long a partition must be missing before its offsets are dropped: one of several brokers may not have seen a new
 topic yet."""
 _NO_ERROR, _UNKNOWN_TOPIC_OR_PARTITION = 0, 3
 
 
 class Told(NamedTuple):
-    """What a broker's metadata tells of topics."""
+    """What a broker's metadata says about topics."""
 
     partitions: Mapping[str, Collection[int]]
-    """The partitions that there are, none of a topic that is not there; without the topics that nothing is told of."""
+    """The existing partitions by topic, empty for a missing topic; topics with another error are left out."""
     brokers: int
-    """How many brokers there are."""
+    """The number of brokers."""
 
 
 def told(topics: Iterable[tuple[str, int, Iterable[int]]], brokers: int) -> Told:
-    """Read what metadata has: each topic's name, error code and partitions, and the number of brokers."""
+    """Convert metadata: each topic's name, error code and partitions, and the number of brokers."""
     certain = (_NO_ERROR, _UNKNOWN_TOPIC_OR_PARTITION)
     return Told({name: frozenset(numbers) for name, code, numbers in topics if code in certain}, brokers)
 
 
 class DeletedTopics:
-    """The topics that a group's member has seen go while it had offsets of them to commit."""
+    """The deleted topics for which a group member had offsets to commit."""
 
     def __init__(self, group_id: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._group_id = group_id
@@ -49,7 +48,7 @@ class DeletedTopics:
         self._told: set[str] = set()
 
     def drop(self, offsets: Mapping[Any, Any], told: Told) -> dict[Any, Any]:
-        """The offsets without those of partitions that are gone; a warning names their topics."""
+        """Return the offsets without those of deleted partitions; a warning names their topics."""
         now_s, there = self._clock(), told.partitions
         patience_s = PATIENCE_S if told.brokers > 1 else 0.0
         kept = {}
@@ -64,7 +63,7 @@ class DeletedTopics:
         if gone:
             self._told.update(gone)
             log.warning(
-                "Offsets of group %s are not committed where partitions are gone, of %s: was the topic deleted?",
+                "Offsets of group %s are not committed for missing partitions of %s: was the topic deleted?",
                 self._group_id,
                 ", ".join(gone),
             )

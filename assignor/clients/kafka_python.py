@@ -1,4 +1,4 @@
-"""kafka-python: our assignors as its ``AbstractPartitionAssignor``, and a factory of consumers that have one.
+"""kafka-python: our assignors as its ``AbstractPartitionAssignor``, and a consumer factory.
 
 Two ways to plug in::
 
@@ -10,11 +10,11 @@ Two ways to plug in::
     consumer = KafkaConsumer("flights", group_id="g", bootstrap_servers="localhost:9092",
                              partition_assignment_strategy=[kafka_python.assignor("sticky")])
 
-The factory is the better one: hooks get neither credentials nor the group id, so only it can read the group's lag; and
-it knows what the consumer still holds, so that a member which lost its place does not send what others own by now.
+Prefer the factory. Hooks get neither credentials nor the group id, so only the factory can read the group's lag. It
+also has the consumer's current partitions, so that a member which lost its place does not claim what others own.
 
-All hooks run on the client's I/O thread, which sends the heartbeats too: they do no I/O and do not block. An exception
-in one leaves ``poll()`` as it is, and is retried for ever; hence nothing that a peer can send raises here.
+All hooks run on the client's I/O thread, which also sends heartbeats: they do no I/O and do not block. An exception in
+a hook leaves ``poll()`` and is retried forever, so no data of another member may raise here.
 """
 
 from __future__ import annotations
@@ -58,21 +58,21 @@ TRIED = TriedVersions("kafka-python", kafka.__version__, oldest=(3, 0, 0), newes
 __all__ = ["KafkaPythonAssignor", "KafkaPythonLag", "assignor", "kafka_consumer"]
 
 FIRST_READING_S = 5.0
-"""How long a new consumer with a load of the user's own waits for the group's lag before it joins without."""
+"""How long a new consumer with the user's own load waits for the group's lag before it joins without."""
 
 
 class KafkaPythonAssignor(AbstractPartitionAssignor):
-    """One of our assignors for ``partition_assignment_strategy=[...]``. One object a consumer: it has its state."""
+    """One of our assignors for ``partition_assignment_strategy=[...]``. Each consumer needs its own object."""
 
     def __init__(self, participant: Participant, strategy: Strategy | None = None) -> None:
         self.participant = participant
-        """The member's state and decisions. Its counters tell how often it led, and how often without load."""
+        """The member's state and decisions. Its counters have how often it led, and how often without load."""
         self.strategy = participant.strategies[0] if strategy is None else strategy
-        """Which of the member's strategies this is."""
+        """Which of the member's strategies it serves."""
         self.joined: Sequence[JoinedMember] = ()
-        """The members of the rebalance under way as JoinGroup listed them, where the consumer tells us."""
+        """The members in the JoinGroup answer of the current rebalance, if the consumer provides them."""
         self.generation: int | None = None
-        """The newest generation that the consumer has joined, where it tells us."""
+        """The newest generation that the consumer joined, if it provides it."""
         self._held: Callable[[], Callable[[], Iterable[tuple[str, int]]] | None] | None = None
 
     @property
@@ -81,11 +81,11 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):
         return self.strategy.name
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
-        """Eager or cooperative, as the whole list of the member's strategies allows."""
+        """Eager or cooperative, depending on all of the member's strategies."""
         return [RebalanceProtocol.COOPERATIVE if self.participant.cooperative else RebalanceProtocol.EAGER]
 
     def metadata(self, topics: Iterable[str]) -> bytes:
-        """The subscription to join with; the client sends bytes as they are."""
+        """Return the encoded subscription; the client sends bytes as they are."""
         owned = None
         if self.participant.cooperative and self._held is not None and (held := self._held()) is not None:
             owned = _by_topic(held())
@@ -93,25 +93,25 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):
         return self.participant.subscription(topics, owned=owned, generation=generation, protocol=self.name)
 
     def on_assignment(self, assignment: Any, generation: int) -> None:
-        """Remember the assignment for the next join."""
+        """Store the assignment for the next join."""
         partitions = dict(assignment.assigned_partitions)
         self.participant.assigned(partitions, generation, self.name, user_data=assignment.user_data or None)
 
     def explain(self) -> Decision | None:
-        """Answer the newest decision about the group's load; None while another member leads."""
+        """Return the newest decision about the group's load; None while another member leads."""
         return self.participant.explain()
 
     def assign(self, cluster: Any, members: Iterable[Any]) -> dict[str, bytes]:
-        """Answer every member's assignment, as the leader; the client sends bytes as they are."""
+        """As the leader, return every member's assignment; the client sends bytes as they are."""
         joined = self.joined or [_joined(member) for member in members]
         return self.participant.assign(joined, _metadata(cluster), protocol=self.name)
 
     def resume(self, cluster: Any, described: Sequence[tuple[JoinedMember, Mapping[str, Sequence[int]]]]) -> None:
-        """Watch the group again that this member leads since before it was restarted."""
+        """Watch the group again that this member already led before it was restarted."""
         self.participant.resume(described, _metadata(cluster), protocol=self.name)
 
     def follow(self, consumer: KafkaConsumer) -> None:
-        """Learn from the consumer what it does not tell an assignor: what it holds now. The consumer is not kept."""
+        """Read the owned partitions from the consumer, to which only a weak reference is kept."""
         self._held = WeakMethod(consumer.assignment)
 
 
@@ -125,11 +125,11 @@ def assignor(
 ) -> KafkaPythonAssignor:
     """Make an assignor for one consumer's ``partition_assignment_strategy``.
 
-    ``name`` is a strategy: range, roundrobin, sticky, cooperative-sticky, weighted, cooperative-weighted; or an
-    algorithm with parameters of its own, as ``Weighted(epsilon=0.02)``, of which ``cooperative`` asks for the
-    cooperative form. ``capacity`` is what this member can process relative to the others, ``load`` where to get the
-    loads of the partitions (both for the weighted ones, which balance the number of partitions where they have no
-    load); ``rack`` is the consumer's ``client_rack``.
+    ``name`` is a strategy (range, roundrobin, sticky, cooperative-sticky, weighted, cooperative-weighted) or an
+    algorithm with parameters, such as ``Weighted(epsilon=0.02)``. ``cooperative`` selects an algorithm's cooperative
+    form. ``rack`` is the consumer's ``client_rack``. ``capacity`` and ``load`` are for the weighted strategies: the
+    member's capacity relative to the others, and the source of the partitions' loads. Without a load, they balance the
+    number of partitions.
 
     Raises `UnknownStrategyError` and `BadGroupError`.
     """
@@ -148,19 +148,18 @@ def kafka_consumer(
     on_decision: Callable[[Decision], None] | None = None,
     **config: Any,
 ) -> KafkaConsumer:
-    """Make a ``KafkaConsumer`` whose group is assigned by one of our strategies.
+    """Make a ``KafkaConsumer`` whose group uses our strategies.
 
-    ``config`` is the client's own, any of its keyword arguments but ``partition_assignment_strategy``. ``assignor`` is
-    that of `assignor`, or a list in order of preference, as ``["weighted", "range"]`` in the middle of an upgrade: the
-    group uses the first name that all of its members have, and one eager name makes this member eager.
-    ``cooperative`` and ``capacity`` are those of `assignor`, too. So is ``load``.
+    ``config`` takes the client's own keyword arguments, except ``partition_assignment_strategy``. ``assignor``,
+    ``cooperative``, ``capacity`` and ``load`` are those of `assignor`. ``assignor`` may also be a list in order of
+    preference, such as ``["weighted", "range"]`` during an upgrade. The group uses the first name that all members
+    have; one eager name makes this member eager.
 
-    Without a load, a weighted strategy goes by the group's demand: what arrives in each partition, and what waits in
-    it. The member that leads the group reads that every ``lag_interval_s``, with the client's own settings. It learns
-    what members can process where no ``capacity`` is given, and asks for a rebalance where one pays. ``live`` tells
-    when that is (`LiveSettings`); False: never. ``on_decision`` is called with each of its decisions, on the thread
-    that reads. ``load`` may also be a function of the group's lag, which every member then reads; for a load of the
-    user's own no rebalance is asked for.
+    Without a ``load``, a weighted strategy uses the group's demand: the arrivals and the backlog of each partition. The
+    group's leader reads them every ``lag_interval_s`` with the client's own settings. It measures the members'
+    capacities if no ``capacity`` is given, and requests a rebalance if that pays. ``live`` (`LiveSettings`) configures
+    when; False: never. ``on_decision`` is called with each decision on the reading thread. ``load`` may also be a
+    function of the group's lag, which every member then reads. With the user's own load, no rebalance is requested.
 
     The consumer is kafka-python's own class; its ``assignor`` is the `KafkaPythonAssignor` of the preferred strategy.
 
@@ -187,7 +186,7 @@ def kafka_consumer(
 
 
 class _Consumer(KafkaConsumer):
-    """A ``KafkaConsumer`` with our assignors and the client's own parts repaired."""
+    """A ``KafkaConsumer`` with our assignors and our fixes of the client's private classes."""
 
     def __init__(self, *topics: str, participant: Participant, lag: KafkaPythonLag | None, **config: Any) -> None:
         plugs = [KafkaPythonAssignor(participant, strategy) for strategy in participant.strategies]
@@ -203,14 +202,14 @@ class _Consumer(KafkaConsumer):
             repair(self, self._leader, lag)
         else:
             TRIED.warn(
-                "joins that outlast a poll are lost, a cooperative rebalance stops all partitions, and nobody watches"
-                " the group's load"
+                "joins that outlast a poll are lost, a cooperative rebalance stops all partitions, and the group's load"
+                " is not watched"
             )
         if lag is not None:
-            finalize(self, lag.stop)  # a consumer that is dropped without being closed leaves no thread of ours behind
+            finalize(self, lag.stop)  # a consumer that is dropped without close() must not leak our thread
 
     def poll(self, *args: Any, **kwargs: Any) -> Any:
-        """Fetch records as the client does. How long the application works on them tells what this member can do."""
+        """Fetch records, and measure how long the application works on them."""
         if self._leader is None:
             return super().poll(*args, **kwargs)
         busy = self._leader.busy
@@ -220,14 +219,14 @@ class _Consumer(KafkaConsumer):
         return records
 
     def committed(self, *args: Any, **kwargs: Any) -> Any:
-        """Get what is committed as the client does. Metadata are the user's own: a note of ours is left out."""
+        """Return the committed offsets with the user's own metadata, without our notes."""
         found = super().committed(*args, **kwargs)
         return with_note({0: found}, "")[0] if hasattr(found, "metadata") else found
 
     def subscribe(
         self, topics: Iterable[str] = (), pattern: str | re.Pattern[str] | None = None, listener: Any = None
     ) -> None:
-        """Subscribe. With a load of the user's own that waits for the lag of these topics: joining comes next."""
+        """Subscribe. With the user's own load, wait for the lag of these topics before joining."""
         super().subscribe(topics, pattern, listener)
         if self._lag is None:
             return
@@ -238,7 +237,7 @@ class _Consumer(KafkaConsumer):
             self._lag.wait(FIRST_READING_S)
 
     def close(self, *args: Any, **kwargs: Any) -> None:
-        """Close the consumer, and what reads the lag for it."""
+        """Close the consumer and its lag reader."""
         try:
             super().close(*args, **kwargs)
         finally:

@@ -1,34 +1,34 @@
-"""kafka-python: its coordinator and its fetcher with what they get wrong put right, for the consumers that we make.
+"""kafka-python's coordinator and fetcher with fixes, for the consumers of our factories.
 
-Both classes are private to the client. So they are used with versions that they were tested with, and a consumer of
-another version is left as it is, with a warning: ``TRIED`` in `loadwise.assignor.clients.kafka_python`.
+Both classes are private to the client. So they are used only with tested versions. A consumer of another version is not
+changed, and a warning is logged: ``TRIED`` in `loadwise.assignor.clients.kafka_python`.
 
-**Joins.** A join goes on in the background when ``poll`` gives up on it. kafka-python 3.0 loses such a join where only
-a changed subscription or new metadata asked for it: ``need_rejoin`` is False once it has begun, so no later ``poll``
-takes its result. Heartbeats stay off, the broker evicts the member, and the member goes on with what it had. (Java's
-``AbstractCoordinator.rejoinNeededOrPending`` asks for the pending join too.) Where the join has ended before the next
-``poll`` looks, that begins another one, and the whole group joins again; with short polls, for ever.
+**Joins.** A join continues in the background if ``poll`` times out. kafka-python 3.0 loses such a join if only a
+changed subscription or new metadata caused it. ``need_rejoin`` is False once the join has begun, so no later ``poll``
+takes its result. Heartbeats stay off, the broker evicts the member, and the member keeps its old assignment. (Java's
+``AbstractCoordinator.rejoinNeededOrPending`` also checks the pending join.) If the join ends before the next ``poll``,
+that one begins another join and the whole group rebalances again; with short polls, forever.
 
-**Places that are lost.** A member that is evicted while it joins keeps its partitions and positions, because what
-precedes a join is not done again. An eager member that misses a generation keeps its positions in what it is given
-back, although somebody else may have read on from there. Both read records twice, and their next commit moves offsets
+**Lost places.** A member that is evicted while it joins keeps its partitions and positions, because the join's
+preparation is not repeated. An eager member that misses a generation keeps its positions in partitions that it gets
+back, although another member may have read on from there. Both read records twice, and their next commit moves offsets
 back. (Java: ``AbstractCoordinator.resetStateAndRejoin``.)
 
 **Generations without an assignment.** A cooperative member whose SyncGroup fails keeps its partitions and joins again
-(KAFKA-13891). It claims them for the generation that it has joined, or leaders take its claim for one of long ago.
-(Java: ``ConsumerCoordinator.metadata``, KAFKA-13419.)
+(KAFKA-13891). It must claim them for the generation that it joined, or leaders treat its claim as stale. (Java:
+``ConsumerCoordinator.metadata``, KAFKA-13419.)
 
-**Metadata.** A leader does not wait for the metadata of topics that only others subscribe to, and so it takes them from
-everybody for a round. (Java: ``ConsumerCoordinator.onLeaderElected``.)
+**Metadata.** A leader does not wait for metadata of topics that only others subscribe to, so these topics are
+unassigned for one round. (Java: ``ConsumerCoordinator.onLeaderElected``.)
 
-A client goes on to ask for topics that it has left, in a way that makes missing ones, so deleted topics come back. It
-does so whatever ``allow_auto_create_topics`` says. (Java: ``ConsumerMetadata.newMetadataRequestBuilder``.)
+A client also keeps requesting metadata of topics that it has left, in a way that creates missing ones. So deleted
+topics come back, whatever ``allow_auto_create_topics`` is. (Java: ``ConsumerMetadata.newMetadataRequestBuilder``.)
 
-**Cooperative rebalances.** ``poll`` returns nothing while a join is pending, so every partition stops, not only those
+**Cooperative rebalances.** ``poll`` returns nothing while a join is pending, so all partitions stop, not only those
 that move. (Java: ``ConsumerCoordinator.poll`` with ``waitForJoinGroup = false``.)
 
-**Paused partitions.** Records that were fetched before their partition was paused are set aside, and come back only
-when no other batch is under way. A batch that was read to its end counts as under way, so they may never come back.
+**Paused partitions.** Records that were fetched before their partition was paused are set aside. They come back only
+when no other batch is in progress. A batch that was read to its end counts as in progress, so they may never come back.
 """
 
 from __future__ import annotations
@@ -75,27 +75,27 @@ from loadwise.protocol.consumer import Assignment, Subscription
 log = logging.getLogger(__name__)
 
 _PENDING_S = 0.02
-"""How long a ``poll`` waits for records of kept partitions before it looks again whether the join has ended."""
+"""How long a ``poll`` waits for records of kept partitions before it checks again whether the join has ended."""
 _COMMIT_AGAIN_S = 0.02
-"""Between two tries of a commit that the end of a join may let through."""
+"""The pause between two attempts of a commit that may succeed once the join ends."""
 _IN_ORDER_S = 0.002
-"""Between two looks whether the commits by the broker's other connection are answered."""
+"""The pause between two checks whether commits on the broker's other connection are answered."""
 _METADATA_WAIT_S = 5.0
-"""How long a leader waits for metadata at most; a third of the session timeout where that is shorter."""
+"""The longest wait of a leader for metadata; at most a third of the session timeout."""
 _UPDATES = 2
-"""The first update may have been asked for before the topics were named; the second one is about them all."""
+"""The first update may have been requested before the topics were set; the second one covers them all."""
 _ANOTHER_GENERATION = {
     error.errno for error in (IllegalGenerationError, UnknownMemberIdError, RebalanceInProgressError)
 }
-"""Codes of a commit whose generation is not, or not any more, the group's."""
+"""Error codes of a commit for another generation than the group's."""
 _TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 """Kafka's ``Topic.validate``."""
 
 
 def repair(consumer: Any, leader: Leader | None = None, lag: KafkaPythonLag | None = None) -> None:
-    """Give a ``KafkaConsumer`` that has not been polled yet our `Coordinator` and `PausingFetcher`.
+    """Replace the coordinator and fetcher of a ``KafkaConsumer`` that has not been polled yet by ours.
 
-    With a ``leader`` and what reads the ``lag`` for it, the consumer watches the group's load while it leads.
+    With a ``leader`` and its ``lag`` reader, the consumer watches the group's load while it leads.
     """
     consumer._fetcher.__class__ = PausingFetcher
     consumer._cluster.__class__ = Topics
@@ -117,32 +117,32 @@ def repair(consumer: Any, leader: Leader | None = None, lag: KafkaPythonLag | No
 
 
 class Coordinator(ConsumerCoordinator):
-    """A ``ConsumerCoordinator`` that finishes its joins, notices what it has lost, and lets kept partitions be read."""
+    """A ``ConsumerCoordinator`` that finishes joins, detects lost partitions, and reads kept ones meanwhile."""
 
     _last_generation: int
-    """The newest generation whose assignment was taken."""
+    """The newest generation whose assignment was applied."""
     _join_task: Any
     _untaken: tuple[Any, frozenset[str], bytes] | None
     """The result of a join that no ``poll`` has taken yet: generation, topics, assignment."""
     _leaving: Any
-    """The generation that the newest JoinGroup is to end."""
+    """The generation that the newest JoinGroup will end."""
     answer_beside_join: Any
-    """The newest answer to a commit, where a join went on beside it: it tells nothing of the generation since."""
+    """The newest commit answer during a join; it says nothing about the generation since."""
     failed: KafkaError | None
-    """Why a join has failed that no ``poll`` waited for."""
+    """The error of a join for which no ``poll`` waited."""
     fenced: bool
-    """Whether another member has taken this one's group instance id."""
+    """Whether another member has taken this member's group instance id."""
     _listed: tuple[Any, Sequence[JoinedMember]]
-    """The members as JoinGroup listed them to us as the leader, and what was read of them."""
+    """The members in the JoinGroup answer to the leader, raw and decoded."""
     _takes_notes: bool
-    """Whether the broker lets offsets have as much metadata as a note of ours takes."""
+    """Whether the broker allows commit metadata of the needed size."""
     _deleted_topics: DeletedTopics
     _newest_commits: NewestCommits
     load_watch: LoadWatch | None
-    """What reads the group's offsets before this member assigns, and asks for rebalances; None without."""
+    """Reads the group's offsets before this member assigns, and requests rebalances; may be None."""
 
     def need_rejoin(self) -> bool:
-        """Whether there is a join to begin, or one to finish."""
+        """Return whether a join must begin or finish."""
         pending = self.rejoining and self._subscription.partitions_auto_assigned()
         return bool(pending or super().need_rejoin())
 
@@ -154,12 +154,12 @@ class Coordinator(ConsumerCoordinator):
             raise
 
     def check_fenced(self) -> None:
-        """Raise that the member is fenced, as Java's consumer does; kafka-python's own reads on."""
+        """Raise if the member is fenced, as Java's consumer does; kafka-python's own reads on."""
         if self.fenced:
             raise FencedInstanceIdError(f"another member has taken the group instance id {self.group_instance_id!r}")
 
     def group_protocols(self) -> Any:
-        """As the client's; a cooperative member claims what it has for the generation that it has joined last."""
+        """Return the client's protocols; a cooperative member claims its partitions for the last generation joined."""
         for assignor in self._assignors.values():
             assignor.generation = self._generation.generation_id
         return super().group_protocols()
@@ -187,9 +187,9 @@ class Coordinator(ConsumerCoordinator):
         return assignment
 
     def _stay(self) -> None:
-        """Send heartbeats until the next ``poll`` takes the assignment, or joins again where SyncGroup failed.
+        """Send heartbeats until the next ``poll`` takes the assignment or, after a failed SyncGroup, rejoins.
 
-        The session must not end while the application works. (Java: heartbeats go on from the answer to JoinGroup.)
+        The session must not expire while the application works. (Java: heartbeats continue after the JoinGroup.)
         """
         with self._lock:
             if not self._generation.is_lost():
@@ -209,13 +209,13 @@ class Coordinator(ConsumerCoordinator):
         if self._generation.is_lost() and self._subscription.assigned_partitions():
             await super()._on_join_prepare_async(
                 *args, **kwargs
-            )  # its commit was told that the member is none any more
+            )  # the commit failed because the member has lost its membership
 
     async def _send_offset_commit_request(self, offsets: Mapping[Any, OffsetAndMetadata]) -> None:
-        """As the client's; but a commit of partitions that the member keeps outlasts a rebalance.
+        """Commit, and retry during a rebalance for partitions that the member keeps.
 
-        The broker takes commits of the old generation until all have joined, and of the new one from the leader's
-        SyncGroup on. In between a commit is tried again, as long as a request may take.
+        The broker accepts commits of the old generation until all members have joined, and of the new one from the
+        leader's SyncGroup on. In between, the commit is retried for up to a request timeout.
         """
         timer = Timer(self.config["request_timeout_ms"])
         held = self._states_of(offsets)
@@ -223,7 +223,7 @@ class Coordinator(ConsumerCoordinator):
         try:
             left = offsets
             while left:
-                # Where the join ends before the answer to the commit is here, it was under way all the same.
+                # The join may end before the commit is answered; the commit still began during the join.
                 generation, joining = self._generation, self.joining_beside and self.rebalance_in_progress()
                 try:
                     await self._commit_what_exists(left)
@@ -239,12 +239,12 @@ class Coordinator(ConsumerCoordinator):
             self._newest_commits.end()
 
     def _states_of(self, partitions: Iterable[Any]) -> list[int | None]:
-        """What stands for each partition since it was assigned: another object, if it was lost meanwhile."""
+        """Return the identity of each partition's state: it changes if the partition was lost in between."""
         assigned = self._subscription.assignment
         return [id(assigned[each]) if each in assigned else None for each in partitions]
 
     async def _commit_what_exists(self, offsets: Mapping[Any, OffsetAndMetadata]) -> None:
-        """Commit; offsets of topics that were deleted are dropped, and the leader learns how fast this member is."""
+        """Commit, without offsets of deleted topics, and with a note about this member's speed."""
         try:
             await self._commit_with_note(offsets)
         except UnknownTopicOrPartitionError:
@@ -268,7 +268,7 @@ class Coordinator(ConsumerCoordinator):
             await super()._send_offset_commit_request(with_note(offsets, ""))
 
     async def _told_of(self, topics: Set[str]) -> Told:
-        """What the group's broker tells of these topics."""
+        """Return the metadata of these topics from the group's broker."""
         request = MetadataRequest(
             topics=[MetadataRequest.MetadataRequestTopic(name=topic) for topic in sorted(topics)],
             allow_auto_topic_creation=False,
@@ -288,38 +288,38 @@ class Coordinator(ConsumerCoordinator):
 
     @property
     def join_has_ended(self) -> bool:
-        """Whether there is a result that the next ``poll`` takes at once: an assignment or an error."""
+        """Return whether the next ``poll`` can take a result at once: an assignment or an error."""
         topics = frozenset(self._subscription.subscription)
         taken = self._untaken is None or self._untaken[:2] != (self._generation, topics)
         return self.failed is not None or not taken
 
     def reset_generation(self, *args: Any, **kwargs: Any) -> None:
-        """Forget the generation; what precedes a join is done again, so that it gives up what was lost with it."""
+        """Reset the generation and repeat the join's preparation, so that lost partitions are revoked."""
         super().reset_generation(*args, **kwargs)
         if self._subscription.assigned_partitions():
             self.rejoining = False
         if self._join_task is not None and self._join_task.is_done:
-            self._join_task = None  # an assignment of the generation that was lost
+            self._join_task = None  # an assignment of the lost generation
 
     async def _on_join_complete_async(self, generation: int, member_id: str, protocol: str, assignment: bytes) -> None:
         self._untaken = None
         if self._cooperative:
             await self._commit_what_goes(assignment)
         elif generation != self._last_generation + 1:
-            self._subscription.assign_from_subscribed([])  # others may have read on meanwhile: positions are void
+            self._subscription.assign_from_subscribed([])  # others may have read on, so positions are invalid
         self._last_generation = generation
         await super()._on_join_complete_async(generation, member_id, protocol, assignment)
         if not self._subscription.subscribed_pattern:
-            self._cluster.set_topics(self._subscription.group_subscription())  # as from now on: it may have narrowed
+            self._cluster.set_topics(self._subscription.group_subscription())  # the subscription may be smaller now
         assignor = self._lookup_assignor(protocol)
         if assignor.participant.to_resume:
             await self._resume(assignor)
 
     async def _resume(self, assignor: Any) -> None:
-        """Learn from the broker what this member assigned before it was restarted, and watch that."""
+        """Read this member's own assignment from before its restart from the broker, and watch it."""
         try:
             group = await self._described()
-            # Between two generations, a group is described without its strategy, subscriptions and assignments.
+            # Between two generations, DescribeGroups has no strategy, subscriptions or assignments.
             known = group.error_code == 0 and group.group_state == "Stable"
             described = read_described(
                 (each.member_id, each.group_instance_id, each.member_metadata, each.member_assignment)
@@ -328,14 +328,14 @@ class Coordinator(ConsumerCoordinator):
             if described:
                 assignor.resume(self._cluster, described)
         except KafkaError as error:
-            log.warning("Group %s cannot be described (%r): nobody watches its load for now", self.group_id, error)
+            log.warning("Group %s cannot be described (%r): its load is not watched for now", self.group_id, error)
 
     async def _described(self) -> Any:
         request = DescribeGroupsRequest(groups=[self.group_id])
         return (await self._manager.send(request, node_id=self.coordinator_id)).groups[0]
 
     async def _commit_what_goes(self, assignment: bytes) -> None:
-        """Commit what was read, while the join was pending, of partitions that are about to be revoked."""
+        """Commit what was read during the join from partitions that are about to be revoked."""
         kept = Assignment.decode(assignment).partitions
         consumed: Mapping[Any, OffsetAndMetadata] = self._subscription.all_consumed_offsets()
         going = {
@@ -348,16 +348,16 @@ class Coordinator(ConsumerCoordinator):
         try:
             await self._commit_offsets_sync_async(going, timeout_ms=self.config["session_timeout_ms"] // 3)
         except KafkaError as error:
-            log.warning("Offsets of revoked partitions could not be committed (%r): others read them again", error)
+            log.warning("Offsets of revoked partitions could not be committed (%r): records will repeat", error)
 
     def _perform_assignment(self, leader_id: str, protocol_name: str, members: Sequence[Any]) -> Any:
         joined = self._read(members)
-        # The client decodes all members as well, to watch their topics. One that it cannot decode stops the group, and
-        # so does a topic whose name cannot be one.
+        # The client also decodes all members, to watch their topics. One that it cannot decode would stop the group,
+        # and so would an invalid topic name.
         readable: dict[int, bytes] = {}
         for member, read in zip(members, joined, strict=True):
             listed = read.subscription.topics
-            if id(listed) not in readable:  # most members share their list with others
+            if id(listed) not in readable:  # most members share one list
                 readable[id(listed)] = Subscription(topics=list(filter(_TOPIC_NAME.fullmatch, listed))).encode()
             member.metadata = readable[id(listed)]
         assignor = self._lookup_assignor(protocol_name)
@@ -375,9 +375,9 @@ class Coordinator(ConsumerCoordinator):
         return self._listed[1]
 
     async def prepare_to_lead(self, members: Sequence[Any]) -> None:
-        """Between JoinGroup and SyncGroup: wait for a reading, and for metadata of topics only others subscribe to.
+        """Between JoinGroup and SyncGroup, wait for a reading and for metadata of other members' topics.
 
-        Heartbeats are off meanwhile, so this takes no longer than a third of the session.
+        Heartbeats are off meanwhile, so this takes at most a third of the session timeout.
         """
         topics = {topic for member in self._read(members) for topic in member.subscription.topics}
         if self.load_watch is not None:
@@ -399,7 +399,7 @@ class Coordinator(ConsumerCoordinator):
                 log.info("Topics of the group are missing (%r)", error)  # the client itself logs each as an error
                 return
             except KafkaError as error:
-                log.warning("No metadata of all the group's topics yet (%r): some wait for the next rebalance", error)
+                log.warning("Metadata of some group topics is missing (%r): they wait for the next rebalance", error)
                 return
 
     @property
@@ -408,11 +408,11 @@ class Coordinator(ConsumerCoordinator):
 
     @property
     def joining_beside(self) -> bool:
-        """Whether partitions are being read while a join is pending."""
+        """Return whether partitions are being read while a join is pending."""
         return self._cooperative and self.rejoining and bool(self._subscription.assigned_partitions())
 
     def poll(self, timeout_ms: float | None = None) -> bool:
-        """As the client's; but kept partitions are read on while the group rebalances."""
+        """Poll as the client does, but keep reading kept partitions while the group rebalances."""
         polled = super().poll(timeout_ms=timeout_ms)
         self.check_fenced()
         if polled:
@@ -423,9 +423,9 @@ class Coordinator(ConsumerCoordinator):
         return True
 
     def generation_if_stable(self) -> Any:
-        """As the client's; but until all have joined, the broker takes commits of the generation that ends.
+        """Return the generation, also while it ends: the broker accepts its commits until all members have joined.
 
-        An eager member has none until it has taken its assignment: what it had may be others' already.
+        An eager member has none until it has taken its assignment, because others may own its old partitions.
         """
         if self.rejoining and not self._cooperative:
             return None
@@ -434,13 +434,13 @@ class Coordinator(ConsumerCoordinator):
         return super().generation_if_stable()
 
     def rebalance_in_progress(self) -> bool:
-        """As the client's; for an eager member until it has taken its assignment."""
+        """Whether a rebalance is in progress; for an eager member, until it has taken its assignment."""
         return bool(super().rebalance_in_progress() or (self.rejoining and not self._cooperative))
 
     def coordinator(self) -> Any:
-        """As the client's; but commits go beside a pending JoinGroup, by the broker's other connection.
+        """Return the coordinator's connection; commits bypass a pending JoinGroup on the broker's other connection.
 
-        A broker answers the requests of a connection in their order, and a JoinGroup only when all have joined.
+        A broker answers the requests of a connection in order, and a JoinGroup only once all members have joined.
         """
         node_id = super().coordinator()
         if node_id is None or not (self.joining_beside and self.rebalance_in_progress()):
@@ -449,29 +449,29 @@ class Coordinator(ConsumerCoordinator):
         return node_id if self._cluster.broker_metadata(broker_id) is None else broker_id
 
     def time_to_next_poll(self) -> float:
-        """As the client's, in seconds; while a join is pending there are no heartbeats to go by."""
+        """Return the seconds until the next poll; a pending join has no heartbeats to wait for."""
         return _PENDING_S if self.joining_beside else float(super().time_to_next_poll())
 
 
 class Topics(ClusterMetadata):
-    """A ``ClusterMetadata`` that asks for no topic that its consumer has left: the broker would make it again."""
+    """A ``ClusterMetadata`` that does not request topics that its consumer has left: the broker would recreate them."""
 
     _topics: Set[str]
 
     def set_topics(self, topics: Iterable[str]) -> Any:
-        """As the client's, which does nothing where the topics are some of those that it asks for already."""
+        """Set the topics; the client's own method ignores a subset of its current topics."""
         wanted = set(topics)
         self._topics = self._topics & wanted
         return super().set_topics(wanted)
 
 
 class PausingFetcher(Fetcher):
-    """A ``Fetcher`` that gives back the records of partitions that were paused and resumed."""
+    """A ``Fetcher`` that returns the records of partitions that were paused and resumed."""
 
     _next_partition_records: Any
 
     def fetched_records(self, *args: Any, **kwargs: Any) -> Any:
-        """As the client's, which takes a batch that was read to its end for one that is under way."""
+        """Fetch as the client does, which wrongly treats a batch that was read to its end as in progress."""
         if self._next_partition_records is not None and not self._next_partition_records:
             self._next_partition_records = None
         return super().fetched_records(*args, **kwargs)
@@ -486,7 +486,7 @@ class _SentCommit:
 
 
 class _Manager:
-    """The client's connection manager as its coordinator sees it, with a moment between JoinGroup and assignment."""
+    """The coordinator's view of the connection manager, with a hook between JoinGroup and assignment."""
 
     def __init__(self, manager: Any, coordinator: Coordinator) -> None:
         self._manager = manager
@@ -515,7 +515,7 @@ class _Manager:
         commit = _SentCommit(how["node_id"])
         self._commits.append(commit)
         try:
-            # What goes by one connection may overtake what went by another, and an older commit would be the last.
+            # Requests on two connections may overtake each other, and an older commit would then win.
             while not all(
                 each.sent and each.node_id == commit.node_id for each in self._commits[: self._commits.index(commit)]
             ):
@@ -529,12 +529,12 @@ class _Manager:
         return response
 
     async def wait_for(self, future: Any, timeout_ms: float | None) -> Any:
-        """As the client's; but for a join beside which partitions are read, it is only looked whether it has ended."""
+        """Wait like the client; for a join during which partitions are read, only check whether it has ended."""
         coordinator = self._coordinator
         if future is not coordinator._join_task:
             return await self._manager.wait_for(future, timeout_ms)
         if coordinator.joining_beside and not (future.is_done or coordinator.join_has_ended):
-            raise KafkaTimeoutError("the join goes on in the background")
+            raise KafkaTimeoutError("the join continues in the background")
         try:
             return await self._manager.wait_for(future, timeout_ms)
         finally:

@@ -1,6 +1,6 @@
-"""kafka-python: reading a group's lag, on a thread of its own with an admin client of its own.
+"""kafka-python: read a group's lag on a separate thread with a separate admin client.
 
-Calling the consumer itself from an assignor raises, and another client would block the thread that sends heartbeats.
+Calling the consumer itself from an assignor raises. Another client would block the thread that sends heartbeats.
 """
 
 from __future__ import annotations
@@ -33,40 +33,40 @@ _TIMEOUT_MS = 5_000
 
 
 class KafkaPythonLag(LagLoad):
-    """The lag of a group, read every ``interval_s`` between `start` and `close`; a broker out of reach is tolerated.
+    """A group's lag, read every ``interval_s`` between `start` and `close`; an unreachable broker is tolerated.
 
-    ``config`` holds kafka-python's own keyword arguments, of which those of ``KafkaAdminClient`` are used, and
-    ``auto_offset_reset`` and ``isolation_level`` as the group's consumers have them.
+    ``config`` takes kafka-python's keyword arguments. It uses those of ``KafkaAdminClient``, and ``auto_offset_reset``
+    and ``isolation_level`` of the group's consumers.
     """
 
     def __init__(self, *topics: str, group_id: str, interval_s: float = 5.0, **config: Any) -> None:
         super().__init__(topics, auto_offset_reset=config.get("auto_offset_reset", "latest"), interval_s=interval_s)
         self.failures = 0
-        """How many readings have failed."""
+        """The number of failed readings."""
         self._group_id = group_id
         self._isolation_level = config.get("isolation_level", "read_uncommitted")
         known = {key: value for key, value in config.items() if key in KafkaAdminClient.DEFAULT_CONFIG}
-        # A reading that takes longer is of no use, and `close` waits for the one under way.
+        # A longer reading is of no use, and `close` waits for the current one.
         self._config = {**known, "request_timeout_ms": _TIMEOUT_MS, "bootstrap_timeout_ms": _TIMEOUT_MS}
         self._admin: Admin | None = None
         self._began: Mapping[tuple[str, int], int] = {}
         self._began_at = -math.inf
-        self._leaders: Mapping[TopicPartition, int] = {}  # empty: they are to be asked for
-        self._leaders_for = 0  # what `told` was then
+        self._leaders: Mapping[TopicPartition, int] = {}  # empty: must be requested
+        self._leaders_for = 0  # the value of `told` at that time
         self._changed = threading.Condition()
-        self._asked = 0  # readings asked for: the first, one for each change of what is watched, and others
-        self._tried = 0  # the newest of them that has succeeded or failed
+        self._asked = 0  # requested readings: the first, one for each change of the topics, and others
+        self._tried = 0  # the newest of them that succeeded or failed
         self._tried_at = -math.inf
         self._closing = False
         self._thread = threading.Thread(target=self._run, name=f"loadwise-lag-{group_id}", daemon=True)
 
     def start(self, *, at_once: bool = True) -> None:
-        """Begin to read, ``at_once`` or when it is asked for."""
+        """Start reading, ``at_once`` or on request."""
         self._asked = max(self._asked, 1) if at_once else self._asked
         self._thread.start()
 
     def watch(self, topics: Iterable[str] = (), *, pattern: str | re.Pattern[str] | None = None) -> None:
-        """Read these topics from now on as well, and at once; `wait` waits for that reading."""
+        """Also read these topics from now on, and at once; `wait` waits for that reading."""
         super().watch(topics, pattern=pattern)
         self.refresh()
 
@@ -77,30 +77,30 @@ class KafkaPythonLag(LagLoad):
             self._changed.notify_all()
 
     def set_interval(self, interval_s: float) -> None:
-        """Read so often from now on; infinite: only when it is asked for."""
+        """Set the time between two readings; infinite: read only on request."""
         with self._changed:
             super().set_interval(interval_s)
             self._changed.notify_all()
 
     @property
     def pending(self) -> bool:
-        """Whether a reading that was asked for is still to come."""
+        """Whether a requested reading is still to come."""
         return self._tried < self._asked
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until what is watched by now was read, or could not be; whether there is a reading."""
+        """Wait until everything that is watched now was read or failed; return whether there is a reading."""
         with self._changed:
             self._changed.wait_for(lambda: self._tried >= self._asked, timeout_s)
         return self._read is not None
 
     def stop(self) -> None:
-        """Stop reading; the thread ends after the reading under way."""
+        """Stop reading; the thread ends after the current reading."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Stop reading and wait for the thread to end: at most as long as a reading takes."""
+        """Stop reading and wait for the thread to end, at most for the length of a reading."""
         self.stop()
         if self._thread.is_alive():
             self._thread.join()
@@ -115,11 +115,11 @@ class KafkaPythonLag(LagLoad):
             except Exception as error:  # noqa: BLE001 (clients raise all sorts, and none of them may end the reading)
                 self.failures += 1
                 if not failing:
-                    log.warning("The lag of group %s cannot be read (%r); trying on", self._group_id, error)
+                    log.warning("The lag of group %s cannot be read (%r); retrying", self._group_id, error)
                 failing = True
                 self._disconnect()
             if self.interval_s == math.inf:
-                self._disconnect()  # nothing is to be read for long: no connection is kept for it
+                self._disconnect()  # no reading is due for long: keep no connection open
             with self._changed:
                 self._tried = asked
                 self._tried_at = time.monotonic()
@@ -127,10 +127,10 @@ class KafkaPythonLag(LagLoad):
         self._disconnect()
 
     def _waits(self) -> bool:
-        """Wait until the next reading is due; False where there will be none."""
+        """Wait until the next reading is due; return False if there will be none."""
         with self._changed:
             while not self._closing and self._tried >= self._asked:
-                # Where nothing was read yet, the sum would be no number, and a wait for that ends at once.
+                # Before the first reading the sum would be NaN, and a wait for that ends at once.
                 never = self.interval_s == math.inf
                 left_s = math.inf if never else self._tried_at + self.interval_s - time.monotonic()
                 if left_s <= 0:
@@ -139,7 +139,7 @@ class KafkaPythonLag(LagLoad):
             return not self._closing
 
     def _read_once(self) -> None:
-        told = self.told  # before the topics: another thread changes it after them
+        told = self.told  # read before the topics, because another thread changes it after them
         offsets = self._offsets(self._topics_to_read(), told)
         if offsets and self.lacks_history and self.prior_listener is not None:
             try:
@@ -148,7 +148,7 @@ class KafkaPythonLag(LagLoad):
                 found = self._connected().list_partition_offsets(wanted, isolation_level=self._isolation_level)
                 self.prior_listener(ends_before(first_since(found), offsets, now_ms))
             except Exception as error:  # noqa: BLE001 (it is only a first guess, which the next readings replace)
-                log.debug("What arrived in the last minute cannot be read: %r", error)
+                log.debug("Arrivals of the last minute cannot be read: %r", error)
         self.update(offsets)
 
     def _topics_to_read(self) -> Collection[str]:
@@ -173,11 +173,11 @@ class KafkaPythonLag(LagLoad):
         if self._leaders:
             try:
                 return self._offsets_by(self._leaders)
-            except KafkaError as error:  # topics may be gone, or led by others
-                log.debug("Which partitions there are is asked again: %r", error)
+            except KafkaError as error:  # topics may be deleted, or have other leaders
+                log.debug("Partitions and leaders are requested again: %r", error)
         described = self._connected().describe_topics(sorted(topics))
         leaders = leaders_of(described)
-        found = sum(len(topic["partitions"]) or 1 for topic in described)  # a topic that is missing has none
+        found = sum(len(topic["partitions"]) or 1 for topic in described)  # a missing topic has no partitions
         self._leaders = leaders if len(leaders) == found else {}
         return self._offsets_by(leaders)
 
@@ -195,23 +195,23 @@ class KafkaPythonLag(LagLoad):
 
 
 def _quiet(make: Callable[..., Any], **options: Any) -> Any:
-    """A client of kafka-python that logs nothing: the reader of the lag logs why it failed."""
+    """Create a client of kafka-python that logs nothing, because the lag reader logs why it failed."""
     client = make(**options)
     net = client._manager._net
-    net.start()  # before the first attempt to connect; starting it again does nothing
+    net.start()  # before the first attempt to connect; starting it again has no effect
     log_nothing(net._io_thread)
     return client
 
 
 class Admin(KafkaAdminClient):
-    """An admin client that leaves no thread behind when it cannot reach a broker, and may be told who leads partitions.
+    """An admin client that leaks no thread if no broker is reachable, and accepts known partition leaders.
 
-    kafka-python's asks for the metadata of all topics before every ListOffsets: a fifth of what a reading costs.
+    kafka-python's requests the metadata of all topics before every ListOffsets: a fifth of the cost of a reading.
     """
 
     def __init__(self, **config: Any) -> None:
         self.leaders: Mapping[TopicPartition, int] = {}
-        """Who leads the partitions of the next request; believed once, since it asks again where one has moved."""
+        """The partition leaders for the next request; used once, because the client looks them up if one moved."""
         try:
             super().__init__(**config)
         except BaseException:
@@ -231,7 +231,7 @@ class Admin(KafkaAdminClient):
 
 
 def leaders_of(described: Iterable[Mapping[str, Any]]) -> dict[TopicPartition, int]:
-    """The partitions that have leaders, and the broker that leads each, of what ``describe_topics`` answers."""
+    """Return the leader of each partition that has one, from the answer of ``describe_topics``."""
     return {
         TopicPartition(topic["name"], partition["partition_index"]): partition["leader_id"]
         for topic in described
@@ -248,9 +248,9 @@ def read_offsets(
     isolation_level: str = "read_uncommitted",
     beginning: Mapping[tuple[str, int], int] | None = None,
 ) -> dict[tuple[str, int], PartitionOffsets]:
-    """Where a group is in partitions, by who leads them. Raises kafka-python's errors.
+    """Read a group's offsets, by partition leader. Raises kafka-python's errors.
 
-    The partitions in ``beginning`` are taken to begin there, and not asked about that.
+    Begin offsets in ``beginning`` are used and not requested again.
     """
     if not leaders:
         return {}

@@ -1,4 +1,4 @@
-"""kafka-python: a leader that reads the offsets before it assigns, and asks for a rebalance when one pays.
+"""kafka-python: a leader that reads offsets before it assigns, and requests a rebalance if one pays.
 
 Its coordinator calls `LoadWatch` between JoinGroup and SyncGroup: `loadwise.assignor.clients.kafka_python_internals`.
 """
@@ -16,18 +16,18 @@ from loadwise.assignor.leader import Leader
 FIRST_READING_S = 2.0
 """How long a leader without a fresh reading waits for one before it assigns..."""
 _OF_SESSION = 1 / 3
-"""... and no longer than this part of the session timeout: the group waits for it, and heartbeats are off."""
+"""... but at most this part of the session timeout, because the group waits and heartbeats are off."""
 _LOOK_S = 0.01
 
 
 class LoadWatch:
-    """What a ``ConsumerCoordinator`` and a `Leader` have to tell each other."""
+    """Connects a ``ConsumerCoordinator`` and a `Leader`."""
 
     def __init__(self, coordinator: Any, leader: Leader, lag: KafkaPythonLag) -> None:
         self._lag = lag
         self._leader = leader
         self._deadline = 0.0
-        known = ref(coordinator)  # what reads in the background must not keep a consumer that nobody has any more
+        known = ref(coordinator)  # the background reader must not keep a dropped consumer alive
 
         def ask() -> bool:
             coordinator = known()
@@ -40,12 +40,12 @@ class LoadWatch:
         leader.name = coordinator.group_instance_id or ""
 
     def note(self, coordinator: Any) -> str:
-        """What this member writes beside an offset that it commits."""
+        """Return the metadata that this member writes with a commit."""
         name = coordinator.group_instance_id or coordinator._generation.member_id
         return self._leader.note(name) if name else ""
 
     def elected(self, coordinator: Any, topics: Collection[str], member_id: str) -> None:
-        """The member is to lead a group that reads these topics: begin to read their offsets, unless that was done."""
+        """Start to read the offsets of these topics before the member leads, unless there is a fresh reading."""
         self._leader.name = coordinator.group_instance_id or member_id
         if not (self._leader.has_fresh_reading and self._lag.topics.issuperset(topics)):
             self._lag.include(topics)
@@ -55,6 +55,6 @@ class LoadWatch:
         )
 
     async def read(self, sleep: Any) -> None:
-        """Wait for that reading; ``sleep`` is the client's own, which lets everything else go on."""
+        """Wait for that reading; ``sleep`` is the client's own, which lets other tasks run."""
         while self._lag.pending and time.monotonic() < self._deadline:
             await sleep(_LOOK_S)

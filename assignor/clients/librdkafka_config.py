@@ -1,8 +1,8 @@
-"""From librdkafka's configuration to kafka-python's: what a group's member needs of what a consumer was given.
+"""Convert librdkafka's configuration to kafka-python's, for the group member of a confluent-kafka consumer.
 
-The user gives his settings once, by librdkafka's names; records are read with them by librdkafka, and the group is
-joined with what they mean to kafka-python. What concerns the connection or the group and has no counterpart is refused
-by name. Nothing is connected; certificates are read where they are files.
+Users give their settings once, under librdkafka's names. librdkafka reads records with them, and kafka-python joins the
+group with their equivalents. A setting of the connection or the group without an equivalent is refused by name. Nothing
+is connected here; certificate files are read.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ ALIASES = {
     "sasl.mechanisms": "sasl.mechanism",
     "topic.metadata.refresh.interval.ms": "metadata.max.age.ms",
 }
-"""Second names in librdkafka; the last is Kafka's name for nearly the same."""
+"""Aliases in librdkafka; the last is Kafka's name for nearly the same."""
 
 TEXT = {
-    "auto.offset.reset": "auto_offset_reset",  # what the lag of a partition without a commit counts from
+    "auto.offset.reset": "auto_offset_reset",  # where the lag of a partition without a commit starts
     "client.id": "client_id",
     "client.rack": "client_rack",
     "group.id": "group_id",
@@ -55,23 +55,23 @@ DEFAULTS: Mapping[str, Any] = {
     "metrics_enabled": False,
     "session_timeout_ms": 45_000,
 }
-"""librdkafka's defaults where kafka-python's differ, or where brokers' own have changed over time."""
+"""librdkafka's defaults that differ from kafka-python's, or where brokers' own have changed over time."""
 
 OF_THE_MEMBER = frozenset({"group.instance.id"})
-"""What librdkafka must not be given: it joins no group, and would fence itself with it."""
+"""Settings that librdkafka must not get: it joins no group and would fence itself."""
 
 REFUSED = {
     "enable.sasl.oauthbearer.unsecure.jwt": "give oauth_cb, which serves both the member and librdkafka",
-    "group.protocol": "the member is of a classic group; leave it out, or use the stock Consumer for KIP-848",
-    "group.remote.assignor": "it is for KIP-848; `assignor` stands for it",
-    "partition.assignment.strategy": "`assignor` stands for it",
-    "sasl.kerberos.keytab": "kafka-python takes tickets from the cache: run kinit, and leave it out",
+    "group.protocol": "the member uses a classic group; leave it out, or use the stock Consumer for KIP-848",
+    "group.remote.assignor": "it is for KIP-848; use `assignor`",
+    "partition.assignment.strategy": "use `assignor`",
+    "sasl.kerberos.keytab": "kafka-python reads tickets from the cache: run kinit, and leave it out",
     "sasl.oauthbearer.method": "give oauth_cb, which serves both the member and librdkafka",
     "ssl.engine.location": "use files or PEM texts",
     "ssl.keystore.location": "use ssl.certificate.location and ssl.key.location; openssl pkcs12 converts",
     "ssl.providers": "use files or PEM texts",
 }
-"""What would be given to librdkafka only, so that the member could not connect, or be another; and what to do."""
+"""Settings that only librdkafka supports, so that the member could not connect or would differ; with a remedy."""
 
 OFFSET_RESETS = {
     "beginning": "earliest",
@@ -80,7 +80,7 @@ OFFSET_RESETS = {
     "largest": "latest",
     "smallest": "earliest",
 }
-"""librdkafka's words for `earliest` and `latest`; to fail where there is no offset is librdkafka's part."""
+"""librdkafka's words for `earliest` and `latest`; librdkafka itself handles `error`."""
 
 CERTIFICATE_SETTINGS = (
     "enable.ssl.certificate.verification",
@@ -98,10 +98,10 @@ CERTIFICATE_SETTINGS = (
 
 
 def member_settings(librdkafka: Mapping[str, Any], oauth_cb: Callable[[str], Any] | None = None) -> dict[str, Any]:
-    """What kafka-python's consumer is given, of what a confluent-kafka ``Consumer`` is.
+    """Return the kafka-python settings for a confluent-kafka ``Consumer``'s configuration.
 
-    Raises `UnsupportedByClientError` for a setting of `REFUSED`, ValueError for a time that is no number, and what
-    reading certificates raises.
+    Raises `UnsupportedByClientError` for a setting of `REFUSED`, ValueError for a time that is not a number, and errors
+    from reading certificates.
     """
     settings = {ALIASES.get(name, name): value for name, value in librdkafka.items()}
     for name, remedy in REFUSED.items():
@@ -121,7 +121,7 @@ def member_settings(librdkafka: Mapping[str, Any], oauth_cb: Callable[[str], Any
         answer["sasl_mechanism"] = str(settings.get("sasl.mechanism", "GSSAPI")).upper()
         if answer["sasl_mechanism"] == "OAUTHBEARER" and oauth_cb is None:
             raise UnsupportedByClientError(
-                "sasl.mechanism OAUTHBEARER has no oauth_cb: give one, which serves both the member and librdkafka"
+                "sasl.mechanism OAUTHBEARER needs oauth_cb, which serves both the member and librdkafka"
             )
         if oauth_cb is not None:
             config = str(settings.get("sasl.oauthbearer.config", ""))
@@ -132,7 +132,7 @@ def member_settings(librdkafka: Mapping[str, Any], oauth_cb: Callable[[str], Any
 
 
 def milliseconds(name: str, value: Any) -> int:
-    """A time among librdkafka's settings, which may be a text. Raises ValueError where it is no number."""
+    """Return one of librdkafka's times, which may be a string. Raises ValueError if it is not a number."""
     try:
         return int(value)
     except (TypeError, ValueError):
@@ -148,13 +148,13 @@ class TokenProvider(AbstractTokenProvider):
         self._extensions: dict[str, str] = {}
 
     def token(self) -> str:
-        """A token for the connection that is being made; called on kafka-python's thread."""
+        """Return a token for a new connection; called on kafka-python's thread."""
         token, _, *principal_and_extensions = self._oauth_cb(self._config)
         self._extensions = dict(principal_and_extensions[1] or {}) if len(principal_and_extensions) > 1 else {}
         return str(token)
 
     def extensions(self) -> dict[str, str]:
-        """SASL extensions, as they came with the last token."""
+        """Return the SASL extensions of the last token."""
         return self._extensions
 
 
@@ -188,7 +188,7 @@ def _load_certificate(context: ssl.SSLContext, settings: Mapping[str, Any]) -> N
     if certificate is not None:
         context.load_cert_chain(certificate, key, password)
     elif "ssl.certificate.pem" in settings:
-        # Python reads certificates from files only; this one is gone before anybody else can look for it.
+        # Python reads certificates only from files; this one is deleted at once and is private.
         with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
             file.write(settings.get("ssl.key.pem", "") + "\n" + settings["ssl.certificate.pem"])
             file.flush()

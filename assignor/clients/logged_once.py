@@ -1,8 +1,8 @@
-"""What kafka-python logs for a client that its user does not see: the first line of a trouble.
+"""Limit what kafka-python logs for a hidden client to the first message of each problem.
 
-A member without records, or a reader of offsets, logs what its user cannot act on, hundreds of times a second while a
-broker is away. What the user can act on is raised or reported elsewhere. kafka-python's loggers are shared by all of
-its clients; the thread tells which one it was.
+A member without records or a lag reader logs messages that its user cannot act on, hundreds of times a second while a
+broker is down. Problems that the user can act on are raised or reported elsewhere. kafka-python's clients share their
+loggers; the thread identifies the client.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from threading import Thread
 from weakref import WeakKeyDictionary
 
 QUIET_S = 60.0
-"""A warning or error of an unseen client is logged where it has had none for so long."""
+"""A hidden client's warning or error is logged if it had none for this long."""
 
 
 class _FirstOfATrouble(logging.Filter):
-    """Passes a message of an unseen client's thread where that has been quiet before; everything else always."""
+    """Passes a hidden client's message only after a quiet period; passes all other messages."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,12 +37,12 @@ _filter = _FirstOfATrouble()
 
 
 def log_once(thread: Thread) -> None:
-    """Let kafka-python log the first warning or error of each trouble of this thread's client."""
+    """Let kafka-python log only the first warning or error of each problem of this thread's client."""
     _begin(thread, -math.inf)
 
 
 def log_nothing(thread: Thread) -> None:
-    """Let kafka-python log no warning and no error of this thread's client: who calls it logs what it raises."""
+    """Suppress kafka-python's warnings and errors for this thread's client; the caller logs what it raises."""
     _begin(thread, math.inf)
 
 

@@ -1,7 +1,7 @@
-"""A member of a group that fetches nothing: for readers that have no group of their own, or one without assignors.
+"""A group member that fetches nothing, for readers without a group or without assignors.
 
-It joins, answers as the leader, sends heartbeats and commits; somebody else reads the records. The confluent-kafka
-adapter is one such reader. Another is used like this::
+It joins, assigns as the leader, sends heartbeats and commits; another component reads the records. The confluent-kafka
+adapter is one such reader. Use it like this::
 
     class Reader:                                        # a `RebalanceListener`
         def assigned(self, partitions): ...              # begin to read them
@@ -16,21 +16,20 @@ adapter is one such reader. Another is used like this::
         member.commit({TopicPartition("flights", 0): OffsetAndMetadata(42, "", -1)}, timeout_s=10.0)
     member.close()
 
-What it promises, beside what any member does:
+Guarantees beyond those of any member:
 
-- `Membership.poll` alone feeds the deadline of ``max_poll_interval_ms``. The other thread, kafka-python's, sends
-  heartbeats and takes a join that was begun to its end, but begins none.
-- The listener is called in `Membership.poll` and nowhere else, and no join begins before it has returned and the
-  commits that it queued are answered. The group waits for that until the deadline, as for any member.
-- A commit carries the member's id and generation, so that the broker refuses one of a member that it has put out. A
-  commit of a partition that is not owned when it would be sent is dropped and reported: the broker of a classic group
-  does not check who owns what.
-
+- Only `Membership.poll` resets the deadline of ``max_poll_interval_ms``. kafka-python's thread sends heartbeats and
+  finishes a join that was begun, but begins none.
+- The listener is called only in `Membership.poll`. No join begins before it has returned and its queued commits are
+  answered. The group waits for that until the deadline, as for any member.
+- A commit carries the member's id and generation, so that the broker refuses commits of an evicted member. A commit is
+  dropped and reported if its partition is not owned at the time of sending. The broker of a classic group does not
+  check ownership.
 - A member that is dropped without `Membership.close` leaves its group, and its thread ends.
 
-The member is a ``KafkaConsumer`` that is never polled for records, so it has what `kafka_consumer` has: every strategy,
-the group's lag, and what watches the load. docs/lab/confluent-kafka-2026-11-23.md compares that with
-protocol code of our own. Everything but `Membership.poll` may be called from any thread.
+The member is a ``KafkaConsumer`` that is never polled for records. So it has the features of `kafka_consumer`: every
+strategy, the group's lag, and the load watch. docs/lab/confluent-kafka-2026-11-23.md compares that with protocol code
+of our own. Everything except `Membership.poll` may be called from any thread.
 """
 
 from __future__ import annotations
@@ -65,30 +64,30 @@ log = logging.getLogger(__name__)
 TRIED = replace(TRIED_FOR_CONSUMERS, oldest=(3, 0, 12))
 """The versions whose private parts this was tested with."""
 WAKE_S = 0.05
-"""How often `poll` should be called: commits are answered and joins are noticed in it."""
+"""How often to call `poll`, which answers commits and notices joins."""
 CLOSING_TIMEOUT_S = 10.0
-"""How long leaving the group may take: an unreachable coordinator must not keep a process from ending."""
+"""How long leaving the group may take, so that an unreachable coordinator does not block the process's exit."""
 
 
 class RebalanceListener(Protocol):
-    """Who reads the records. An exception leaves `Membership.poll` once the member's own state is in order."""
+    """The reader of the records. `Membership.poll` raises its exceptions once the member's state is consistent."""
 
     def assigned(self, partitions: frozenset[TopicPartition]) -> None:
-        """These are owned from now on, beside what is owned already. Called after every join, also with none."""
+        """Own these in addition to the current ones. Called after every join, even with none."""
         ...
 
     def revoked(self, partitions: frozenset[TopicPartition]) -> None:
-        """These go to others once this returns: commit them and stop reading them."""
+        """Commit these and stop reading them; others get them once this returns."""
         ...
 
     def lost(self, partitions: frozenset[TopicPartition]) -> None:
-        """The member was put out of its group, so others may own these already: they cannot be committed."""
+        """Stop reading these: the member was evicted, so others may own them and they cannot be committed."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class GroupMetadata:
-    """What a transaction is fenced by (KIP-447)."""
+    """The data that fences a transaction (KIP-447)."""
 
     group_id: str
     generation: int
@@ -98,11 +97,11 @@ class GroupMetadata:
 
 
 def _nothing() -> None:
-    """Wake nobody."""
+    """Do nothing: the default ``wake``."""
 
 
 def weakly(method: Callable[..., None]) -> Callable[..., None]:
-    """Call a bound method as long as its object is there: a thread must not keep what its owner has dropped."""
+    """Call a bound method while its object is alive, so that a thread does not keep a dropped object."""
     there = WeakMethod(method)
 
     def call(*args: Any) -> None:
@@ -116,31 +115,31 @@ def weakly(method: Callable[..., None]) -> Callable[..., None]:
 async def _tick(net: Any, member: ref[Membership]) -> None:
     while (there := member()) is not None and not there._closed:
         there._wake()
-        del there  # only for the moment
+        del there  # keep the strong reference only briefly
         await net.sleep(WAKE_S)
 
 
 def _close_elsewhere(consumer: Any) -> None:
-    """Leave the group. Garbage is collected on any thread, kafka-python's too, where nothing may wait for an answer."""
+    """Leave the group. The garbage collector may run on kafka-python's thread, which must not wait for answers."""
     log.warning("A member of the group %s was dropped without close(); it leaves", consumer.config["group_id"])
     close = {"autocommit": False, "timeout_ms": CLOSING_TIMEOUT_S * 1000}
     threading.Thread(target=consumer.close, kwargs=close, name="loadwise-dropped-member", daemon=True).start()
 
 
 class Membership:
-    """One member of a classic group; see the module for what it promises.
+    """One member of a classic group; the module's docstring has its guarantees.
 
-    ``wake`` is called on the other thread every `WAKE_S`, and at once when `poll` has something to do: for callers that
-    have no clock of their own to look at beside each record. ``options`` are those of
-    `loadwise.assignor.clients.kafka_python.kafka_consumer`, without topics: the group, the assignor, and kafka-python's
+    ``wake`` is called on the other thread every `WAKE_S`, and at once when `poll` has something to do. It is for
+    callers that do not check a clock for each record. ``options`` are those of
+    `loadwise.assignor.clients.kafka_python.kafka_consumer` without topics: the group, the assignor, and kafka-python's
     own settings, of which those about fetching have no effect. Raises what it raises.
     """
 
     def __init__(self, listener: RebalanceListener, wake: Callable[[], None] | None = None, **options: Any) -> None:
         if not TRIED.includes_installed:
             raise UnsupportedByClientError(
-                f"a member that fetches nothing takes private parts of kafka-python, and version {TRIED.installed} was"
-                f" never tried ({'.'.join(map(str, TRIED.oldest))} to {'.'.join(map(str, TRIED.newest))} were);"
+                f"a member that fetches nothing uses private parts of kafka-python; version {TRIED.installed} was not"
+                f" tested ({'.'.join(map(str, TRIED.oldest))} to {'.'.join(map(str, TRIED.newest))} were);"
                 f" install one of those: {pip_install('confluent-kafka')}"
             )
         self._listener = listener
@@ -151,12 +150,12 @@ class Membership:
         self._topic_errors: Mapping[str, int] = {}
         watch_topics(self._cluster, weakly(self._on_topics))
         self._owned: frozenset[TopicPartition] = frozenset()
-        self._prepared = False  # the listener has given up what the next join may take away
-        self._joined = False  # a join has ended whose assignment the listener has not heard of
-        self._lost = False  # the generation is gone, and the listener has not heard of it
+        self._prepared = False  # the listener has revoked what the next join may take away
+        self._joined = False  # a join has ended, and the listener was not called with its assignment yet
+        self._lost = False  # the generation is lost, and the listener was not called yet
         self._closed = False
         self.polled_late = False
-        """Whether the member has left its group because `poll` came too late; who tells the application unsets it."""
+        """Whether the member left its group because `poll` came too late; the caller resets it after reporting."""
         self._commits = Commits(self._coordinator)
         watch_joins(
             self._coordinator,
@@ -172,28 +171,28 @@ class Membership:
 
     @property
     def assignor(self) -> Any:
-        """The assignor of kafka-python's consumer, which is what watches the load and explains itself."""
+        """The assignor of kafka-python's consumer, which watches the load and explains decisions."""
         return self._consumer.assignor
 
     @property
     def busy(self) -> BusyTime | None:
-        """What to tell how long the application works on its records; None where nobody wants to know."""
+        """Measures how long the application works on its records; None if that is not needed."""
         leader = self._consumer._leader
         return None if leader is None else leader.busy
 
     @property
     def owned(self) -> frozenset[TopicPartition]:
-        """The partitions that the listener was given and has not given back."""
+        """The partitions that the listener was assigned and has not revoked."""
         return self._owned
 
     @property
     def joining(self) -> bool:
-        """Whether a join is under way, or due at the next `poll`."""
+        """Whether a join is in progress, or due at the next `poll`."""
         return bool(self._lost or self._prepared or self._joined or self._coordinator.need_rejoin())
 
     @property
     def topic_errors(self) -> Mapping[str, int]:
-        """The subscribed topics that cannot be read, as the newest metadata tells, with Kafka's error codes."""
+        """The subscribed topics that cannot be read, by the newest metadata, with Kafka's error codes."""
         subscription = self._coordinator._subscription
         if subscription.subscribed_pattern:
             return {}
@@ -201,24 +200,24 @@ class Membership:
         return {topic: code for topic, code in errors.items() if topic in topics}
 
     def subscribe(self, topics: Collection[str] = (), *, pattern: str | re.Pattern[str] | None = None) -> None:
-        """Choose topics to own partitions of; the next `poll` joins. ``pattern`` matches from a name's beginning."""
+        """Subscribe to topics; the next `poll` joins. ``pattern`` matches from the beginning of a name."""
         try:
             self._consumer.subscribe(topics=list(topics), pattern=pattern)
-        except IllegalStateError:  # from names to a pattern or back: kafka-python wants an end of the former first
+        except IllegalStateError:  # kafka-python requires unsubscribing between names and a pattern
             self.unsubscribe()
             self._consumer.subscribe(topics=list(topics), pattern=pattern)
         self._wake()
 
     def unsubscribe(self) -> None:
-        """Give everything up, by the listener, and leave the group."""
+        """Revoke everything through the listener, and leave the group."""
         self._give_up()
         self._consumer.unsubscribe()
         self._prepared = self._joined = False
 
     def poll(self, timeout_s: float = 0.0) -> None:
-        """Stay in the group and take part in its rebalances; waits so long for a join that is under way.
+        """Stay in the group and take part in its rebalances; wait up to ``timeout_s`` for a join in progress.
 
-        Raises kafka-python's errors where the group refuses the member, and what the listener raises.
+        Raises kafka-python's errors if the group refuses the member, and the listener's exceptions.
         """
         self._coordinator.poll_heartbeat()
         self._commits.call_back()
@@ -231,15 +230,15 @@ class Membership:
             if not self._prepared:
                 self._prepare(timeout_s)
             self._coordinator.ensure_active_group(timeout_ms=timeout_s * 1000)
-        if self._joined and self._lost:  # an earlier generation than the one that was joined
+        if self._joined and self._lost:  # lost an earlier generation than the joined one
             self._lose()
         if self._joined:
             self._take()
 
     def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_s: float) -> CommitOutcome:
-        """Commit, after whatever was queued before, and wait for the answer.
+        """Commit after all queued commits, and wait for the answer.
 
-        Raises kafka-python's error where the coordinator refuses, ``KafkaTimeoutError`` where it does not answer.
+        Raises kafka-python's error if the coordinator refuses, ``KafkaTimeoutError`` if it does not answer.
         """
         return self._commits.commit(offsets, timeout_s)
 
@@ -248,10 +247,10 @@ class Membership:
         self._commits.put(offsets, done)
 
     def metadata(self) -> GroupMetadata:
-        """What the group knows the member by. Raises ``IllegalStateError`` while it is of no generation."""
+        """Return the member's group metadata. Raises ``IllegalStateError`` while it has no generation."""
         generation = self._coordinator.generation_if_stable()
         if generation is None or self._lost:
-            raise IllegalStateError("the member is of no generation of its group now: it is joining, or was put out")
+            raise IllegalStateError("the member has no generation of its group now: it is joining, or was evicted")
         return GroupMetadata(
             group_id=self._coordinator.group_id,
             generation=generation.generation_id,
@@ -260,7 +259,7 @@ class Membership:
         )
 
     def close(self) -> None:
-        """Give everything up, by the listener, and leave the group; a static member stays until its session ends."""
+        """Revoke everything through the listener, and leave; a static member stays until its session expires."""
         if self._closed:
             return
         self._closed = True
@@ -275,7 +274,7 @@ class Membership:
         self._joined = True
 
     def _on_lost(self, polled_late: bool) -> None:
-        self._joined = False  # what that join gave is gone; a later one sets it again
+        self._joined = False  # that join's assignment is void; a later join sets it again
         self._lost = True
         self.polled_late |= polled_late and not self._closed
 
@@ -288,13 +287,13 @@ class Membership:
         self._wake()
 
     def _prepare(self, timeout_s: float) -> None:
-        """Give up what this join may take away, before it begins."""
+        """Revoke what this join may take away, before it begins."""
         if self._coordinator._subscription.subscribed_pattern:
-            # As kafka-python's own poll does: the leader must not assign by topics that were there long ago.
+            # As in kafka-python's own poll: the leader must not assign by outdated topics.
             update = self._cluster.request_update()
             deadline = time.monotonic() + max(timeout_s, 1.0)
             while not update.is_done and time.monotonic() < deadline:
-                time.sleep(0.001)  # between two looks
+                time.sleep(0.001)  # between two checks
         topics = self._coordinator._subscription.subscription or ()
         eager = not self._consumer.assignor.participant.cooperative
         going = frozenset(each for each in self._owned if eager or each.topic not in topics)
@@ -303,10 +302,10 @@ class Membership:
             self._revoke(going)
 
     def _take(self) -> None:
-        """Tell the listener what came of a join."""
+        """Call the listener with the result of a join."""
         self._joined = self._prepared = False
         given = frozenset(self._consumer.assignment())
-        if self._lost:  # in this moment: what was given is gone again
+        if self._lost:  # just now: the assignment is void again
             self._lose()
             return
         revoked, added = self._owned - given, given - self._owned
@@ -318,14 +317,14 @@ class Membership:
             self._listener.assigned(added)
 
     def _revoke(self, partitions: frozenset[TopicPartition], timeout_s: float | None = None) -> None:
-        """Have partitions given up; waits for commits that long, or until the group would put the member out."""
+        """Let the listener revoke partitions; wait that long for commits, or until the poll deadline."""
         try:
             self._listener.revoked(partitions)
         finally:
             if timeout_s is None:
                 timeout_s = self._coordinator.config["max_poll_interval_ms"] / 1000
             if not self._commits.flush(timeout_s):
-                log.warning("Commits were not answered within %g s: others may read records again", timeout_s)
+                log.warning("Commits were not answered within %g s: records may be read again", timeout_s)
             self._own(self._owned - partitions)
 
     def _lose(self) -> None:
@@ -333,7 +332,7 @@ class Membership:
         partitions = self._owned
         self._own(frozenset())
         if partitions:
-            log.warning("The group %s has put this member out: it has lost %s", self._coordinator.group_id, partitions)
+            log.warning("The group %s has evicted this member: it lost %s", self._coordinator.group_id, partitions)
             self._listener.lost(partitions)
 
     def _give_up(self, timeout_s: float | None = None) -> None:

@@ -1,8 +1,8 @@
-"""The commits of a member that fetches nothing: in order, with its generation, and only of what it owns when they go.
+"""Commits of a member that fetches nothing: in order, with its generation, only for partitions that it still owns.
 
-A classic group's coordinator checks the generation of a commit, not who owns its partitions. So one that was queued
-while the coordinator was away, and goes out after the partition has moved, would set the new owner's offset back. Here
-each partition of a commit carries when it was acquired, and is dropped where that is not so any more.
+A classic group's coordinator checks the generation of a commit, but not who owns its partitions. A commit may be queued
+while the coordinator is down and sent after the partition has moved. It would then set the new owner's offset back. So
+each partition of a commit carries when it was acquired, and is dropped if that has changed.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kafka.coordinator.base import MemberState  # where every 3.0 has it
+from kafka.coordinator.base import MemberState  # all 3.0 versions have it here
 from kafka.errors import CommitFailedError, FencedInstanceIdError, KafkaTimeoutError, RebalanceInProgressError
 from kafka.future import Future
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 RETRY_S = 0.02
-"""Between two tries of a commit that the end of a join may let through."""
+"""The pause between two attempts of a commit that may succeed once the join ends."""
 LONGEST_RETRY_S = 1.0
-"""Where the coordinator is in trouble, each pause is twice the last one, up to this (KIP-580)."""
+"""The longest pause; each pause doubles while the coordinator fails (KIP-580)."""
 LOOKUP_TIMEOUT_MS = 1_000
-"""How long a commit waits at a time for the group's coordinator to be found."""
+"""How long a commit waits at a time for the coordinator lookup."""
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 @dataclass(frozen=True, slots=True)
 class CommitOutcome:
-    """What became of a commit."""
+    """The result of a commit."""
 
     committed: Offsets
-    """What the coordinator has taken."""
+    """The offsets that the coordinator accepted."""
     dropped: Offsets
-    """What was not sent, because the member did not own it any more."""
+    """The offsets that were not sent because the member no longer owned them."""
     refused: Offsets
-    """What was sent, or should have been, in vain."""
+    """The offsets that failed."""
     error: Exception | None = None
-    """Why it was in vain."""
+    """Why they failed."""
 
 
 Done = Callable[[CommitOutcome], None]
@@ -50,12 +50,12 @@ Done = Callable[[CommitOutcome], None]
 class _Queued:
     offsets: Offsets
     acquired: Mapping[TopicPartition, int]
-    """When each partition was acquired; those that were not owned are left out."""
+    """When each partition was acquired; partitions that were not owned are left out."""
     done: Done
 
 
 class Commits:
-    """The queue, and what sends it: a coroutine on kafka-python's thread, one request at a time."""
+    """A queue of commits and the coroutine that sends it on kafka-python's thread, one request at a time."""
 
     def __init__(self, coordinator: Any) -> None:
         self._coordinator = coordinator
@@ -67,7 +67,7 @@ class Commits:
         self._ended: deque[tuple[Done, CommitOutcome]] = deque()
 
     def own(self, partitions: Collection[TopicPartition]) -> None:
-        """Take note of what is owned from now on."""
+        """Set the partitions that are owned from now on."""
         self._times += 1
         self._acquired = {each: self._acquired.get(each, self._times) for each in partitions}
 
@@ -81,24 +81,24 @@ class Commits:
         self._put(offsets, later)
 
     def commit(self, offsets: Offsets, timeout_s: float) -> CommitOutcome:
-        """Queue a commit and wait for its outcome. Raises its error, and ``KafkaTimeoutError``."""
+        """Queue a commit and wait for its outcome. Raises its error, or ``KafkaTimeoutError``."""
         outcomes: list[CommitOutcome] = []
         self._put(offsets, outcomes.append)
         with self._changed:
             if not self._changed.wait_for(lambda: bool(outcomes), timeout_s):
-                raise KafkaTimeoutError(f"the coordinator has not answered a commit within {timeout_s:g} s")
+                raise KafkaTimeoutError(f"the coordinator did not answer a commit within {timeout_s:g} s")
         if outcomes[0].error is not None:
             raise outcomes[0].error
         return outcomes[0]
 
     def call_back(self) -> None:
-        """Tell those who queued commits what became of them."""
+        """Call ``done`` of the finished commits."""
         while self._ended:
             done, outcome = self._ended.popleft()
             done(outcome)
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until everything that was queued is answered, or so long; whether it is."""
+        """Wait until all queued commits are answered, or until the timeout; return whether they are."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._sending and not self._queue, timeout_s)
 
@@ -121,7 +121,7 @@ class Commits:
                     self._sending = False
                     self._changed.notify_all()
                     return
-            # What waits goes in one request; of a partition that is in several, the newest offset.
+            # Waiting commits go in one request, with the newest offset of each partition.
             sent, error = await self._send(batch)
             with self._changed:
                 for queued, owned in zip(batch, sent, strict=True):
@@ -137,7 +137,7 @@ class Commits:
         }
 
     async def _send(self, batch: list[_Queued]) -> tuple[list[Offsets], Exception | None]:
-        """Send what is owned at each try; what that was at the last, commit by commit, and the error that ended it."""
+        """Send what is owned at each attempt; return what was owned at the last, by commit, and the final error."""
         pause_s = RETRY_S
         while True:
             owned = [self._owned(queued) for queued in batch]
@@ -158,14 +158,14 @@ class Commits:
                     await self._coordinator._manager.wait_for(self._looked_up(), LOOKUP_TIMEOUT_MS)
 
     def _looked_up(self) -> Any:
-        """A future that is done when the coordinator was looked up, whatever came of that: the next try tells."""
+        """Return a future that is done after the coordinator lookup, even a failed one: the next attempt shows."""
         done = Future()
         self._coordinator.lookup_coordinator().add_both(done.success)
         return done
 
     def _worth_another_try(self, error: Exception) -> bool:
         if _joining(error):
-            # Between JoinGroup and SyncGroup: the answer to that is on its way, unless the join has ended already.
+            # Between JoinGroup and SyncGroup: the SyncGroup answer is on its way, unless the join has ended.
             task = self._coordinator._join_task
             return self._coordinator.state is MemberState.REBALANCING and task is not None and not task.is_done
         return bool(getattr(error, "retriable", False)) and not self._coordinator._heartbeat_closed

@@ -1,6 +1,6 @@
-"""kafka-python's coordinator, when its consumer's ``poll`` is not what drives it: joins that go on by themselves.
+"""Let kafka-python's coordinator finish joins without its consumer's ``poll``.
 
-`loadwise.assignor.clients.membership` begins joins and takes their results. In between, user code may run for long.
+`loadwise.assignor.clients.membership` begins joins and takes their results. User code may run for long in between.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ def watch_joins(
     lost: Callable[[bool], None],
     due: Callable[[], None],
 ) -> None:
-    """Let a ``ConsumerCoordinator`` tell, on its own thread, what happens to the member.
+    """Call back from a ``ConsumerCoordinator``'s own thread when the member's state changes.
 
-    ``joined``: an assignment was taken; ``lost``: the member is of no generation any more, and whether that is because
-    nobody polled it in time; ``due``: a join should begin, or was answered, or the member is fenced.
+    ``joined``: an assignment was taken. ``lost``: the member has no generation any more, and whether that is because
+    of a late poll. ``due``: a join should begin, or was answered, or the member is fenced.
     """
     _keep_the_poll_deadline(coordinator.heartbeat)
     join_and_sync = coordinator._do_join_and_sync_async
@@ -47,7 +47,7 @@ def watch_joins(
             return
         lost(coordinator.heartbeat.poll_timeout_expired())
         if coordinator._subscription.partitions_auto_assigned():
-            coordinator._subscription.assign_from_subscribed([])  # nothing is claimed that others may own
+            coordinator._subscription.assign_from_subscribed([])  # do not claim what others may own
         due()
 
     def request_rejoin_and_tell() -> None:
@@ -69,7 +69,7 @@ def watch_joins(
 
 
 def _keep_the_poll_deadline(heartbeat: Any) -> None:
-    """Let nothing but ``heartbeat.poll`` feed the deadline of ``max_poll_interval_ms``; the end of a join did."""
+    """Let only ``heartbeat.poll`` reset the deadline of ``max_poll_interval_ms``; the end of a join did, too."""
     reset_timeouts = heartbeat.reset_timeouts
 
     def reset_all_but_the_poll() -> None:

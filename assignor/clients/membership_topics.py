@@ -1,4 +1,4 @@
-"""Topics that a member subscribes to and cannot read: its user must hear of them, once each."""
+"""Report subscribed topics that a member cannot read, once each."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from kafka.errors import InvalidTopicError, TopicAuthorizationFailedError, UnknownTopicOrPartitionError
 
 _LASTING = {error.errno for error in (InvalidTopicError, TopicAuthorizationFailedError, UnknownTopicOrPartitionError)}
-"""Codes of errors that do not pass by themselves."""
+"""Codes of errors that do not go away by themselves."""
 
 
 def watch_topics(cluster: Any, told: Callable[[Mapping[str, int]], None]) -> None:
-    """Let a ``ClusterMetadata`` tell, with each update, which topics have which lasting error."""
+    """Call back with each update of a ``ClusterMetadata``, with the lasting errors of its topics."""
     update_metadata = cluster.update_metadata
 
     def update_and_tell(metadata: Any) -> Any:
@@ -24,13 +24,13 @@ def watch_topics(cluster: Any, told: Callable[[Mapping[str, int]], None]) -> Non
 
 
 class ToldOnce:
-    """Which errors of topics the user has not heard of yet."""
+    """Tracks the topic errors that were not reported yet."""
 
     def __init__(self) -> None:
         self._told: Mapping[str, int] = {}
 
     def news(self, errors: Mapping[str, int]) -> list[tuple[str, int]]:
-        """The topics whose errors are new; one that was there in between is new again."""
+        """Return topics with new errors; an error that went away and came back is new."""
         new = [(topic, code) for topic, code in sorted(errors.items()) if self._told.get(topic) != code]
         self._told = errors
         return new

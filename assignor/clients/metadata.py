@@ -1,4 +1,4 @@
-"""A client's cluster metadata as the leader wants it: kafka-python's and aiokafka's differ in one name only."""
+"""A client's cluster metadata for the leader; kafka-python's and aiokafka's differ in one name only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 class ClientMetadata:
     """The `loadwise.assignor.participant.Cluster` over a client's ``ClusterMetadata``.
 
-    ``replicas`` answers the broker ids that hold a partition, given the client's own record of it.
+    ``replicas`` returns the broker ids of a partition's replicas from the client's own record.
     """
 
     def __init__(self, cluster: Any, replicas: Callable[[Any], Iterable[int]]) -> None:
@@ -17,13 +17,13 @@ class ClientMetadata:
         self._replicas = replicas
 
     def partition_count(self, topic: str) -> int | None:
-        """How many partitions a topic has; None while there is no metadata of it."""
+        """Return the topic's number of partitions; None without metadata."""
         partitions = self._cluster.partitions_for_topic(topic)
         return None if partitions is None else len(partitions)
 
     def replica_racks(self, topic: str) -> Sequence[Sequence[str]]:
-        """Racks of the replicas of each partition; empty where the brokers have none."""
-        # There is no public way to ask for replicas.
+        """Return the racks of each partition's replicas; empty if the brokers have no racks."""
+        # There is no public way to read the replicas.
         partitions: Mapping[int, Any] = self._cluster._partitions.get(topic, {})
         racks = [
             [

@@ -1,4 +1,4 @@
-"""Commits that are tried again must not set back what a newer one has committed meanwhile."""
+"""Keep a retried commit from overwriting a newer one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _Offset = TypeVar("_Offset")
 
 
 class NewestCommits:
-    """Which commit of each partition is the newest, of those under way."""
+    """Tracks the newest pending commit of each partition."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -18,18 +18,18 @@ class NewestCommits:
         self._under_way = 0
 
     def begin(self, offsets: Mapping[_Partition, _Offset]) -> int:
-        """Take note of a commit that begins; answers its number. `end` must follow."""
+        """Register a commit and return its number. `end` must follow."""
         self._count += 1
         self._under_way += 1
         self._newest |= dict.fromkeys(offsets, self._count)
         return self._count
 
     def of(self, number: int, offsets: Mapping[_Partition, _Offset]) -> dict[_Partition, _Offset]:
-        """The offsets of a commit without those of which a newer commit has begun."""
+        """Return the offsets of a commit, without partitions for which a newer commit has begun."""
         return {each: offset for each, offset in offsets.items() if self._newest[each] == number}
 
     def end(self) -> None:
-        """Take note that a commit has ended, whatever came of it."""
+        """Note that a commit has ended, with any result."""
         self._under_way -= 1
         if not self._under_way:
             self._newest.clear()

@@ -1,4 +1,4 @@
-"""What a poll has given, by topic: kafka-python's and aiokafka's clients answer it alike."""
+"""Count the records of a poll by topic; kafka-python and aiokafka return them alike."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def by_topic(records: Mapping[Any, Sized]) -> dict[str, int]:
-    """Topic to how many records there are of it; none of a topic is not named. ``records`` is by partition."""
+    """Return the number of records of each topic that has any. ``records`` is by partition."""
     counts: dict[str, int] = {}
     for partition, some in records.items():
         if some:

@@ -1,1 +1,1 @@
-"""Where loads come from: sources that are read outside `assign`, whose newest snapshot the assignor is given."""
+"""Load sources: they are read outside `assign`, which uses their newest snapshot."""

@@ -1,9 +1,9 @@
-"""Lag and rate as one load: what a member must do a second so that the group drains its backlog together.
+"""Combine lag and rate into one load: what a member must process a second to drain the backlog in time.
 
-To drain all lag within a horizon H, every member needs the sum of ``rate + lag / H`` over its partitions to stay within
-its capacity. So ``rate + lag / H`` is the one weight that adds up, and the shortest horizon that the group as a whole
-can keep is ``H = sum(lag) / (sum(capacity) - sum(rate))``. Where capacity does not even suffice for the rate, no
-horizon does, and the rate alone is to be shared fairly.
+To drain all lag within a horizon H, the sum of ``rate + lag / H`` over a member's partitions must stay within its
+capacity. So ``rate + lag / H`` is the weight that adds up. The shortest horizon that the whole group can keep is
+``H = sum(lag) / (sum(capacity) - sum(rate))``. If the capacity is below the total rate, there is no such horizon, and
+the rate alone is shared.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from loadwise.assignor.rows import topic_loads
 def drain_weight(
     lag: TopicLoads, rate: TopicLoads, capacity: float, *, horizon_s: float | None = None
 ) -> dict[str, Floats]:
-    """Load of each partition in records/s, topic to float64[partitions]: ``rate + lag / H``, NaN where unknown.
+    """Return ``rate + lag / H`` of each partition in records/s by topic, NaN where unknown.
 
-    ``lag`` in records, ``rate`` in records/s, ``capacity`` the whole group's in records/s; what is unknown or left out
-    of one of them counts as 0 there, and a partition that neither knows has no known load. ``horizon_s`` is H where it
-    is given; then ``capacity`` is not looked at. Raises `BadGroupError` for a horizon that is not above 0, and for a
-    lag or a rate that is negative or infinite.
+    ``lag`` is in records, ``rate`` in records/s, ``capacity`` that of the whole group in records/s. A value that is
+    missing from one of them counts as 0; a partition that is missing from both is unknown. ``horizon_s`` sets H; then
+    ``capacity`` is not used. Raises `BadGroupError` unless the horizon is above 0, and for a negative or infinite lag
+    or rate.
     """
     size = {t: max(len(each[t]) if t in each else 0 for each in (lag, rate)) for t in sorted(lag.keys() | rate.keys())}
     waiting = {topic: topic_loads(lag, topic, size[topic], "lag") for topic in size}
@@ -39,7 +39,7 @@ def drain_weight(
     elif horizon_s > 0:
         total_lag, spare = horizon_s, 1.0
     else:
-        raise BadGroupError(f"horizon_s is {horizon_s}; the time to drain the lag in must be above 0 seconds")
+        raise BadGroupError(f"horizon_s is {horizon_s}; the time to drain the lag must be above 0 seconds")
     loads: dict[str, Floats] = {}
     for topic in size:
         load = np.nan_to_num(coming[topic], nan=0.0) + _share(waiting[topic], total_lag) * spare
@@ -49,7 +49,7 @@ def drain_weight(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainLoad:
-    """Lag and rate of two sources as one load, by `drain_weight`; a `LoadSource`.
+    """A `LoadSource` that combines lag and rate by `drain_weight`.
 
     ::
 
@@ -59,22 +59,22 @@ class DrainLoad:
     """
 
     lag: LoadSource
-    """Records that wait."""
+    """The lag in records."""
     rate: LoadSource
-    """Records a second that arrive; until this has any, the lag alone counts."""
+    """The arrival rate in records/s; until it has a snapshot, the lag alone counts."""
     capacity: float
-    """What the whole group can process, in records/s."""
+    """The capacity of the whole group in records/s."""
     horizon_s: float | None = None
-    """The time to drain the lag in; None: the shortest that ``capacity`` allows."""
+    """The time to drain the lag; None: the shortest that ``capacity`` allows."""
 
     def __post_init__(self) -> None:
         if not (self.capacity > 0 and math.isfinite(self.capacity)):
             raise BadGroupError(f"the capacity of the group must be a finite number above 0, not {self.capacity}")
         if self.horizon_s is not None and not self.horizon_s > 0:
-            raise BadGroupError(f"horizon_s is {self.horizon_s}; the time to drain the lag in must be above 0 seconds")
+            raise BadGroupError(f"horizon_s is {self.horizon_s}; the time to drain the lag must be above 0 seconds")
 
     def snapshot(self, topics: Collection[str]) -> LoadSnapshot | None:
-        """Answer the newest loads, as old as the lag is; None before there is any lag."""
+        """Return the newest loads, with the age of the lag; None before the first lag."""
         lag, rate = self.lag.snapshot(topics), self.rate.snapshot(topics)
         if lag is None:
             return None
@@ -89,10 +89,10 @@ class DrainLoad:
 
 
 def _share(waiting: Floats, total: float) -> Floats:
-    # In this order of operations nothing overflows, however small the total is.
+    # This order of operations does not overflow, however small the total is.
     return np.nan_to_num(waiting, nan=0.0) / total if total > 0 else np.zeros(len(waiting))
 
 
 def _sum(rows: Iterable[Floats]) -> float:
-    """The sum of what is known, the same in whatever order it comes."""
+    """Sum the known values, independent of their order."""
     return math.fsum(value for row in rows for value in row[~np.isnan(row)].tolist())

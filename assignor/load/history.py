@@ -1,13 +1,13 @@
-"""Loads out of history: the table of partitions and hours that ``loadwise loads`` writes, as a `LoadSource`.
+"""A load source for the table of partitions and hours that ``loadwise loads`` writes.
 
 ::
 
     topic string, partition int, hour timestamp, records long, bytes long, keys long,
     hot list<struct<key: binary, records: long, bytes: long>>, partitions int
 
-A row is what one run saw of a partition within an hour, so rows of one partition and hour add up, but for ``keys``: how
-many different keys that run saw. ``hot`` has the keys with the most bytes. Records without a key are in neither.
-``partitions`` is how many the topic had, where that is known: those that held nothing have no row.
+A row holds what one run counted in a partition within an hour. Rows of the same partition and hour add up, except
+``keys``, the number of distinct keys that the run counted. ``hot`` has the keys with the most bytes. Records without a
+key count in neither. ``partitions`` is the topic's number of partitions if known; empty partitions have no row.
 """
 
 from __future__ import annotations
@@ -25,63 +25,63 @@ from loadwise.assignor.load.source import LoadSnapshot, TopicLoads, of_topics
 from loadwise.installation import pip_install
 
 MEASURES = ("bytes", "records")
-"""What the load of a partition can be taken from."""
+"""Columns that a load can be read from."""
 MOST_PARTITIONS = 1_000_000
-"""Of a topic: a slip in a partition's number must not make a topic that no memory holds."""
+"""Limit for one topic: a wrong partition number must not exhaust memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class HotKey:
-    """A key with much of a topic's load."""
+    """A key with a large part of a topic's load."""
 
     key: bytes
     partition: int
-    """Where its records were."""
+    """The partition of its records."""
     load: float
-    """Its bytes or records, over all hours."""
+    """Its bytes or records over all hours."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """What a topic has held in one hour."""
+    """One topic's load in one hour."""
 
     begins: datetime
     load: tuple[float, ...]
-    """Of each partition: bytes or records."""
+    """Bytes or records of each partition."""
     hottest: HotKey | None
-    """The key with the most load in this hour; None where no record had a key."""
+    """The key with the most load in this hour; None if no record had a key."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicHistory:
-    """What a topic has held over all hours of a table."""
+    """One topic's load over all hours of a table."""
 
     topic: str
     load: tuple[float, ...]
-    """Of each partition, over all hours: bytes or records."""
+    """Bytes or records of each partition over all hours."""
     hours: int
-    """How many different hours there are."""
+    """The number of distinct hours."""
     hot: tuple[HotKey, ...]
-    """The keys with the most load, the first of them with the most."""
+    """The keys with the most load, in descending order."""
     by_hour: tuple[Hour, ...] = ()
-    """Each hour that held anything, in order; empty where no hot keys were asked for."""
+    """Each hour with any load, in order; empty if no hot keys were requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryLoad:
-    """The mean load of an hour, of each partition in a table that ``loadwise loads`` wrote; a `LoadSource`.
+    """The mean hourly load of each partition in a table of ``loadwise loads``; a `LoadSource`.
 
     ::
 
         load = HistoryLoad("loads.parquet")
         consumer = kafka_consumer("flights", group_id="billing", assignor="weighted", load=load, ...)
 
-    For groups whose load nobody measures live: it is the same every time, however old. The table is read once, here.
-    Raises `BadGroupError` for a table that cannot be read, and without pyarrow, which the extra ``spark`` brings.
+    For groups without a live load: the snapshot never changes and never expires. The table is read once, in the
+    constructor. Raises `BadGroupError` if the table cannot be read or pyarrow is missing (extra ``spark``).
     """
 
     path: str | Path
-    """The Parquet file, or the folder that Spark wrote."""
+    """The Parquet file or the folder that Spark wrote."""
     by: str = "bytes"
     """``bytes`` or ``records``."""
     _load: TopicLoads = field(init=False, repr=False)
@@ -92,14 +92,14 @@ class HistoryLoad:
         object.__setattr__(self, "_load", known)
 
     def snapshot(self, topics: Collection[str]) -> LoadSnapshot:
-        """Answer the loads of these topics; they are never old."""
+        """Return the loads of these topics; they never expire."""
         return LoadSnapshot(load=of_topics(self._load, topics), unit=f"{self.by}/h")
 
 
 def history(path: str | Path, *, by: str = "bytes", hot: int = 20) -> list[TopicHistory]:
-    """What a table tells of each topic, by name; of each the ``hot`` hottest keys. Raises as `HistoryLoad` does."""
+    """Read each topic of a table, by name, with its ``hot`` hottest keys. Raises as `HistoryLoad` does."""
     if by not in MEASURES:
-        raise BadGroupError(f"loads of history are of {' or '.join(MEASURES)}, not {by!r}")
+        raise BadGroupError(f"by is {by!r}; expected {' or '.join(MEASURES)}")
     table = _table(path, ["topic", "partition", "hour", by, *(["hot"] if hot else [])], may_miss=["partitions"])
     sums = table.group_by(["topic", "partition"]).aggregate([(by, "sum")])
     found: dict[str, dict[int, float]] = {}
@@ -125,25 +125,25 @@ def history(path: str | Path, *, by: str = "bytes", hot: int = 20) -> list[Topic
 
 def _distinct_hours(table: Any, path: str | Path) -> list[dict[str, Any]]:
     if table.column("hour").null_count:
-        raise BadGroupError(f"{path} has a row without an hour; each must tell one")
+        raise BadGroupError(f"{path} has a row without an hour; every row needs one")
     rows: list[dict[str, Any]] = table.group_by("topic").aggregate([("hour", "count_distinct")]).to_pylist()
     return rows
 
 
 def _counts(table: Any, path: str | Path) -> dict[str, int]:
-    """How many partitions each topic had, of those that the table tells."""
+    """Return the number of partitions of each topic, where the table has it."""
     if "partitions" not in table.column_names:
         return {}
     rows = table.group_by("topic").aggregate([("partitions", "max")]).to_pylist()
     counts = {row["topic"]: row["partitions_max"] for row in rows if row["partitions_max"] is not None}
     for topic, count in counts.items():
         if not isinstance(count, int) or not 0 <= count <= MOST_PARTITIONS:
-            raise BadGroupError(f"{path}: topic {topic!r} has {count!r} partitions; it must be a number of them")
+            raise BadGroupError(f"{path}: topic {topic!r} has {count!r} partitions; expected a positive whole number")
     return counts
 
 
 def _hot_keys(table: Any, by: str) -> dict[str, list[HotKey]]:
-    """The hot keys of each topic, with what they have in all hours where they were hot."""
+    """Return the hot keys of each topic with their load over the hours where they were hot."""
     sums = _keys(table, by).group_by(["topic", "partition", "key"]).aggregate([("load", "sum")])
     found: dict[str, list[HotKey]] = {}
     for row in sums.to_pylist():
@@ -152,7 +152,7 @@ def _hot_keys(table: Any, by: str) -> dict[str, list[HotKey]]:
 
 
 def _by_hour(table: Any, by: str, sizes: Mapping[str, int]) -> dict[str, tuple[Hour, ...]]:
-    """Each topic hour by hour; ``sizes`` are the numbers of partitions."""
+    """Return each topic hour by hour; ``sizes`` are the numbers of partitions."""
     loads: dict[tuple[str, datetime], list[float]] = {}
     for row in table.group_by(["topic", "hour", "partition"]).aggregate([(by, "sum")]).to_pylist():
         load = loads.setdefault((row["topic"], row["hour"]), [0.0] * sizes[row["topic"]])
@@ -171,7 +171,7 @@ def _by_hour(table: Any, by: str, sizes: Mapping[str, int]) -> dict[str, tuple[H
 
 
 def _keys(table: Any, by: str) -> Any:
-    """The hot keys of all rows as a table of topic, hour, partition, key and load."""
+    """Return the hot keys of all rows as a table of topic, hour, partition, key and load."""
     import pyarrow as pa  # noqa: PLC0415 - see _table
     import pyarrow.compute as pc  # noqa: PLC0415 - see _table
 
@@ -195,14 +195,12 @@ def _table(path: str | Path, columns: list[str], *, may_miss: list[str]) -> Any:
         raise BadGroupError(f"{path} cannot be read as Parquet: {error}") from error
     missing = [name for name in columns if name not in table.column_names]
     if missing:
-        raise BadGroupError(
-            f"{path} has no column {', '.join(missing)}; expected a table that `loadwise loads` has written"
-        )
+        raise BadGroupError(f"{path} has no column {', '.join(missing)}; expected a table written by `loadwise loads`")
     return table
 
 
 def _check(topic: object, partition: object, load: object, path: str | Path) -> None:
     if not isinstance(topic, str) or not isinstance(partition, int) or not 0 <= partition < MOST_PARTITIONS:
-        raise BadGroupError(f"{path} has a row of topic {topic!r} and partition {partition!r}; both must be known")
+        raise BadGroupError(f"{path} has a row of topic {topic!r} and partition {partition!r}; both must be set")
     if not isinstance(load, int | float) or not 0 <= load < float("inf"):
         raise BadGroupError(f"{path}: the load of {topic}-{partition} is {load!r}; it must be 0 or more")

@@ -1,7 +1,7 @@
-"""Lag: how many records a group has before it in each partition, as its load.
+"""Lag: the number of records that a group still has to read in each partition.
 
-`LagLoad` keeps what was read last and tells how old it is. The reading is done in the background by a client's own
-module (``kafka_python_lag``, ``aiokafka_lag`` in `loadwise.assignor.clients`), which calls `LagLoad.update`.
+`LagLoad` keeps the newest reading and its age. A client's own module (``kafka_python_lag``, ``aiokafka_lag`` in
+`loadwise.assignor.clients`) reads in the background and calls `LagLoad.update`.
 """
 
 from __future__ import annotations
@@ -19,42 +19,42 @@ from loadwise.assignor.load.source import LoadSnapshot, LoadSource
 from loadwise.assignor.model import Floats
 
 STALE_AFTER_INTERVALS = 6
-"""Lag is too old once so many readings in a row are missing..."""
+"""Lag is stale after this many missed readings in a row..."""
 STALE_AFTER_AT_LEAST_S = 30.0
-"""... but not before so many seconds: a slow broker is no reason to forget what is known."""
+"""... but not before this many seconds, so that a slow broker does not make it stale."""
 
 
 HISTORY_S = 60.0
-"""The log is asked where its partitions ended so long ago."""
+"""How far back the reader looks up end offsets for a first arrival rate."""
 _YOUNGEST_S = 5.0
-"""A topic is taken to be so old at least: what came in a moment is no rate."""
+"""The minimum age of a topic for its rate: the first moments of a topic say little."""
 
 
 BEGINNINGS_S = 60.0
-"""Where partitions begin is read this often: it moves with retention only, and costs as much to read as their ends.
+"""How often begin offsets are read: only retention moves them, and reading them costs as much as reading end offsets.
 
-So is which partitions there are and who leads them, or as soon as the reader is told anew what to read.
+Partitions and their leaders are read as often, and whenever the topics to read change.
 """
 
 
 class PartitionOffsets(NamedTuple):
-    """Where a partition begins and ends, and where the group is in it."""
+    """Begin, end and committed offset of a partition."""
 
     beginning: int
     """Offset of the oldest record."""
     end: int
     """Offset of the next record to be written."""
     committed: int | None
-    """Offset that the group reads next; None where it has not committed any."""
+    """Offset that the group reads next; None without a commit."""
     metadata: str = ""
-    """What was committed beside that offset."""
+    """The metadata of the commit."""
 
 
 def lag_of(offsets: PartitionOffsets, *, from_beginning: bool) -> int:
-    """Records that the group still has to read.
+    """Return how many records the group still has to read.
 
-    Where nothing is committed, the consumer starts where ``auto.offset.reset`` tells: at the beginning, or at the end
-    and so with no lag. Committed records that retention has removed do not count.
+    Without a commit, ``auto.offset.reset`` decides: the consumer starts at the beginning, or at the end without lag.
+    Records that retention has removed do not count.
     """
     start = offsets.beginning if from_beginning else offsets.end
     position = start if offsets.committed is None else max(offsets.committed, offsets.beginning)
@@ -62,25 +62,25 @@ def lag_of(offsets: PartitionOffsets, *, from_beginning: bool) -> int:
 
 
 def lags(beginning: Floats, end: Floats, committed: Floats, *, from_beginning: bool) -> Floats:
-    """`lag_of` of many partitions, float64[P] each; ``committed`` is NaN where nothing is."""
+    """Compute `lag_of` for many partitions, float64[P] each; ``committed`` is NaN without a commit."""
     position = np.where(np.isnan(committed), beginning if from_beginning else end, np.maximum(committed, beginning))
     return np.maximum(end - position, 0.0)
 
 
 class FirstSince(NamedTuple):
-    """The first record of a partition that is younger than some time, as ListOffsets answers it."""
+    """The first record of a partition at or after some time, as in a ListOffsets answer."""
 
     offset: int
-    """-1 where there is none."""
+    """-1 if there is no such record."""
     timestamp: int
-    """When it came, in ms since 1970, by its producer's clock or its broker's."""
+    """Its timestamp in ms since 1970, set by the producer or the broker."""
 
 
 NONE_SINCE = FirstSince(-1, -1)
 
 
 def first_since(found: Mapping[Any, Any]) -> dict[tuple[str, int], FirstSince]:
-    """What a client answers for a time: of each partition an offset and a timestamp, or None for no such record."""
+    """Convert a client's offsets for a time; None in it means that there is no such record."""
     return {
         tuple(partition): NONE_SINCE if at is None else FirstSince(at.offset, at.timestamp)
         for partition, at in found.items()
@@ -90,14 +90,13 @@ def first_since(found: Mapping[Any, Any]) -> dict[tuple[str, int], FirstSince]:
 def ends_before(
     found: Mapping[tuple[str, int], FirstSince], offsets: Mapping[tuple[str, int], PartitionOffsets], now_ms: int
 ) -> dict[tuple[str, int], int]:
-    """Where partitions ended `HISTORY_S` ago, by the first records since then. ``now_ms`` is in ms since 1970.
+    """Return where partitions ended `HISTORY_S` ago, from the first records since. ``now_ms`` is ms since 1970.
 
-    There is no such record where nothing came since, or where the records carry times of their own, from long ago. So
-    it is believed only of topics in which one was found, and of none in which one has a time that is still to come.
+    A partition has no such record if nothing arrived since, or if its records carry old timestamps. So a topic is used
+    only if at least one partition has such a record and no partition has one with a timestamp in the future.
 
-    Of a topic that has had its first record since then, it is where partitions would have ended if they had always had
-    the rate that they have had since that record: below 0. By what they had, which is nothing, the rate would be too
-    low, and a backlog would count for too much beside it.
+    If a topic got its first record within that time, the result is extrapolated below 0, as if its partitions had
+    always had their rate since that record. An end of 0 would make the rate too low and the backlog count too much.
     """
     telling = {topic for (topic, _), first in found.items() if first.offset >= 0}
     telling -= {topic for (topic, _), first in found.items() if first.timestamp > now_ms + _YOUNGEST_S * 1000}
@@ -125,10 +124,10 @@ def ends_before(
 
 
 class LagLoad:
-    """The lag of one group, newest reading; a `LoadSource`. One thread may update it while others take snapshots.
+    """The newest lag of one group; a `LoadSource`. One thread may update it while others take snapshots.
 
-    A partition that the newest reading lacks keeps the lag that it had: an unknown load is worse than an old one. A
-    topic that was not read for an hour is forgotten.
+    A partition that is missing from the newest reading keeps its lag, because an old lag is better than none. A topic
+    is dropped an hour after its last reading.
     """
 
     def __init__(
@@ -140,45 +139,45 @@ class LagLoad:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.topics = frozenset(topics)
-        """Topics to read: those given, watched since, and those that `snapshot` was asked for."""
+        """Topics to read: those given, watched, or requested from `snapshot`."""
         self.pattern: re.Pattern[str] | None = None
-        """Read the topics, too, whose names match this one."""
+        """Also read the topics whose names match this pattern."""
         self.told = 0
-        """How often it was told what to read: with every assignment, for one."""
+        """How often the topics to read were set, for example by an assignment."""
         self.interval_s = interval_s
-        """Time between two readings."""
+        """Seconds between two readings."""
         self.max_age_s = max(STALE_AFTER_INTERVALS * interval_s, STALE_AFTER_AT_LEAST_S)
-        """The age from which on a snapshot is stale."""
+        """The age at which a snapshot becomes stale."""
         self.arrivals = RateLoad(max_age_s=self.max_age_s, clock=clock)
-        """What arrives in the same partitions, in records/s: the other half of `loadwise.assignor.load.drain`."""
+        """The arrival rate of the same partitions in records/s, for `loadwise.assignor.load.drain`."""
         self.from_beginning = auto_offset_reset in ("earliest", "smallest")
-        """Where the group begins in a partition without a commit: at its beginning, or else at its end."""
+        """Whether the group begins a partition without a commit at its beginning, else at its end."""
         self.listener: Callable[[Mapping[tuple[str, int], PartitionOffsets]], None] | None = None
-        """Called with every reading, on the thread or in the task that reads."""
+        """Called with every reading, on the reading thread or task."""
         self.prior_listener: Callable[[Mapping[tuple[str, int], int]], None] | None = None
-        """Called before a first reading with where partitions ended a minute ago, as far as the log tells."""
+        """Called before the first reading with the end offsets of a minute ago, where the log has them."""
         self._clock = clock
         self._read: tuple[Mapping[str, Floats], float] | None = None
         self._seen_at: dict[str, float] = {}
 
     def watch(self, topics: Iterable[str] = (), *, pattern: str | re.Pattern[str] | None = None) -> None:
-        """Read these topics from now on as well: those that the consumer subscribes to."""
+        """Also read these topics, to which the consumer subscribes, from now on."""
         self.include(topics, pattern=pattern)
 
     def include(self, topics: Iterable[str] = (), *, pattern: str | re.Pattern[str] | None = None) -> None:
-        """Read these topics with the next reading and from then on."""
+        """Also read these topics, beginning with the next reading."""
         self.topics = self.topics.union(topics)
         self.told += 1
         if pattern is not None:
             self.pattern = re.compile(pattern)
 
     def only(self, topics: Iterable[str]) -> None:
-        """Read these topics from now on, and those that match the pattern, and no other."""
+        """Read only these topics, and those that match the pattern, from now on."""
         self.topics = frozenset(topics)
         self.told += 1
 
     def update(self, offsets: Mapping[tuple[str, int], PartitionOffsets]) -> None:
-        """Take in a reading; partitions by (topic, number). Where there is a listener, it is that which remembers."""
+        """Store a reading by (topic, partition). With a listener, the listener stores it instead."""
         if self.listener is not None:
             self._read = {}, self._clock()
             self.listener(offsets)
@@ -202,18 +201,18 @@ class LagLoad:
         self.arrivals.update({partition: where.end for partition, where in offsets.items()})
 
     def set_interval(self, interval_s: float) -> None:
-        """Read so often from now on; infinite: only when it is asked for."""
+        """Set the time between two readings; infinite: read only on request."""
         self.interval_s = interval_s
 
     @property
     def lacks_history(self) -> bool:
-        """Whether somebody wants to know what arrived before the first reading, or before the first in a long time."""
+        """Whether a listener needs the arrivals before the first reading, or before the first after a long gap."""
         if self.prior_listener is None:
             return False
         return self._read is None or self._clock() - self._read[1] > max(2 * HISTORY_S, self.max_age_s)
 
     def snapshot(self, topics: Collection[str]) -> LoadSnapshot | None:
-        """Answer the newest reading, None before there is one."""
+        """Return the newest reading; None before the first one."""
         if not self.topics.issuperset(topics):
             self.include(topics)
         read = self._read
@@ -224,23 +223,23 @@ class LagLoad:
 
 
 def commit_slack_s(config: Mapping[str, Any]) -> float:
-    """About how long after its records a consumer with these settings commits; five seconds where it does so itself."""
+    """Return how long after its records a consumer commits, roughly; 5 s with auto-commit defaults."""
     itself = not config.get("enable_auto_commit", True)
     return (5000 if itself else config.get("auto_commit_interval_ms", 5000)) / 1000 + 1.0
 
 
 def max_poll_s(config: Mapping[str, Any]) -> float:
-    """After how long without a poll a consumer with these settings leaves its group; five minutes by default."""
+    """Return the poll timeout (``max.poll.interval.ms``) in seconds; five minutes by default."""
     return float(config.get("max_poll_interval_ms", 300_000)) / 1000
 
 
 LoadOfLag: TypeAlias = Callable[[LagLoad], LoadSource]
-"""What makes a load of a group's lag: ``lambda lag: DrainLoad(lag=lag, rate=lag.arrivals, capacity=3000.0)``."""
+"""Builds a load from a group's lag: ``lambda lag: DrainLoad(lag=lag, rate=lag.arrivals, capacity=3000.0)``."""
 
 
 def load_of(lag: LagLoad, made: object) -> LoadSource:
-    """Answer what ``made`` makes of a lag, the lag itself if it is None. Raises TypeError if it is no `LoadOfLag`."""
+    """Return the load that ``made`` builds from a lag, or the lag if it is None. Raises TypeError if it is no load."""
     load = lag if made is None else made(lag) if callable(made) else made
     if not isinstance(load, LoadSource):
-        raise TypeError(f"load is {load!r}; it must have snapshot(topics), as FixedLoad does, or make that of the lag")
+        raise TypeError(f"load is {load!r}; it needs snapshot(topics), as FixedLoad has, or must build that from a lag")
     return load

@@ -1,8 +1,8 @@
-"""Several resources as one load: bytes in, bytes out, CPU, records, each with a weight.
+"""Mix several resources into one load: bytes in, bytes out, CPU, records, each with a weight.
 
-A consumer's work has several costs in different units. Each resource is taken as a share of its own total, times its
-weight, and the shares are added up, as Astraea's weighted sum of costs does. So a weight is how much a resource
-matters, whatever it is counted in, and the loads of all partitions add up to the sum of the weights.
+The costs of a consumer's work have different units. Each resource is divided by its total and multiplied by its
+weight, and the results are added, like Astraea's weighted sum of costs. A weight is thus how much a resource matters,
+whatever its unit, and the loads of all partitions add up to the sum of the weights.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from loadwise.assignor.rows import topic_loads
 
 
 def mix(resources: Mapping[str, TopicLoads], weights: Mapping[str, float] | None = None) -> dict[str, Floats]:
-    """Mix resources, by name, into one load: topic to float64[partitions], NaN where no resource knows a partition.
+    """Mix resources into one load by topic, float64[partitions], NaN where no resource has a value.
 
-    ``weights`` has a weight for each resource, 1 where it is left out; one of weight 0 is not looked at. Where one
-    resource knows a partition and another does not, the other is guessed (`loadwise.assignor.impute`).
+    ``weights`` has a weight for each resource, 1 by default; a resource of weight 0 is skipped. If only some resources
+    have a value for a partition, the others are estimated (`loadwise.assignor.impute`).
 
-    Raises `BadGroupError` for a weight or a load that is negative or not finite, and for a weight that has no resource.
+    Raises `BadGroupError` for a negative or infinite weight or load, and for a weight without a resource.
     """
     weight_of = _checked(resources, weights or {})
     sizes: dict[str, int] = {}
@@ -36,7 +36,7 @@ def mix(resources: Mapping[str, TopicLoads], weights: Mapping[str, float] | None
     topics = sorted(sizes)
     topic_of = np.repeat(np.arange(len(topics)), [sizes[topic] for topic in topics])
     total, known = np.zeros(len(topic_of)), np.zeros(len(topic_of), bool)
-    for name in sorted(weight_of):  # in one order, so that rounding does not depend on the caller's
+    for name in sorted(weight_of):  # a fixed order, so that rounding does not depend on the caller's
         rows = (topic_loads(resources[name], topic, sizes[topic], f"resource {name!r}") for topic in topics)
         load = np.concatenate([np.empty(0), *rows])
         known |= ~np.isnan(load)
@@ -49,23 +49,23 @@ def mix(resources: Mapping[str, TopicLoads], weights: Mapping[str, float] | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixedLoad:
-    """Several sources as one, mixed by `mix`; a `LoadSource`.
+    """Several sources mixed by `mix`; a `LoadSource`.
 
     Raises `BadGroupError` for bad weights.
     """
 
     sources: Mapping[str, LoadSource]
-    """A source for each resource, by its name."""
+    """A source for each resource, by resource name."""
     weights: Mapping[str, float] = field(default_factory=dict)
-    """How much each resource matters; 1 where it is left out."""
+    """How much each resource matters; 1 by default."""
 
     def __post_init__(self) -> None:
         _checked(self.sources, self.weights)
 
     def snapshot(self, topics: Collection[str]) -> LoadSnapshot | None:
-        """Answer the newest loads, as old as the oldest of them; None before every source has some.
+        """Return the mixed loads, with the age of the oldest; None until every source has a snapshot.
 
-        Raises `BadGroupError` for a load that cannot be.
+        Raises `BadGroupError` for an invalid load.
         """
         weight_of = _checked(self.sources, self.weights)
         seen: dict[str, LoadSnapshot] = {}
@@ -82,7 +82,7 @@ class MixedLoad:
 
 
 def _checked(resources: Collection[str], weights: Mapping[str, float]) -> dict[str, float]:
-    """The weight of each resource that has one above 0."""
+    """Return the weight of each resource with a weight above 0."""
     for name, weight in weights.items():
         if name not in resources:
             raise BadGroupError(f"there is a weight for {name!r}, but no such resource; there are {sorted(resources)}")

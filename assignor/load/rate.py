@@ -1,4 +1,4 @@
-"""Rate: how many records a second arrive in each partition, from where partitions ended in successive readings."""
+"""Arrival rate of each partition in records/s, from the end offsets of successive readings."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from loadwise.assignor.load.source import LoadSnapshot
 from loadwise.assignor.model import RECORDS_PER_S, Floats
 
 FORGOTTEN_S = 3600.0
-"""What was not read for so long is forgotten: the group has given it up, or it was deleted."""
+"""A partition is dropped this long after its last reading: the group no longer reads it, or it was deleted."""
 
 
 class RateLoad:
-    """The arrival rate of partitions, smoothed; a `LoadSource`. One thread may update it while others take snapshots.
+    """The smoothed arrival rate of partitions; a `LoadSource`. One thread may update it while others take snapshots.
 
-    A partition that the newest reading lacks keeps the rate that it had, for an hour.
+    A partition that is missing from the newest reading keeps its rate for an hour.
     """
 
     def __init__(
         self, *, half_life_s: float = 60.0, max_age_s: float = math.inf, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.half_life_s = half_life_s
-        """After so many seconds, half of the answer is what has been seen since: a burst counts, but not for all."""
+        """Half-life of the smoothing in seconds: a burst counts, but does not replace the history."""
         self.max_age_s = max_age_s
-        """The age from which on a snapshot is stale."""
+        """The age at which a snapshot becomes stale."""
         self._clock = clock
         self._ends: dict[tuple[str, int], tuple[int, float]] = {}
         self._rates: dict[tuple[str, int], float] = {}
         self._read: tuple[Mapping[str, Floats], float] | None = None
 
     def update(self, ends: Mapping[tuple[str, int], int]) -> None:
-        """Take in a reading: the offset of the next record of each partition, by (topic, number)."""
+        """Store a reading: the end offset of each partition by (topic, partition)."""
         now = self._clock()
         for partition, end in ends.items():
             last_end, at = self._ends.get(partition, (end, now))
             self._ends[partition] = end, now
-            if end < last_end:  # the topic was made again: what it was before tells nothing
+            if end < last_end:  # the topic was recreated, so its old offsets say nothing
                 self._rates.pop(partition, None)
             elif now > at:
                 seen = (end - last_end) / (now - at)
@@ -59,7 +59,7 @@ class RateLoad:
         self._read = load, now
 
     def snapshot(self, topics: Collection[str]) -> LoadSnapshot | None:  # noqa: ARG002 (the interface's)
-        """Answer the newest rates, None before there are any: it takes two readings."""
+        """Return the newest rates; None before the second reading."""
         read = self._read
         if read is None:
             return None

@@ -1,8 +1,8 @@
-"""Where the load of partitions comes from: a source is read before a rebalance, never by one.
+"""The interface of load sources: a source is read before a rebalance, never during one.
 
-An assignor runs inside the client's rebalance, on the thread that also sends heartbeats: whatever it waits for delays
-the whole group, and beyond the session timeout the group rebalances for ever. So a `LoadSource` hands out what it last
-saw and tells how old that is.
+An assignor runs inside the client's rebalance, on the thread that also sends heartbeats. Any wait delays the whole
+group; beyond the session timeout, the group never finishes a rebalance. So a `LoadSource` returns its last reading and
+that reading's age.
 """
 
 from __future__ import annotations
@@ -20,52 +20,52 @@ TopicLoads: TypeAlias = Mapping[str, Sequence[float | None] | Floats]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadSnapshot:
-    """The loads that a source saw last."""
+    """The newest loads of a source."""
 
     load: TopicLoads
-    """Load of each partition."""
+    """Load of each partition by topic."""
     unit: str
-    """What the loads count, for tables and logs: ``records``, ``bytes/s``."""
+    """The unit of the loads, for tables and logs: ``records``, ``bytes/s``."""
     age_s: float = 0.0
-    """How long ago they were read, in seconds."""
+    """Seconds since they were read."""
     max_age_s: float = math.inf
-    """The age from which on the source would rather not be believed."""
+    """The age at which the loads become stale."""
 
     @property
     def stale(self) -> bool:
-        """Whether the loads are too old to be used."""
+        """Whether the loads are too old to use."""
         return self.age_s > self.max_age_s
 
 
 @runtime_checkable
 class LoadSource(Protocol):
-    """What an assignor asks for loads."""
+    """An object that provides loads to an assignor."""
 
     def snapshot(self, topics: Collection[str]) -> LoadSnapshot | None:
-        """Answer the newest loads, None before there are any. Returns at once, does no I/O.
+        """Return the newest loads, None before there are any. Returns at once and does no I/O.
 
-        Raises nothing but `BadGroupError`, for loads that cannot be: the group is then balanced without them.
+        May raise only `BadGroupError`, for invalid loads; the group is then balanced without them.
 
-        ``topics`` is what the group reads. A source that did not know of one of them may read it from now on; until
-        then its partitions are unknown.
+        ``topics`` are the topics that the group reads. A source may start to read a new one; until then its
+        partitions are unknown.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedLoad:
-    """Loads that do not change: known rates, a plan, a test."""
+    """Constant loads: known rates, a plan, a test."""
 
     load: TopicLoads
-    """Load of each partition."""
+    """Load of each partition by topic."""
     unit: str = "load"
-    """What the loads count."""
+    """The unit of the loads."""
 
     def snapshot(self, topics: Collection[str]) -> LoadSnapshot:  # noqa: ARG002 (the interface's)
-        """Answer the loads; they are never old."""
+        """Return the loads; they never expire."""
         return LoadSnapshot(load=self.load, unit=self.unit)
 
 
 def of_topics(load: TopicLoads, topics: Collection[str]) -> TopicLoads:
-    """The loads of these topics; a source may know others, which the group reads no more."""
+    """Return the loads of these topics only; a source may have topics that the group no longer reads."""
     return {topic: load[topic] for topic in topics if topic in load}

@@ -82,20 +82,20 @@ def test_capacity_and_options_are_heeded() -> None:
         ({"strategy": None}, "strategy is null; expected a string"),
         ({"members": None}, "members is null; expected a list"),
         ({"topics": None}, "topics is null; expected an object"),
-        ({"wieghts": {"t": [1, 2, 3]}}, "wieghts is no field; did you mean weights?"),
-        ({"x" * 99: 1}, "x... is no field; there are id, strategy, topics, members, options, "),
-        ({"topics": {"t": {"partitions": 1, "rack": []}}}, "topics.t.rack is no field; did you mean racks?"),
-        ({"members": [{"id": "a", "topic": ["t"]}]}, "members[0].topic is no field; did you mean topics?"),
+        ({"wieghts": {"t": [1, 2, 3]}}, "wieghts is not a field; did you mean weights?"),
+        ({"x" * 99: 1}, "x... is not a field; there are id, strategy, topics, members, options, "),
+        ({"topics": {"t": {"partitions": 1, "rack": []}}}, "topics.t.rack is not a field; did you mean racks?"),
+        ({"members": [{"id": "a", "topic": ["t"]}]}, "members[0].topic is not a field; did you mean topics?"),
         (
             {"members": [{"id": "a", "topics": [], "instance_id": "i"}]},
-            "members[0].instance_id is no field; did you mean group_instance_id?",
+            "members[0].instance_id is not a field; did you mean group_instance_id?",
         ),
         ({"members": [{"id": "a"}]}, "members[0].topics is missing; expected a list"),
-        ({"prefer_rack_aware": True}, "prefer_rack_aware is a switch that only Kafka's own tests have"),
+        ({"prefer_rack_aware": True}, "prefer_rack_aware is a switch of Kafka's own tests"),
         ({"weights": {"t": [1, 2]}}, "weights.t has 2 numbers, but topic t has 3 partitions; give one for each, null"),
         ({"lag": {"t": [1, 2, 3, 4]}}, "lag.t has 4 numbers, but topic t has 3 partitions"),
         ({"lag": {"t": [1, 2, 3]}, "rate": {"t": []}}, "rate.t has 0 numbers, but topic t has 3 partitions"),
-        ({"weights": {"t": [1e308, 1e308, 0]}}, "weights.t[0] is 1e+308; the largest number that is taken is 1e+60"),
+        ({"weights": {"t": [1e308, 1e308, 0]}}, "weights.t[0] is 1e+308; the largest number allowed is 1e+60"),
         ({"lag": {"t": [0, 10**400, 0]}}, "lag.t[1] is 1000000"),
         (
             {"strategy": "weighted", "members": [{"id": "a", "topics": ["t"], "capacity": 1e-308}]},
@@ -107,11 +107,11 @@ def test_capacity_and_options_are_heeded() -> None:
         ),
         (
             {"strategy": "sticky", "members": [{"id": "a", "topics": [], "user_data_hex": "00ff"}]},
-            "members[0].user_data_hex is no user data of sticky: 2 bytes of user data are no StickyAssignor's",
+            "members[0].user_data_hex is not user data of sticky: 2 bytes of user data are no StickyAssignor's",
         ),
         (
             {"strategy": "cooperative-weighted", "members": [{"id": "a", "topics": [], "user_data_hex": "00"}]},
-            "members[0].user_data_hex is no user data of cooperative-weighted: ",
+            "members[0].user_data_hex is not user data of cooperative-weighted: ",
         ),
         ({"topics": []}, "topics is []; expected an object"),
         ({"topics": {"t": {}}}, "topics.t.partitions is missing; expected a whole number"),
@@ -135,19 +135,19 @@ def test_capacity_and_options_are_heeded() -> None:
         ({"weights": {}, "lag": {}}, "weights and lag are given"),
         ({"weights": {}, "rate": {}}, "weights and rate are given"),
         ({"lag": {}, "rate": {}, "resources": {}}, "lag and rate and resources are given"),
-        ({"options": {"epsilon": 1}}, "options.epsilon is not known to range; it has no options"),
+        ({"options": {"epsilon": 1}}, "options.epsilon is not an option of range; it has no options"),
         (
             {"strategy": "weighted", "options": {"eps": 1}},
-            "options.eps is not known to weighted; its options are epsilon, trig",
+            "options.eps is not an option of weighted; its options are epsilon, trig",
         ),
         ({"strategy": "weighted", "options": {"epsilon": -1}}, "options: epsilon is -1.0"),
         ({"resources": {"a": {"t": [1, 1, 1]}, "b": {"t": []}}}, "resources.b.t has 0 numbers, but topic t has 3"),
         ({"resources": {}, "resource_weights": {"a": 1}}, "there is a weight for 'a', but no such resource"),
         ({"resources": {"a": {"t": [-1, 0, 0]}}}, "the resource 'a' of t-0 is -1.0"),
-        ({"weights": {"t": [1, 2]}, "horizon_s": 5}, "horizon_s is given without lag, which it belongs to"),
-        ({"rate": {"t": [1, 2]}, "horizon_s": 5}, "horizon_s is given without lag, which it belongs to"),
-        ({"resource_weights": {"cpu": 1}}, "resource_weights is given without resources, which it belongs to"),
-        ({"lag": {}, "horizon_s": 0}, "horizon_s is 0.0; the time to drain the lag in must be above 0 seconds"),
+        ({"weights": {"t": [1, 2]}, "horizon_s": 5}, "horizon_s is given without lag; it has no effect alone"),
+        ({"rate": {"t": [1, 2]}, "horizon_s": 5}, "horizon_s is given without lag; it has no effect alone"),
+        ({"resource_weights": {"cpu": 1}}, "resource_weights is given without resources; it has no effect alone"),
+        ({"lag": {}, "horizon_s": 0}, "horizon_s is 0.0; the time to drain the lag must be above 0 seconds"),
     ],
 )
 def test_an_error_names_the_place(changes: dict[str, Any], message: str) -> None:
@@ -160,7 +160,7 @@ def test_an_error_names_the_place(changes: dict[str, Any], message: str) -> None
 def test_a_line_may_be_no_object_and_nan_is_no_number() -> None:
     with pytest.raises(BadCaseError, match="the case is 3; expected an object"):
         Case.parse(3)
-    assert ask('{"strategy": NaN}')[0] == {"error": "NaN is not a number that JSON has; write null for what is unknown"}
+    assert ask('{"strategy": NaN}')[0] == {"error": "NaN is not a JSON number; write null for an unknown value"}
 
 
 def test_a_defect_of_ours_is_told_and_the_next_line_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,4 +154,4 @@ def test_an_assignor_for_small_groups_says_so_beyond_its_ceiling(tmp_path: Path)
     loads.write_text("topic,partition,load\n" + "".join(f"t,{number},1\n" for number in range(5001)))
     result = run("--loads", loads, "--members", "2", "--assignor", "optimal")
     assert result.exit_code == 1
-    assert "loadwise compare: optimal takes up to 10,000 partitions x members" in result.output
+    assert "loadwise compare: optimal supports up to 10,000 partitions x members" in result.output

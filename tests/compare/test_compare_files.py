@@ -42,7 +42,7 @@ def test_a_case_needs_no_strategy_and_its_options_are_heeded() -> None:
         (json.dumps(CASE) + "\n" + json.dumps(CASE), "line 2, column 1: not JSON (Extra data); write one case as one"),
         ("[" * 100_000, "group.json: not JSON that can be read"),
         ("[]", "group.json: the case is []; expected an object"),
-        (json.dumps(CASE).replace("9", "NaN"), "group.json: NaN is not a number that JSON has; write null"),
+        (json.dumps(CASE).replace("9", "NaN"), "group.json: NaN is not a JSON number; write null"),
         (json.dumps(CASE | {"members": [{"id": 3}]}), "group.json: members[0].id is 3; expected a string"),
         (json.dumps(CASE | {"strategy": "fair"}), "group.json: no assignor is called 'fair'; there are range"),
         (json.dumps(CASE | {"members": []}), "group.json: the group has no members"),

@@ -24,7 +24,7 @@ With a cost of 13.4, ten of the cheap partitions would be best with one member: 
 
 def learned(group):
     """How many times as much a costly record costs, by the last line of a log that tells it; 0 before there is one."""
-    line = re.compile(r"What records cost.*: (\S+) (\S+), \1-costly (\S+)")
+    line = re.compile(r"Estimated record costs.*: (\S+) (\S+), \1-costly (\S+)")
     told = [(each[:23], line.search(each)) for member in group.members for each in member.told]
     newest = max(((at, float(it[3]) / float(it[2])) for at, it in told if it), default=("", 0.0))
     return newest[1]

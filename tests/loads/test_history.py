@@ -164,8 +164,8 @@ def test_a_hot_key_that_changes_each_hour_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"partition": None}, "partition None; both must be known"),
-        ({"partition": -1}, "partition -1; both must be known"),
+        ({"partition": None}, "partition None; both must be set"),
+        ({"partition": -1}, "partition -1; both must be set"),
         ({"bytes": -5}, "the load of t-0 is -5; it must be 0 or more"),
         ({"bytes": None}, "the load of t-0 is None; it must be 0 or more"),
         ({"hour": None}, "has a row without an hour"),

@@ -1,10 +1,10 @@
 """Range: consecutive partitions of each topic to consecutive members, topic by topic (Kafka's ``RangeAssignor``).
 
-Of n partitions and m subscribers in Kafka's order, each gets n // m and the first n % m one more. So partition p of two
-topics with as many partitions and the same subscribers goes to one member (co-partitioning), and with many small topics
-the first members get most.
+Of n partitions, each of m subscribers in Kafka's order gets n // m, and the first n % m get one more. If two topics
+have the same number of partitions and the same subscribers, partition p of both goes to one member (co-partitioning).
+With many small topics, the first members get most partitions.
 
-Where racks are known and matter, members first get partitions of their own rack within these quotas (KIP-881):
+Where racks matter, members first get partitions of their own rack within these quotas (KIP-881):
 `loadwise.assignor.algorithms.range.racks`.
 """
 
@@ -27,7 +27,7 @@ class Range:
     traits: ClassVar[Traits] = Traits()
 
     def assign(self, group: GroupSnapshot) -> Assignment:
-        """Answer as Java does; O(P + K M) for K classes of topics, and O(P M) for topics to which racks matter."""
+        """Return Java's assignment; O(P + K M) for K classes of topics, O(P M) for topics to which racks matter."""
         if not group.size:
             return Assignment(group, np.empty(0, np.int32))
         owner = _ranges(group)
@@ -37,12 +37,12 @@ class Range:
 
 def _ranges(group: GroupSnapshot) -> Owners:
     eligible, class_of = group.subscribers_of_class, group.class_of_topic
-    members = np.nonzero(eligible)[1].astype(np.int32)  # all classes' subscribers, one list after the other
+    members = np.nonzero(eligible)[1].astype(np.int32)  # the subscribers of all classes, concatenated
     width = eligible.sum(axis=1)
     first = (np.cumsum(width) - width)[class_of]
     size = np.diff(group.topic_start)
     share, extra = np.divmod(size, width[class_of])
-    # One entry for each member that gets some of a topic: those are at most as many as its partitions.
+    # One entry for each member that gets partitions of a topic, so at most one for each partition.
     readers = np.minimum(size, width[class_of])
     place = np.arange(readers.sum()) - np.repeat(np.cumsum(readers) - readers, readers)
     count = np.repeat(share, readers) + (place < np.repeat(extra, readers))

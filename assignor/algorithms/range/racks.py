@@ -1,9 +1,9 @@
 """The rack-aware part of Range (KIP-881, ``RangeAssignor.assignWithRackMatching``).
 
-It applies to a topic whose subscribers and replicas meet in some rack while not every partition is on every replica
-rack. Topics with the same subscribers and as many partitions stay co-partitioned: partition p of all of them goes to
-the first member that has room and is on a rack of p in every one. What finds no such member is dealt as plain Range
-deals it, within the same quotas. A member whose rack is not known matches all.
+It applies to a topic if its subscribers and replicas share a rack and not every partition is on every replica rack.
+Topics with the same subscribers and number of partitions stay co-partitioned. Partition p of all of them goes to the
+first member that has room and is on a rack of p in each topic. Partitions without such a member are dealt as plain
+Range does, within the same quotas. A member without a known rack matches all.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from loadwise.assignor.model import NOBODY, Bools, GroupSnapshot, Ints, Owners
 
 @dataclass(slots=True)
 class _Quotas:
-    """What each subscriber of a topic may still get: a share each, and one more for so many of them."""
+    """The remaining quota of each subscriber of a topic: an equal share, and one more for some of them."""
 
     share: int
     extra: int
@@ -33,7 +33,7 @@ class _Quotas:
 
 
 def assign_by_rack(group: GroupSnapshot, owner: Owners) -> None:
-    """Assign anew, in ``owner``, the topics to which racks matter; leave the others as they are."""
+    """Reassign the topics to which racks matter, in ``owner``; leave the others as they are."""
     if not group.racks_known:
         return
     sizes = np.diff(group.topic_start).tolist()
@@ -46,7 +46,7 @@ def assign_by_rack(group: GroupSnapshot, owner: Owners) -> None:
         return
     for (class_, size), topics in alike.items():
         members = np.flatnonzero(group.subscribers_of_class[class_])
-        # Topics alike are matched together as soon as racks matter to any topic of the group, even to none of these.
+        # Once racks matter to any topic of the group, equal topics are matched together even if they do not need it.
         if (group.member_rack[members] < 0).all() or (len(topics) == 1 and topics[0] not in needed):
             continue
         share, extra = divmod(size, len(members))
@@ -67,7 +67,7 @@ def _racks_matter(group: GroupSnapshot, topic: int) -> bool:
 
 
 def _matches(group: GroupSnapshot, topic: int, members: Ints) -> Bools:
-    """bool[n, m]: which members are on a rack of each partition."""
+    """bool[n, m]: whether each member is on a rack of each partition."""
     assert group.partition_racks is not None
     held = group.partition_racks[group.topic_start[topic] : group.topic_start[topic + 1]]
     racks = group.member_rack[members]
@@ -76,7 +76,7 @@ def _matches(group: GroupSnapshot, topic: int, members: Ints) -> Bools:
 
 
 def _one_by_one(matches: Bools, quotas: _Quotas) -> Ints:
-    """Each partition in turn to the first member that matches and has room."""
+    """Assign each partition in turn to the first matching member with room."""
     chosen = np.full(len(matches), NOBODY)
     for partition, match in enumerate(matches):
         for member in np.flatnonzero(match).tolist():
@@ -88,7 +88,7 @@ def _one_by_one(matches: Bools, quotas: _Quotas) -> Ints:
 
 
 def _by_member(matches: Bools, quotas: _Quotas) -> Ints:
-    """Each member in turn its matching partitions, as far as its room goes."""
+    """Assign each member in turn its matching partitions, within its quota."""
     chosen = np.full(len(matches), NOBODY)
     for member in range(matches.shape[1]):
         mine = np.flatnonzero((chosen == NOBODY) & matches[:, member])[: quotas.room(member)]

@@ -1,4 +1,4 @@
-"""Sticky: equal counts, with little moved. `assignor` has the algorithm, `transport` its search for the best counts."""
+"""Sticky: equal counts with few moves. `assignor` has the algorithm, `transport` the search for the best counts."""
 
 from loadwise.assignor.algorithms.sticky.assignor import Sticky
 

@@ -1,9 +1,9 @@
-"""Sticky: equal counts first, then partitions on their readers' racks, then as many as possible left where they are.
+"""Sticky: equal counts first, then partitions on their readers' racks, then as few moves as possible.
 
-Kafka's ``AbstractStickyAssignor`` (KIP-54, KIP-341, KIP-881) states these three aims in this order. Java reaches them
-where all members subscribe to the same topics and racks play no part, and there `uniform` gives its answer. In other
-groups Java comes near; here the best answer is found. `transport` finds how many partitions of each class (same
-subscribers, same racks) every member gets, and then they are named.
+Kafka's ``AbstractStickyAssignor`` (KIP-54, KIP-341, KIP-881) has these aims in this order. Java reaches them if all
+members subscribe to the same topics and racks do not matter. There `uniform` returns Java's assignment. In other groups
+Java comes close, and this module finds the best assignment. `transport` finds how many partitions of each class (same
+subscribers, same racks) every member gets; then the partitions are chosen.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ class Sticky:
     traits: ClassVar[Traits] = Traits(owned=True, cooperative=True)
 
     def assign(self, group: GroupSnapshot) -> Assignment:
-        """Answer counts that differ as little as the subscriptions allow, keeping what is owned.
+        """Return counts that differ as little as the subscriptions allow, and keep owned partitions.
 
-        O(P log P) for equal subscriptions without racks; `Transport` tells what the others take.
+        O(P log P) for equal subscriptions without racks; see `Transport` for other groups.
         """
         return Assignment(group, sticky_owner(group, np.arange(group.size), listed=group.listed))
 
 
 def sticky_owner(group: GroupSnapshot, rows: Ints, *, listed: Ints | None = None) -> Owners:
-    """Answer the owner of some of a group's partitions, as if it had no others: int32[n] for int64[n] rows.
+    """Return the owner of some of a group's partitions, as if it had no others: int32[n] for int64[n] rows.
 
-    ``listed`` is `GroupSnapshot.listed`, or None for an answer that does not depend on it.
+    ``listed`` is `GroupSnapshot.listed`, or None for a result that does not depend on it.
     """
     if not len(rows):
         return np.empty(0, np.int32)
@@ -53,9 +53,9 @@ def sticky_owner(group: GroupSnapshot, rows: Ints, *, listed: Ints | None = None
 
 
 def _name(owner: Owners, number: Owners, problem: Transport, counts: Ints) -> Owners:
-    """Turn counts of each class and member into rows: what is owned first, then the rest dealt round by round.
+    """Turn counts of each class and member into rows: owned partitions first, then the rest dealt round by round.
 
-    Of what is owned the lowest partition numbers of all topics stay, as in Java, so that no topic goes as a whole.
+    A member keeps the lowest partition numbers of all topics, as in Java, so that no topic moves as a whole.
     ``owner`` and ``number`` are int32[n], the owner and the partition number of each row; ``counts`` is int64[K, M].
     """
     class_of, owned = problem.class_of, problem.owned

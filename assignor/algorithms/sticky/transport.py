@@ -1,16 +1,16 @@
 """How many partitions of each class every member gets: an exact transport problem with convex costs.
 
-Partitions with the same subscribers and the same racks are interchangeable but for their owner, so only their number on
-each member matters: ``x[k, m]`` of class k on member m, of which ``min(x, owned)`` stay. The best ``x`` has the least
+Partitions with the same subscribers, racks and owner are interchangeable. So only their number on each member matters:
+``x[k, m]`` of class k on member m, of which ``min(x, owned)`` stay. The best ``x`` has the least
 
 1. sum of squared counts (which also has the least spread and the least sum of pairwise differences), then
 2. number of partitions on none of their owner's racks, then
 3. number of partitions taken from their owner.
 
-Starting from a good guess, cycles of negative cost in the residual graph are cancelled until there is none, which
-proves the answer best (Klein's algorithm). The graph has one node a class, one a member and a sink; Bellman-Ford runs
-on it as matrix operations, and every member-disjoint cycle that it finds is cancelled at once, by as much as the costs
-allow.
+The search starts from a good guess and cancels cycles of negative cost in the residual graph. Without such a cycle,
+the result is proven best (Klein's algorithm). The graph has one node for each class and member, and a sink.
+Bellman-Ford runs on it as matrix operations. All member-disjoint cycles that it finds are cancelled at once, by as much
+as the costs allow.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from loadwise.assignor.model import Bools, GroupSnapshot, Ints, Owners
 logger = logging.getLogger(__name__)
 
 WORK_LIMIT = 2_000_000_000
-"""Matrix cells that `Transport.solve` may visit before it answers what it has, unproven: some seconds of work."""
+"""Matrix cells that `Transport.solve` may visit before it returns an unproven result: some seconds of work."""
 
 _SWEEPS = 50
-"""How often all classes are dealt out anew at most, before the exact search begins."""
+"""Maximum number of times that all classes are dealt again before the exact search begins."""
 
 _NEVER = np.int64(2**60)
-"""Cost of an arc that is not there; sums of it and of any real costs stay within int64."""
+"""Cost of a missing arc; its sum with any real costs stays within int64."""
 
 _SINK = -2
 _NONE = -1
@@ -46,11 +46,11 @@ class Transport:
     supply: Ints
     """int64[K]: partitions of each class."""
     owned: Ints
-    """int64[K, M]: how many of each class every member owns."""
+    """int64[K, M]: how many partitions of each class every member owns."""
     eligible: Bools
-    """bool[K, M]: who may read each class; at least one member may."""
+    """bool[K, M]: whether each member may read each class; at least one may."""
     misplaced: Bools
-    """bool[K, M]: who would read each class from another rack."""
+    """bool[K, M]: whether each member would read each class from another rack."""
 
     @classmethod
     def of(cls, group: GroupSnapshot, rows: Ints) -> Transport:
@@ -83,11 +83,11 @@ class Transport:
 
     @property
     def is_uniform(self) -> bool:
-        """Whether there is but one class, which everybody may read from anywhere: then a formula does."""
+        """Whether there is one class that every member may read from anywhere; then a formula solves it."""
         return len(self.supply) == 1 and bool(self.eligible.all()) and not self.misplaced.any()
 
     def solve(self) -> Ints:
-        """int64[K, M]: the best numbers. Logs when `WORK_LIMIT` ended the search before they were proven best."""
+        """int64[K, M]: the best counts. Logs a warning if `WORK_LIMIT` ended the search before the proof."""
         x = self._guess()
         work = 0
         while cycles := _negative_cycles(*self._arcs(x)):
@@ -100,14 +100,14 @@ class Transport:
         return x
 
     def _guess(self) -> Ints:
-        """Everybody keeps what it owns on its rack; the rest of each class levels its readers up, scarce first."""
+        """Keep owned partitions on the owner's rack; level the readers with the rest, scarce classes first."""
         x = np.where(self.misplaced, 0, self.owned)
         count = x.sum(axis=0)
         order = np.lexsort((np.arange(len(x)), self.eligible.sum(axis=1)))
         for class_ in order.tolist():
             missing = int(self.supply[class_] - x[class_].sum())
             readers = np.flatnonzero(self.eligible[class_])
-            # Among equals, those on the partitions' racks go first, then those that owned some.
+            # Among equals, members on the partitions' racks go first, then those that owned some.
             rank = np.lexsort((x[class_, readers] >= self.owned[class_, readers], self.misplaced[class_, readers]))
             added = level_up(count[readers[rank]], missing)
             x[class_, readers[rank]] += added
@@ -116,10 +116,10 @@ class Transport:
         return x
 
     def _level(self, x: Ints, order: list[int]) -> None:
-        """Deal classes out anew one by one, level with what their readers have of others, while that evens counts out.
+        """Deal each class again, level with its readers' other partitions, while that evens out the counts.
 
-        After that no single partition can go from a member to one that has two fewer, which is what Java stops at: so
-        even an answer that is not proven is no less even than Java's. Cycles would get there too, but one by one.
+        Afterwards no single partition can go from a member to one that has two fewer, which is where Java stops. So
+        even an unproven result is as even as Java's. Cancelling cycles has the same effect, but one by one.
         """
         count = x.sum(axis=0)
         best = int((count**2).sum())
@@ -143,7 +143,7 @@ class Transport:
     def _arcs(self, x: Ints) -> tuple[Ints, Ints, Ints, Ints]:
         """Cost of one more unit: member gives to class, class gives to member, member's count goes up, goes down."""
         size, members = x.shape
-        rack = 4 * (size + members)  # above what the moves of any one cycle can sum up to
+        rack = 4 * (size + members)  # above the sum of the moves of any one cycle
         even = 4 * (size + members) * rack
         give = np.where(x > 0, (x <= self.owned) - rack * self.misplaced, _NEVER)
         take = np.where(self.eligible, rack * self.misplaced - (x < self.owned), _NEVER)
@@ -151,7 +151,7 @@ class Transport:
         return give, take, even * (2 * count + 1), -even * (2 * count - 1)
 
     def _cancel(self, x: Ints, cycle: list[tuple[int, int, int]]) -> None:
-        """Push along a cycle of (giver, class or sink, taker) as many units as keep it worth it."""
+        """Push as many units along a cycle of (giver, class or sink, taker) as pay off."""
         units = int(x.sum())
         for giver, via, taker in cycle:
             if via == _SINK:  # here `taker` loses a partition and `giver` wins one
@@ -169,10 +169,10 @@ class Transport:
 
 
 def level_up(count: Ints, units: int) -> Ints:
-    """Add units one by one to whoever has the least (the first of equals): how many each gets. O(M log M)."""
+    """Add units one by one to the lowest count (the first of equals); return how many each gets. O(M log M)."""
     order = np.argsort(count, kind="stable")
     level = count[order]
-    # With the j lowest raised to the level of the next one, so many units are used up.
+    # The units that raise the j lowest to the level of the next one.
     used = np.arange(1, len(level)) * level[1:] - np.cumsum(level)[:-1]
     lowest = int(np.searchsorted(used, units, side="right")) + 1
     share, extra = divmod(units + int(level[:lowest].sum()), lowest)
@@ -210,7 +210,7 @@ def _negative_cycles(give: Ints, take: Ints, up: Ints, down: Ints) -> list[list[
 
 
 def _cycles(parent: list[int], via: list[int]) -> list[list[tuple[int, int, int]]]:
-    """All cycles of a graph in which every node has at most one arc, the one that leads into it."""
+    """Return all cycles of a graph in which every node has at most one incoming arc."""
     seen = [0] * len(parent)
     cycles = []
     for start in range(len(parent)):

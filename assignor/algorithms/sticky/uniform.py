@@ -1,14 +1,14 @@
-"""Sticky where all members subscribe to the same topics and racks play no part: what Java answers, to the partition.
+"""Sticky if all members subscribe to the same topics and racks do not matter: Java's assignment, to the partition.
 
-Java's answer (``AbstractStickyAssignor.ConstrainedAssignmentBuilder``) is the best one there, so a group may change its
-leader between Java and us without a partition moving. With P partitions and M members everybody gets P // M, and P % M
-members get one more:
+There Java's assignment (``AbstractStickyAssignor.ConstrainedAssignmentBuilder``) is the best one. So the leader may
+change between Java and us without moving a partition. With P partitions and M members, every member gets P // M, and
+P % M members get one more:
 
-1. A member keeps what it owns up to its number, the lowest partition numbers of all topics first. The larger numbers go
-   to the first members, in the order of a ``java.util.HashMap``, that own so many.
-2. The rest is dealt out, topic by topic, to the members that have too few, in the order of their ids, again and again.
-3. What is left then goes, one each, to members that kept P // M, in the order of their ids, and then to the others in
-   the order in which they have got theirs.
+1. A member keeps its partitions up to its number, the lowest partition numbers of all topics first. The larger numbers
+   go to the first members, in the order of a ``java.util.HashMap``, that own enough.
+2. The rest is dealt, topic by topic and round by round, to the members below their number, in the order of their ids.
+3. The remaining partitions go, one each, to members that kept P // M, in the order of their ids, and then to the others
+   in the order in which they reached theirs.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _LEAST_BUCKETS = 16
 
 
 def uniform_owner(group: GroupSnapshot, rows: Ints, listed: Ints | None) -> Owners:
-    """Answer the owner of some of a group's partitions, as if it had no others: int32[n] for int64[n] ascending rows.
+    """Return the owner of some of a group's partitions, as if it had no others: int32[n] for int64[n] ascending rows.
 
-    ``listed`` is `GroupSnapshot.listed`, or None for an answer that does not depend on it.
-    O(n), and O(n log n) where members own more than they may keep.
+    ``listed`` is `GroupSnapshot.listed`, or None for a result that does not depend on it.
+    O(n), or O(n log n) if members own more than they may keep.
     """
     members = len(group.members)
     share, extra = divmod(len(rows), members)
@@ -48,7 +48,7 @@ def uniform_owner(group: GroupSnapshot, rows: Ints, listed: Ints | None) -> Owne
         extra -= len(large)
     answer = _kept(group, rows, owner, owned - keep)
 
-    missing = (share - keep)[by_id]  # negative for those that keep one more
+    missing = (share - keep)[by_id]  # negative for members that keep one more
     under = np.flatnonzero(missing > 0)
     dealt = by_id[under[_rounds(missing[under])]]
     if extra:
@@ -60,7 +60,7 @@ def uniform_owner(group: GroupSnapshot, rows: Ints, listed: Ints | None) -> Owne
 
 
 def _by_id(group: GroupSnapshot) -> Owners:
-    """int32[M]: the members in the order of their ids alone. Kafka's order has static members first."""
+    """int32[M]: the members in the order of their ids. Kafka's order has static members first."""
     if not any(instance_id is not None for instance_id in group.instance_ids):
         return np.arange(len(group.members), dtype=np.int32)
     number = {member: index for index, member in enumerate(group.members)}
@@ -68,12 +68,12 @@ def _by_id(group: GroupSnapshot) -> Owners:
 
 
 def _kept(group: GroupSnapshot, rows: Ints, owner: Owners, surplus: Ints) -> Owners:
-    """int32[n]: what stays with its owner, when members give up so many each, those of the highest numbers."""
+    """int32[n]: the owners after members give up their ``surplus``, the highest partition numbers first."""
     answer = owner.copy()
     if surplus.any():
         held = np.flatnonzero((owner != NOBODY) & (surplus > 0)[owner])
         number = group.partition_of[rows[held]]
-        held = held[stable_order(number, int(number.max()) + 1)]  # of equal numbers by topic
+        held = held[stable_order(number, int(number.max()) + 1)]  # equal numbers by topic
         held = held[stable_order(owner[held], len(surplus))]
         count = np.bincount(owner[held], minlength=len(surplus))
         place = np.arange(len(held)) - np.repeat(np.cumsum(count) - count, count)
@@ -82,7 +82,7 @@ def _kept(group: GroupSnapshot, rows: Ints, owner: Owners, surplus: Ints) -> Own
 
 
 def _rounds(wanted: Ints) -> Ints:
-    """Deal to some members, again and again, until each has got so many: whose turn it is each time."""
+    """Deal to members round by round until each has its wanted number; return whose turn it is each time."""
     most = int(wanted.max(initial=0))
     if (wanted == most).all():
         return np.tile(np.arange(len(wanted)), most)
@@ -92,10 +92,10 @@ def _rounds(wanted: Ints) -> Ints:
 
 
 def hash_map_order(keys: Sequence[str], size: int, buckets: int = _LEAST_BUCKETS) -> Ints:
-    """In which order a ``java.util.HashMap`` of ``size`` entries has some of its keys: int64[k], their indices.
+    """int64[k]: the indices of keys in the order that a ``java.util.HashMap`` of ``size`` entries iterates over them.
 
-    ``buckets``: how many it has at first, a power of two. Keys of one bucket are in the order in which they are given.
-    A map that is three quarters full gets twice as many buckets.
+    ``buckets`` is its initial number of buckets, a power of two. Keys of one bucket keep the given order. A map that is
+    three quarters full doubles its buckets.
     """
     while size > buckets * 3 // 4:
         buckets *= 2
@@ -104,7 +104,7 @@ def hash_map_order(keys: Sequence[str], size: int, buckets: int = _LEAST_BUCKETS
 
 
 def _java_hash(text: str) -> int:
-    """``String.hashCode``, as an unsigned number."""
+    """Return ``String.hashCode`` as an unsigned number."""
     found = 0
     units = utf16_order(text)
     for high, low in zip(units[::2], units[1::2], strict=True):

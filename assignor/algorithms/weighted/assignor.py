@@ -1,12 +1,11 @@
 """Weighted: equal load for equal capacity, with little moved.
 
-In this order: every partition assigned; the highest level (load in relation to capacity) within ``epsilon`` of what is
-possible; as little load as can be taken from live owners; the levels below the highest; partitions on their readers'
-racks, for which up to two per cent of the level are given up; idle partitions spread by count.
+The aims in order: every partition assigned; the highest level (load relative to capacity) within ``epsilon`` of the
+possible; as little load as possible taken from live owners; the lower levels; partitions on their readers' racks, for
+up to two per cent of the level; idle partitions spread by count.
 
-Members keep what they own, and those above the bound shed the lightest set of partitions that brings them back to it.
-What nobody holds then is placed largest first; what is not with its owner anyway is exchanged until the levels are
-even.
+Members keep what they own. Those above the bound release the lightest set of partitions that brings them back to it.
+Unowned partitions are placed, the largest first. Partitions that move anyway are exchanged until the levels are even.
 """
 
 from __future__ import annotations
@@ -29,26 +28,26 @@ from loadwise.assignor.model import NOBODY, RECORDS_PER_S, Assignment, Floats, G
 from loadwise.assignor.staging import stage
 
 _OF_ROOM = 0.2
-"""In a group that is nearly full, being above the fair share may cost a member this part of the room that it has at
-the fair share: without room it would never work off what has piled up once."""
+"""In a nearly full group, the largest share of a member's free capacity at the fair share that being above it may use.
+Without free capacity, the member would never drain a backlog."""
 _SMALLEST_EPSILON = 0.01
-"""But members may always be this far above the fair share."""
+"""The smallest tolerance: members may always be this far above the fair share."""
 _EVEN = 5e-4
-"""How near to the fair level an exchange of partitions that are moving anyway still tries to get."""
+"""How near to the fair level an exchange of partitions that move anyway tries to get."""
 _WORTH = 2e-3
-"""By how much, in parts of the fair level, something has to come down to be worth taking partitions from an owner."""
+"""The least improvement, as a share of the fair level, that is worth taking partitions from an owner."""
 _FEW = 4
-"""Up to so many members too high, relieving them one by one is tried too, beside shedding from all of them."""
+"""Up to this many members above the bound are also relieved one by one, besides shedding from all of them."""
 _FEW_MOVES = 32
-"""And only where at most so many partitions have to go: each is chosen anew."""
+"""The same only if at most this many partitions must go, because each is chosen separately."""
 _PASSES = 8
-"""How often at most the answer is taken for what members own and improved again, until it stays as it is."""
+"""Maximum number of passes that improve the result again until it no longer changes."""
 _ROUNDS = 4
-"""How often at most the answer is replaced by what the second round of a cooperative rebalance would make of it."""
+"""Maximum number of times that the result is replaced by the second round of a cooperative rebalance."""
 _LEAST = 2.0**-300
-"""Loads below this part of the largest one count as none: no quotient that is compared is too large or too small."""
+"""Loads below this part of the largest one count as 0, so that quotients stay in range."""
 _RACK_SLACK = 0.01
-"""How far above the fair level a member may get for the sake of partitions on its rack."""
+"""How far above the fair level a member may get to read partitions on its rack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +58,11 @@ class Weighted:
     traits: ClassVar[Traits] = Traits(owned=True, load=True, cooperative=True)
 
     epsilon: float = 0.05
-    """How far above the fair share members may be once partitions move for it, as a share of it."""
+    """How far above the fair share members may be once partitions move, as a share of it."""
     trigger: float = 0.05
-    """How far above the fair share somebody may be before partitions move for it; at least ``epsilon``."""
+    """How far above the fair share a member may be before partitions move; at least ``epsilon``."""
     floor: float = 0.5
-    """Members below this part of the fair share, as newcomers are, get enough to reach it; 0: one partition."""
+    """Members below this part of the fair share, such as new ones, are filled up to it; 0: one partition."""
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "trigger", "floor"):
@@ -75,9 +74,9 @@ class Weighted:
             raise ValueError(f"trigger is {self.trigger}; it must not be below epsilon, which is {self.epsilon}")
 
     def assign(self, group: GroupSnapshot) -> Assignment:
-        """Answer loads near equal in relation to capacity.
+        """Return loads that are nearly equal relative to capacity.
 
-        Without known loads, partitions count alike; where capacities are equal, too, it answers what `Sticky` does.
+        Without known loads, all partitions count equally. If capacities are equal, too, the result is `Sticky`'s.
         """
         weight = weights(group)
         if weight is None:
@@ -103,7 +102,7 @@ class Weighted:
         return Assignment(group, answer)
 
     def _leaving_room(self, group: GroupSnapshot, weight: Floats) -> Weighted:
-        """Itself, or tighter where the group is nearly full; for that, load and capacity must be in one unit."""
+        """Return itself, or a stricter copy if the group is nearly full and load and capacity share a unit."""
         if group.load_unit != RECORDS_PER_S:
             return self
         load, capacity = float(weight.sum()), float(group.capacity.sum())
@@ -113,7 +112,7 @@ class Weighted:
         return replace(self, epsilon=epsilon, trigger=epsilon + (self.trigger - self.epsilon))
 
     def _settled(self, working: WorkingAssignment, fair: float, *, known: Owners | None = None) -> Owners:
-        """Improve until the answer, taken for what members own, is not improved any more; ``known`` is such a one."""
+        """Improve until the result, as the members' own partitions, improves no more; ``known`` is such a result."""
         for _ in range(_PASSES):
             owner = self._improve(working, fair)
             if not np.bincount(owner[owner != NOBODY], minlength=len(working.capacity)).all():
@@ -130,7 +129,7 @@ class Weighted:
         return working.current
 
     def _improve(self, working: WorkingAssignment, fair: float) -> Owners:
-        """Place what is free; where that leaves members too high or too low, move what is owned if it pays."""
+        """Place unowned partitions; if members are still too high or low, move owned ones if that pays."""
         ceiling, floor = fair * (1 + self.trigger), fair * self.floor
         _place_and_exchange(working, fair)
         best = working.owner.copy()
@@ -169,9 +168,9 @@ class Weighted:
 
 
 def _spread_idle(group: GroupSnapshot, weight: Floats) -> Owners:
-    """Give what has no load an owner, by count.
+    """Assign partitions without load by count.
 
-    What members own stays, unless one has more than twice its share or one that owns nothing would get less than half.
+    Members keep theirs, unless one has more than twice its share or an empty one would get less than half.
     """
     owner = group.owner.copy()
     idle = np.flatnonzero(weight == 0)
@@ -188,19 +187,19 @@ def _spread_idle(group: GroupSnapshot, weight: Floats) -> Owners:
 
 
 def _place_and_exchange(working: WorkingAssignment, fair: float) -> None:
-    """Place what nobody has, and exchange what is not with its current owner until the levels are even."""
+    """Place unowned partitions, and exchange those that move anyway until the levels are even."""
     place_largest_first(working, np.flatnonzero(working.owner == NOBODY), fair * (1 + _RACK_SLACK))
     exchange_moving(working, fair * (1 + _EVEN), keep_local=True)
 
 
 def _bearable(working: WorkingAssignment, ceiling: float, fair: float) -> Floats:
-    """float64[M]: the ceiling, but for a member that has a partition too heavy for it and is the fastest one for it."""
+    """float64[M]: the ceiling, raised for a member that is the fastest for a partition too heavy for it."""
     bearable: Floats = np.maximum(ceiling, working.unavoidable() * (ceiling / fair))
     return bearable
 
 
 def _few_moves_do(working: WorkingAssignment, ceiling: Floats) -> bool:
-    """Whether few members are above their ceilings, and few of their heaviest partitions make for that."""
+    """Whether few members are above their ceilings because of few heavy partitions."""
     high = np.flatnonzero(working.level > ceiling)
     if len(high) > _FEW:
         return False
@@ -214,18 +213,18 @@ def _few_moves_do(working: WorkingAssignment, ceiling: Floats) -> bool:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Evaluation:
-    """What an answer is judged by."""
+    """The criteria for a result."""
 
     excess: Floats
-    """float64[M]: how far members are above the ceiling, in parts of the fair level, largest first."""
+    """float64[M]: how far members are above the ceiling, as shares of the fair level, largest first."""
     deficit: float
-    """How far members are below the floor, all together, in the same unit."""
+    """The sum of how far members are below the floor, in the same unit."""
     taken: float
     """Load taken from live owners."""
 
     @classmethod
     def of(cls, working: WorkingAssignment, ceiling: float, floor: float, fair: float) -> Evaluation:
-        """Judge the working assignment."""
+        """Evaluate the working assignment."""
         level = working.level
         over = np.maximum(level - _bearable(working, ceiling, fair), 0.0)
         away = (working.current != NOBODY) & (working.current != working.owner)
@@ -237,11 +236,11 @@ class Evaluation:
 
     @property
     def is_good(self) -> bool:
-        """Whether nobody is too high or too low."""
+        """Whether no member is too high or too low."""
         return bool(self.excess[0] == 0.0 and self.deficit == 0.0)
 
     def pays_better_than(self, other: Evaluation) -> bool:
-        """Whether the highest levels are lower by enough to be worth it, else the lowest higher, else less moved."""
+        """Whether the highest levels are clearly lower, else the lowest higher, else less is moved."""
         differs = np.flatnonzero(np.abs(self.excess - other.excess) > _WORTH)
         if len(differs):
             return bool(self.excess[differs[0]] < other.excess[differs[0]])
@@ -251,9 +250,9 @@ class Evaluation:
 
 
 def fair_level(working: WorkingAssignment) -> float:
-    """The level that is possible for all members but those that hold a partition too heavy for it."""
+    """Return the level that all members can reach, except those with a partition too heavy for it."""
     heavy, fast = np.sort(working.weight)[::-1], np.sort(working.capacity)[::-1]
-    # What is left beside so many giants: summed up from the small end, since a difference could be all rounding error.
+    # The load without the j heaviest, summed from the small end: a difference could consist of rounding errors.
     load, capacity = np.append(np.cumsum(heavy[::-1])[::-1], 0.0), np.cumsum(fast[::-1])[::-1]
     giants = 0
     while giants < min(len(fast) - 1, len(heavy)) and heavy[giants] * capacity[giants] > load[giants] * fast[giants]:
@@ -263,15 +262,15 @@ def fair_level(working: WorkingAssignment) -> float:
     if len(working.eligible) > 1 or not working.eligible.all():
         of_class = np.bincount(working.class_of, working.weight, len(working.eligible)).astype(np.float64)
         fractional = max(fractional, fractional_spread(of_class, working.eligible, working.capacity).bound)
-    if load[giants] == 0:  # nothing but giants: no level is possible for the rest
+    if load[giants] == 0:  # only giants: there is no level for the rest
         return lower_bound(heavy, np.full(len(heavy), fast[0]), fast, fractional)
     return lower_bound(rest, np.full(len(rest), fast[giants]), fast[giants:], fractional)
 
 
 def weights(group: GroupSnapshot) -> Floats | None:
-    """float64[P]: the loads, those that are not known guessed; None where counting partitions gives the same.
+    """float64[P]: the loads with estimates for unknown ones; None if counting partitions gives the same result.
 
-    Without any known load that is so for members of equal capacity; with, where all of them are 0.
+    That is so for members of equal capacity if no load is known, or all known loads are 0.
     """
     if group.load is None or np.isnan(group.load).all():
         return None if not group.size or np.ptp(group.capacity) == 0 else np.ones(group.size)

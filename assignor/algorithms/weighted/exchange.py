@@ -1,9 +1,8 @@
-"""Exchanging partitions between two members so that the higher of the two comes down.
+"""Exchange partitions between two members so that the higher of the two comes down.
 
-One or two partitions go one way and none, one or two the other. Of all such exchanges the one is chosen that brings the
-two members nearest to the same level. Members are taken from the highest level down, so what is improved is the whole
-order of levels: when nothing helps the highest any more (it may have just one, very heavy partition), the next one's
-turn comes.
+One or two partitions go one way; none, one or two go the other. The exchange is chosen that brings the two members
+nearest to the same level. Members are taken from the highest level down, so the whole order of levels improves. If
+nothing helps the highest any more (it may have just one, very heavy partition), the next one follows.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ def exchange_moving(
     partners: int = 12,
     steps: int = 400,
 ) -> None:
-    """Exchange partitions until no member above the level ``good_enough`` can be helped.
+    """Exchange partitions until no member above the level ``good_enough`` can be improved.
 
-    Only partitions that are not with their current owner are touched, so nothing more is taken from an owner.
-    ``partners``: how many members, from the lowest level up, are tried for each. ``steps`` bounds the exchanges.
+    Only partitions that move anyway are exchanged, so no more is taken from an owner.
+    ``partners`` is the number of members, from the lowest level up, to try for each. ``steps`` bounds the exchanges.
     """
     moving = _have_moving(working)
     choices = Choices(working, moving=True, keep_local=keep_local)
@@ -50,7 +49,7 @@ def exchange_moving(
                 continue
             even = (working.load[high] + working.load[low]) / (working.capacity[high] + working.capacity[low])
             if best is not None and even >= best[0]:
-                continue  # not even a perfect exchange of these two would be better
+                continue  # even a perfect exchange of these two would not be better
             found = _best_exchange(working, choices, high, low)
             if found[0] >= level[high] - 1e-4 * good_enough:
                 tried[high, low] = step
@@ -73,18 +72,18 @@ def exchange_moving(
 
 
 def _have_moving(working: WorkingAssignment) -> Bools:
-    """bool[M]: who has a partition that is not with its current owner and has a load."""
+    """bool[M]: the members with a partition that moves anyway and has a load."""
     moving = (working.owner != working.current) & (working.weight > 0)
     return np.bincount(working.owner[moving], minlength=len(working.capacity)) > 0
 
 
 def _best_exchange(working: WorkingAssignment, choices: Choices, high: int, low: int) -> tuple[float, Ints, Ints]:
-    """The higher level of the two afterwards, what goes down and what goes up."""
+    """Return the higher level of the two afterwards, the rows that go down and those that go up."""
     down, up = choices.of(high, low), choices.of(low, high)
     working.spend(len(down.weight) + len(up.weight))
     wide, narrow = working.capacity[high], working.capacity[low]
     ideal = (working.load[high] * narrow - working.load[low] * wide) / (wide + narrow)
-    # For each set that goes down, the two that come nearest to making up for the difference: one above it, one below.
+    # For each set that goes down, the two sets nearest to the difference: one above it, one below.
     above = up.ascending.searchsorted(down.weight - ideal)
     near = np.empty((2, len(above)), np.int64)
     np.maximum(above - 1, 0, out=near[0])
@@ -112,27 +111,27 @@ class Sets:
     """float64[n]: their loads in that order."""
 
     def set(self, index: int) -> Ints:
-        """The partitions of one set."""
+        """Return the partitions of one set."""
         first, second = self.rows[index]
         return np.array([row for row in (first, second) if row >= 0], np.int64)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Offers:
-    """What one member may give, by the taker; takers that may have the same share it."""
+    """The sets that one member may give, by taker; takers with the same options share them."""
 
     rows: Ints
     allowed: Bools
-    """bool[n, M]: which of them each member may have."""
+    """bool[n, M]: whether each member may have each of them."""
     by_mask: dict[bytes, Sets]
     by_taker: dict[int, Sets]
 
 
 class Choices:
-    """What members may give to others, as sets of up to two partitions; worked out once while their partitions stay.
+    """The sets of up to two partitions that members may give to others; cached until their partitions change.
 
-    ``moving``: only partitions that are not with their current owner. ``keep_local``: none that would leave its rack by
-    it. Sets of two are left out where there would be more than ``most``, and thinned out evenly by load to ``thinned``.
+    ``moving``: only partitions that move anyway. ``keep_local``: none that would leave its rack. Sets of two are left
+    out above ``most`` of them, and thinned out evenly by load to ``thinned``.
     """
 
     def __init__(
@@ -149,7 +148,7 @@ class Choices:
         self._known: dict[int, _Offers] = {}
 
     def of(self, giver: int, taker: int) -> Sets:
-        """The sets that ``giver`` may give to ``taker``."""
+        """Return the sets that ``giver`` may give to ``taker``."""
         known = self._known.get(giver)
         if known is None:
             rows = self._movable(giver)
@@ -165,7 +164,7 @@ class Choices:
         return found
 
     def forget(self, *members: int) -> None:
-        """Some members' partitions have changed."""
+        """Drop the cached sets of members whose partitions have changed."""
         for member in members:
             self._known.pop(member, None)
 

@@ -1,6 +1,6 @@
-"""Placing partitions that nobody holds: the largest first, on the member that then has the least load for its capacity.
+"""Place unowned partitions, the largest first, on the member with the least load for its capacity.
 
-That is decided for each partition where few have about the same load. Many that do are placed together: each member
+If few partitions have about the same load, each is placed separately. Otherwise they are placed together: each member
 gets as many as bring all members to the same level, and an even sample of them.
 """
 
@@ -17,24 +17,24 @@ from loadwise.assignor.bounds import pour
 from loadwise.assignor.model import NOBODY, Floats, Ints
 
 _CAPACITIES = 16
-"""Up to so many different capacities there is a heap for each; with more, members are scanned."""
+"""Up to this many different capacities there is a heap for each; with more, members are scanned."""
 _MANY = 64
-"""So many partitions of about the same load are placed together."""
+"""The least number of partitions of about the same load that are placed together."""
 _ABOUT = 1.5
-"""Loads are about the same while the largest is at most so many times the smallest."""
+"""The ratio up to which the largest and the smallest load are about the same."""
 _FINE = 4
-"""The smallest partitions, so many for each member, are placed one by one: they level out what is left uneven."""
+"""The number of smallest partitions for each member that are placed one by one, to level out the rest."""
 
 
 _Loads: TypeAlias = list[float] | Floats
-"""float[M]: the loads so far, in the form that is read fastest: a list by heaps, an array by scans."""
+"""float[M]: the current loads in the form that is fastest to read: a list for heaps, an array for scans."""
 
 
 def place_largest_first(working: WorkingAssignment, rows: Ints, ceiling: float) -> None:
-    """Give every one of ``rows`` an owner, on its rack as long as that stays below the level ``ceiling``.
+    """Assign each of ``rows`` an owner, on its rack while that stays below the level ``ceiling``.
 
-    O(n log n) where many have about the same load. O(n K log M) where few have, where racks matter and where loads are
-    guessed; O(n M) then with more than `_CAPACITIES` different capacities.
+    O(n log n) if many have about the same load. O(n K log M) if few have, if racks matter, or if loads are estimated;
+    then O(n M) with more than `_CAPACITIES` different capacities.
     """
     if not len(rows):
         return
@@ -42,7 +42,7 @@ def place_largest_first(working: WorkingAssignment, rows: Ints, ceiling: float) 
     if working.misplaced is not None or working.guessed[rows].any():
         _place_each(working, rows, ceiling)
         return
-    single = 0  # the first of those that wait to be placed one by one
+    single = 0  # the first of those that will be placed one by one
     for start, stop in _alike(working.weight[rows], len(rows) - _FINE * len(working.capacity)):
         if single < start:
             _place_each(working, rows[single:start], ceiling)
@@ -53,7 +53,7 @@ def place_largest_first(working: WorkingAssignment, rows: Ints, ceiling: float) 
 
 
 def _alike(descending: Floats, end: int) -> Iterator[tuple[int, int]]:
-    """Runs of at least `_MANY` loads that are about the same, among those before ``end``."""
+    """Yield runs of at least `_MANY` loads that are about the same, before ``end``."""
     start = 0
     while start < end:
         stop = int(np.searchsorted(-descending, -descending[start] / _ABOUT, side="right"))
@@ -64,7 +64,7 @@ def _alike(descending: Floats, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _place_together(working: WorkingAssignment, rows: Ints) -> None:
-    """Place partitions of about the same load, those that the fewest members may read first."""
+    """Place partitions of about the same load, those with the fewest possible readers first."""
     classes = np.unique(working.class_of[rows])
     for class_ in classes[np.argsort(working.eligible[classes].sum(axis=1), kind="stable")].tolist():
         alike = rows[working.class_of[rows] == class_] if len(classes) > 1 else rows
@@ -77,7 +77,7 @@ def _place_together(working: WorkingAssignment, rows: Ints) -> None:
         count[rounded_up] += 1
         lowest_first = np.argsort(level, kind="stable")
         count = count[lowest_first]
-        # A member that gets n of them gets one of each n-th part, from the largest loads to the smallest.
+        # A member that gets n of them gets one of each n-th part, from the largest load to the smallest.
         nth = np.arange(len(alike)) - np.repeat(np.cumsum(count) - count, count)
         sample = np.argsort((nth + 0.5) / np.repeat(count, count), kind="stable")
         working.give(alike, np.repeat(readers[lowest_first], count)[sample])
@@ -86,8 +86,8 @@ def _place_together(working: WorkingAssignment, rows: Ints) -> None:
 def _place_each(working: WorkingAssignment, rows: Ints, ceiling: float) -> None:
     """Place partitions one by one.
 
-    A load that is only guessed could be many times as high, which hurts a slow member most. So guessed ones go, below
-    the ceiling, to whoever then has the least sum of their squares for the square of its capacity.
+    The true load may be many times the estimate, which hurts a slow member most. So partitions with an estimated load
+    go, below the ceiling, to the member with the least sum of squared loads relative to its squared capacity.
     """
     risky = np.where(working.guessed, working.weight, 0.0) ** 2
     held = working.owner != NOBODY
@@ -126,7 +126,7 @@ def _place_each(working: WorkingAssignment, rows: Ints, ceiling: float) -> None:
 
 
 class _Readers:
-    """The members that may read each class of partitions, those on its racks or all, by what they have so far."""
+    """The possible readers of each class of partitions, on its racks or all, by current load."""
 
     def __init__(self, working: WorkingAssignment, load: Floats, capacity: Floats) -> None:
         scan = len(np.unique(capacity)) > _CAPACITIES
@@ -135,7 +135,7 @@ class _Readers:
         self._known: dict[tuple[int, int], _Lightest | None] = {}
 
     def of(self, class_: int, pattern: int, *, near: bool) -> _Lightest | None:
-        """All readers of a class; with ``near``, those on the racks of a pattern. None if there are none."""
+        """Return all readers of a class; with ``near``, those on the racks of a pattern. None if there are none."""
         misplaced = self._working.misplaced
         if near and misplaced is None:
             return None
@@ -148,10 +148,10 @@ class _Readers:
 
 
 class _Lightest(Protocol):
-    """Some members, whose loads grow."""
+    """A set of members whose loads grow."""
 
     def after(self, weight: float) -> tuple[float, int]:
-        """The lowest level that one of them would have with so much more load, and which one."""
+        """Return the lowest level of a member after adding this load, and the member."""
         ...
 
 
@@ -163,7 +163,7 @@ def _lightest(members: Ints, load: _Loads, capacity: Floats) -> _Lightest:
 
 
 class _Heaps:
-    """A heap of members by load for each capacity. Loads in a heap may be too low; its top is brought up to date."""
+    """A heap of members by load for each capacity. Loads in a heap may be too low; the top is updated first."""
 
     def __init__(self, members: Sequence[tuple[float, list[int]]], load: list[float]) -> None:
         self._load = load
@@ -188,7 +188,7 @@ class _Heaps:
 
 
 class _Scan:
-    """All members looked at each time, for when there are too many capacities."""
+    """A scan of all members on each call, for many different capacities."""
 
     def __init__(self, members: Ints, load: Floats, capacity: Floats) -> None:
         self._load, self._members, self._capacity = load, members, capacity[members]

@@ -1,4 +1,4 @@
-"""Which partitions a member gives up: a set whose load is at least so much, and as little more as possible."""
+"""Choose the partitions that a member releases: a set with at least a given load, and as little more as possible."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _EXACT_UP_TO = 14
 
 
 def lightest_cover(weight: Floats, amount: float, *, tries: int = 8) -> Ints:
-    """Indices of a set that weighs ``amount`` or more: the lightest such set; of equally light ones the smallest.
+    """Return the indices of the lightest set that weighs ``amount`` or more; the smallest of equally light sets.
 
-    Exact for up to `_EXACT_UP_TO` weights, near that for more: the largest ones that fit are taken first, and the rest
-    of the amount is made up by one or two; that is tried so many times, without the very largest. All indices if they
-    weigh less.
+    Exact for up to `_EXACT_UP_TO` weights, approximate for more. Then the largest weights that fit are taken first, and
+    one or two others make up the rest. This is repeated ``tries`` times, each time without the largest one. Returns
+    all indices if they weigh less.
     """
     if amount <= 0:
         return np.empty(0, np.int64)
@@ -44,10 +44,10 @@ def lightest_cover(weight: Floats, amount: float, *, tries: int = 8) -> Ints:
 
 
 def _fitting(heavy: Floats, upto: Floats, start: int, amount: float) -> list[int]:
-    """Take, from ``start`` on, each weight that still fits, the largest first; ``upto`` are the sums of all before.
+    """Take each weight that still fits, from ``start``, the largest first; ``upto`` are the cumulative sums.
 
-    It goes from run to run of weights that fit, not from weight to weight: there are few runs, because what is left of
-    the amount is below the lightest one of the last.
+    It steps over runs of weights that fit. There are few runs because the remaining amount is below the lightest weight
+    of the last run.
     """
     chosen: list[int] = []
     index, left = start, amount
@@ -56,20 +56,20 @@ def _fitting(heavy: Floats, upto: Floats, start: int, amount: float) -> list[int
         chosen += range(index, end)
         left -= float(upto[end] - upto[index])
         index = max(end, int(np.searchsorted(-heavy, -left)))
-        if index == end:  # it would fit, but for rounding
+        if index == end:  # it would fit, except for rounding
             index += 1
     return chosen
 
 
 def _make_up(heavy: Floats, rest: Ints, amount: float, total: float) -> tuple[float, list[int]]:
-    """The one or two of the rest that bring ``total`` just to ``amount``."""
+    """Return the one or two of the rest that bring ``total`` just to ``amount``."""
     missing = amount - total
     single = rest[heavy[rest] >= missing]
     best: tuple[float, list[int]] = (np.inf, [])
     if len(single):
         lightest = int(single[np.argmin(heavy[single])])
         best = (total + float(heavy[lightest]), [lightest])
-    few = rest[-64:]  # they come heaviest first
+    few = rest[-64:]  # the heaviest come first
     first, second = pairs(len(few)).T
     light = heavy[few]
     sums = light[first] + light[second]
@@ -82,7 +82,7 @@ def _make_up(heavy: Floats, rest: Ints, amount: float, total: float) -> tuple[fl
 
 @cache
 def pairs(count: int) -> Ints:
-    """int64[n, 2]: all pairs of so many things, each once."""
+    """int64[n, 2]: all pairs of ``count`` things, each once."""
     return np.column_stack(np.triu_indices(count, 1))
 
 

@@ -1,9 +1,8 @@
-"""Moving owned partitions: away from members above their ceiling, and to members that have hardly any load.
+"""Move owned partitions away from members above their ceiling, and to members with hardly any load.
 
-Two ways to lower the highest member are tried, and the better one is taken. The first is an exchange with another
-member: one or two partitions for none, one or two. The second is an ejection: one partition goes to another member,
-which makes room for it by giving a light set of its own partitions to members that have room. The cost of either is
-the load that it takes from current owners.
+To lower the highest member, two ways are tried and the better one is used. An exchange gives one or two partitions to
+another member for none, one or two. An ejection gives one partition to another member, which makes room by giving a
+light set of its own partitions to members with room. The cost of either is the load taken from current owners.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from loadwise.assignor.algorithms.weighted.working_assignment import WorkingAssi
 from loadwise.assignor.model import NOBODY, Floats, Ints
 
 _MATRIX = 300
-"""So many sets of each side of an exchange are combined; where there are more, single partitions of so many weights."""
+"""The number of sets combined from each side of an exchange; with more, single partitions of this many weights."""
 _EJECTED_BY = 8
-"""So many of the heaviest partitions of a member, and so many other members, are tried in an ejection."""
+"""The number of heaviest partitions of a member, and of other members, to try in an ejection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +27,11 @@ class _Plan:
     """Moves that lower the level of one member."""
 
     over: float
-    """The highest level above the ceiling among all members concerned, afterwards."""
+    """The highest level above the ceiling among all affected members afterwards."""
     cost: float
-    """Load newly taken from live owners, less what goes back to them."""
+    """Load newly taken from live owners, minus the load that returns to them."""
     moves: tuple[tuple[Ints, int], ...]
-    """Partitions of one member, and the member that they go to."""
+    """Partitions of one member, and the member that gets them."""
 
     def better_than(self, other: _Plan | None) -> bool:
         return other is None or (self.over, self.cost) < (other.over, other.cost)
@@ -41,7 +40,7 @@ class _Plan:
 def lower_highest(
     working: WorkingAssignment, fair: float, ceiling: float, *, partners: int = 16, steps: int = 200
 ) -> None:
-    """Move partitions from members above the level ``ceiling``, highest first, for as long as that helps."""
+    """Move partitions from members above the level ``ceiling``, highest first, while that helps."""
     stuck = np.zeros(len(working.capacity), bool)
     choices = Choices(working, most=_MATRIX, thinned=_MATRIX + 1)
     for _ in range(steps):
@@ -65,16 +64,16 @@ def lower_highest(
 
 
 def _cannot_be_helped(working: WorkingAssignment, member: int, level: float) -> bool:
-    """Whether it has a partition that alone makes for such a level, and is the fastest one that can read it."""
+    """Whether a single partition makes this level and the member is the fastest that can read it."""
     rows = working.rows(member)
     rows = rows[working.capacity[member] >= working.fastest[working.class_of[rows]]]
     return bool((working.weight[rows] >= level * working.capacity[member]).any())
 
 
 def raise_lowest(working: WorkingAssignment, floor: float, ceiling: float) -> None:
-    """Give members below the level ``floor`` partitions of the highest ones, one by one, until they reach it.
+    """Move single partitions from the highest members to members below ``floor`` until they reach it.
 
-    Nobody falls below the floor or rises above ``ceiling`` by that.
+    No member falls below the floor or rises above ``ceiling`` because of it.
     """
     for low in np.flatnonzero(working.level < floor).tolist():
         may_give = np.ones(len(working.capacity), bool)
@@ -91,7 +90,7 @@ def raise_lowest(working: WorkingAssignment, floor: float, ceiling: float) -> No
                 may_give[high] = False
                 continue
             weight = working.weight[rows]
-            # The largest step that does not go too far, or the smallest one that does.
+            # The largest step that does not overshoot, or the smallest one that does.
             chosen = (
                 np.argmax(np.where(weight <= missing, weight, 0.0)) if weight.min() <= missing else np.argmin(weight)
             )
@@ -99,11 +98,11 @@ def raise_lowest(working: WorkingAssignment, floor: float, ceiling: float) -> No
 
 
 def give_to_empty(working: WorkingAssignment, epsilon: float) -> None:
-    """Give every member without a partition one that it may have, of a member that has two or more.
+    """Give every empty member a partition of a member that has two or more.
 
-    The lightest is taken, of equals one that is to move anyway, then one of the member that has most. A member so slow
-    that even this one would raise the highest level by more than ``epsilon`` of it gets none, unless its capacity is
-    only guessed: it is learned from what the member does. O(P) a member.
+    The lightest is taken; among equals, one that moves anyway, then one of the member with the most. A member gets none
+    if even this one would raise the highest level by more than ``epsilon`` of it. If its capacity is only assumed, it
+    still gets one, because its capacity can then be measured. O(P) a member.
     """
     count = np.bincount(working.owner[working.owner != NOBODY], minlength=len(working.capacity))
     highest = float(working.level.max(initial=0.0)) * (1 + epsilon)
@@ -128,7 +127,7 @@ def _best_plan(working: WorkingAssignment, choices: Choices, high: int, ceiling:
         if low != high:
             even = (working.load[high] + working.load[low]) / (working.capacity[high] + working.capacity[low])
             if best is not None and even - ceiling > best.over:
-                continue  # not even a perfect exchange of these two would be better
+                continue  # even a perfect exchange of these two would not be better
             plan = _exchange(working, choices, high, low, ceiling, best=best)
             best = plan if plan is not None and plan.better_than(best) else best
     rows = working.rows(high)
@@ -147,7 +146,7 @@ def _best_plan(working: WorkingAssignment, choices: Choices, high: int, ceiling:
 def _exchange(
     working: WorkingAssignment, choices: Choices, high: int, low: int, ceiling: float, *, best: _Plan | None
 ) -> _Plan | None:
-    """The best exchange of two members; None if it is worse than ``best``."""
+    """Return the best exchange of two members; None if it is worse than ``best``."""
     down, up = choices.of(high, low), choices.of(low, high)
     moved = down.weight[:, np.newaxis] - up.weight
     working.spend(moved.size)
@@ -165,7 +164,7 @@ def _exchange(
 
 
 def _eject(working: WorkingAssignment, high: int, row: int, low: int, ceiling: float) -> _Plan | None:
-    """Give ``row`` to ``low``, which hands lighter partitions on to the others."""
+    """Give ``row`` to ``low``, which passes lighter partitions on to the others."""
     weight = float(working.weight[row])
     rows = np.sort(working.rows(low))
     working.spend(len(rows))
@@ -173,7 +172,7 @@ def _eject(working: WorkingAssignment, high: int, row: int, low: int, ceiling: f
     amount = working.load[low] + weight - ceiling * working.capacity[low]
     most = 2 * _EJECTED_BY
     if len(lighter) > most and np.partition(working.weight[lighter], -most)[-most:].sum() < amount:
-        return None  # more would have to go than may
+        return None  # more than allowed would have to go
     ejected = lighter[lightest_cover(working.weight[lighter], amount, tries=2)]
     if len(ejected) > most:
         return None
@@ -204,7 +203,7 @@ def _eject(working: WorkingAssignment, high: int, row: int, low: int, ceiling: f
 
 
 def _taken(working: WorkingAssignment, sets: Sets, giver: int, taker: int) -> Floats:
-    """float64[n]: load taken from current owners, less what returns to them, for each set of partitions."""
+    """float64[n]: load taken from current owners, minus what returns to them, for each set of partitions."""
     current = np.where(sets.rows >= 0, working.current[sets.rows], NOBODY)
     weight = np.where(sets.rows >= 0, working.weight[sets.rows], 0.0)
     cost: Floats = (weight * ((current == giver) * 1.0 - (current == taker))).sum(axis=1)

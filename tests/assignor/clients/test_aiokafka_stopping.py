@@ -35,4 +35,4 @@ async def test_it_stops_though_its_last_commit_is_not_taken(  # noqa: PLR0917 (f
         await asyncio.wait_for(consumer.stop(), WAIT_S)
     coordinator.faults.remove(fault)
     assert fault.hits > 0
-    assert "could not be committed before it was left" in caplog.text
+    assert "could not be committed before leaving it" in caplog.text

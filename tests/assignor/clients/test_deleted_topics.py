@@ -58,7 +58,7 @@ async def test_a_group_goes_on_without_a_topic_that_was_deleted(  # noqa: PLR091
             )
 
         await until(shared)
-    told = [record.getMessage() for record in caplog.records if "partitions are gone" in record.getMessage()]
+    told = [record.getMessage() for record in caplog.records if "missing partitions" in record.getMessage()]
     assert len(told) == 1
     assert deleted in told[0]
     assert kept not in told[0]

@@ -136,7 +136,7 @@ def test_what_has_no_cooperative_form_is_refused():
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (None, "none was read yet"),
+        (None, "there is no reading yet"),
         (LoadSnapshot(load={"t": [5, 1, 1, 1, 1, 1]}, unit="records", age_s=31.0, max_age_s=30.0), "31 s old"),
         (LoadSnapshot(load={"other": [1]}, unit="records"), "none of these partitions"),
         (LoadSnapshot(load={"t": [-1]}, unit="records"), "the load of t-0 is -1.0"),
@@ -344,7 +344,7 @@ def test_without_load_nothing_moves_between_owners_and_the_log_tells_so(caplog):
     assert len(set(map(len, by_load.values()))) > 1, "the counts differ, so that there is something to undo"
     load.answer = None
     assert rebalance(leader, members, cluster, 2) == by_load
-    assert "members keep what they own" in caplog.text
+    assert "members keep their partitions" in caplog.text
 
     grown = rebalance(leader, members | {"d": Participant("weighted")}, cluster, 3)
     assert all(grown[id_] <= by_load[id_] for id_ in "abc"), "only the newcomer gets anything"

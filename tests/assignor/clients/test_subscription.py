@@ -127,7 +127,7 @@ def test_a_capacity_that_cannot_be_does_not_cost_a_member_its_partitions(name, c
     said = subscription(name, **{**LATER, "capacity": capacity})
     read = read_member(strategy(name), JoinedMember(id="m7", subscription=said))
     assert (read.owned, read.generation, read.capacity) == ({"t": [0, 1]}, 1, 1.0)
-    assert "'m7' has sent" in caplog.text
+    assert "'m7' sent" in caplog.text
 
 
 def test_an_eager_member_writes_no_partitions_as_held_under_a_cooperative_name():
