@@ -2,43 +2,42 @@
 
 ::
 
-    SparkSourceError                    anything this package refuses or fails at
-    ├── OptionError                     an option is missing, wrong, or goes against another one
-    │   └── UnknownOptionError          there is no such option, or it is one that this source does not have
+    SparkSourceError                    base class
+    ├── OptionError                     an option is missing, wrong, or conflicts with another one
+    │   └── UnknownOptionError          the option does not exist or is not supported
     ├── MissingDependencyError          pyspark, pyarrow or confluent-kafka is not installed (names the extra)
-    ├── SchemaError                     the schema that the user gave has columns that this source does not have
-    ├── PlanError                       the assignor's answer does not give every range to one task
+    ├── SchemaError                     the user's schema has columns that this source does not have
+    ├── PlanError                       the assignor does not give every range to one task
     └── KafkaError                      the cluster cannot answer
-        ├── OffsetsUnavailableError     topics, partitions or offsets cannot be found out
-        ├── GroupUnavailableError       the group to follow has no members, does not settle, or cannot be seen
-        ├── DataLossError               records that the query asks for are gone (``failOnDataLoss``)
-        └── ReadError                   a task cannot go on reading
-            ├── BatchError              a batch of records is corrupt, or in a form that is not known
-            │   └── OtherReaderError    a batch in a form that only ``reader=messages`` reads
+        ├── OffsetsUnavailableError     topics, partitions or offsets cannot be looked up
+        ├── GroupUnavailableError       the group has no members, does not settle, or cannot be described
+        ├── DataLossError               records of the query are missing (``failOnDataLoss``)
+        └── ReadError                   a task cannot continue reading
+            ├── BatchError              a batch of records is corrupt or of an unknown format
+            │   └── OtherReaderError    a batch in a format that only ``reader=messages`` reads
             └── ReadTimeoutError        nothing arrived for ``kafkaConsumer.pollTimeoutMs``
 
-Spark hands on only the text of what a Python data source raises, with our text last. So a message is one line, and
-that line alone tells what is wrong, where (topic, partition, offset), and which option to change. No message holds a
-password.
+Spark passes on only the text of a Python data source's exceptions, with our text last. So a message is one line that
+says what is wrong, where (topic, partition, offset), and which option to change. Messages never contain passwords.
 """
 
 from __future__ import annotations
 
 START_BEHIND = "start a new query behind it (startingOffsets)"
-"""What remains to be done about records that nobody can read."""
+"""The remedy for records that no reader can read."""
 OTHERS_MAY_READ = (
     "another reader may read it: set reader={reader}, or use Spark's format('kafka'); only if these fail too,"
     f" {START_BEHIND}"
 )
-"""What to do about records that one reader cannot read: starting behind them loses what another reader reads."""
+"""The remedy for records that one reader cannot read: starting behind them would skip what another reader can read."""
 
 
 class SparkSourceError(Exception):
-    """Anything that ``loadwise.spark_source`` refuses or fails at."""
+    """Base class of all errors of ``loadwise.spark_source``."""
 
 
 class OptionError(SparkSourceError, ValueError):
-    """An option is missing, wrong, or goes against another one; ``option`` is its name, and the text starts with it."""
+    """An option is missing, wrong, or conflicts with another; the message starts with its name, ``option``."""
 
     def __init__(self, option: str, problem: str) -> None:
         super().__init__(f"option {option}: {problem}")
@@ -46,48 +45,48 @@ class OptionError(SparkSourceError, ValueError):
         self.problem = problem
 
     def __reduce__(self) -> tuple[type[OptionError], tuple[str, str]]:
-        """Pickle what it was made of: Spark sends readers, and what they refuse, between its processes."""
+        """Pickle the arguments: Spark sends readers and their errors between its processes."""
         return type(self), (self.option, self.problem)
 
 
 class UnknownOptionError(OptionError):
-    """There is no such option, or it is one that this source does not have; the message names the nearest."""
+    """The option does not exist or is not supported; the message names the nearest."""
 
 
 class MissingDependencyError(SparkSourceError, ImportError):
-    """A library that this source needs is not installed; the message names the extra that brings it."""
+    """A required library is not installed; the message names the extra that installs it."""
 
 
 class SchemaError(SparkSourceError, ValueError):
-    """The user's schema has a column that this source does not have, or one of another type."""
+    """The user's schema has an unknown column, or one of another type."""
 
 
 class PlanError(SparkSourceError, ValueError):
-    """The assignor's answer does not give every range to one task; the message names the assignor."""
+    """The assignor does not give every range to one task; the message names the assignor."""
 
 
 class KafkaError(SparkSourceError):
-    """The cluster cannot answer; the message names what was asked of it."""
+    """The cluster cannot answer; the message names the request."""
 
 
 class OffsetsUnavailableError(KafkaError):
-    """Topics, partitions or offsets cannot be found out."""
+    """Topics, partitions or offsets cannot be looked up."""
 
 
 class GroupUnavailableError(KafkaError):
-    """The group that a query follows has no members, does not settle, or cannot be seen."""
+    """The group of a query has no members, does not settle, or cannot be described."""
 
 
 class DataLossError(KafkaError):
-    """Records that the query asks for are gone from Kafka, or never were there."""
+    """Records of the query were deleted from Kafka, or never existed."""
 
 
 class ReadError(KafkaError):
-    """A task cannot go on reading; the message names topic, partition and offset."""
+    """A task cannot continue reading; the message names topic, partition and offset."""
 
 
 class BatchError(ReadError):
-    """A batch of records is corrupt, or in a form that is not known. Who knows its place puts that before the text."""
+    """A batch of records is corrupt or of an unknown format. The caller adds the place to the message."""
 
     def __init__(self, problem: str, remedy: str) -> None:
         super().__init__(f"{problem}; {remedy}")
@@ -95,13 +94,13 @@ class BatchError(ReadError):
         self.remedy = remedy
 
     def __reduce__(self) -> tuple[type[BatchError], tuple[str, str]]:
-        """Pickle what it was made of."""
+        """Pickle the arguments."""
         return type(self), (self.problem, self.remedy)
 
 
 class OtherReaderError(BatchError):
-    """A batch is in a form that only ``reader=messages`` reads."""
+    """A batch has a format that only ``reader=messages`` reads."""
 
 
 class ReadTimeoutError(ReadError):
-    """Nothing arrived for as long as ``kafkaConsumer.pollTimeoutMs`` allows."""
+    """Nothing arrived within ``kafkaConsumer.pollTimeoutMs``."""

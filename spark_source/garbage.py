@@ -1,7 +1,7 @@
-"""Spares a Python process of Spark's to look for garbage among what it has loaded, after each task.
+"""Exclude loaded modules from garbage collection in Spark's Python processes.
 
-PySpark's workers run ``gc.collect()`` after each task, and those that plan do it after each query. With PySpark, Arrow
-and this source loaded that takes 37 ms of CPU each time, five times what reading a few records takes.
+PySpark's workers run ``gc.collect()`` after each task, and planning processes after each query. With PySpark, Arrow and
+this source loaded, that takes 37 ms of CPU each time, five times the cost of reading a few records.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from loadwise.spark_source.cluster.kept import REUSED
 
 @cache
 def exclude_what_is_loaded() -> None:
-    """Let no later collection look at what there is by now: modules, which stay. Only the first call does anything.
+    """Exclude all current objects, mostly modules, from later collections. Only the first call has an effect.
 
-    And only in a process that others use after this task. What is made later is collected as ever, and what is there
-    already is freed as ever once nobody refers to it (``gc.freeze``).
+    It acts only in a process that is reused. Later objects are collected as usual. Current objects are still freed
+    once they have no references (``gc.freeze``).
     """
     if os.environ.get(REUSED):
         gc.freeze()

@@ -2,13 +2,13 @@
 
 ::
 
-    initialOffset     nothing: what the group has committed comes first
-    latestOffset      commits what Spark has processed, takes part in rebalances, and ends at what there is to read
-    partitions        the ranges that the end offset holds: a replay asks the group nothing
-    stop              leaves the group: when the driver stops the query, or is gone
+    initialOffset     empty: the group's commits come first
+    latestOffset      commits what Spark has processed, takes part in rebalances, and returns the end of the data
+    partitions        the ranges in the end offset: a replay does not contact the group
+    stop              leaves the group: when the driver stops the query or dies
 
-All of the group's business is in `LoadwiseMemberReader.latestOffset`, between two micro-batches. While one is
-processed, kafka-python's thread sends heartbeats, and a rebalance waits. What is decided is in
+Everything about the group happens in `LoadwiseMemberReader.latestOffset`, between two micro-batches. During a
+micro-batch, kafka-python's thread sends heartbeats, and a rebalance waits. Decisions are made in
 `loadwise.spark_source.planning.member_progress`.
 """
 
@@ -44,41 +44,41 @@ logger = logging.getLogger(__name__)
 DEFAULT_MAX_POLL_INTERVAL_MS = 300_000
 """kafka-python's and Java's ``max.poll.interval.ms``."""
 COMMIT_TIMEOUT_S = 10.0
-"""How long the coordinator may take to answer a commit; nothing is read on before it does."""
+"""The timeout of a commit; the stream does not read on before the answer."""
 
 
 class LoadwiseMemberReader(LoadwiseStreamReader):
-    """Answers Spark's questions about a stream that reads what its group assigns to it."""
+    """Implements a stream that reads the partitions of its group membership."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         super().__init__(options, schema)
         self._members: Any = None
         self._claim: IO[bytes] | None = None
         self._leaving: AbstractContextManager[Any] = nullcontext()
-        """Held while the group is left: a query that is stopped closes the connection to this process, and ends it."""
+        """Held while leaving the group, because stopping a query disconnects this process and ends it."""
         self._holdings = Holdings()
         self._gone: set[TopicPartition] = set()
-        """The partitions that were there, are known to be gone, and were not seen since (``failOnDataLoss=false``)."""
+        """Deleted partitions that were owned and have not reappeared (``failOnDataLoss=false``)."""
         self._began_without_topics = False
         self._asked_at: float | None = None
-        """When Spark last asked for a micro-batch."""
+        """When Spark last requested a micro-batch."""
         self._warned = False
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - as Spark calls it
-        """What a query without a checkpoint starts behind. Raises `OptionError`."""
+        """Return the offset before the first micro-batch of a new query. Raises `OptionError`."""
         return as_json(MemberOffset(self._member.group))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - as Spark calls it
-        """Refuse to read what there is now: a group does not hand it all to one member. Raises `OptionError`."""
+        """Refuse this trigger: a group does not assign everything to one member. Raises `OptionError`."""
         self._refuse_to_end("availableNow")
 
     # Member mode needs PySpark 4.2, which always names both.
     def latestOffset(  # type: ignore[override]  # noqa: N802
         self, start: dict[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
-        """Where the micro-batch behind ``start`` ends; ``start`` itself where there is nothing for this stream to read.
+        """Return the end of the micro-batch after ``start``, or ``start`` if there is nothing to read.
 
-        Raises `OptionError` for a checkpoint of another mode or group, `GroupUnavailableError` where the group refuses
+        Raises `OptionError` for a checkpoint of another mode or group, `GroupUnavailableError` if the group refuses
         the stream, and what the reader of other streams raises.
         """
         begun = member_offset(start, self._member.group)
@@ -86,28 +86,28 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
             self._refuse_to_end("once")
         self._note_the_time()
         if not begun.positions and not self._began_without_topics:
-            # Where partitions start that the group has no commit of. Spark keeps it before anything is read, so that
-            # "latest" is one moment, whoever owns a partition first.
+            # The start of partitions without a commit. Spark stores it before anything is read, so that "latest" is one
+            # point in time, whoever owns a partition first.
             options = self._options
             topics = self._kafka.found(options, with_ids=True)
             found = self._kafka.resolved(options.starting, topics.partitions)
             if found:
                 self._asked_at = monotonic()
                 return as_json(MemberOffset(begun.group, found, ids=topics.ids))
-            self._began_without_topics = True  # a pattern may find none; those that come later are new
+            self._began_without_topics = True  # a pattern may match none; later topics are new
         end = self._end_behind(begun)
         self._asked_at = monotonic()
         self._answered = start if end is begun else as_json(end)
         return self._answered
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """One input partition for each task of the plan that has something to read. Raises what planning raises."""
+        """Return one input partition for each task of the plan with data. Raises what planning raises."""
         if start == end:
             return []
         ended = member_offset(end, self._member.group)
         ranges = ended.ranges()
         if end != self._answered:
-            # It was planned before this process began. What was made anew since can be read no more.
+            # It was planned before this process started. Topics recreated since cannot be read any more.
             same, losses = apart_from_made_anew(ended.begins, ended.ids, self._ids_now(ended.ids.keys(), ended.ids))
             self._lose(losses)
             ranges = tuple(wanted for wanted in ranges if (wanted.topic, wanted.partition) in same)
@@ -134,7 +134,7 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
 
     @property
     def _joined(self) -> Any:
-        """The members, which are made at the first question."""
+        """The members; created on first use."""
         if self._members is None:
             if find_spec("kafka") is None:
                 raise MissingDependencyError(
@@ -158,19 +158,17 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         return self._members
 
     def _end_behind(self, begun: MemberOffset) -> MemberOffset:
-        """Tell the group what is processed, follow what it decides, and find out what there is to read."""
+        """Commit processed offsets, take part in rebalances, and look up what there is to read."""
         members, holdings, options = self._joined, self._holdings, self._options
         members.asked()
         holdings.given_back(begun)
         if holdings.owned:
-            # Before the commits: the coordinator would take those of the old topic for the new one.
+            # Before the commits: the coordinator would accept offsets of the old topic for the new one.
             begun = self._without_made_anew(begun, {})
         self._tell()
         changes = members.take_part(options.client.api_timeout_ms / 1000)
         if changes is None:
-            self._log(
-                "group %s has been rebalancing for %d ms; trying on", members.group, options.client.api_timeout_ms
-            )
+            self._log("group %s has been rebalancing for %d ms; retrying", members.group, options.client.api_timeout_ms)
             return begun
         taken = {place: at for place, at in holdings.held.items() if place in changes.lost}
         holdings.lost(changes.lost)
@@ -181,7 +179,7 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
             jumps = holdings.gained(begun, commits, self._kafka.offsets(EARLIEST, unknown))
             self._log("group %s: now %d partitions are this stream's", members.group, len(holdings.owned))
             for jump in jumps:
-                self._log("group %s: goes on in %s", members.group, jump)
+                self._log("group %s: continues in %s", members.group, jump)
         self._tell()
         ends = self._ends_of(holdings.held, taken)
         self._latest = dict(ends)
@@ -192,9 +190,9 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         return end
 
     def _without_made_anew(self, begun: MemberOffset, commits: Mapping[TopicPartition, int | None]) -> MemberOffset:
-        """``begun`` without positions in topics that were made anew since; ``commits`` are of what was just gained.
+        """Return ``begun`` without positions in recreated topics; ``commits`` are those of newly owned partitions.
 
-        What this stream would have read on is a loss. What others have committed of the new topic is where it goes on.
+        Unread records of the old topic are lost. The stream continues at commits of other members in the new topic.
         """
         held = self._holdings.held
         stood = {**begun.positions, **held}
@@ -216,16 +214,16 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         return apart(begun, same, ids)
 
     def _tell(self) -> None:
-        """Commit what is processed; what the coordinator does not take is not read on."""
+        """Commit processed offsets; stop reading partitions whose commit the coordinator refuses."""
         offsets = self._holdings.to_commit()
         if offsets:
             self._holdings.acknowledged(self._members.commit(offsets, COMMIT_TIMEOUT_S))
 
     def _ends_of(self, held: Positions, taken: Positions) -> dict[TopicPartition, int]:
-        """Where the owned partitions end now, without those that are gone.
+        """Return where the owned partitions end now, without deleted ones.
 
-        These stay the stream's until the group takes them away, which it may not do where the topic is made anew. The
-        group may also notice first: who looks at the partitions that it has ``taken`` just now can still tell the loss.
+        The stream keeps a deleted partition until the group revokes it, which may not happen if the topic is
+        recreated. The group may also notice first: then the loss is reported from the partitions just ``taken``.
         """
         options, known = self._options, {**taken, **held}
         for attempt in range(options.offset_retries + 1):
@@ -234,7 +232,7 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
             there = self._kafka.there(known) if known else []
             ends: dict[TopicPartition, int] = self._kafka.offsets(LATEST, [place for place in there if place in held])
             new = self._gone & ends.keys()
-            # A broker may be behind for a moment; believing it would read records twice, or lose them.
+            # A broker may lag behind for a moment; believing it would repeat or lose records.
             gone = [place for place in known if place not in there and place not in self._gone]
             behind = {place: end for place, end in ends.items() if end < held[place] and place not in new}
             if not gone and not behind:
@@ -251,7 +249,7 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
             )
         )
         self._gone = (self._gone | set(gone)) - new
-        # Nothing of these was read, wherever they end by now.
+        # Nothing of these was read, wherever they end now.
         firsts: dict[TopicPartition, int] = self._kafka.offsets(EARLIEST, new)
         for place, first in firsts.items():
             logger.warning("%s-%d was made anew, and is read from its first offset %d on", *place, first)
@@ -264,7 +262,7 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         return int(self._member.settings.get("max.poll.interval.ms", DEFAULT_MAX_POLL_INTERVAL_MS))
 
     def _note_the_time(self) -> None:
-        """Warn once where the time between two questions comes near the one after which the group goes on without."""
+        """Warn once if the time between two micro-batches gets close to the poll timeout."""
         if self._asked_at is None or self._warned:
             return
         passed_ms = (monotonic() - self._asked_at) * 1000
@@ -279,9 +277,9 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
             )
 
     def _leave_when_stopped(self) -> None:
-        """Leave the group where Spark ends this process, which it does with SIGTERM when a query is stopped or fails.
+        """Leave the group when Spark ends this process, by SIGTERM, because the query was stopped or failed.
 
-        A thread waits for that, since the main one may sit in a call of librdkafka then, or in the middle of a join.
+        A thread waits for that, since the main thread may be in a call of librdkafka or in the middle of a join.
         """
         if FOLDERS in os.environ and threading.current_thread() is threading.main_thread():
             self._leaving = threading.Lock()
@@ -303,7 +301,7 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         try:
             self._leave()
         finally:
-            os._exit(0)  # whatever the main thread does: nobody listens to it any more
+            os._exit(0)  # whatever the main thread does, its results are not used any more
 
     def _refuse_to_end(self, trigger: str) -> None:
         raise OptionError(
@@ -314,4 +312,4 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
 
 
 def _go_on(*_: object) -> None:
-    """Let the thread that waits for the signal do the rest."""
+    """Leave the rest to the thread that waits for the signal."""

@@ -1,1 +1,1 @@
-"""What planning and reading both ask Kafka, through librdkafka."""
+"""Requests to Kafka through librdkafka, for both planning and reading."""

@@ -1,9 +1,9 @@
-"""One stream of a Spark application in a group, and no second one: it would get a part of the partitions for itself.
+"""Let a Spark application have only one stream in a group, because a second one would get some of the partitions.
 
-A query that loads a stream twice (as for a join of a topic with itself) would join the group twice and see half of the
-partitions on each side, and each of the two would wait for the other in every rebalance, since one thread of Spark asks
-them in turn. Spark tells a Python source nothing of its query, but where the application keeps its temporary files. A
-file that is locked there goes with the process that holds it, and with the application.
+A query that loads a stream twice (such as a topic joined with itself) would join the group twice. Each side would see
+half of the partitions. Each would also wait for the other in every rebalance, since one thread of Spark asks them in
+turn. Spark passes a Python source nothing about its query except the folder of the application's temporary files. A
+file lock there ends with the process that holds it, and the folder with the application.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from typing import IO
 from loadwise.spark_source.errors import OptionError
 
 FOLDERS = "SPARK_LOCAL_DIRS"
-"""What Spark sets for the Python processes that it starts."""
+"""Set by Spark for its Python processes."""
 WAIT_S = 20.0
-"""How long a stream that was stopped may take to leave the group, before its successor is taken for a second one."""
+"""How long a stopped stream may take to leave the group before its successor counts as a second stream."""
 ASK_AGAIN_S = 0.05
 
 
 def claimed(group: str, brokers: str) -> IO[bytes] | None:
-    """A lock on the group for this application's streams, to be closed in the end; None where Spark names no folder.
+    """Lock the group for this application's streams; the caller closes it. None if Spark names no folder.
 
-    Raises `OptionError` where another stream of the application has it.
+    Raises `OptionError` if another stream of the application has the lock.
     """
     folder = os.environ.get(FOLDERS, "").split(",")[0]
     if not folder or sys.platform == "win32":

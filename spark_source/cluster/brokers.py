@@ -1,7 +1,7 @@
-"""The brokers that one task reads from: a connection to each, who leads what, and Fetch.
+"""A task's broker connections: leaders and Fetch.
 
-The connections are aiokafka's: TLS, SASL, the handshake on versions and the requests' forms are its own. What is done
-with what comes is not: a Fetch answers the bytes of record batches, and nothing is made of a single record.
+The connections are aiokafka's with its TLS, SASL, version handshake and request formats. A Fetch returns the bytes of
+record batches; no object is created for a single record.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from loadwise.spark_source.options.connection_config import ConnectionConfig, Tl
 Address: TypeAlias = tuple[str, int]
 
 CLOSE_S = 1.0
-"""How long the connections may take to end in order."""
+"""How long the connections may take to close."""
 
 PASSING = frozenset(
     (
@@ -47,15 +47,15 @@ PASSING = frozenset(
         ErrorCode.UNKNOWN_TOPIC_ID,
     )
 )
-"""Answers that another question, perhaps to another broker, may mend."""
+"""Errors that a retry, perhaps with another broker, may fix."""
 
 
 class UnreachableError(Exception):
-    """No answer came; the text names the broker and the reason."""
+    """No answer; the message names the broker and the reason."""
 
 
 class AnsweredError(Exception):
-    """A broker answered an error."""
+    """A broker's answer has an error."""
 
     def __init__(self, code: int) -> None:
         known = {int(each): each for each in ErrorCode}
@@ -69,45 +69,45 @@ class Fetched:
     """The answer to a Fetch of one partition."""
 
     records: bytes
-    """Record batches as they stand in the log; the last may be cut off."""
+    """Record batches as stored in the log; the last one may be incomplete."""
     aborted: list[tuple[int, int]]
-    """Producer id and first offset of the aborted transactions among them, with ``read_committed``."""
+    """Producer id and first offset of their aborted transactions, with ``read_committed``."""
 
 
 @dataclass(slots=True)
 class Brokers:
-    """Connections of one task at a time, all on one event loop."""
+    """The connections of one task at a time, all on one event loop."""
 
     config: ConnectionConfig
     tls: ssl.SSLContext | None
     topics: frozenset[str] = frozenset()
-    """The topics that will be read: the next question for a leader asks about all of them."""
+    """The topics of the task: the next metadata request covers all of them."""
     asked: str = ""
-    """The broker whose answer is awaited; empty while none is."""
+    """The broker whose answer is pending; empty if there is none."""
     _connections: dict[Address, Any] = field(default_factory=dict)
     _connecting: dict[Address, asyncio.Lock] = field(default_factory=dict)
-    """Who holds it makes the connection that the others wait for."""
+    """The holder makes the connection; others wait for it."""
     _leaders: dict[TopicPartition, Address] = field(default_factory=dict)
     _learning: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Who holds it asks for leaders; the others wait for the answer, which is mostly theirs too."""
+    """The holder requests the leaders; others wait for the answer, which mostly covers theirs."""
 
     async def leader(self, place: TopicPartition) -> Address:
-        """The broker to fetch a partition from. Raises `UnreachableError` and `AnsweredError`."""
+        """Return the leader of a partition. Raises `UnreachableError` and `AnsweredError`."""
         known = self._leaders.get(place)
         if known is not None:
             return known
         async with self._learning:
-            # Another range may have asked meanwhile.
+            # Another range may have requested it meanwhile.
             return self._leaders.get(place) or await self._learn(place)
 
     async def fetch(
         self, address: Address, wanted: Sequence[tuple[TopicPartition, int, int]]
     ) -> list[Fetched | AnsweredError]:
-        """What stands in partitions that a broker leads, each from an offset on and about so many bytes of it at most.
+        """Fetch from partitions that a broker leads, each from an offset with a size limit.
 
-        Of the first that has anything it is a whole batch at least, of the others nothing where the next batch is
-        larger than what is wanted. Raises `UnreachableError`, and `AnsweredError` for all of it. Where there was an
-        error, the next question looks for the leader anew.
+        The first partition with data returns at least one whole batch. The others return nothing if their next batch
+        exceeds the limit. Raises `UnreachableError`, or `AnsweredError` for the whole request. After an error, the
+        next request looks up the leader again.
         """
         try:
             answers = await self._fetch(address, wanted)
@@ -124,7 +124,7 @@ class Brokers:
         """Close all connections."""
         closing = [closed for connection in self._connections.values() if (closed := connection.close()) is not None]
         if closing:
-            await asyncio.wait(closing, timeout=CLOSE_S)  # a peer that is gone does not answer the end of TLS
+            await asyncio.wait(closing, timeout=CLOSE_S)  # a dead peer does not answer the end of TLS
 
     async def _fetch(
         self, address: Address, wanted: Sequence[tuple[TopicPartition, int, int]]
@@ -144,7 +144,7 @@ class Brokers:
             raise AnsweredError(ErrorCode.UNSUPPORTED_VERSION)
         if version >= 7 and answer.error_code:
             raise AnsweredError(answer.error_code)
-        # Who is above a quota is told nothing, and heard again once the time is over (``getThrottledResponse``).
+        # Above a quota the broker sends nothing and reads again after the throttle time (``getThrottledResponse``).
         found: dict[TopicPartition, Fetched | AnsweredError] = {}
         for topic, partitions in answer.topics:
             for partition in partitions:
@@ -175,7 +175,7 @@ class Brokers:
         return self._leaders[place]
 
     async def _ask_any(self, request: Any) -> dict[str, Any]:
-        """The answer of the first broker that has one: those that are connected, then all that are known."""
+        """Return the first broker's answer: connected brokers first, then all known ones."""
         known = [(host, port) for host, port, _ in collect_hosts(self.config.bootstrap_servers)]
         problem: UnreachableError | None = None
         for address in dict.fromkeys((*self._connections, *self._leaders.values(), *known)):
@@ -222,7 +222,7 @@ class Brokers:
 
 
 def tls_context(tls: Tls) -> ssl.SSLContext:
-    """Python's form of the TLS settings. Raises `OptionError` for certificates and keys that cannot be read."""
+    """Return a Python TLS context. Raises `OptionError` if certificates or keys cannot be read."""
     try:
         return _tls_context(tls)
     except OSError as problem:
@@ -237,7 +237,7 @@ def _tls_context(tls: Tls) -> ssl.SSLContext:
     if tls.certificate_path is not None:
         context.load_cert_chain(tls.certificate_path, tls.key_path, tls.key_password)
     elif tls.certificate_pem is not None:
-        # Python's ssl reads certificates from files only.
+        # Python's ssl reads certificates only from files.
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "client.pem")
             path.touch(mode=0o600)

@@ -1,4 +1,4 @@
-"""The one place where confluent-kafka (librdkafka) is made: a consumer that is told what to read and joins no group."""
+"""Create confluent-kafka (librdkafka) clients: consumers with manual assignment that join no group."""
 
 from __future__ import annotations
 
@@ -26,69 +26,69 @@ logger = logging.getLogger(__name__)
 
 _Error = confluent_kafka.KafkaError
 UNKNOWN = frozenset((_Error.UNKNOWN_TOPIC_OR_PART, _Error._UNKNOWN_PARTITION, _Error._UNKNOWN_TOPIC))
-"""Errors that mean that there is no such topic or partition."""
+"""Errors for a missing topic or partition."""
 BROKER_REPLACED = -137
-"""librdkafka's ``_DESTROY_BROKER``, which older versions lack: what it kept of a broker is gone, as is the question."""
+"""librdkafka's ``_DESTROY_BROKER``, which older versions do not export: its broker state and the request are lost."""
 
 _REFUSALS = {
     _Error._AUTHENTICATION: "check kafka.sasl.mechanism and kafka.sasl.jaas.config",
     _Error._SSL: "check kafka.security.protocol, kafka.ssl.truststore.location and the other kafka.ssl.* options",
 }
-"""Complaints that trying again seldom mends, and what to change: the login, or a certificate, was not accepted."""
+"""Errors that a retry seldom fixes, and what to change: the login or a certificate was rejected."""
 
 OF_SAMPLES = {
-    "fetch.max.bytes": str(8 << 20),  # all that a broker answers at once: further partitions come with the next answer
-    "max.partition.fetch.bytes": str(1 << 20),  # whole batches, as large as they mostly may be
+    "fetch.max.bytes": str(8 << 20),  # size of one answer: further partitions come with the next one
+    "max.partition.fetch.bytes": str(1 << 20),  # whole batches of the usual maximum size
     "queued.max.messages.kbytes": str(16 << 10),
     "queued.min.messages": "1",
 }
-"""Settings of a consumer that reads no more than a few records of each partition."""
+"""Settings of a consumer that reads only a few records of each partition."""
 
 _DURATION = re.compile(r" \(after \d+ms in state [^()]*(\([^()]*\)[^()]*)*\)")
-"""What alone tells one complaint from the next, of a connection that is tried over and over."""
+"""The part of an error that differs between attempts of the same connection."""
 
 
 @dataclass(slots=True)
 class Client:
-    """A consumer, and the last thing that it complained about outside any answer (brokers down, a failed login)."""
+    """A consumer and its last error outside of any answer (brokers down, a failed login)."""
 
     consumer: Any
     config: ClientConfig
     complaint: str = ""
     remedy: str = ""
-    """What to change, where that complaint was of a login or a certificate."""
+    """What to change if that error was about a login or a certificate."""
 
     doubtful: bool = False
-    """Whether a complaint since the flag was last cleared was that a topic or partition is not there."""
+    """Whether an error since the last reset was about a missing topic or partition."""
 
     heard: bool = False
-    """Whether any question was answered: then the addresses are right, and brokers that are down will come back."""
+    """Whether any request was answered: then the addresses are right and unavailable brokers will return."""
 
     all_down: bool = False
-    """Whether no connection to any broker could be made, or all were lost."""
+    """Whether all connections failed or were lost."""
 
     commits: list[str] = field(default_factory=list)
-    """The answer to each commit that was answered: what went wrong, empty where nothing did."""
+    """The result of each answered commit: the error, or an empty string."""
 
     _admin: Any = None
 
     @property
     def admin(self) -> Any:
-        """An admin client with the same settings, connected at the first question to it."""
+        """Return an admin client with the same settings; it connects on first use."""
         if self._admin is None:
             self._admin = admin_client(self.config, error_cb=self.note)
         return self._admin
 
     def committed(self, error: Any, places: Any) -> None:
-        """Keep the answer to a commit."""
+        """Store the result of a commit."""
         errors = [error, *(place.error for place in places or ())]
         self.commits.append("; ".join(dict.fromkeys(each.str() for each in errors if each is not None)))
 
     def note(self, error: Any) -> None:
-        """Keep a complaint of either client; librdkafka goes on trying, so it is an error once we run out of time."""
+        """Store an error of either client; librdkafka retries, so it matters only if the time runs out."""
         text = _DURATION.sub("", error.str())
         self.doubtful |= error.code() in UNKNOWN
-        # "All brokers down" follows each failed connection, which is lost after each refusal, and both tell less.
+        # "All brokers down" follows each failed connection, and a lost connection each refusal; both say less.
         self.all_down |= error.code() == _Error._ALL_BROKERS_DOWN
         if error.code() == _Error._ALL_BROKERS_DOWN and self.complaint:
             return
@@ -99,26 +99,26 @@ class Client:
         self.complaint, self.remedy = text, _REFUSALS.get(error.code(), "")
 
     def answered(self) -> None:
-        """A question was answered: a login that was refused before is no reason to give the next question up early.
+        """Note an answer: an earlier refused login is then no reason to fail the next request early.
 
-        Nothing is polled here, since a record that has come would be lost.
+        Does not poll, because that would lose a fetched record.
         """
         self.heard, self.all_down = True, False
         self.complaint = self.remedy = ""
 
     def forget_complaints(self) -> None:
-        """Begin anew: what it told up to now is of no interest to the next query."""
+        """Reset: old errors do not matter to the next query."""
         self._hear()
         self.complaint = self.remedy = ""
         self.doubtful = self.all_down = False
 
     def why(self) -> str:
-        """The last complaint as the end of a message; empty if there is none."""
+        """Return the last error as the end of a message; empty without one."""
         self._hear()
         return f" (the client's last error: {self.complaint})" if self.complaint else ""
 
     def _hear(self) -> None:
-        """Take complaints, which are handed over in poll and consume only."""
+        """Receive errors, which librdkafka delivers only in poll and consume."""
         self.consumer.poll(0)
         if self._admin is not None:
             self._admin.poll(0)
@@ -129,7 +129,7 @@ _KEPT: Kept[Client] = Kept(lambda client: client.consumer.close())
 
 @contextmanager
 def connected(config: ClientConfig, *, group_id_prefix: str, reads_samples: bool = False) -> Iterator[Client]:
-    """Make a consumer and close it again. Raises what `connect` raises."""
+    """Create a consumer and close it afterwards. Raises what `connect` raises."""
     client = connect(config, group_id_prefix=group_id_prefix, reads_samples=reads_samples)
     try:
         yield client
@@ -139,13 +139,13 @@ def connected(config: ClientConfig, *, group_id_prefix: str, reads_samples: bool
 
 @contextmanager
 def kept_or_connected(config: ClientConfig, *, group_id_prefix: str) -> Iterator[Client]:
-    """As `connected` for one who ``reads_samples``, and kept for the next query of this process if all went well."""
+    """Like `connected` with ``reads_samples``, but keep the client for this process's next query on success."""
     of = (group_id_prefix, made_from(config.settings))
     client = _KEPT.take(of)
     if client is None:
         client = connect(config, group_id_prefix=group_id_prefix, reads_samples=True)
     else:
-        client.forget_complaints()  # not of a new one: librdkafka tells once that no broker is there
+        client.forget_complaints()  # not for a new one: librdkafka reports only once that no broker is there
     try:
         yield client
     except BaseException:
@@ -155,10 +155,10 @@ def kept_or_connected(config: ClientConfig, *, group_id_prefix: str) -> Iterator
 
 
 def connect(config: ClientConfig, *, group_id_prefix: str, reads_samples: bool = False) -> Client:
-    """Make a consumer; its user closes it. Raises `OptionError` if librdkafka refuses a setting.
+    """Create a consumer; the caller closes it. Raises `OptionError` if librdkafka rejects a setting.
 
-    With ``reads_samples`` it asks for little of each partition, and for nothing ahead.
-    librdkafka wants a group id even of a consumer that joins none; ours is unique unless the user gave one.
+    With ``reads_samples`` it requests little of each partition and does not fetch ahead.
+    librdkafka requires a group id even without joining; it is unique unless the user set one.
     """
     settings: dict[str, Any] = {"group.id": f"{group_id_prefix}-{uuid.uuid4()}", **config.settings}
     if reads_samples:
@@ -166,7 +166,7 @@ def connect(config: ClientConfig, *, group_id_prefix: str, reads_samples: bool =
     holder: list[Client] = []
     settings["error_cb"] = lambda error: holder[0].note(error) if holder else None
     settings["on_commit"] = lambda error, places: holder[0].committed(error, places) if holder else None
-    # Failed connections come as complaints too: logged there, once each and not at every attempt.
+    # Failed connections also arrive as errors, and are logged once there instead of at every attempt.
     settings |= {"logger": logger, "log_level": 2}
     try:
         consumer = confluent_kafka.Consumer(settings)
@@ -178,7 +178,7 @@ def connect(config: ClientConfig, *, group_id_prefix: str, reads_samples: bool =
 
 
 def admin_client(config: ClientConfig, **callbacks: Any) -> Any:
-    """An admin client, which needs no closing. To librdkafka it is a producer, and warns of consumers' settings."""
+    """Return an admin client, which needs no closing. librdkafka sees it as a producer."""
     from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - takes as long to import as all the rest, seldom needed
 
     return AdminClient({**config.settings, "logger": logger, "log_level": 2, **callbacks})

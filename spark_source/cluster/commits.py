@@ -1,8 +1,7 @@
-"""Commits how far a stream has got to a consumer group, for those who watch the group's lag (``commitGroup``).
+"""Commit a stream's progress to a consumer group, for monitoring of the group's lag (``commitGroup``).
 
-The group is a display and never a start position: a stream goes on from its checkpoint. So what cannot be
-committed is a warning, and no micro-batch fails or waits long for it. The consumer joins nothing: Kafka takes such
-commits while the group has no members of its own.
+The group is only a display: a stream resumes from its checkpoint. So a failed commit is a warning, and no micro-batch
+fails or waits long for it. The consumer does not join; Kafka accepts such commits while the group has no members.
 """
 
 from __future__ import annotations
@@ -20,20 +19,20 @@ from loadwise.spark_source.cluster.client import Client
 logger = logging.getLogger(__name__)
 
 WAIT_S = 2.0
-"""How long a micro-batch waits for the answer to a commit; it takes a millisecond."""
+"""How long a micro-batch waits for the answer to a commit, which usually takes a millisecond."""
 
 
 @dataclass(slots=True)
 class GroupCommits:
-    """The commits of one stream to one group, through a client whose ``group.id`` it is."""
+    """The commits of one stream, through a client with that ``group.id``."""
 
     client: Client
     group: str
     committed: Mapping[TopicPartition, int] | None = None
-    """What was last committed."""
+    """The offsets committed last."""
 
     def commit(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Commit, unless that is what the group has already; warn of what goes wrong."""
+        """Commit unless the group already has these offsets; log a warning on errors."""
         if positions == self.committed or not positions:
             return
         self.committed = dict(positions)

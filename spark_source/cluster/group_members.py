@@ -1,7 +1,7 @@
-"""The members with which a stream takes part in a group (``assignment.mode=member``); they fetch nothing.
+"""The members with which a stream joins a group (``assignment.mode=member``); they fetch nothing.
 
-Each is a `Membership`: a thread of its own keeps it a member with heartbeats while a micro-batch is processed.
-Rebalances happen in `GroupMembers.take_part` and nowhere else, so nothing changes hands while a micro-batch is planned.
+Each is a `Membership` with its own thread, which sends heartbeats while a micro-batch is processed. Rebalances happen
+only in `GroupMembers.take_part`, so no partition moves while a micro-batch is planned.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from loadwise.spark_source.options.query import GroupMember, Subscribe, Subscrib
 logger = logging.getLogger(__name__)
 
 TURN_S = 0.05
-"""How long one member's join is waited for before the others have their turn: none may wait for another of ours."""
+"""The wait for one member's join before the next member's turn, so that our members do not block each other."""
 AGAIN_S = 60.0
-"""After this time kafka-python may complain of the same thing again."""
+"""How often kafka-python may log the same warning."""
 _COMPLAINTS = logging.getLogger("kafka.cluster")
-"""Where kafka-python tells ten times a second that a subscribed topic is not there."""
+"""The logger that reports a missing subscribed topic ten times a second."""
 
 
 class OnceAMinute(logging.Filter):
-    """Lets each complaint through once in `AGAIN_S`."""
+    """Passes each message once in `AGAIN_S`."""
 
     def __init__(self) -> None:
         super().__init__()
         self._told_at: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether nobody was told this within the time, by the record's own clock."""
+        """Whether this message was not logged within the time, by the record's own clock."""
         text = record.getMessage()
         if record.created - self._told_at.get(text, -AGAIN_S) < AGAIN_S:
             return False
@@ -58,15 +58,15 @@ class OnceAMinute(logging.Filter):
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a rebalance has changed for the stream as a whole."""
+    """What a rebalance has changed for the whole stream."""
 
     lost: frozenset[TopicPartition]
     gained: frozenset[TopicPartition]
-    """Owned again or anew; of these the group's commit is not known. May hold what is in ``lost``, too."""
+    """Newly owned partitions, whose group commits must be read. May overlap with ``lost``."""
 
 
 class _Member:
-    """One member, and what it was told. A `loadwise.assignor.clients.membership.RebalanceListener`."""
+    """One member and its events. A `loadwise.assignor.clients.membership.RebalanceListener`."""
 
     def __init__(self, **settings: Any) -> None:
         self.given_up: set[TopicPartition] = set()
@@ -75,24 +75,24 @@ class _Member:
 
     @property
     def owned(self) -> set[TopicPartition]:
-        """The partitions that are this member's now."""
+        """The partitions that this member owns."""
         return {TopicPartition(*each) for each in self.membership.owned}
 
     def assigned(self, partitions: Collection[Partition]) -> None:
-        """Read these as well."""
+        """Add partitions."""
         self.taken.update(TopicPartition(*each) for each in partitions)
 
     def revoked(self, partitions: Collection[Partition]) -> None:
-        """Read these no more: what was processed of them is committed before anybody joins."""
+        """Remove partitions: what was processed of them is committed before the next join."""
         self.given_up.update(TopicPartition(*each) for each in partitions)
 
     def lost(self, partitions: Collection[Partition]) -> None:
-        """These belong to others already."""
+        """Remove partitions that others may already own."""
         self.given_up.update(TopicPartition(*each) for each in partitions)
 
 
 class GroupMembers:
-    """All members of one stream. Raises `OptionError` for settings that a member cannot honour."""
+    """All members of one stream. Raises `OptionError` for settings that a member does not support."""
 
     def __init__(self, config: ClientConfig, group: GroupMember, topics: Topics) -> None:
         self._group = group
@@ -118,9 +118,9 @@ class GroupMembers:
             raise OptionError("assignment.mode", f"member cannot join: {error}") from error
 
     def take_part(self, timeout_s: float) -> Changes | None:
-        """Take part in the group's rebalances until there is none; None where one outlasts the time.
+        """Take part in the group's rebalances until it is stable; return None on timeout.
 
-        Raises `GroupUnavailableError` where the group refuses a member.
+        Raises `GroupUnavailableError` if the group refuses a member.
         """
         deadline = monotonic() + timeout_s
         while True:
@@ -132,7 +132,7 @@ class GroupMembers:
                 return None
 
     def commit(self, offsets: Mapping[TopicPartition, int], timeout_s: float) -> dict[TopicPartition, int]:
-        """Commit what is owned, each by the member that owns it; what the coordinator has taken."""
+        """Commit owned offsets, each by its owner; return those that the coordinator accepted."""
         taken: dict[TopicPartition, int] = {}
         for member in self._members:
             owned = member.owned
@@ -142,19 +142,19 @@ class GroupMembers:
             try:
                 done = member.membership.commit(mine, timeout_s).committed
             except KafkaError as error:
-                logger.warning("group %s has not taken commits, so others may read this again: %r", self.group, error)
+                logger.warning("group %s did not accept commits, so records may be read again: %r", self.group, error)
             else:
                 taken |= {TopicPartition(*place): offset.offset for place, offset in done.items()}
         return taken
 
     def asked(self) -> None:
-        """Spark asks for more: it has processed what it was given."""
+        """Note that Spark has processed its records, because it asks for more."""
         for member in self._members:
             if member.membership.busy is not None:
                 member.membership.busy.polls(monotonic_ns())
 
     def given(self, sizes: Mapping[TopicPartition, int]) -> None:
-        """Spark is given so many records of each partition, and more are waiting: so the time until it asks is work."""
+        """Note the records given to Spark; the time until it asks again is work."""
         for member in self._members:
             mine: dict[str, int] = {}
             owned = member.owned
@@ -171,14 +171,14 @@ class GroupMembers:
 
     @property
     def generation(self) -> int:
-        """The group's generation, -1 while the members are of none."""
+        """The group's generation, -1 while the members have none."""
         try:
             return max(member.membership.metadata().generation for member in self._members)
         except IllegalStateError:
             return -1
 
     def close(self) -> None:
-        """Leave the group; static members stay until their session ends."""
+        """Leave the group; static members stay until their session expires."""
         for member in self._members:
             member.membership.close()
         self._members = []
@@ -190,7 +190,7 @@ class GroupMembers:
         except InconsistentGroupProtocolError:
             names = ", ".join(self._group.strategies)
             raise GroupUnavailableError(
-                f"option assignment.strategy: group {self.group} has members that know none of {names}; give one that"
+                f"option assignment.strategy: group {self.group} has members without any of {names}; give one that"
                 " all of them have, or a list in order of preference (weighted, range)"
             ) from None
         except GroupAuthorizationFailedError:
@@ -199,7 +199,7 @@ class GroupMembers:
             ) from None
         except KafkaError as error:
             if getattr(error, "retriable", False):
-                logger.info("group %s: %r; trying on", self.group, error)
+                logger.info("group %s: %r; retrying", self.group, error)
                 return
             raise GroupUnavailableError(
                 f"option kafka.group.id: group {self.group} refuses this stream as a member: {error}; start the query"
@@ -207,9 +207,9 @@ class GroupMembers:
             ) from error
 
     def _changes(self) -> Changes:
-        """What has changed since the last call, whichever member heard of it first.
+        """Return what has changed since the last call, in any order of the members' events.
 
-        A member that was put out may learn that only after another one of the stream was given its partitions.
+        An evicted member may notice that only after another member of the stream was assigned its partitions.
         """
         lost = frozenset[TopicPartition]().union(*(member.given_up for member in self._members))
         changed = lost.union(*(member.taken for member in self._members))

@@ -1,8 +1,8 @@
-"""What a Python process of Spark's keeps from one query or task to the next: its connections to Kafka.
+"""Keep Kafka connections in a Python process of Spark from one query or task to the next.
 
-PySpark runs many tasks in one process, one after the other (``spark.python.worker.reuse``), and to connect, to log in
-and to ask who leads what takes longer than to read a few records. A process that is idle for a minute is killed.
-Spark's own Kafka source keeps consumers in its executors likewise (``KafkaDataConsumer``).
+PySpark runs many tasks in one process, one after the other (``spark.python.worker.reuse``). Connecting, logging in and
+looking up leaders takes longer than reading a few records. Spark kills a process that is idle for a minute. Spark's own
+Kafka source also keeps consumers in its executors (``KafkaDataConsumer``).
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 MOST = 4
-"""So many are kept at most: a job seldom reads from more clusters by turns."""
+"""The maximum number to keep: a job seldom reads from more clusters."""
 REUSED = "SPARK_REUSE_WORKER"
-"""What PySpark has in the environment of a process that others use after this one."""
+"""The environment variable that PySpark sets in a process that it reuses."""
 FILES = ("ssl.certificate.location", "ssl.key.location", "ssl.keystore.location")
-"""The settings that name files, which are read when a connection is made."""
+"""Settings that name files, which are read when a connection is made."""
 
 T = TypeVar("T")
 
 
 def made_from(settings: Mapping[str, str]) -> Hashable:
-    """What connections with these settings are made from: a certificate that was renewed on disk makes others."""
+    """Return a key for connections with these settings: it changes when a certificate is renewed on disk."""
     files = []
     for name in FILES:
         if name in settings:
-            with suppress(OSError):  # whoever connects tells that a file is not there
+            with suppress(OSError):  # connecting reports a missing file
                 found = os.stat(settings[name])
                 files.append((name, found.st_ino, found.st_size, found.st_mtime_ns))
     return tuple(sorted(settings.items())), tuple(files)
@@ -36,19 +36,19 @@ def made_from(settings: Mapping[str, str]) -> Hashable:
 
 @dataclass(slots=True)
 class Kept(Generic[T]):
-    """What is not in use just now, each with what it was made from. Whoever takes something has it alone."""
+    """Unused objects, each with its key. Taking one gives exclusive use."""
 
     close: Callable[[T], object]
-    """Ends what is not kept any longer."""
+    """Closes an object that is no longer kept."""
     _free: dict[Hashable, T] = field(default_factory=dict)
-    """The longest unused first."""
+    """The longest unused come first."""
 
     def take(self, made_from: Hashable) -> T | None:
-        """One that was made from the same, if there is any."""
+        """Return an object with the same key, if there is one."""
         return self._free.pop(made_from, None)
 
     def give(self, made_from: Hashable, value: T) -> None:
-        """Keep it for the next one, or end it where nobody will come."""
+        """Keep an object for the next user, or close it if the process will not be reused."""
         ended = [value]
         if os.environ.get(REUSED):
             ended = [self._free.pop(made_from)] if made_from in self._free else []
@@ -59,6 +59,6 @@ class Kept(Generic[T]):
             self.close(each)
 
     def clear(self) -> None:
-        """End all that is kept."""
+        """Close all kept objects."""
         while self._free:
             self.close(self._free.popitem()[1])

@@ -1,6 +1,6 @@
-"""Questions to Kafka about topics and offsets: Metadata for topics and partitions, ListOffsets for the rest.
+"""Requests to Kafka about topics and offsets: Metadata for topics and partitions, ListOffsets for the rest.
 
-Spark's class: ``KafkaOffsetReaderAdmin``, whose rules for what must be given hold here.
+Spark's class is ``KafkaOffsetReaderAdmin``, whose rules about required entries apply here.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__sha
 """Kafka's own topics (``Topic.isInternal``): a pattern never matches them, as with the Java client."""
 
 PATIENCE_S = 5.0
-"""How long a login or a certificate that is not accepted is tried with: it may be a broker that is just starting."""
+"""How long to retry a rejected login or certificate: the broker may just be starting."""
 UNREACHABLE_S = 10.0
-"""How long brokers are looked for where no address has ever answered and none accepts a connection."""
+"""How long to try brokers if no address has ever answered and none accepts a connection."""
 UNKNOWN_S = 10.0
-"""How long a partition that Kafka's metadata has may seem unknown to its leader, which learns of it later."""
+"""How long a partition in Kafka's metadata may be unknown to its leader, which learns of it later."""
 ASK_AGAIN_S = 0.2
-"""The time between two questions, where the answer was an error that passes."""
+"""The time between two attempts after a temporary error."""
 
 _Error = confluent_kafka.KafkaError
 _NO_ANSWER = frozenset((_Error._TRANSPORT, _Error._TIMED_OUT, _Error._ALL_BROKERS_DOWN, _Error._RESOLVE))
-"""Errors that mean that nobody has answered so far."""
+"""Errors that mean that no broker has answered yet."""
 _PASSING = _NO_ANSWER | frozenset(
     (
         BROKER_REPLACED,
@@ -67,16 +67,16 @@ _PASSING = _NO_ANSWER | frozenset(
         _Error.UNKNOWN_LEADER_EPOCH,
     )
 )
-"""Errors of a leader that moves or a broker that is down: the same question is answered a moment later."""
+"""Errors while a leader moves or a broker is down: a retry soon succeeds."""
 
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-"""The id of topics on brokers from before Kafka 2.8, which give none: zeros as base64."""
+"""The topic id of brokers before Kafka 2.8, which have none: zeros as base64."""
 
 _AS_KAFKA_WRITES_IDS = str.maketrans("+/", "-_")
-"""From librdkafka's base64 to that of Kafka's tools (``Uuid.toString``)."""
+"""Converts librdkafka's base64 to that of Kafka's tools (``Uuid.toString``)."""
 
 _LEAST_WAIT_S = 0.001
-"""No question is given less time than librdkafka counts in."""
+"""The minimum time for a request: librdkafka's resolution."""
 
 _REMEDY = (
     "check the name, kafka.bootstrap.servers, kafka.security.protocol and the rights of this user, or raise"
@@ -89,17 +89,17 @@ _REMEDIES = {
 
 
 class _RefusedError(Exception):
-    """What was asked, and Kafka's error for just that part of a question."""
+    """A part of a request, and Kafka's error for just that part."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a query reads."""
+    """The partitions of a query."""
 
     partitions: list[TopicPartition]
     """Sorted."""
     ids: Mapping[str, str]
-    """The id of each topic (KIP-516) as base64, where the broker gives one: another one is another topic."""
+    """The base64 id of each topic (KIP-516), where the broker has one; a recreated topic has another id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,28 +110,28 @@ class _Topic:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Questions to Kafka, each answered in full or with an `OffsetsUnavailableError` that names what was asked."""
+    """Requests to Kafka. Each returns a full answer or raises an `OffsetsUnavailableError` that names the request."""
 
     client: Client
     timeout_ms: int
-    """How long each question may take; the user's ``kafka.default.api.timeout.ms``."""
+    """The timeout of each request; the user's ``kafka.default.api.timeout.ms``."""
 
     def partitions(self, options: SourceOptions, *, known: Collection[str] = ()) -> list[TopicPartition]:
-        """The partitions that the query reads, sorted. Asking never creates a topic.
+        """Return the query's partitions, sorted. Never creates a topic.
 
-        A topic that is not there is an error, unless it is ``known``: one that the query has read from before.
+        A missing topic is an error unless it is ``known``, because the query has read from it before.
         """
         return self.found(options, known=known).partitions
 
     def found(self, options: SourceOptions, *, known: Collection[str] = (), with_ids: bool = False) -> Found:
-        """As `partitions`, with the ids of the topics if they are wanted, which takes an admin client."""
+        """Return the same as `partitions`, plus the topic ids if requested, which needs an admin client."""
         match options.topics:
             case Subscribe(topics):
                 topics_found = self._topics(topics, known, with_ids)
             case SubscribePattern(pattern):
                 matching = {topic: n for topic, n in self._counts().items() if re.search(pattern, topic)}
                 topics_found = {topic: _Topic(n) for topic, n in matching.items()}
-                if with_ids and matching:  # each of them may be gone a moment later
+                if with_ids and matching:  # each of them may be deleted a moment later
                     topics_found = self._topics(matching.keys(), matching.keys(), with_ids)
             case Assign(assigned):
                 topics_found = self._topics({place.topic for place in assigned}, known, with_ids)
@@ -150,14 +150,14 @@ class Cluster:
         return Found(sorted(wanted), ids)
 
     def offsets(self, when: int, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset as young as ``when`` (ms), `LATEST` where there is none; or of `EARLIEST` or `LATEST`."""
+        """Return the first offsets at or after ``when`` (ms), else `LATEST`; or those of `EARLIEST` or `LATEST`."""
         return self.offsets_at(dict.fromkeys(places, when))
 
     def offsets_at(self, when: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """As `offsets`, with a moment for each partition."""
+        """Return the same as `offsets`, with a time for each partition."""
         if not when:
             return {}
-        # librdkafka takes the moment in the offset's place and passes Kafka's -1 and -2 on as they are.
+        # librdkafka takes the time in the offset field and passes Kafka's -1 and -2 on unchanged.
         asked = [confluent_kafka.TopicPartition(*place, moment) for place, moment in when.items()]
 
         def ask(wait_s: float) -> Any:
@@ -172,7 +172,7 @@ class Cluster:
         return {TopicPartition(item.topic, item.partition): item.offset for item in answer}
 
     def committed(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
-        """What the group ``kafka.group.id`` has committed of each partition; None where it has nothing."""
+        """Return the commits of the group ``kafka.group.id``; None for partitions without one."""
         asked = [confluent_kafka.TopicPartition(*place) for place in places]
         if not asked:
             return {}
@@ -190,7 +190,7 @@ class Cluster:
         }
 
     def asked(self, bound: Bound, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offset of each partition that the options ask for; `EARLIEST` and `LATEST` are still to be looked up."""
+        """Return the offsets from the options; `EARLIEST` and `LATEST` are not looked up yet."""
         match bound:
             case Everywhere(offset=offset):
                 return dict.fromkeys(partitions, offset)
@@ -211,26 +211,26 @@ class Cluster:
                 return found
 
     def resolved(self, bound: Bound, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-        """As `asked`, with `EARLIEST` and `LATEST` looked up."""
+        """Return the same as `asked`, with `EARLIEST` and `LATEST` looked up."""
         asked = self.asked(bound, partitions)
         found = self.offsets_at({place: offset for place, offset in asked.items() if offset in (EARLIEST, LATEST)})
         return asked | found
 
     def ids(self, topics: Collection[str]) -> dict[str, str]:
-        """The id of each of these topics that is there, where the broker gives one."""
+        """Return the id of each existing topic, where the broker has one."""
         if not topics:
             return {}
         found = self._topics(topics, topics, True)
         return {name: topic.id for name, topic in found.items() if topic.id is not None}
 
     def there(self, places: Collection[TopicPartition]) -> list[TopicPartition]:
-        """Those of these partitions that are there; at least one is asked about."""
+        """Return the existing ones of these partitions; at least one must be given."""
         topics = {place.topic for place in places}
         found = self._topics(topics, topics, False)
         return [place for place in places if place.partition < found[place.topic].partitions]
 
     def _topics(self, topics: Collection[str], known: Collection[str], with_ids: bool) -> dict[str, _Topic]:
-        """All topics in one question; one without partitions stands for a known one that is not there."""
+        """Describe all topics in one request; a known topic that is missing has no partitions."""
 
         def ask(wait_s: float) -> dict[str, _Topic]:
             found: dict[str, _Topic] = {}
@@ -243,7 +243,7 @@ class Cluster:
         return self._answer(f"topic{'s' if len(topics) > 1 else ''} {', '.join(sorted(topics))}", ask)
 
     def _described(self, topics: Collection[str], wait_s: float, with_ids: bool) -> Iterator[tuple[str, _Topic, Any]]:
-        """Each topic with what Kafka tells of it, and Kafka's error for it or None."""
+        """Yield each topic with its description and its error or None."""
         if len(topics) == 1 and not with_ids:  # needs no connection of an admin client
             for name, described in self.client.consumer.list_topics(*topics, timeout=wait_s).topics.items():
                 yield name, _Topic(len(described.partitions)), described.error
@@ -269,21 +269,21 @@ class Cluster:
         }
 
     def _look_for_leaders(self, topic: str, wait_s: float) -> None:
-        """Let the client learn who leads a topic's partitions now: it asks by itself only when it reads."""
-        with suppress(confluent_kafka.KafkaException):  # the question that failed is the one to be asked again
+        """Make the client look up a topic's leaders now; it does so by itself only when it reads."""
+        with suppress(confluent_kafka.KafkaException):  # the failed request itself is retried
             self.client.consumer.list_topics(topic, timeout=wait_s)
 
     def _answer(self, what: str, ask: Callable[[float], T], *, unknown_passes: bool = False) -> T:
-        """Kafka's answer to a question, which is asked again while the error is one that passes.
+        """Return Kafka's answer; retry temporary errors.
 
-        ``ask`` is given how many seconds it may take. A login that is refused is asked about no longer than
-        `PATIENCE_S`, and addresses that have never answered no longer than `UNREACHABLE_S`.
+        ``ask`` gets its time limit in seconds. A rejected login is retried for at most `PATIENCE_S`, and addresses that
+        have never answered for at most `UNREACHABLE_S`.
         """
         start = now = monotonic()
         deadline = start + self.timeout_ms / 1000
         while True:
-            # A question is given up after as long as all before it took, so that a slow answer has its time.
-            # The deadline passes where a sleep takes long, and librdkafka waits for ever where it gets less than 0.
+            # The timeout of an attempt equals the time of all before it, so that a slow answer has its time.
+            # A long sleep may exceed the deadline, and librdkafka waits forever with a negative timeout.
             wait_s = max(_LEAST_WAIT_S, min(max(PATIENCE_S, now - start), deadline - now))
             try:
                 answer = ask(wait_s)
@@ -301,13 +301,13 @@ class Cluster:
                 return answer
 
     def _is_in_vain(self, tried_s: float) -> bool:
-        """Whether trying on would hardly help: the login is refused, or no broker is at the addresses given."""
+        """Whether a retry would hardly help: the login is rejected, or no broker is at the given addresses."""
         if self.client.remedy:
             return tried_s >= PATIENCE_S
         return self.client.all_down and not self.client.heard and tried_s >= UNREACHABLE_S
 
     def _unanswered(self, what: str, error: Any) -> OffsetsUnavailableError:
-        why = self.client.why()  # which may bring the newest complaint, and with it the remedy
+        why = self.client.why()  # may update the error and with it the remedy
         unheard = self.client.remedy if error.code() in _NO_ANSWER else ""
         remedy = _REMEDIES.get(error.code()) or unheard or _REMEDY
         return OffsetsUnavailableError(f"Kafka does not tell {what}: {error.str()}{why}; {remedy}")
@@ -321,7 +321,7 @@ def _some(places: Iterable[TopicPartition]) -> str:
 def _must_match(
     option: str, given: Mapping[TopicPartition, int], partitions: list[TopicPartition], values: str
 ) -> None:
-    """What is given by partition must be given for all partitions, and for no others: Spark's rule."""
+    """Require entries for all partitions and for no others: Spark's rule."""
     missing = [place for place in partitions if place not in given]
     if missing:
         raise OptionError(option, f"has no entry for {_some(missing)}; name every partition ({values})")

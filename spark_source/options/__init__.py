@@ -1,1 +1,1 @@
-"""What a query asks for, checked, and how clients are configured for it; nothing here asks Kafka."""
+"""Parse and check a query's options and build client configurations; no request to Kafka."""

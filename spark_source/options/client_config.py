@@ -1,9 +1,8 @@
-"""From the Java client's configuration (``kafka.*`` options) to that of librdkafka, which reads for us.
+"""Translate the Java client's configuration (``kafka.*`` options) to librdkafka's.
 
-Users write what they wrote for Spark's Kafka integration: Java's names and forms. Most have a counterpart under the
-same or another name; some steer what no source does (joining a group, writing); the rest is refused by name, because a
-setting that is dropped in silence is a surprise in production. Pure: no client is made here.
-
+Users write the options of Spark's Kafka integration: Java's names and forms. Most have a counterpart under the same or
+another name. Some control what no source does (joining a group, writing). The rest is refused by name, because
+ignoring a setting silently causes surprises in production. Pure: no client is created here.
 Java's side: ``ConsumerConfig``, ``CommonClientConfigs``, ``SaslConfigs``, ``SslConfigs``.
 """
 
@@ -40,7 +39,7 @@ SAME_NAME = (
     "socket.connection.setup.timeout.ms",
     "ssl.key.password",
 )
-"""Settings with one name and one meaning in both clients."""
+"""Settings with the same name and meaning in both clients."""
 
 OTHER_NAME = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
@@ -51,10 +50,10 @@ OTHER_NAME = {
     "ssl.keystore.key": "ssl.key.pem",
     "ssl.truststore.certificates": "ssl.ca.pem",
 }
-"""Java's name to librdkafka's, where only the name differs."""
+"""Java's names to librdkafka's, where only the name differs."""
 
 OURS = ("default.api.timeout.ms", "max.poll.records")
-"""Settings that have no counterpart in librdkafka but one in this source: see `ClientConfig`."""
+"""Settings without a counterpart in librdkafka that this source implements: see `ClientConfig`."""
 
 SPECIAL = (
     "sasl.jaas.config",
@@ -68,10 +67,10 @@ SPECIAL = (
     "ssl.truststore.password",
     "ssl.truststore.type",
 )
-"""Settings that need more than a name."""
+"""Settings that need more than a new name."""
 
 NO_EFFECT = (
-    # Of group members. A task is told its partitions and joins no group, in Spark's own integration as here.
+    # Of group members. A task has fixed partitions and joins no group, in Spark's own integration as here.
     "auto.commit.interval.ms",
     "exclude.internal.topics",
     "group.instance.id",
@@ -81,7 +80,7 @@ NO_EFFECT = (
     "max.poll.interval.ms",
     "partition.assignment.strategy",
     "session.timeout.ms",
-    # Of producers: programs give the same settings to what they read from and what they write to.
+    # Of producers, because programs use the same settings for reading and writing.
     "acks",
     "batch.size",
     "buffer.memory",
@@ -102,22 +101,22 @@ NO_EFFECT = (
     "transaction.timeout.ms",
     "transactional.id",
     "value.serializer",
-    # Of what the Java client reports of itself.
+    # Of metrics that the Java client reports.
     "auto.include.jmx.reporter",
     "enable.metrics.push",
     "metrics.num.samples",
     "metrics.recording.level",
     "metrics.sample.window.ms",
 )
-"""Settings that change nothing of what is read nor how, in Spark's own integration as here."""
+"""Settings without effect on reading, in Spark's own integration as here."""
 
 SAID_OTHERWISE = {
     ("connections.max.idle.ms", "-1"): "0",  # never
     ("retry.backoff.ms", "0"): "1",  # at once
-    ("socket.receive.buffer.bytes", "-1"): "0",  # as the operating system likes
+    ("socket.receive.buffer.bytes", "-1"): "0",  # the operating system's default
     ("socket.send.buffer.bytes", "-1"): "0",
 }
-"""Values that librdkafka has another word for: its setting and Java's value, to its own value."""
+"""Values that differ in librdkafka: its setting and Java's value, to its own value."""
 
 FLAGS = ("allow.auto.create.topics", "check.crcs")
 """Settings that are true or false."""
@@ -135,7 +134,7 @@ ALIASES = {
     "metadata.broker.list": "bootstrap.servers",
     "sasl.mechanisms": "sasl.mechanism",
 }
-"""What librdkafka's messages call a setting that it takes under Java's name too."""
+"""librdkafka's own names, in its messages, of settings that it accepts under Java's name, too."""
 
 REFUSED = {
     "auto.offset.reset": "use startingOffsets ('earliest', or JSON) for where to start",
@@ -144,23 +143,23 @@ REFUSED = {
     "key.deserializer": "keys are always read as binary; decode them with DataFrame operations",
     "value.deserializer": "values are always read as binary; decode them with DataFrame operations",
 }
-"""What Spark's Kafka integration refuses too, and what to do instead."""
+"""Settings that Spark's Kafka integration refuses, too, and what to use instead."""
 
 SECRET = re.compile(r"password|secret|jaas|\.key$|key\.pem|token", re.IGNORECASE)
-"""Names of settings whose values must never be shown."""
+"""Names of settings whose values are secret."""
 
 DEFAULTS = {
-    # A partition that has records answers at once in any case. These bound how long the client sits still behind the
-    # last record of a range before it asks for the next range: 2 ms a range with these, 12 with a wait of 10 ms.
+    # A partition with records answers at once. These limit how long the client idles after the last record of a range
+    # before it requests the next range: 2 ms a range with these, 12 with a wait of 10 ms.
     "fetch.queue.backoff.ms": "1",
     "fetch.wait.max.ms": "1",
-    # Records fetched ahead are thrown away at the end of a range. 1,000 is as fast as the default 100,000 on long
+    # Records fetched ahead are dropped at the end of a range. 1,000 is as fast as the default 100,000 on long
     # ranges and twice as fast on ranges of 1,000 records.
     "queued.min.messages": "1000",
-    # Between two of its first connections the client waits half as long, 50 ms by its own default. The address given
-    # and the broker found there take two, so each plan would wait for it. The time doubles with each failure.
+    # The client waits half of this between its first connections, by default 50 ms. The given address and the broker
+    # found there are two connections, so each plan would wait for it. The time doubles with each failure.
     "reconnect.backoff.ms": "20",
-    # How long a topic that the planner saw may seem unknown (a broker behind the others) before it counts as deleted.
+    # How long a topic that the planner saw may be unknown (to a lagging broker) before it counts as deleted.
     "topic.metadata.propagation.max.ms": "10000",
     # Java's defaults, where librdkafka's differ: both clients must see the same records, and refuse corrupt ones.
     "isolation.level": "read_uncommitted",
@@ -170,16 +169,16 @@ DEFAULTS = {
 IMPOSED = {
     "enable.auto.commit": "false",
     "enable.auto.offset.store": "false",
-    # Offsets that are gone must be an error that we see, never a silent jump.
+    # Missing offsets must be an error that we see, never a silent jump.
     "auto.offset.reset": "error",
-    # The way to learn that a range ends in records that are never delivered (transaction markers, compaction).
+    # Detects that a range ends in records that are never delivered (transaction markers, compaction).
     "enable.partition.eof": "true",
 }
 
 DEFAULT_API_TIMEOUT_MS = 60_000
 """Java's default."""
 LIBRDKAFKA_MESSAGE_MAX_BYTES = 1_000_000
-"""librdkafka's default; its least is 1000."""
+"""librdkafka's default; its minimum is 1000."""
 
 _JAAS = re.compile(
     r"^\s*(?P<module>[\w.$]+)\s+(?:required|requisite|sufficient|optional)\b(?P<rest>.*?);?\s*$", re.DOTALL
@@ -189,14 +188,14 @@ _JAAS_OPTION = re.compile(
 )
 _JAAS_MODULES = ("OAuthBearerLoginModule", "PlainLoginModule", "ScramLoginModule")
 _OAUTH_HANDLER = "OAuthBearerLoginCallbackHandler"
-"""Java's class that gets tokens for a client's id and secret (KIP-768)."""
+"""Java's class that requests tokens with a client id and secret (KIP-768)."""
 _OAUTH_EXTENSION = "extension_"
-"""What begins a JAAS option that is an extension of the token (KIP-342)."""
+"""Prefix of a JAAS option that is an extension of the token (KIP-342)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A file with certificates to trust, or with a key. Its text shows no secret."""
+    """A file with trusted certificates or with a key. Its text shows no secret."""
 
     location: str
     kind: str
@@ -206,16 +205,16 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
-    """What the reading client is given. Its text shows no secret."""
+    """The configuration of the reading client. Its text shows no secret."""
 
     settings: Mapping[str, str] = field(repr=False)
-    """librdkafka's configuration, without ``group.id`` unless the user gave one."""
+    """librdkafka's configuration, without ``group.id`` unless the user set one."""
     api_timeout_ms: int = DEFAULT_API_TIMEOUT_MS
-    """``kafka.default.api.timeout.ms``: how long the cluster may take to answer a question about topics or offsets."""
+    """``kafka.default.api.timeout.ms``: the timeout of a request about topics or offsets."""
     truststore: Store | None = None
-    """Certificates to trust that `loadwise.spark_source.options.truststores` has still to read."""
+    """A trust store that `loadwise.spark_source.options.truststores` has not read yet."""
     keystore: Store | None = None
-    """A key of this user that `loadwise.spark_source.options.keystores` has still to read."""
+    """A key store that `loadwise.spark_source.options.keystores` has not read yet."""
     max_poll_records: int | None = None
     """``kafka.max.poll.records``: most records in one Arrow batch; None for this source's own limit."""
 
@@ -225,10 +224,10 @@ class ClientConfig:
 
 
 def translate(java: Mapping[str, str]) -> ClientConfig:
-    """Translate the Java client's settings, named without the ``kafka.`` in front.
+    """Translate the Java client's settings, named without the prefix ``kafka.``.
 
-    Raises `OptionError` for a value that cannot be translated, `UnknownOptionError` for a setting that is refused or
-    that there is none of; both name the option as the user wrote it.
+    Raises `OptionError` for a value that cannot be translated, `UnknownOptionError` for a refused or unknown setting.
+    Both name the option as the user wrote it.
     """
     java = {name: value.strip() for name, value in java.items()}  # as Java does, with passwords too
     settings = dict(DEFAULTS)
@@ -244,7 +243,7 @@ def translate(java: Mapping[str, str]) -> ClientConfig:
     if not settings.get("bootstrap.servers", "").strip():
         raise OptionError("kafka.bootstrap.servers", "must be given: the host:port of one or more brokers")
     settings = {name: _written_one_way(name, value) for name, value in settings.items()}
-    if not settings.get("group.id", "any"):  # librdkafka ends the process at an empty one
+    if not settings.get("group.id", "any"):  # librdkafka aborts the process on an empty one
         del settings["group.id"]
     settings.update(_small_fetches(settings.get("fetch.max.bytes", "")))
     settings.update(_login(java))
@@ -263,14 +262,14 @@ def translate(java: Mapping[str, str]) -> ClientConfig:
 
 
 def java_name(name: str) -> str:
-    """The option that sets one of librdkafka's settings, for messages about it."""
+    """Return the option that sets one of librdkafka's settings, for messages."""
     return "kafka." + ({ours: java for java, ours in OTHER_NAME.items()} | ALIASES).get(name, name)
 
 
 def _written_one_way(name: str, value: str) -> str:
-    """A value as both readers take it in the same way. Each client alone accepts more: other cases, octal numbers.
+    """Return a value in the form that both readers accept; each client alone accepts more (other cases, octal numbers).
 
-    Raises `OptionError` for what Java would refuse.
+    Raises `OptionError` for values that Java refuses.
     """
     if name in SAME_NUMBERS:
         if not re.fullmatch(r"[+-]?\d+", value, re.ASCII):
@@ -287,7 +286,7 @@ def _written_one_way(name: str, value: str) -> str:
 
 
 def _server(given: str) -> str:
-    """``host:port``, without a protocol in front, which Java allows (``ClientUtils.parseAndValidateAddresses``)."""
+    """Return ``host:port`` without a protocol prefix, which Java allows (``ClientUtils.parseAndValidateAddresses``)."""
     address = re.fullmatch(r"(?:[a-zA-Z0-9_+]+://)?(\[[0-9a-fA-F:.%]+\]|[^\[\]:/\s]+)(?::(\d{1,5}))?", given, re.ASCII)
     if address is None or int(address[2] or 1) not in range(1, 1 << 16):
         raise OptionError("kafka.bootstrap.servers", f"must be host:port of one or more brokers; {given!r} is not")
@@ -301,7 +300,7 @@ def _unknown(name: str) -> str:
 
 
 def _small_fetches(most: str) -> dict[str, str]:
-    """A small ``fetch.max.bytes``: librdkafka wants it to be at least ``message.max.bytes``, which is for producers."""
+    """Support a small ``fetch.max.bytes``: librdkafka requires at least ``message.max.bytes``, a producer setting."""
     if not most.isdecimal() or int(most) >= LIBRDKAFKA_MESSAGE_MAX_BYTES:
         return {}
     size = str(max(int(most), 1000))
@@ -321,7 +320,7 @@ def _positive(java: Mapping[str, str], name: str) -> int | None:
 
 
 def _login(java: Mapping[str, str]) -> dict[str, str]:
-    """What a JAAS line has for PLAIN, SCRAM and OAUTHBEARER. No message repeats any of it."""
+    """Translate a JAAS line for PLAIN, SCRAM and OAUTHBEARER. No message repeats any of it."""
     handler, endpoint = "sasl.login.callback.handler.class", "sasl.oauthbearer.token.endpoint.url"
     if java.get(handler, _OAUTH_HANDLER).rpartition(".")[2] != _OAUTH_HANDLER:
         problem = f"a class of Java's cannot be called from here; there is {_OAUTH_HANDLER}, which is not needed"
@@ -379,7 +378,7 @@ def _jaas_value(option: re.Match[str]) -> str:
 
 
 def _kind(java: Mapping[str, str], store: str) -> str:
-    """The type of a store; Java's default is JKS."""
+    """Return the type of a store; Java's default is JKS."""
     return java.get(f"ssl.{store}.type", "JKS").strip().upper()
 
 
@@ -400,7 +399,7 @@ def _keystore(java: Mapping[str, str]) -> Store | None:
 
 
 def _stores(java: Mapping[str, str]) -> dict[str, str]:
-    """What librdkafka reads itself: key stores of type PEM and PKCS12."""
+    """Return the key store settings that librdkafka supports itself: types PEM and PKCS12."""
     answer: dict[str, str] = {}
     location, kind = java.get("ssl.keystore.location"), _kind(java, "keystore")
     if location is None:
@@ -413,7 +412,7 @@ def _stores(java: Mapping[str, str]) -> dict[str, str]:
             if "ssl.keystore.password" in java:
                 answer["ssl.keystore.password"] = java["ssl.keystore.password"]
         case "JKS":
-            pass  # read where the query is planned: see _keystore
+            pass  # read when the query is planned: see _keystore
         case _:
             raise OptionError("kafka.ssl.keystore.type", f"must be JKS, PKCS12 or PEM, not {kind}")
     return answer

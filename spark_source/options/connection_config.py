@@ -1,7 +1,7 @@
-"""From librdkafka's configuration to the one that `cluster.brokers` connects and fetches with (aiokafka's).
+"""Translate librdkafka's configuration to that of `cluster.brokers` (aiokafka's).
 
-The one reader's settings are what the options were translated to; the other reads them here. What it cannot honour is
-told by name, and then the first one reads. Pure: no file is opened and nothing is connected.
+The ``messages`` reader uses the translated options directly; the ``batches`` reader reads them here. Settings that it
+does not support are named, and then ``messages`` reads. Pure: no file is opened and nothing is connected.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 WITHOUT_MEANING = frozenset(
     (
-        "allow.auto.create.topics",  # a task never makes a topic
+        "allow.auto.create.topics",  # a task never creates a topic
         "auto.offset.reset",
         "connections.max.idle.ms",
         "enable.auto.commit",
@@ -21,17 +21,17 @@ WITHOUT_MEANING = frozenset(
         "group.id",
         "heartbeat.interval.ms",
         "max.poll.interval.ms",
-        "message.max.bytes",  # goes with a small fetch.max.bytes, because librdkafka wants it so
-        "metadata.max.age.ms",  # asked for anew whenever a leader turns out to be another
+        "message.max.bytes",  # set with a small fetch.max.bytes, because librdkafka requires it
+        "metadata.max.age.ms",  # metadata is refreshed whenever a leader has moved
         "queued.min.messages",
-        "reconnect.backoff.max.ms",  # whatever fails is tried again after retry.backoff.ms
+        "reconnect.backoff.max.ms",  # every failure is retried after retry.backoff.ms
         "reconnect.backoff.ms",
         "session.timeout.ms",
         "socket.receive.buffer.bytes",
         "socket.send.buffer.bytes",
     )
 )
-"""Settings of librdkafka that mean nothing for a reader that joins no group and has no thread of its own."""
+"""Settings of librdkafka without a meaning for a reader that joins no group and has no thread of its own."""
 
 USED = frozenset(
     (
@@ -61,13 +61,13 @@ USED = frozenset(
         "topic.metadata.propagation.max.ms",
     )
 )
-"""Settings that are honoured."""
+"""Supported settings."""
 
 FETCH_BYTES = 8 << 20
-"""What one Fetch brings of a partition unless the user sets it. With Java's 1 MiB, each MiB costs a round trip."""
+"""The default size of one Fetch for a partition. With Java's 1 MiB, each MiB costs a round trip."""
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-"""SASL mechanisms that both readers have."""
+"""SASL mechanisms that both readers support."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionConfig:
-    """How to connect to brokers and what to ask them for. Its text shows no secret."""
+    """The connection and fetch settings. Its text shows no secret."""
 
     bootstrap_servers: str
     client_id: str
@@ -95,11 +95,11 @@ class ConnectionConfig:
     tls: Tls | None
     request_timeout_ms: int
     setup_timeout_ms: int
-    """How long a connection may take to be made."""
+    """The timeout for making a connection."""
     retry_backoff_ms: int
     retry_backoff_max_ms: int
     unknown_for_ms: int
-    """How long a topic that the planner saw may seem unknown before it counts as deleted."""
+    """How long a topic that the planner saw may be unknown before it counts as deleted."""
     read_committed: bool
     check_crcs: bool
     max_wait_ms: int
@@ -109,7 +109,7 @@ class ConnectionConfig:
 
 
 def connection_config(settings: Mapping[str, str]) -> ConnectionConfig:
-    """What the settings mean. They are those that `not_honoured` names none of."""
+    """Translate settings, for which `not_honoured` must be empty."""
     protocol = settings.get("security.protocol", "PLAINTEXT").strip().upper()
     sasl: dict[str, str] = {}
     if protocol.startswith("SASL_"):
@@ -139,7 +139,7 @@ def connection_config(settings: Mapping[str, str]) -> ConnectionConfig:
 
 
 def not_honoured(settings: Mapping[str, str]) -> list[str]:
-    """The settings (librdkafka's names) that only librdkafka honours; empty where batches can be read with these."""
+    """Return the settings (librdkafka's names) that only librdkafka supports; empty if batches can be read."""
     names = [name for name in settings if name not in USED and name not in WITHOUT_MEANING]
     protocol = settings.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol.startswith("SASL_") and settings.get("sasl.mechanism", "GSSAPI").strip().upper() not in MECHANISMS:

@@ -1,21 +1,21 @@
-"""Options that were given and change nothing: a warning names each, with the reason."""
+"""Name options without effect and the reason, for a warning."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 STREAMING_ONLY = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
-"""Options without a meaning for a batch query: named in a warning, as Spark's Kafka integration does."""
+"""Options without a meaning in a batch query: a warning names them, as Spark's Kafka integration does."""
 
 _OF_STREAMS = (*STREAMING_ONLY, "commitGroup", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs")
 _OF_PLANS = ("assignor", "costPerRecord", "loadBy", "maxRecordsPerPartition", "minPartitions", "numTasks", "split")
-"""Options that shape a plan. They mean nothing where the group that is followed has made one already."""
+"""Options that shape a plan. They mean nothing if the followed group's assignment is the plan."""
 _RANKED = (
     ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets"),
     ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets"),
     ("numTasks", "minPartitions"),
 )
-"""Options of which the first that is given counts."""
+"""Options of which only the first given one counts."""
 
 
 def ignored(
@@ -27,7 +27,7 @@ def ignored(
     costs: Iterable[str],
     reads: Callable[[str], bool],
 ) -> Iterator[str]:
-    """Name what changes nothing. ``costs`` are the topics of ``costPerRecord``; ``reads`` tells which are read."""
+    """Name options without effect. ``costs`` are the topics of ``costPerRecord``; ``reads`` is whether one is read."""
     if not streaming:
         yield from (f"{name} (means nothing in a batch query)" for name in _OF_STREAMS if name in options)
     if follow:

@@ -1,7 +1,7 @@
-"""Key stores of type JKS as PEM text: read once, where a query is planned.
+"""Convert key stores of type JKS to PEM text, once, when a query is planned.
 
-Only Java reads this type. The JDK's ``keytool`` makes a store of type PKCS12 of it, which lies in a folder of this user
-for a moment, and ``openssl`` takes key and certificates out of that. Both are commands that are mostly there.
+Only Java reads this type. The JDK's ``keytool`` converts the store to PKCS12 in a private temporary folder, and
+``openssl`` extracts key and certificates from that. Most machines have both commands.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from loadwise.spark_source.options.truststores import CERTIFICATE, JVM, TIMEOUT_
 
 _KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.+?-----END [A-Z ]*PRIVATE KEY-----\n?", re.DOTALL)
 _PASSWORDS = ("LOADWISE_STORE_PASSWORD", "LOADWISE_PKCS12_PASSWORD")
-"""Passwords go through the environment: what is on a command line, everybody on the machine can read."""
+"""Passwords are passed in the environment, because all users of the machine can read command lines."""
 
 
 def with_key(config: ClientConfig) -> ClientConfig:
-    """The configuration with the key and the certificates of its key store in it, if it has one to be read.
+    """Return the configuration with the key and certificates of its key store, if it has one to read.
 
-    Raises `OptionError` where the store cannot be read, or its key has another password than it; the message has no
-    password.
+    Raises `OptionError` if the store cannot be read, or its key has another password; the message has no password.
     """
     if config.keystore is None:
         return config
@@ -45,7 +44,7 @@ def with_key(config: ClientConfig) -> ClientConfig:
 
 
 def _read(store: Store) -> tuple[str, str]:
-    """The private key, without a password, and its certificates, as PEM."""
+    """Return the private key, without a password, and its certificates, as PEM."""
     java, openssl = keytool(), shutil.which("openssl")
     if java is None or openssl is None:
         missing = "keytool, which is neither in JAVA_HOME/bin nor on PATH" if java is None else "openssl, not on PATH"

@@ -11,17 +11,17 @@ from loadwise.spark_source.options.query import Assign, GroupMember, Topics
 from loadwise.spark_source.options.values import number
 
 ASSIGNMENT_MODES = ("plan", "follow", "member")
-"""Who decides what the stream reads, and in which tasks."""
+"""Who decides what the stream reads and in which tasks."""
 
 MEMBER_SETTINGS = ("group.instance.id", "heartbeat.interval.ms", "max.poll.interval.ms", "session.timeout.ms")
-"""Settings of the Java client that a member honours; without effect for other queries."""
+"""Settings of the Java client that a member uses; without effect for other queries."""
 
 OF_MEMBERS = ("assignment.capacity", "assignment.members", "assignment.strategy")
 
 REFUSED = {
     "commitGroup": "a member commits what it has processed by itself; leave it out",
-    "maxTriggerDelay": "is not for a member, which others may wait for; leave it out",
-    "minOffsetsPerTrigger": "is not for a member, for whom others may wait; use a longer trigger interval",
+    "maxTriggerDelay": "is not for a member, because others may wait for it; leave it out",
+    "minOffsetsPerTrigger": "is not for a member, because others may wait for it; use a longer trigger interval",
 }
 MOST_MEMBERS = 64
 
@@ -29,7 +29,7 @@ MOST_MEMBERS = 64
 def group_member(
     options: Mapping[str, str], java: Mapping[str, str], topics: Topics, *, streaming: bool
 ) -> GroupMember | None:
-    """What the stream joins a group with, None where it is to join none. Raises `OptionError`."""
+    """Return the settings for joining a group, None if the stream joins none. Raises `OptionError`."""
     if options.get("assignment.mode", "").strip().lower() != "member":
         for name in OF_MEMBERS:
             if name in options:
@@ -41,7 +41,7 @@ def group_member(
     if not group:
         raise OptionError("assignment.mode", "member needs the group to join: set kafka.group.id")
     if isinstance(topics, Assign):
-        raise OptionError("assign", "names partitions, which a member is given by its group; use subscribe")
+        raise OptionError("assign", "names partitions, but a member's group assigns them; use subscribe")
     for name, problem in REFUSED.items():
         if name in options:
             raise OptionError(name, problem)

@@ -1,11 +1,11 @@
-"""What a query asks for: the options of ``format("loadwise")``, parsed and checked, before anything is looked up.
+"""Parse and check the options of ``format("loadwise")`` before any request.
 
-Names, defaults, forms and ranks are those of Spark's Kafka integration (``KafkaSourceProvider``), plus this source's
-own: ``assignor``, ``numTasks``, ``split``, ``costPerRecord``, ``commitGroup``, ``assignment.mode``,
-``assignment.group``, ``reader``. Unlike there, an option that does not exist is refused, with the nearest that does: a
-misspelt ``startingOffset`` must not read the whole topic instead.
+Names, defaults, forms and precedence are those of Spark's Kafka integration (``KafkaSourceProvider``), plus this
+source's own: ``assignor``, ``numTasks``, ``split``, ``costPerRecord``, ``commitGroup``, ``assignment.mode``,
+``assignment.group``, ``reader``. Unlike Spark, it refuses an unknown option and names the nearest one. Otherwise a
+misspelt ``startingOffset`` would read the whole topic.
 
-Spark hands the names over in lower case, values as text. Pure: nothing here asks Kafka or imports Spark.
+Spark passes names in lower case and values as text. Pure: nothing here contacts Kafka or imports Spark.
 """
 
 from __future__ import annotations
@@ -77,20 +77,20 @@ NAMES = (
     "subscribe",
     "subscribePattern",
 )
-"""The options, beside ``kafka.*``."""
+"""The options besides ``kafka.*``."""
 
 BATCH_ONLY = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
-"""Options that a stream, which has no end, is refused for, as by Spark's Kafka integration."""
+"""Options that a stream, which has no end, refuses, as in Spark's Kafka integration."""
 
 REFUSED = {
     "path": "not supported; topics are named by subscribe, subscribePattern or assign",
     "topic": "names the topic to write to, and this source only reads; use subscribe",
 }
-"""Options that one could expect here, and what to do instead."""
+"""Options that a user may expect here, and what to use instead."""
 
 
 def parse(given: Mapping[str, str], *, streaming: bool = False) -> SourceOptions:
-    """Check the options that Spark hands over (names in any case), and answer what they mean.
+    """Parse and check the options from Spark (names in any case).
 
     Raises `OptionError`; its text begins with the name of the option.
     """
@@ -153,9 +153,9 @@ def parse(given: Mapping[str, str], *, streaming: bool = False) -> SourceOptions
 
 
 def parse_either(given: Mapping[str, str]) -> SourceOptions:
-    """The options of a query that may still become a batch or a stream: right for at least one of the two.
+    """Parse the options of a query that may become a batch or a stream: valid for at least one of them.
 
-    In ``load()`` a data source is not told. Raises `OptionError` for what is wrong in both.
+    In ``load()`` a data source cannot know which. Raises `OptionError` for errors in both.
     """
     try:
         return parse(given)
@@ -207,7 +207,7 @@ def _follow_group(options: Mapping[str, str]) -> str | None:
 
 
 def _reader(options: Mapping[str, str], client: ClientConfig) -> str:
-    """The reader that is asked for; else batches, where its client honours all settings."""
+    """Return the requested reader, else batches if its client supports all settings."""
     asked = options.get("reader", "").strip().lower()
     if "reader" in options and asked not in READERS:
         raise OptionError("reader", f"must be 'batches' or 'messages', not {options['reader']!r}")
@@ -235,7 +235,7 @@ def _topics(options: Mapping[str, str]) -> Topics:
     if not named:
         raise OptionError("subscribe", "must be given, or subscribePattern or assign: what shall be read?")
     if len(named) > 1:
-        raise OptionError(named[1], f"goes against {named[0]}; give only one of subscribe, subscribePattern and assign")
+        raise OptionError(named[1], f"conflicts with {named[0]}; give only one of subscribe, subscribePattern, assign")
     name = named[0]
     value = options[name]
     match name:
@@ -250,7 +250,7 @@ def _topics(options: Mapping[str, str]) -> Topics:
             try:
                 re.compile(value)
             except re.error as error:
-                raise OptionError(name, f"{value!r} is no regular expression of Python's: {error}") from None
+                raise OptionError(name, f"{value!r} is not a regular expression of Python: {error}") from None
             return SubscribePattern(value)
         case _:
             return Assign(_assigned(value))
@@ -274,7 +274,7 @@ def _assigned(text: str) -> tuple[TopicPartition, ...]:
             raise OptionError("assign", f"{form}; {topic!r} has {numbers!r}")
         for index in numbers:
             if not is_int(index) or index < 0:
-                raise OptionError("assign", f"{form}; {index!r} is no partition")
+                raise OptionError("assign", f"{form}; {index!r} is not a partition")
             partitions.add(TopicPartition(topic, index))
     if not partitions:
         raise OptionError("assign", f"names no partition: {text!r}")
@@ -301,7 +301,7 @@ def _ending(options: Mapping[str, str], *, streaming: bool) -> Bound:
 
 
 def _bound(options: Mapping[str, str], side: str, default: int, *, latest_if_none: bool) -> Bound:
-    """One side of all ranges: a timestamp for all goes before timestamps by partition, and these before offsets."""
+    """Parse one side of all ranges: a global timestamp wins over timestamps by partition, these over offsets."""
     name = f"{side}Timestamp"
     if name in options:
         timestamp = number(options, name, least=0)
@@ -356,7 +356,7 @@ def _load_by(options: Mapping[str, str]) -> str | None:
     if by == "cost" and not costs:
         raise OptionError("loadBy", "cost needs what a record of each topic costs: set costPerRecord")
     if by != "cost" and costs:
-        raise OptionError("loadBy", f"{by} goes against costPerRecord; leave out one of them")
+        raise OptionError("loadBy", f"{by} conflicts with costPerRecord; leave out one of them")
     return by
 
 

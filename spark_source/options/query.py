@@ -1,4 +1,4 @@
-"""What a query asks for, once its options are parsed: topics, bounds, limits, who plans and who reads."""
+"""A query's parsed options: topics, bounds, limits, planning and readers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEFAULT_GROUP_ID_PREFIX = {False: "spark-kafka-relation", True: "spark-kafka-sou
 DEFAULT_POLL_TIMEOUT_MS = 120_000
 DEFAULT_MAX_TRIGGER_DELAY_MS = 15 * 60_000
 LEAST_COST, MOST_COST = 1e-9, 1e9
-"""What a record may cost, in relation to others: floating point adds up loads that lie so far apart."""
+"""The range of a record's relative cost: floating point can add loads that differ this much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +34,14 @@ class Subscribe:
 
 @dataclass(frozen=True, slots=True)
 class SubscribePattern:
-    """All partitions of the topics whose name has a match in it (``subscribePattern``): a part, as with Spark's."""
+    """All partitions of topics with a match in their name (``subscribePattern``): a part, as in Spark."""
 
     pattern: str
 
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """These partitions and no others (``assign``)."""
+    """These partitions only (``assign``)."""
 
     partitions: tuple[TopicPartition, ...]
 
@@ -50,7 +50,7 @@ Topics: TypeAlias = Subscribe | SubscribePattern | Assign
 
 
 def named_topics(topics: Topics) -> set[str]:
-    """The topics that are given by name; none for a pattern."""
+    """Return the topics given by name; none for a pattern."""
     match topics:
         case Subscribe(names):
             return set(names)
@@ -65,14 +65,14 @@ class Everywhere:
     """The same end of every partition."""
 
     option: str
-    """The option that asks for it, for messages."""
+    """The option that sets it, for messages."""
     offset: int
     """`EARLIEST` or `LATEST`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Specific:
-    """An offset for each partition; `EARLIEST` and `LATEST` may stand for one."""
+    """An offset for each partition; may be `EARLIEST` or `LATEST`."""
 
     option: str
     offsets: Mapping[TopicPartition, int]
@@ -80,12 +80,12 @@ class Specific:
 
 @dataclass(frozen=True, slots=True)
 class AtTimestamp:
-    """The first record of each partition that is as young as a moment, in ms since the epoch."""
+    """The first record of each partition at or after a time, in ms since the epoch."""
 
     option: str
     timestamp_ms: int | Mapping[TopicPartition, int]
     latest_if_none: bool
-    """What a partition without such a record gives: its end, or an error."""
+    """Whether a partition without such a record uses its end; otherwise it is an error."""
 
 
 Bound: TypeAlias = Everywhere | Specific | AtTimestamp
@@ -93,74 +93,74 @@ Bound: TypeAlias = Everywhere | Specific | AtTimestamp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """How much a micro-batch may and must hold."""
+    """Limits for the size of a micro-batch."""
 
     max_offsets: int | None = None
-    """``maxOffsetsPerTrigger``: most offsets in a micro-batch; None for no limit."""
+    """``maxOffsetsPerTrigger``: the maximum size of a micro-batch; None for no limit."""
     min_offsets: int | None = None
-    """``minOffsetsPerTrigger``: with fewer than these to read, no micro-batch yet; None for no such wait."""
+    """``minOffsetsPerTrigger``: wait for this many offsets; None for no wait."""
     max_delay_ms: int = DEFAULT_MAX_TRIGGER_DELAY_MS
-    """``maxTriggerDelay``: how long fewer than ``min_offsets`` may be waited on."""
+    """``maxTriggerDelay``: the longest wait for ``min_offsets``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMember:
-    """What a stream joins a group with (``assignment.mode=member``)."""
+    """A stream's settings for joining a group (``assignment.mode=member``)."""
 
     group: str
     """``kafka.group.id``."""
     members: int = 1
-    """``assignment.members``: as how many members."""
+    """``assignment.members``: the number of members."""
     strategies: tuple[str, ...] = ("weighted",)
-    """``assignment.strategy``: in order of preference; the group uses the first that all of its members know."""
+    """``assignment.strategy``: in order of preference; the group uses the first that all of its members have."""
     capacity: float | None = None
-    """``assignment.capacity``: what the whole stream can process, in relation to the others; None: it is learned."""
+    """``assignment.capacity``: the whole stream's capacity relative to the others; None: it is measured."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Settings of members of groups, by Kafka's names (librdkafka has the same)."""
+    """Settings of group members, by Kafka's names (the same in librdkafka)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """Everything that the options of a query ask for. Its text shows no secret."""
+    """All parsed options of a query. Its text shows no secret."""
 
     topics: Topics
     starting: Bound
     ending: Bound
     client: ClientConfig
     assignor: str = DEFAULT_ASSIGNOR
-    """Name of an algorithm, or the dotted name of a class of the user's that implements `Assignor`."""
+    """Name of an algorithm, or the dotted name of the user's class that implements `Assignor`."""
     num_tasks: int | None = None
-    """How many members the plan has; None: as many as are worth it (`loadwise.spark_source.planning.plan`)."""
+    """The number of tasks; None: as many as pay off (`loadwise.spark_source.planning.plan`)."""
     min_tasks: int = 1
-    """``minPartitions``: how many members the plan has at least, where ``num_tasks`` is None."""
+    """``minPartitions``: the minimum number of tasks if ``num_tasks`` is None."""
     split: bool = True
     """Whether a partition may be cut into offset ranges for several tasks."""
     cost_per_record: Mapping[str, float] = field(default_factory=dict)
-    """What a record of a topic costs relative to the others'; 1 for topics that are not named."""
+    """The cost of a topic's record relative to others; 1 for other topics."""
     load_by: str | None = None
-    """What makes tasks even: ``records``, ``bytes`` of records as they were sampled, or ``cost``, which is given.
-    None: bytes where there is much to read, and records where there is not."""
+    """The load to balance: ``records``, ``bytes`` of sampled records, or the given ``cost``.
+    None: bytes for large reads, and records for small ones."""
     fail_on_data_loss: bool = True
     include_headers: bool = False
     group_id_prefix: str = DEFAULT_GROUP_ID_PREFIX[False]
     admission: Admission = Admission()
     max_records_per_task: int | None = None
-    """``maxRecordsPerPartition``: most records in a task; None for no limit."""
+    """``maxRecordsPerPartition``: the maximum number of records in a task; None for no limit."""
     commit_group: str | None = None
-    """The group that a stream's offsets are committed to, for those who watch its lag; None: to no group."""
+    """The group that a stream commits to, for lag monitoring; None: no group."""
     follow_group: str | None = None
-    """The group whose live assignment is the plan; None: an assignor plans."""
+    """The group whose current assignment is the plan; None: an assignor plans."""
     member: GroupMember | None = None
-    """What the stream joins a group with; None: it is no member of any."""
+    """The stream's group membership; None: it joins no group."""
     offset_retries: int = 3
-    """``fetchOffset.numRetries``: how often Kafka is asked for offsets before its answer is believed to be final."""
+    """``fetchOffset.numRetries``: how often to request offsets before the answer counts as final."""
     offset_retry_interval_ms: int = 1000
-    """``fetchOffset.retryIntervalMs``: the time between two of these questions."""
+    """``fetchOffset.retryIntervalMs``: the time between two of these requests."""
     poll_timeout_ms: int = DEFAULT_POLL_TIMEOUT_MS
     """How long a task waits for a record before it fails. Spark's default is ``spark.network.timeout``: 120 s."""
     reader: str = DEFAULT_READER
-    """Which reader a task has (`loadwise.spark_source.reading.tasks`): ``batches`` or ``messages``."""
+    """The reader of a task (`loadwise.spark_source.reading.tasks`): ``batches`` or ``messages``."""
     reader_is_asked_for: bool = False
-    """Whether the user named the reader: then no other one takes over what it cannot read."""
+    """Whether the user chose the reader; then no other one replaces it."""
     ignored: tuple[str, ...] = ()
-    """Options that were given and change nothing, each with the reason."""
+    """Options without effect, each with the reason."""

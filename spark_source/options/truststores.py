@@ -1,7 +1,7 @@
-"""Trust stores (JKS, PKCS12, PEM) as PEM text: read once, where a query is planned.
+"""Convert trust stores (JKS, PKCS12, PEM) to PEM text, once, when a query is planned.
 
-The tasks are given the certificates, and need neither the file nor its password. Out of Java's own formats the JDK's
-``keytool`` takes them: where Spark runs there is a JDK or JRE, and keytool is part of both.
+The tasks get the certificates, and need neither the file nor its password. The JDK's ``keytool`` converts Java's own
+formats; every JDK and JRE has it, and so does a machine that runs Spark.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from loadwise.spark_source.options.client_config import ClientConfig, Store
 
 TIMEOUT_S = 60
 JVM = ("-J-Duser.language=en", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")
-"""In English, whose errors we look for; and the JVM lives too briefly for compiling well to pay."""
+"""English, because we parse its errors; and minimal compilation, because the JVM is short-lived."""
 CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n?", re.DOTALL)
 
 
 def with_certificates(config: ClientConfig) -> ClientConfig:
-    """The configuration with the certificates of its trust store in it, if it has one.
+    """Return the configuration with the certificates of its trust store, if it has one.
 
-    Raises `OptionError` where the store cannot be read; the message has no password.
+    Raises `OptionError` if the store cannot be read; the message has no password.
     """
     if config.truststore is None:
         return config
@@ -33,7 +33,7 @@ def with_certificates(config: ClientConfig) -> ClientConfig:
 
 
 def certificates(store: Store) -> str:
-    """All certificates of a store, as PEM. Raises `OptionError`."""
+    """Return all certificates of a store as PEM. Raises `OptionError`."""
     if store.kind == "PEM":
         try:
             found, problem = CERTIFICATE.findall(Path(store.location).read_text()), ""
@@ -48,7 +48,7 @@ def certificates(store: Store) -> str:
 
 
 def _from_java(store: Store) -> tuple[list[str], str]:
-    """The certificates, or the error that keytool prints instead."""
+    """Return the certificates, or the error that keytool prints."""
     java = keytool()
     if java is None:
         raise OptionError(
@@ -58,7 +58,7 @@ def _from_java(store: Store) -> tuple[list[str], str]:
             " kafka.ssl.truststore.type=PEM",
         )
     command = [java, *JVM, "-list", "-rfc", "-keystore", store.location, "-storetype", store.kind]
-    # Through the environment: what is on a command line, everybody on the machine can read.
+    # In the environment, because all users of the machine can read command lines.
     environment = dict(os.environ)
     if store.password is not None:
         command += ["-storepass:env", "LOADWISE_STORE_PASSWORD"]
@@ -76,6 +76,6 @@ def _from_java(store: Store) -> tuple[list[str], str]:
 
 
 def keytool() -> str | None:
-    """The JDK's ``keytool``: that of JAVA_HOME, or on PATH; None without one."""
+    """Return the path of the JDK's ``keytool``, from JAVA_HOME or PATH; None without one."""
     at_home = Path(os.environ.get("JAVA_HOME", ""), "bin", "keytool")
     return str(at_home) if at_home.is_file() else shutil.which("keytool")

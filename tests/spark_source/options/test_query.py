@@ -155,7 +155,7 @@ def test_each_option_that_changes_nothing_has_its_reason(given, named):
             "startingOffsetsByTimestampStrategy",
             "'error' or 'latest'",
         ),
-        ({"subscribePattern": "a.*"}, "subscribePattern", "goes against subscribe"),
+        ({"subscribePattern": "a.*"}, "subscribePattern", "conflicts with subscribe"),
         ({"failOnDataLoss": "yes"}, "failOnDataLoss", "'true' or 'false'"),
         ({"minPartitions": "0"}, "minPartitions", "at least 1"),
         ({"numTasks": "two"}, "numTasks", "whole number"),
@@ -164,7 +164,7 @@ def test_each_option_that_changes_nothing_has_its_reason(given, named):
         ({"costPerRecord": "2"}, "costPerRecord", "JSON like"),
         ({"loadBy": "size"}, "loadBy", "must be one of records, bytes, cost"),
         ({"loadBy": "cost"}, "loadBy", "set costPerRecord"),
-        ({"loadBy": "bytes", "costPerRecord": '{"flights": 2}'}, "loadBy", "goes against costPerRecord"),
+        ({"loadBy": "bytes", "costPerRecord": '{"flights": 2}'}, "loadBy", "conflicts with costPerRecord"),
         (
             {"startingOffsets": '{"flights":{"0":5}}', "endingOffsets": '{"flights":{"0":4}}'},
             "startingOffsets",
