@@ -120,7 +120,7 @@ class Seen:
         if len(grew) < self._tuning.intervals:
             return Pace(0.0, 0.0, 0.0)
         # In the oldest interval the member may have begun to fall behind, so that it was idle for a part of it.
-        counted = grew[:-1]
+        counted = grew[:-1] or grew
         processed, seconds = sum(each for each, _ in counted), sum(each for _, each in counted)
         per_s = processed / seconds
         error = max(self._tuning.deviations * math.sqrt(processed) / seconds, self._tuning.in_hand * per_s / seconds)
