@@ -34,14 +34,10 @@ from loadwise.coordinator.errors import (
     NotRunningError,
     WeakTokenError,
 )
-from loadwise.installation import pip_install
+from loadwise.installation import is_installed, pip_install
 
-try:
-    import kafka.protocol  # noqa: F401  (asked for here, so that one place tells what is missing)
-except ImportError as missing:
-    raise MissingLibraryError(
-        f"the coordinator needs kafka-python, which is not installed: {pip_install('coordinator')}"
-    ) from missing
+if not is_installed("crc32c"):  # asked here, so that one place names what is missing
+    raise MissingLibraryError(f"the coordinator needs libraries that are not installed: {pip_install('coordinator')}")
 
 from loadwise.coordinator.authorization.acls import Acl
 from loadwise.coordinator.authorization.options import Authorization

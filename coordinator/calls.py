@@ -11,7 +11,6 @@ from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.groups.events import Event, Token
 from loadwise.coordinator.security.login import Login
 from loadwise.protocol.messages import Api, Request
-from loadwise.protocol.structs import struct_class
 
 if TYPE_CHECKING:
     from loadwise.coordinator.kafka_cluster import Cluster
@@ -58,7 +57,7 @@ class Call(NamedTuple):
 
     def response(self, **fields: Any) -> Message:
         """Return a response to this call, in its version; omitted fields have their defaults."""
-        return struct_class(self.request.api.response)(version=self.request.version, **fields)
+        return self.request.api.response(version=self.request.version, **fields)
 
 
 @dataclass(frozen=True, slots=True)

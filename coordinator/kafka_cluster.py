@@ -30,6 +30,7 @@ from loadwise.coordinator.cluster.brokers import (
     TRANSACTION_STATE,
     Brokers,
 )
+from loadwise.coordinator.cluster.checksum import crc32c
 from loadwise.coordinator.cluster.log import Appended, PartitionLog
 from loadwise.coordinator.cluster.producer_ids import ProducerIds
 from loadwise.coordinator.cluster.records import CoordinatorsRecord, PartitionRecord, ProducerIdsRecord, TopicRecord
@@ -437,7 +438,7 @@ class Cluster:
 
     def _new_logs(self, configs: Mapping[str, str], names: Sequence[LogName]) -> list[PartitionLog]:
         config = LogConfig.of(configs, self._broker_configs())
-        return [PartitionLog(_crc32c, config, name) for name in names]
+        return [PartitionLog(crc32c, config, name) for name in names]
 
     def _broker_configs(self) -> Mapping[str, str]:
         """Return the brokers' configs that are topic defaults: initial ones, then later changes."""
@@ -446,11 +447,3 @@ class Cluster:
         max_batch_bytes = str(self.settings.max_batch_bytes)
         as_started = {"message.max.bytes": max_batch_bytes, **broker_configs_of_topics(self.settings.configs)}
         return {**as_started, **of_all, **its_own}
-
-
-def _crc32c(data: memoryview) -> int:
-    # Imported on the first record, because it would take a fifth of the coordinator's start.
-    from kafka.record.util import calc_crc32c  # noqa: PLC0415
-
-    crc: int = calc_crc32c(data)
-    return crc

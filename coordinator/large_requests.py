@@ -26,7 +26,6 @@ from loadwise.protocol.decoding import AT_ONCE
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError, TooManyElementsError
 from loadwise.protocol.messages import Api, Request, decode_request, request_header, unreadable
-from loadwise.protocol.structs import struct_class
 
 
 class Joined(NamedTuple):
@@ -42,7 +41,7 @@ _Slices: TypeAlias = Iterator[tuple[bytes, Path]]
 def without_body(frame: bytes, apis: Mapping[int, Api]) -> Request:
     """Decode a request with empty arrays, for what must be known before they are decoded."""
     api, version, correlation_id, client_id, _ = request_header(frame, apis)
-    return Request(api, version, correlation_id, client_id, struct_class(api.request)(version=version))
+    return Request(api, version, correlation_id, client_id, api.request(version=version))
 
 
 class LargeRequests:
@@ -102,14 +101,14 @@ class LargeRequests:
                     answer = self._ask(whole)
                     await asyncio.sleep(0)
                 return await self._answered(whole, answer)
-            cutting = cutter(api.request, version, rows[0])
+            cutting = cutter(api.request.schema, version, rows[0])
             cut = await self._cut(cutting, frame)
         except TooManyElementsError as problem:
             refused = refusal(call, ErrorCode.INVALID_REQUEST, str(problem))
             return refused if getattr(refused, "error_code", 0) else HangUp(str(problem))
         except (struct.error, IndexError, ValueError) as problem:
             raise unreadable(api, version, problem) from problem
-        joiner = Joiner(api.response, version, rows[1])
+        joiner = Joiner(api.response.schema, version, rows[1])
         self._joiners.add(joiner)
         try:
             slices = cutting.requests(frame, cut)

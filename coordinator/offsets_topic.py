@@ -22,6 +22,7 @@ from loadwise.coordinator.cluster.brokers import (
     Brokers,
     coordinator_partition,
 )
+from loadwise.coordinator.cluster.checksum import crc32c
 from loadwise.coordinator.cluster.log import Appended, PartitionLog
 from loadwise.coordinator.cluster.topics import Topic, Topics
 from loadwise.coordinator.groups.consumer_records import ConsumerRecord
@@ -38,6 +39,7 @@ from loadwise.coordinator.groups.share_records import ShareRecord
 from loadwise.coordinator.groups.streams_records import StreamsRecord
 from loadwise.protocol.encoding import varint
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.one_record import one_record
 
 log = logging.getLogger("loadwise.coordinator")
 
@@ -173,7 +175,8 @@ class OffsetsTopic:
         if found is None:
             return
         for key, value in records:
-            appended = found.log.append(_batch(key, value, self._now_ms()), now_ms=self._now_ms())
+            batch = one_record(key, value, timestamp_ms=self._now_ms(), crc32c=crc32c)
+            appended = found.log.append(batch, now_ms=self._now_ms())
             if appended.error is not ErrorCode.NONE:  # for example if message.max.bytes is too small
                 log.warning("%s cannot store a record: %s", CONSUMER_OFFSETS, appended.message)
                 continue
@@ -238,13 +241,3 @@ def _group_value(record: GroupRecord, now_ms: int) -> bytes:
     head = struct.pack(">h", 3) + _text(record.protocol_type or "") + struct.pack(">i", record.generation)
     names = _text(record.protocol_name) + _text(record.leader)
     return head + names + struct.pack(">qi", since_ms, len(record.members)) + members
-
-
-def _batch(key: bytes, value: bytes | None, timestamp_ms: int) -> bytes:
-    # Imported when the topic is first read, because the import is slow.
-    from kafka.record import MemoryRecordsBuilder  # noqa: PLC0415
-
-    builder = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=len(key) + len(value or b"") + 1024)
-    builder.append(timestamp=timestamp_ms, key=key, value=value)
-    builder.close()
-    return bytes(builder.buffer())

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from loadwise.coordinator.calls import Call, Message, NoAnswer
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.structs import default_of
+from loadwise.protocol.schemas import StructSchema
+from loadwise.protocol.structs import struct_class
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +164,13 @@ def refusal(call: Call, error: ErrorCode, message: str | None = None, *, tells_w
     if api.name == "Produce" and body.acks == 0:
         return NoAnswer()
     why = _Why(error, message or f"{error.name}: a fault was configured for this request" if tells_why else None)
-    fields = _unknown(api.response, call.version, why)
+    fields = _unknown(api.response.schema, call.version, why)
     rows = _rows_in_errors(api.name, call.version)
     if rows is not None:
-        fields[rows.response] = _items(api.response, getattr(body, rows.request), rows, call.version, why)
+        fields[rows.response] = _items(api.response.schema, getattr(body, rows.request), rows, call.version, why)
     if api.name == "AlterReplicaLogDirs":
         named = [topic for directory in body.dirs for topic in directory.topics]
-        fields[_MOVED.response] = _items(api.response, named, _MOVED, call.version, why)
+        fields[_MOVED.response] = _items(api.response.schema, named, _MOVED, call.version, why)
     if api.name == "AlterUserScramCredentials":
         names = dict.fromkeys(each.name for each in (*body.deletions, *body.upsertions))
         result = api.response.AlterUserScramCredentialsResult
@@ -213,7 +214,7 @@ def rows_of(call: Call) -> tuple[str, str]:
 def refused_rows(call: Call, items: Iterable[Any], error: ErrorCode, message: str | None) -> list[Message]:
     """Return the results of some items of a call's request, which fail with this error."""
     rows = _item_rows(call)
-    return _items(call.request.api.response, items, rows, call.version, _Why(error, message))
+    return _items(call.request.api.response.schema, items, rows, call.version, _Why(error, message))
 
 
 def _item_rows(call: Call) -> _Rows:
@@ -233,36 +234,37 @@ def _rows_in_errors(api: str, version: int) -> _Rows | None:
     return next((rows for versions, rows in _ROWS.get(api, ()) if version in versions), None)
 
 
-def _items(struct: Any, items: Iterable[Any], rows: _Rows, version: int, why: _Why) -> list[Message]:
-    field = struct._struct.fields[rows.response]
+def _items(schema: StructSchema, items: Iterable[Any], rows: _Rows, version: int, why: _Why) -> list[Message]:
+    row = schema.fields[rows.response].struct
+    assert row is not None, f"{rows.response} of {schema.name} is no array of structs"
     answers = []
     for asked in items or ():
-        values = _unknown(field.data_class, version, why)
+        values = _unknown(row, version, why)
         if isinstance(rows.key, str):
             values[rows.key] = asked
         else:
-            values |= {name: getattr(asked, name) for name in _NAMES if name in values and name in asked._struct.fields}
+            values |= {name: getattr(asked, name) for name in _NAMES if name in values and name in asked.schema.fields}
             if rows.key is not None:
                 values[rows.key[0]] = getattr(asked, rows.key[1])
         if rows.inner is not None:
             inner = getattr(asked, rows.inner.request)
-            values[rows.inner.response] = _items(field.data_class, inner, rows.inner, version, why)
-        answers.append(field.data_class(version=version, **values))
+            values[rows.inner.response] = _items(row, inner, rows.inner, version, why)
+        answers.append(struct_class(row)(**values))
     return answers
 
 
-def _unknown(struct: Any, version: int, why: _Why) -> dict[str, Any]:
+def _unknown(schema: StructSchema, version: int, why: _Why) -> dict[str, Any]:
     """Return all fields of a struct, empty except for the error."""
     values: dict[str, Any] = {}
-    for field in struct._struct.fields.values():
-        if not field.for_version_q(version) or field.tag is not None:
+    for field in schema.fields.values():
+        if version not in field.versions or field.tag is not None:
             continue
         if field.name in _ERRORS:
             values[field.name] = why.error
         elif field.name == "error_message":
             values[field.name] = why.message
-        elif field.is_array():
-            values[field.name] = None if default_of(field) is None else []
+        elif field.is_array:
+            values[field.name] = None if field.default is None else []
         else:
-            values[field.name] = _UNKNOWN.get(field.name, default_of(field))
+            values[field.name] = _UNKNOWN.get(field.name, field.default)
     return values

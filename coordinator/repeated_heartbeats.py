@@ -7,7 +7,6 @@ answer, because the group decides each time.
 from __future__ import annotations
 
 from loadwise.protocol.messages import Request, encode_response
-from loadwise.protocol.structs import struct_class
 
 _CORRELATION_ID = slice(4, 8)
 """The place of the id in requests, and in responses after their size."""
@@ -26,7 +25,7 @@ class RepeatedHeartbeat:
         self.generation: int = body.generation_id
         self._size = len(frame)
         self._head, self._tail = _around_the_id(frame)
-        well = struct_class(request.api.response)(version=request.version, throttle_time_ms=0, error_code=0)
+        well = request.api.response(version=request.version, throttle_time_ms=0, error_code=0)
         self._answer_head, self._answer_tail = _around_the_id(encode_response(well, 0))
 
     @classmethod

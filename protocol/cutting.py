@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from loadwise.protocol.decoding import skipper
 from loadwise.protocol.decoding import varint as read_varint
 from loadwise.protocol.encoding import EncodedRows, encoder, rows_encoder, varint
+from loadwise.protocol.schemas import Field, MessageSchema
 
 _COUNT = struct.Struct(">i")
 SLICE_ELEMENTS = 250
@@ -52,7 +53,7 @@ class Cut(NamedTuple):
 class Cutter:
     """Cuts the bytes of one kind of struct along an array of it, and along arrays inside that."""
 
-    def __init__(self, fields: Mapping[str, Any], version: int, rows: Sequence[str], *, flexible: bool) -> None:
+    def __init__(self, fields: Mapping[str, Field], version: int, rows: Sequence[str], *, flexible: bool) -> None:
         every = list(fields.values())
         array = fields[rows[0]]
         position = every.index(array)
@@ -61,12 +62,12 @@ class Cutter:
         self._after = skipper(every[position + 1 :], version, flexible=flexible, ends_struct=True)
         self._inner: Cutter | None = None
         if rows[1:]:
-            self._inner = Cutter(array.array_of.fields, version, rows[1:], flexible=flexible)
-        elif array.is_struct_array():
-            inside = array.array_of.fields.values()
+            self._inner = Cutter(_inside(array), version, rows[1:], flexible=flexible)
+        elif array.struct is not None:
+            inside = array.struct.fields.values()
             self._element = skipper(inside, version, flexible=flexible, ends_struct=True)
         else:
-            self._element = skipper([array.array_of], version, flexible=flexible, ends_struct=False)
+            self._element = skipper([array.element], version, flexible=flexible, ends_struct=False)
 
     def cut(self, data: bytes, position: int, most: int) -> Generator[int, None, tuple[Cut, int, int]]:
         """Find the slices of a struct that begins here: the cut, the position behind it, and how many elements it has.
@@ -136,20 +137,25 @@ class Cutter:
 
 
 @cache
-def cutter(schema: Any, version: int, rows: tuple[str, ...]) -> Cutter:
-    """Cuts requests of one of kafka-python's classes, in a version, along these rows; made once."""
-    return Cutter(schema._struct.fields, version, rows, flexible=schema.flexible_version_q(version))
+def cutter(schema: MessageSchema, version: int, rows: tuple[str, ...]) -> Cutter:
+    """Cuts requests of one kind, in a version, along these rows; made once."""
+    return Cutter(schema.fields, version, rows, flexible=version in schema.flexible)
+
+
+def _inside(array: Field) -> Mapping[str, Field]:
+    assert array.struct is not None, f"{array.name} is no array of structs"
+    return array.struct.fields
 
 
 class Joiner:
     """Joins the responses to the slices of a request, in their order."""
 
-    def __init__(self, schema: Any, version: int, rows: Sequence[str]) -> None:
+    def __init__(self, schema: MessageSchema, version: int, rows: Sequence[str]) -> None:
         self._encode = encoder(schema, version, rows[0])
         self._name = rows[0]
-        fields = schema._struct.fields
-        self._others = [each.name for each in fields.values() if each.is_array() and each.name != rows[0]]
-        self._rows = _Rows(fields, version, rows, flexible=schema.flexible_version_q(version))
+        fields = schema.fields
+        self._others = [each.name for each in fields.values() if each.is_array and each.name != rows[0]]
+        self._rows = _Rows(fields, version, rows, flexible=version in schema.flexible)
         self._response: Any = None
 
     @property
@@ -176,7 +182,7 @@ class Joiner:
 class _Rows:
     """Encoded elements of one array; of one inside of which more is to come, those that it has so far."""
 
-    def __init__(self, fields: Mapping[str, Any], version: int, rows: Sequence[str], *, flexible: bool) -> None:
+    def __init__(self, fields: Mapping[str, Field], version: int, rows: Sequence[str], *, flexible: bool) -> None:
         array = fields[rows[0]]
         self._done = EncodedRows()
         self._encode = rows_encoder(array, version, flexible=flexible)
@@ -185,7 +191,7 @@ class _Rows:
         """The element that more is to come of, and which one it is."""
         if rows[1:]:
             self._inner_name = rows[1]
-            self._inner = _Rows(array.array_of.fields, version, rows[1:], flexible=flexible)
+            self._inner = _Rows(_inside(array), version, rows[1:], flexible=flexible)
             self._encode_joined = rows_encoder(array, version, flexible=flexible, rows=rows[1])
 
     @property

@@ -19,7 +19,8 @@ from typing import Any, TypeAlias
 from uuid import UUID
 
 from loadwise.protocol.errors import TooManyElementsError
-from loadwise.protocol.structs import default_of, struct_class
+from loadwise.protocol.schemas import Field, MessageSchema, StructSchema
+from loadwise.protocol.structs import struct_class
 
 Decoder: TypeAlias = Callable[..., tuple[Any, int]]
 """From bytes, a position, and how many elements there may be, to the message and the position after it."""
@@ -47,16 +48,16 @@ _MAX_STRING = 0x7FFF
 
 
 @cache
-def decoder(schema: Any, version: int) -> Decoder:
-    """The decoder of one of kafka-python's message classes, in a version; made once.
+def decoder(schema: MessageSchema, version: int) -> Decoder:
+    """The decoder of a message in a version; made once.
 
     It raises `ValueError`, `IndexError` and `struct.error` for bytes that are no such message, and
     `TooManyElementsError` for one with too many elements.
     """
-    return _Generator(version, flexible=schema.flexible_version_q(version)).function(schema)
+    return _Generator(version, flexible=version in schema.flexible).function(schema)
 
 
-def skipper(fields: Iterable[Any], version: int, *, flexible: bool, ends_struct: bool) -> Skipper:
+def skipper(fields: Iterable[Field], version: int, *, flexible: bool, ends_struct: bool) -> Skipper:
     """Reads over some fields of a struct that follow each other, as its decoder would; it raises the same.
 
     ``ends_struct``: whether they are the last ones, so that tagged fields come behind them.
@@ -148,15 +149,15 @@ class _Generator:
         self._run: list[tuple[str, int, str]] = []
         """Format, size and variable of fields that are still to be unpacked together."""
 
-    def function(self, schema: Any) -> Decoder:
+    def function(self, schema: MessageSchema) -> Decoder:
         self._lines += [f"def decode(d, p, left={AT_ONCE}):", "    size = len(d)"]
-        made = self._struct(schema._struct, schema, "", "    ")
+        made = self._struct(schema, "", "    ")
         self._emit("    ", f"m = {made}", f"m.version = {self._version}", "return m, p")
-        exec(compile("\n".join(self._lines), f"<{schema.__name__} v{self._version}>", "exec"), self._names)  # noqa: S102
+        exec(compile("\n".join(self._lines), f"<{schema.name} v{self._version}>", "exec"), self._names)  # noqa: S102
         decode: Decoder = self._names["decode"]
         return decode
 
-    def skipper(self, fields: Iterable[Any], *, ends_struct: bool) -> Skipper:
+    def skipper(self, fields: Iterable[Field], *, ends_struct: bool) -> Skipper:
         self._lines += ["def skip(d, p, left):", "    size = len(d)"]
         self._fields(fields, "", "    ", ends_struct=ends_struct)
         self._emit("    ", "return p, left")
@@ -213,19 +214,19 @@ class _Generator:
 
     # ---- fields ----
 
-    def _struct(self, struct: Any, schema: Any, path: str, indent: str) -> str:
+    def _struct(self, struct: StructSchema, path: str, indent: str) -> str:
         """A struct; answers with an expression that makes it of its fields' variables."""
         every = struct.fields.values()
         found = self._fields(every, path, indent, ends_struct=True)
         self._flush(indent)
-        values = (found.get(field.name) or self._named(default_of(field)) for field in every)
-        return f"{self._named(struct_class(schema))}({', '.join(values)})"
+        values = (found.get(field.name) or self._named(field.default) for field in every)
+        return f"{self._named(struct_class(struct))}({', '.join(values)})"
 
-    def _fields(self, every: Iterable[Any], path: str, indent: str, *, ends_struct: bool) -> dict[str, str]:
+    def _fields(self, every: Iterable[Field], path: str, indent: str, *, ends_struct: bool) -> dict[str, str]:
         """Fields that follow each other; answers with their variables."""
         version = self._version
-        fields = [field for field in every if field.for_version_q(version)]
-        tagged = [field for field in fields if field.tagged_field_q(version)]
+        fields = [field for field in every if version in field.versions]
+        tagged = [field for field in fields if version in field.tagged]
         found = {
             field.name: self._field(field, f"{path}{field.name}", indent) for field in fields if field not in tagged
         }
@@ -235,17 +236,17 @@ class _Generator:
             self._emit(indent, "if d[p]: p, left = skip_tags(d, p, left)", "else: p += 1")
         return found
 
-    def _field(self, field: Any, path: str, indent: str) -> str:
-        nullable = field.nullable_for_version_q(self._version)
-        if field.is_array():
+    def _field(self, field: Field, path: str, indent: str) -> str:
+        nullable = self._version in field.nullable
+        if field.is_array:
             return self._array(field, path, indent, nullable=nullable)
-        if field.is_struct():
-            return self._nested(field, path, indent, nullable=nullable)
-        if field.type_str == "string":
+        if field.struct is not None:
+            return self._nested(field.struct, path, indent, nullable=nullable)
+        if field.kind == "string":
             return self._bytes(path, indent, nullable=nullable, is_text=True)
-        if field.type_str in {"bytes", "records"}:
+        if field.kind in {"bytes", "records"}:
             return self._bytes(path, indent, nullable=nullable, is_text=False)
-        return self._fixed(field.type_str, indent)
+        return self._fixed(field.kind, indent)
 
     def _bytes(self, path: str, indent: str, *, nullable: bool, is_text: bool) -> str:
         length = self._length("int16" if is_text else "int32", indent)
@@ -263,7 +264,7 @@ class _Generator:
         )
         return variable
 
-    def _array(self, field: Any, path: str, indent: str, *, nullable: bool) -> str:
+    def _array(self, field: Field, path: str, indent: str, *, nullable: bool) -> str:
         number = self._length("int32", indent)
         variable = self._variable()
         self._emit(
@@ -274,8 +275,8 @@ class _Generator:
             "else:",
         )
         inside = indent + "    "
-        if not field.is_struct_array() and field.array_of.type_str in FIXED and field.array_of.type_str != "uuid":
-            layout, size = FIXED[field.array_of.type_str]
+        if field.kind in FIXED and field.kind != "uuid":
+            layout, size = FIXED[field.kind]
             self._emit(
                 inside,
                 f"left -= {number}",
@@ -286,31 +287,31 @@ class _Generator:
         self._emit(inside, f"left -= {number}", "if left < 0: raise too_many_at_once()")
         self._emit(inside, f"{variable} = []", f"for _ in range({number}):")
         deeper = inside + "    "
-        if field.is_struct_array():
-            item = self._struct(field.array_of, field.data_class, f"{path}.", deeper)
+        if field.struct is None:
+            item = self._field(field.element, path, deeper)
         else:
-            item = self._field(field.array_of, path, deeper)
+            item = self._struct(field.struct, f"{path}.", deeper)
         self._emit(deeper, f"{variable}.append({item})")
         return variable
 
-    def _nested(self, field: Any, path: str, indent: str, *, nullable: bool) -> str:
+    def _nested(self, struct: StructSchema, path: str, indent: str, *, nullable: bool) -> str:
         if not nullable:
             variable = self._variable()
-            made = self._struct(field, field.data_class, f"{path}.", indent)
+            made = self._struct(struct, f"{path}.", indent)
             self._emit(indent, f"{variable} = {made}")
             return variable
         mark = self._fixed("int8", indent)
         variable = self._variable()
         self._emit(indent, f"if {mark} < 0: {variable} = None", "else:")
-        made = self._struct(field, field.data_class, f"{path}.", indent + "    ")
+        made = self._struct(struct, f"{path}.", indent + "    ")
         self._emit(indent + "    ", f"{variable} = {made}")
         return variable
 
-    def _tagged(self, fields: Iterable[Any], path: str, indent: str) -> dict[str, str]:
+    def _tagged(self, fields: Iterable[Field], path: str, indent: str) -> dict[str, str]:
         found = {}
         for field in fields:
             variable = found[field.name] = self._variable()
-            self._emit(indent, f"{variable} = {self._named(default_of(field))}")
+            self._emit(indent, f"{variable} = {self._named(field.default)}")
         number, tag, length = self._variable(), self._variable(), self._variable()
         self._emit(indent, f"{number}, p = varint(d, p); left -= {number}", "if left < 0: raise too_many_at_once()")
         self._emit(indent, f"for _ in range({number}):")

@@ -15,7 +15,7 @@ from struct import Struct as Layout
 from typing import Any, TypeAlias
 
 from loadwise.protocol.decoding import FIXED
-from loadwise.protocol.structs import default_of
+from loadwise.protocol.schemas import Field, MessageSchema, StructSchema
 
 Encoder: TypeAlias = Callable[[Any], list[bytes]]
 """From a message, or any object with its fields, to the pieces of its body."""
@@ -51,20 +51,20 @@ class EncodedRows:
 
 
 @cache
-def encoder(schema: Any, version: int, rows: str | None = None) -> Encoder:
-    """The encoder of one of kafka-python's message classes, in a version; made once.
+def encoder(schema: MessageSchema, version: int, rows: str | None = None) -> Encoder:
+    """The encoder of a message in a version; made once.
 
     ``rows``: which array of it is `EncodedRows`.
     """
-    fields = schema._struct.fields
-    generator = _Generator(version, flexible=schema.flexible_version_q(version), rows=fields.get(rows))
+    array = None if rows is None else schema.fields[rows]
+    generator = _Generator(version, flexible=version in schema.flexible, rows=array)
     return generator.function(schema)
 
 
-def rows_encoder(array: Any, version: int, *, flexible: bool, rows: str | None = None) -> RowsEncoder:
+def rows_encoder(array: Field, version: int, *, flexible: bool, rows: str | None = None) -> RowsEncoder:
     """The encoder of the elements of an array; ``rows``: which array inside them is `EncodedRows`."""
-    inside = array.array_of.fields if array.is_struct_array() else {}
-    return _Generator(version, flexible=flexible, rows=inside.get(rows)).rows_function(array)
+    inside = None if rows is None or array.struct is None else array.struct.fields[rows]
+    return _Generator(version, flexible=flexible, rows=inside).rows_function(array)
 
 
 def varint(value: int) -> bytes:
@@ -101,7 +101,7 @@ def _bits(value: Any) -> int:
 class _Generator:
     """Writes the source of one encoder."""
 
-    def __init__(self, version: int, *, flexible: bool, rows: Any = None) -> None:
+    def __init__(self, version: int, *, flexible: bool, rows: Field | None = None) -> None:
         self._version = version
         self._flexible = flexible
         self._rows = rows
@@ -112,15 +112,15 @@ class _Generator:
         self._run: list[tuple[str, str]] = []
         """Format and expression of values that are still to be packed together."""
 
-    def function(self, schema: Any) -> Encoder:
+    def function(self, schema: MessageSchema) -> Encoder:
         self._lines += ["def encode(m):", "    out = []; add = out.append"]
-        self._struct(schema._struct, "m", "    ")
+        self._struct(schema, "m", "    ")
         self._emit("    ", "return out")
-        exec(compile("\n".join(self._lines), f"<{schema.__name__} v{self._version}>", "exec"), self._names)  # noqa: S102
+        exec(compile("\n".join(self._lines), f"<{schema.name} v{self._version}>", "exec"), self._names)  # noqa: S102
         encode: Encoder = self._names["encode"]
         return encode
 
-    def rows_function(self, array: Any) -> RowsEncoder:
+    def rows_function(self, array: Field) -> RowsEncoder:
         self._lines += ["def encode(items):", "    out = []; add = out.append"]
         self._items(array, "items", "    ", is_in_tag=False)
         self._emit("    ", "return out")
@@ -158,10 +158,10 @@ class _Generator:
 
     # ---- fields ----
 
-    def _struct(self, struct: Any, value: str, indent: str, *, is_in_tag: bool = False) -> None:
+    def _struct(self, struct: StructSchema, value: str, indent: str, *, is_in_tag: bool = False) -> None:
         version = self._version
-        fields = [field for field in struct.fields.values() if field.for_version_q(version)]
-        tagged = [field for field in fields if field.tagged_field_q(version)]
+        fields = [field for field in struct.fields.values() if version in field.versions]
+        tagged = [field for field in fields if version in field.tagged]
         for field in fields:
             if field not in tagged:
                 self._field(field, f"{value}.{field.name}", indent)
@@ -170,16 +170,16 @@ class _Generator:
         elif self._flexible:
             self._run.append(("B", "0"))
 
-    def _field(self, field: Any, value: str, indent: str, *, is_in_tag: bool = False) -> None:
-        if field.is_array():
+    def _field(self, field: Field, value: str, indent: str, *, is_in_tag: bool = False) -> None:
+        if field.is_array:
             self._array(field, value, indent, is_in_tag=is_in_tag)
-        elif field.is_struct():
-            self._nested(field, value, indent, is_in_tag=is_in_tag)
-        elif field.type_str in {"string", "bytes", "records"}:
-            self._bytes(value, indent, is_text=field.type_str == "string")
+        elif field.struct is not None:
+            self._nested(field, field.struct, value, indent, is_in_tag=is_in_tag)
+        elif field.kind in {"string", "bytes", "records"}:
+            self._bytes(value, indent, is_text=field.kind == "string")
         else:
-            makes = {"uuid": "uuid({})", "bitfield": "bits({})"}.get(field.type_str, "{}")
-            self._run.append((FIXED[field.type_str][0], makes.format(value)))
+            makes = {"uuid": "uuid({})", "bitfield": "bits({})"}.get(field.kind, "{}")
+            self._run.append((FIXED[field.kind][0], makes.format(value)))
 
     def _bytes(self, value: str, indent: str, *, is_text: bool) -> None:
         data = self._variable()
@@ -191,7 +191,7 @@ class _Generator:
         self._length("int16" if is_text else "int32", length, indent)
         self._emit(indent, f"if {data}: add({data})")
 
-    def _array(self, field: Any, value: str, indent: str, *, is_in_tag: bool) -> None:
+    def _array(self, field: Field, value: str, indent: str, *, is_in_tag: bool) -> None:
         items = self._variable()
         self._lines.append(f"{indent}{items} = {value}")
         self._length("int32", f"(-1 if {items} is None else len({items}))", indent)
@@ -201,38 +201,36 @@ class _Generator:
         self._emit(indent, f"if {items}:")
         self._items(field, items, indent + "    ", is_in_tag=is_in_tag)
 
-    def _items(self, field: Any, items: str, indent: str, *, is_in_tag: bool) -> None:
+    def _items(self, field: Field, items: str, indent: str, *, is_in_tag: bool) -> None:
         """The elements of an array, without how many there are."""
         item = self._variable()
-        simple = None if field.is_struct_array() else field.array_of.type_str
-        if simple in FIXED and simple not in {"uuid", "bitfield"}:
-            self._emit(indent, f"add(Layout(f'>{{len({items})}}{FIXED[simple][0]}').pack(*{items}))")
+        if field.kind in FIXED and field.kind not in {"uuid", "bitfield"}:
+            self._emit(indent, f"add(Layout(f'>{{len({items})}}{FIXED[field.kind][0]}').pack(*{items}))")
             return
         self._emit(indent, f"for {item} in {items}:")
-        if field.is_struct_array():
-            self._struct(field.array_of, item, indent + "    ", is_in_tag=is_in_tag)
+        if field.struct is None:
+            self._field(field.element, item, indent + "    ")
         else:
-            self._field(field.array_of, item, indent + "    ")
+            self._struct(field.struct, item, indent + "    ", is_in_tag=is_in_tag)
         self._flush(indent + "    ")
 
-    def _nested(self, field: Any, value: str, indent: str, *, is_in_tag: bool) -> None:
-        if not field.nullable_for_version_q(self._version):
-            self._struct(field, value, indent, is_in_tag=is_in_tag)
+    def _nested(self, field: Field, struct: StructSchema, value: str, indent: str, *, is_in_tag: bool) -> None:
+        if self._version not in field.nullable:
+            self._struct(struct, value, indent, is_in_tag=is_in_tag)
             return
-        struct = self._variable()
-        self._emit(indent, f"{struct} = {value}", f"if {struct} is None: add(b'\\xff')", "else:")
+        given = self._variable()
+        self._emit(indent, f"{given} = {value}", f"if {given} is None: add(b'\\xff')", "else:")
         inside = indent + "    "
         self._emit(inside, "add(b'\\x01')")
-        self._struct(field, struct, inside, is_in_tag=is_in_tag)
+        self._struct(struct, given, inside, is_in_tag=is_in_tag)
         self._flush(inside)
 
-    def _tagged(self, fields: list[Any], value: str, indent: str) -> None:
+    def _tagged(self, fields: list[Field], value: str, indent: str) -> None:
         """Tagged fields: how many there are, and each with its number, its size and its bytes."""
         outer, tags, number = self._variable(), self._variable(), self._variable()
         self._emit(indent, f"{outer} = out; {tags} = []; {number} = 0")
         for field in fields:
-            default = default_of(field)
-            is_given = "" if default == () else f" != {self._named(default)}"
+            is_given = "" if field.default == () else f" != {self._named(field.default)}"
             self._emit(indent, f"if {value}.{field.name}{is_given}:")
             inside = indent + "    "
             self._emit(inside, "out = []; add = out.append")

@@ -1,7 +1,6 @@
-"""Messages and the structs inside them as light objects, made from the schemas that kafka-python ships and from ours.
+"""Messages and the structs inside them as light objects, made from `loadwise.protocol.schemas`.
 
-kafka-python's own objects look every field up in the schema when they are made, which takes longer than all the rest of
-a heartbeat. These have slots and know their defaults.
+They have slots and know their defaults: making one takes less than a microsecond.
 """
 
 from __future__ import annotations
@@ -9,14 +8,16 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, ClassVar
 
+from loadwise.protocol.schemas import MessageSchema, StructSchema
+
 
 class Struct:
     """One message, or one struct inside a message, by its fields. A message has its ``version`` too."""
 
     __slots__: tuple[str, ...] = ()
 
-    _struct: ClassVar[Any] = None
-    """Its schema, as kafka-python reads it."""
+    schema: ClassVar[Any] = None
+    """Its `StructSchema`, of a message its `MessageSchema`."""
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
@@ -29,34 +30,23 @@ class Struct:
 
 
 @cache
-def struct_class(schema: Any) -> Any:
-    """The light class for one of kafka-python's classes; it takes the fields of all versions, each with its default.
+def struct_class(schema: StructSchema) -> Any:
+    """The light class of a schema; it takes the fields of all versions, each with its default.
 
-    The classes of the structs inside are its attributes, by the names that kafka-python gives them. A list that is not
-    given is the empty tuple, which all objects share.
+    The classes of the structs inside are its attributes, by Kafka's names. A list that is not given is the empty tuple,
+    which all objects share.
     """
-    fields = schema._struct.fields
-    attributes: dict[str, Any] = {"_struct": schema._struct, "schema": schema, "__doc__": schema.__doc__}
-    for field in fields.values():
-        if field.is_struct() or field.is_struct_array():
-            attributes[field.type_str] = struct_class(field.data_class)
-    defaults = {name: default_of(field) for name, field in fields.items()}
-    if hasattr(schema, "API_KEY"):
+    fields = schema.fields.values()
+    attributes: dict[str, Any] = {"schema": schema}
+    attributes |= {field.struct.name: struct_class(field.struct) for field in fields if field.struct is not None}
+    defaults = {field.name: field.default for field in fields}
+    if isinstance(schema, MessageSchema):
         defaults["version"] = None
     lines = [
         f"def __init__(self, {', '.join(f'{name}=default_{name}' for name in defaults)}):",
         *(f"    self.{name} = {name}" for name in defaults),
         "    return",
     ]
-    names = {f"default_{name}": value for name, value in defaults.items()}
-    exec(compile("\n".join(lines), f"<{schema.__name__}>", "exec"), names)  # noqa: S102  (as dataclasses make theirs)
-    return type(schema.__name__, (Struct,), {**attributes, "__slots__": tuple(defaults), "__init__": names["__init__"]})
-
-
-def default_of(field: Any) -> Any:
-    """The value of a field that is not given."""
-    try:
-        default = field.default
-    except NotImplementedError:
-        return None  # a struct that may not be null: whoever makes the message gives it
-    return () if default == [] else default
+    values = {f"default_{name}": value for name, value in defaults.items()}
+    exec(compile("\n".join(lines), f"<{schema.name}>", "exec"), values)  # noqa: S102  (as dataclasses make theirs)
+    return type(schema.name, (Struct,), {**attributes, "__slots__": tuple(defaults), "__init__": values["__init__"]})

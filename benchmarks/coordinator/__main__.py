@@ -19,6 +19,7 @@ from kafka.protocol.consumer import (
     SyncGroupRequest,
 )
 
+from benchmarks.coordinator.driver import ConsumerGroupHeartbeatRequest
 from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
@@ -27,7 +28,6 @@ from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.settings import BrokerSettings
 from loadwise.protocol.consumer import Subscription
-from loadwise.protocol.consumer_group import ConsumerGroupHeartbeatRequest
 from loadwise.protocol.messages import decode_request, encode_response, served
 
 TOPICS = 100

@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Self, TypeAlias
 from uuid import uuid4
 
+from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.consumer import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -25,7 +26,7 @@ from kafka.protocol.consumer import (
 )
 
 from loadwise.protocol.consumer import Assignment, Subscription
-from loadwise.protocol.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from loadwise.running_group.kafka_python_messages import FromSchema
 
 Script: TypeAlias = Generator[bytes, bytes, None]
 """Gives requests as frames, and is given the answers without their sizes."""
@@ -42,6 +43,14 @@ _MEMBER_ID_REQUIRED = 79
 _ERROR = struct.Struct(">h")
 _ERROR_AT = 9
 """Where a Heartbeat v4 answer has its error: after the correlation id, tagged fields and the throttle time."""
+
+
+class ConsumerGroupHeartbeatRequest(ApiMessage, metaclass=FromSchema):  # type: ignore[misc]  # kafka-python is untyped
+    """A member's heartbeat (KIP-848)."""
+
+
+class ConsumerGroupHeartbeatResponse(ApiMessage, metaclass=FromSchema):  # type: ignore[misc]  # kafka-python is untyped
+    """What it is answered."""
 
 
 class DriverError(Exception):

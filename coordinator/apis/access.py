@@ -8,7 +8,7 @@ the response.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from loadwise.coordinator.authorization.acls import CLUSTER_NAME, Operation, ResourceType
@@ -245,8 +245,3 @@ def cluster_operations(access: Access) -> frozenset[Operation]:
     if not access.may(Operation.DESCRIBE, ResourceType.CLUSTER):
         return frozenset()
     return access.operations(ResourceType.CLUSTER)
-
-
-def bits(operations: Iterable[Operation]) -> int:
-    """Return operations as a bit field, as in the protocol."""
-    return sum(1 << operation for operation in operations)

@@ -6,8 +6,6 @@ TRANSACTION_ABORTABLE.
 
 from __future__ import annotations
 
-from kafka.protocol.producer import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-
 from loadwise.coordinator.apis.access import Need, needs
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Message, Service
@@ -15,6 +13,7 @@ from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, coordinator_p
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.transactions.outcomes import ProducerAt, TopicPartition
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from loadwise.protocol.messages import Api
 
 _FENCED = 2

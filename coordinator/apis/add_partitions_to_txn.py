@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
-from kafka.protocol.producer import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
-
 from loadwise.coordinator.apis.access import Access, Need, of_cluster, refused_without
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Handler, Message, Outcome, Service
@@ -17,6 +15,7 @@ from loadwise.coordinator.cluster.brokers import INTERNAL_TOPICS
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.transactions.outcomes import ProducerAt, TopicPartition
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from loadwise.protocol.messages import Api
 
 _FENCED = 2

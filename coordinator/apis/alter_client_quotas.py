@@ -5,14 +5,13 @@ v1 flexible.
 
 from __future__ import annotations
 
-from kafka.protocol.admin import AlterClientQuotasRequest, AlterClientQuotasResponse
-
 from loadwise.coordinator.apis.access import of_cluster
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.configs.definitions import BadConfigError
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import AlterClientQuotasRequest, AlterClientQuotasResponse
 from loadwise.protocol.messages import Api
 
 _Entry = AlterClientQuotasResponse.EntryData

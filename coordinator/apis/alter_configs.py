@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafka.protocol.admin import AlterConfigsRequest, AlterConfigsResponse
-
 from loadwise.coordinator.apis.access import configs, per_item
 from loadwise.coordinator.apis.config_changes import RefusedError, changed, no_duplicates, no_nulls
 from loadwise.coordinator.authorization.acls import Operation
@@ -16,6 +14,7 @@ from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.configs.definitions import Definitions
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import AlterConfigsRequest, AlterConfigsResponse
 from loadwise.protocol.messages import Api
 
 

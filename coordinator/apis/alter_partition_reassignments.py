@@ -6,14 +6,13 @@ there is none to cancel.
 
 from __future__ import annotations
 
-from kafka.protocol.admin import AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse
-
 from loadwise.coordinator import leadership
 from loadwise.coordinator.apis.access import of_cluster
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse
 from loadwise.protocol.messages import Api
 
 _MAY_FORBID = 1

@@ -5,14 +5,13 @@ There is only one log directory, so they stay. Mirrors ``ReplicaManager.alterRep
 
 from __future__ import annotations
 
-from kafka.protocol.admin import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
-
 from loadwise.coordinator.apis.access import of_cluster
 from loadwise.coordinator.apis.describe_log_dirs import LOG_DIR
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
 from loadwise.protocol.messages import Api
 
 _Topic = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult

@@ -9,8 +9,8 @@ from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.shares.service import ShareKey
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse
 from loadwise.protocol.messages import Api
-from loadwise.protocol.share_group import AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse
 
 _Topic = AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic
 _Partition = _Topic.AlterShareGroupOffsetsResponsePartition

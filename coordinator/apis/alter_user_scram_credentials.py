@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafka.protocol.admin import AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse
-
 from loadwise.coordinator.apis.access import of_cluster
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.security.users import LEAST_ITERATIONS, MOST_ITERATIONS, ScramCredential
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse
 from loadwise.protocol.messages import Api
 
 SCRAM_TYPES: Mapping[str, int] = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}

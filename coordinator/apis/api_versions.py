@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import re
 
-from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
-from kafka.protocol.producer import ProduceRequest
-
 from loadwise.coordinator.apis.access import open_to_all
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import ApiVersionsRequest, ApiVersionsResponse, ProduceRequest
 from loadwise.protocol.messages import Api
 
 _FEATURES = 3
@@ -86,7 +84,7 @@ def _advertised(cluster: Cluster) -> list[Message]:
         row(
             api_key=api.key,
             # Unsupported versions of Produce are listed too, because older librdkafka compress only then (KAFKA-18659).
-            min_version=0 if api.key == ProduceRequest.API_KEY else api.min_version,
+            min_version=0 if api.key == ProduceRequest.schema.key else api.min_version,
             max_version=api.max_version,
         )
         for api in apis

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from loadwise.coordinator.apis.group_descriptions import (
-    NOT_ASKED,
     assigned_topics,
     described_with_rights,
     guarding,
@@ -18,8 +17,8 @@ from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.groups.consumer.group import ConsumerGroup
 from loadwise.coordinator.groups.consumer.member import ConsumerMember
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.protocol.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 from loadwise.protocol.messages import Api
 
 _Group = ConsumerGroupDescribeResponse.DescribedGroup
@@ -45,7 +44,6 @@ def _describe(cluster: Cluster, group: ConsumerGroup) -> Message:
         assignment_epoch=state.target_epoch,
         assignor_name=group.assignor.name,
         members=[_member(cluster, group, member) for member in state.members.values()],
-        authorized_operations=NOT_ASKED,
     )
 
 

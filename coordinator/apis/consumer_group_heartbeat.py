@@ -11,13 +11,12 @@ from loadwise.coordinator.calls import Call, GroupRequest, Message, Service
 from loadwise.coordinator.groups.effects import ConsumerHeartbeatReply
 from loadwise.coordinator.groups.events import ConsumerHeartbeat
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.protocol.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from loadwise.protocol.messages import Api
-from loadwise.protocol.structs import struct_class
 
 _OWN_MEMBER_IDS = 1
-_Assignment = struct_class(ConsumerGroupHeartbeatResponse.Assignment)
+_Assignment = ConsumerGroupHeartbeatResponse.Assignment
 _JOIN, _LEAVE, _LEAVE_FOR_NOW = 0, -1, -2
 
 

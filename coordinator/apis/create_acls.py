@@ -5,14 +5,13 @@ v1 prefixed patterns (KIP-290); v3 ACLs of users (KIP-373). Mirrors Kafka's ``Ac
 
 from __future__ import annotations
 
-from kafka.protocol.admin import CreateAclsRequest, CreateAclsResponse
-
 from loadwise.coordinator.apis.access import of_cluster
 from loadwise.coordinator.apis.acl_rows import NO_AUTHORIZER
 from loadwise.coordinator.authorization.acls import Acl, Operation, PatternType, Permission, ResourceType
 from loadwise.coordinator.calls import Call, HangUp, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import CreateAclsRequest, CreateAclsResponse
 from loadwise.protocol.messages import Api
 
 _Result = CreateAclsResponse.AclCreationResult

@@ -7,8 +7,8 @@ from loadwise.coordinator.apis.token_refusals import requester, time_of_no_token
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.protocol.delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 from loadwise.protocol.messages import Api
 
 _OWNERS = 3

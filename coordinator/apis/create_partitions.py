@@ -5,14 +5,13 @@ v1 throttled after the response; v2 flexible; v3 throttling error.
 
 from __future__ import annotations
 
-from kafka.protocol.admin import CreatePartitionsRequest, CreatePartitionsResponse
-
 from loadwise.coordinator.apis.access import per_item, topics
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, TOO_MANY_AT_ONCE, Refusal
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import CreatePartitionsRequest, CreatePartitionsResponse
 from loadwise.protocol.messages import Api
 
 

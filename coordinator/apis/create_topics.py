@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from kafka.protocol.admin import CreateTopicsRequest, CreateTopicsResponse
-
 from loadwise.coordinator.apis.access import Access, item_by_item, topics
 from loadwise.coordinator.apis.config_rows import new_topic_rows
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
@@ -20,6 +18,7 @@ from loadwise.coordinator.configs.definitions import BadConfigError
 from loadwise.coordinator.configs.topic_configs import check_topic_configs
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import CreateTopicsRequest, CreateTopicsResponse
 from loadwise.protocol.messages import Api
 
 _BROKERS_DEFAULT = -1

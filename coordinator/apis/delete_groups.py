@@ -5,12 +5,11 @@ v1 throttled after the response; v2 flexible.
 
 from __future__ import annotations
 
-from kafka.protocol.admin import DeleteGroupsRequest, DeleteGroupsResponse
-
 from loadwise.coordinator.apis.access import names, per_item
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.kafka_messages import DeleteGroupsRequest, DeleteGroupsResponse
 from loadwise.protocol.messages import Api
 
 

@@ -5,14 +5,13 @@ v1 throttled after the response; v2 flexible.
 
 from __future__ import annotations
 
-from kafka.protocol.admin import DeleteRecordsRequest, DeleteRecordsResponse
-
 from loadwise.coordinator.apis.access import per_item, topics
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.cluster.brokers import INTERNAL_TOPICS
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import DeleteRecordsRequest, DeleteRecordsResponse
 from loadwise.protocol.messages import Api
 
 _UP_TO_THE_END = -1

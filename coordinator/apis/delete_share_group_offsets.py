@@ -11,8 +11,8 @@ from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse
 from loadwise.protocol.messages import Api
-from loadwise.protocol.share_group import DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse
 
 _Topic = DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from kafka.protocol.admin import DeleteTopicsRequest, DeleteTopicsResponse
-
 from loadwise.coordinator.apis.access import Access, after, item_by_item
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Handler, Message, Outcome, Service
 from loadwise.coordinator.cluster.topics import Topic
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import DeleteTopicsRequest, DeleteTopicsResponse
 from loadwise.protocol.messages import Api
 
 _TELLS_DISABLED = 3

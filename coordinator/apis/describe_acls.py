@@ -5,14 +5,13 @@ v1 prefixed patterns (KIP-290); v2 flexible; v3 ACLs of users (KIP-373).
 
 from __future__ import annotations
 
-from kafka.protocol.admin import DescribeAclsRequest, DescribeAclsResponse
-
 from loadwise.coordinator.apis.access import of_cluster
 from loadwise.coordinator.apis.acl_rows import filter_of, has_unknown
 from loadwise.coordinator.authorization.acls import Acl, Operation
 from loadwise.coordinator.calls import Call, HangUp, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import DescribeAclsRequest, DescribeAclsResponse
 from loadwise.protocol.messages import Api
 
 _NO_AUTHORIZER = "No Authorizer is configured on the broker"

@@ -5,8 +5,6 @@ v1 flexible.
 
 from __future__ import annotations
 
-from kafka.protocol.admin import DescribeClientQuotasRequest, DescribeClientQuotasResponse
-
 from loadwise.coordinator.apis.access import of_cluster
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
@@ -14,6 +12,7 @@ from loadwise.coordinator.configs.client_quotas import UnknownEntityError, Wante
 from loadwise.coordinator.configs.definitions import BadConfigError
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import DescribeClientQuotasRequest, DescribeClientQuotasResponse
 from loadwise.protocol.messages import Api
 
 _Entry = DescribeClientQuotasResponse.EntryData

@@ -5,13 +5,12 @@ v1 endpoint type (KIP-919); v2 fenced brokers.
 
 from __future__ import annotations
 
-from kafka.protocol.admin import DescribeClusterRequest, DescribeClusterResponse
-
 from loadwise.coordinator.apis.access import Access, cluster_operations, open_to_all
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import DescribeClusterRequest, DescribeClusterResponse
 from loadwise.protocol.messages import Api
 
 
@@ -29,7 +28,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
             row(broker_id=node.id, host=node.host, port=node.port, rack=node.rack, is_fenced=False)
             for node in cluster.brokers.running
         ],
-        authorized_operations=_operations(call, cluster),
+        cluster_authorized_operations=_operations(call, cluster),
     )
 
 

@@ -7,8 +7,6 @@ Only those broker configs are listed that have a meaning here.
 
 from __future__ import annotations
 
-from kafka.protocol.admin import DescribeConfigsRequest, DescribeConfigsResponse
-
 from loadwise.coordinator.apis.access import configs, per_item
 from loadwise.coordinator.apis.config_rows import Row, broker_rows, logger_rows, other_broker, resource_rows, topic_rows
 from loadwise.coordinator.authorization.acls import Operation
@@ -17,12 +15,12 @@ from loadwise.coordinator.cluster.topics import is_topic_name, name_problem
 from loadwise.coordinator.configs.resources import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, ResourceType
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import DescribeConfigsRequest, DescribeConfigsResponse
 from loadwise.protocol.messages import Api
-from loadwise.protocol.structs import struct_class
 
 _MOST_ROWS = 100_000
 """Maximum configs in a response, because a small request could ask for millions."""
-_Result = struct_class(DescribeConfigsResponse.DescribeConfigsResult)
+_Result = DescribeConfigsResponse.DescribeConfigsResult
 _Config = _Result.DescribeConfigsResourceResult
 
 

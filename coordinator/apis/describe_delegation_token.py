@@ -6,7 +6,7 @@ from loadwise.coordinator.apis.access import open_to_all
 from loadwise.coordinator.apis.token_refusals import token_error
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.protocol.delegation_token import DescribeDelegationTokenRequest, DescribeDelegationTokenResponse
+from loadwise.protocol.kafka_messages import DescribeDelegationTokenRequest, DescribeDelegationTokenResponse
 from loadwise.protocol.messages import Api
 
 

@@ -6,8 +6,6 @@ which had the state Dead and no error before. Consumer groups are not found here
 
 from __future__ import annotations
 
-from kafka.protocol.admin import DescribeGroupsRequest, DescribeGroupsResponse
-
 from loadwise.coordinator.apis.access import Access, names, per_item
 from loadwise.coordinator.apis.group_descriptions import described
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
@@ -15,6 +13,7 @@ from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.groups.classic.states import GroupState
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import DescribeGroupsRequest, DescribeGroupsResponse
 from loadwise.protocol.messages import Api
 
 _OPERATIONS = 3

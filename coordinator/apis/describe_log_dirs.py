@@ -8,13 +8,12 @@ There is one log directory without a disk. Its size is the limit of all records.
 
 from __future__ import annotations
 
-from kafka.protocol.admin import DescribeLogDirsRequest, DescribeLogDirsResponse
-
 from loadwise.coordinator.apis.access import of_cluster
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import DescribeLogDirsRequest, DescribeLogDirsResponse
 from loadwise.protocol.messages import Api
 
 LOG_DIR = "memory"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from kafka.protocol.admin import DescribeProducersRequest, DescribeProducersResponse
-
 from loadwise.coordinator.apis.access import per_item, topics
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
@@ -11,6 +9,7 @@ from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.replication import NO_EPOCH
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import DescribeProducersRequest, DescribeProducersResponse
 from loadwise.protocol.messages import Api
 
 _Topic = DescribeProducersResponse.TopicResponse

@@ -6,13 +6,12 @@ log here, so its end is the number of changes of the topics.
 
 from __future__ import annotations
 
-from kafka.protocol.admin import DescribeQuorumRequest, DescribeQuorumResponse
-
 from loadwise.coordinator.apis.access import of_cluster
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import DescribeQuorumRequest, DescribeQuorumResponse
 from loadwise.protocol.messages import Api
 
 _METADATA = "__cluster_metadata"

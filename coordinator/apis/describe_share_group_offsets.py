@@ -8,8 +8,8 @@ from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.groups.share_records import NO_START_OFFSET
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse
 from loadwise.protocol.messages import Api
-from loadwise.protocol.share_group import DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse
 
 _Group = DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup
 _Topic = _Group.DescribeShareGroupOffsetsResponseTopic

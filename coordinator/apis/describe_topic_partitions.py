@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from kafka.protocol.admin import DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
-
-from loadwise.coordinator.apis.access import Access, bits, open_to_all
+from loadwise.coordinator.apis.access import Access, open_to_all
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.cluster.replication import NO_NODE
 from loadwise.coordinator.cluster.topics import is_topic_name
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
 from loadwise.protocol.messages import Api
 
 _MOST = 2000
 """Maximum partitions of a response (max.request.partition.size.limit)."""
-_UNKNOWN_OPERATIONS = -(2**31)
 _Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 
 
@@ -46,7 +44,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
             break
         start = first_partition if name == first_name else 0
         row, count, total = _described(cluster, name, start, left)
-        row.topic_authorized_operations = bits(access.operations(ResourceType.TOPIC, name))
+        row.topic_authorized_operations = access.operations(ResourceType.TOPIC, name)
         topics.append(row)
         left -= count
         if start + count < total:
@@ -83,7 +81,6 @@ def _described(cluster: Cluster, name: str, start: int, limit: int) -> tuple[Mes
         topic_id=topic.id,
         is_internal=topic.is_internal,
         partitions=partitions,
-        topic_authorized_operations=_UNKNOWN_OPERATIONS,
     )
     return row, len(partitions), len(topic.partitions)
 
@@ -95,7 +92,6 @@ def _refused(name: str, error: ErrorCode) -> Message:
         topic_id=None,
         is_internal=False,
         partitions=[],
-        topic_authorized_operations=_UNKNOWN_OPERATIONS,
     )
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from kafka.protocol.admin import DescribeTransactionsRequest, DescribeTransactionsResponse
-
 from loadwise.coordinator.apis.access import Access, item_by_item, names
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Handler, Message, Outcome, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import DescribeTransactionsRequest, DescribeTransactionsResponse
 from loadwise.protocol.messages import Api
 
 _State = DescribeTransactionsResponse.TransactionState

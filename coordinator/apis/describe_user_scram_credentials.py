@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kafka.protocol.admin import DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse
-
 from loadwise.coordinator.apis.access import of_cluster
 from loadwise.coordinator.apis.alter_user_scram_credentials import SCRAM_TYPES
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse
 from loadwise.protocol.messages import Api
 
 _Result = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult

@@ -5,8 +5,6 @@ v1 unclean elections (KIP-460), for partitions without a leader; v2 flexible.
 
 from __future__ import annotations
 
-from kafka.protocol.admin import ElectLeadersRequest, ElectLeadersResponse
-
 from loadwise.coordinator import leadership
 from loadwise.coordinator.apis.access import of_cluster
 from loadwise.coordinator.authorization.acls import Operation
@@ -14,6 +12,7 @@ from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.cluster.replication import NO_NODE
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import ElectLeadersRequest, ElectLeadersResponse
 from loadwise.protocol.messages import Api
 
 _KINDS = 1

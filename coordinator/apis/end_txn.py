@@ -6,14 +6,13 @@ TRANSACTION_ABORTABLE; v5 an epoch for each transaction (KIP-890), with the next
 
 from __future__ import annotations
 
-from kafka.protocol.producer import EndTxnRequest, EndTxnResponse
-
 from loadwise.coordinator.apis.access import Need, needs
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.transactions.outcomes import Outcome, ProducerAt
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import EndTxnRequest, EndTxnResponse
 from loadwise.protocol.messages import Api
 
 _FENCED = 2

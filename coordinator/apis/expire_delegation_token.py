@@ -6,7 +6,7 @@ from loadwise.coordinator.apis.access import open_to_all
 from loadwise.coordinator.apis.token_refusals import refuse_new_end
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.protocol.delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
+from loadwise.protocol.kafka_messages import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
 from loadwise.protocol.messages import Api
 
 

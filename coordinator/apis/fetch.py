@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kafka.protocol.consumer import FetchRequest, FetchResponse
-
 from loadwise.coordinator.apis.access import per_item, topics
 from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
 from loadwise.coordinator.authorization.acls import Operation
@@ -22,10 +20,10 @@ from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.replication import NO_EPOCH, NO_NODE, ReplicatedPartition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import FetchRequest, FetchResponse
 from loadwise.protocol.messages import Api
-from loadwise.protocol.structs import struct_class
 
-_Topic = struct_class(FetchResponse.FetchableTopicResponse)
+_Topic = FetchResponse.FetchableTopicResponse
 _Partition = _Topic.PartitionData
 _MAX_BYTES = 55 * 1024 * 1024
 """Maximum bytes of a response, whatever the client requests (fetch.max.bytes of the broker)."""

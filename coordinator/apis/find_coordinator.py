@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorResponse
-
 from loadwise.coordinator.apis.access import FAILED, Access, allowed, item_by_item, refused
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Handler, Message, Outcome, Service
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, TRANSACTION_STATE
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import FindCoordinatorRequest, FindCoordinatorResponse
 from loadwise.protocol.messages import Api
 
 _GROUP = 0

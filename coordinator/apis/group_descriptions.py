@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from loadwise.coordinator.apis.access import Access, after, allowed, bits, item_by_item, names
+from loadwise.coordinator.apis.access import Access, after, allowed, item_by_item, names
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Handler, Message, Outcome
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 
 _Group = TypeVar("_Group")
-NOT_ASKED = -(2**31)
-"""The authorized operations of a group if they were not requested."""
 
 
 def described(
@@ -77,7 +75,7 @@ def described_with_rights(
         access = Access(call, cluster)
         for group in groups:
             if group.error_code is ErrorCode.NONE:
-                group.authorized_operations = bits(access.operations(ResourceType.GROUP, group.group_id))
+                group.authorized_operations = access.operations(ResourceType.GROUP, group.group_id)
     return call.response(throttle_time_ms=0, groups=groups)
 
 
@@ -91,7 +89,6 @@ def refused(group_row: Any, group_id: str, error: ErrorCode, message: str | None
         group_epoch=0,
         assignment_epoch=0,
         members=[],
-        authorized_operations=NOT_ASKED,
     )
 
 

@@ -5,13 +5,12 @@ v1 throttle time; v3 static members (KIP-345); v4 flexible.
 
 from __future__ import annotations
 
-from kafka.protocol.consumer import HeartbeatRequest, HeartbeatResponse
-
 from loadwise.coordinator.apis.access import OF_GROUP_MEMBERS
 from loadwise.coordinator.calls import Call, GroupRequest, Message, Service
 from loadwise.coordinator.groups.effects import HeartbeatReply
 from loadwise.coordinator.groups.events import Heartbeat
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.kafka_messages import HeartbeatRequest, HeartbeatResponse
 from loadwise.protocol.messages import Api
 
 

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from enum import IntEnum
 from functools import partial
 
-from kafka.protocol.admin import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
-
 from loadwise.coordinator.apis.access import configs, per_item
 from loadwise.coordinator.apis.config_changes import RefusedError, changed, no_duplicates, no_nulls
 from loadwise.coordinator.apis.config_rows import other_broker
@@ -20,6 +18,7 @@ from loadwise.coordinator.configs.definitions import BadConfigError, Definitions
 from loadwise.coordinator.configs.loggers import ROOT, check_level, check_logger, set_level
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 from loadwise.protocol.messages import Api
 
 

@@ -6,8 +6,6 @@ which was INVALID_PRODUCER_EPOCH before; v5 TRANSACTION_ABORTABLE. v6 (two-phase
 
 from __future__ import annotations
 
-from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdResponse
-
 from loadwise.coordinator.apis.access import Access, Need, refused, refused_without
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Handler, Message, Service
@@ -20,6 +18,7 @@ from loadwise.coordinator.transactions.outcomes import (
     ProducerAt,
 )
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import InitProducerIdRequest, InitProducerIdResponse
 from loadwise.protocol.messages import Api
 
 _TELLS_WHO = 3

@@ -6,15 +6,13 @@ protocol type in the response (KIP-559); v8 reason (KIP-800); v9 skip assignment
 
 from __future__ import annotations
 
-from kafka.protocol.consumer import JoinGroupRequest, JoinGroupResponse
-
 from loadwise.coordinator.apis.access import OF_GROUP_MEMBERS, describable_topics
 from loadwise.coordinator.calls import Call, GroupRequest, Message, Service
 from loadwise.coordinator.groups.effects import JoinReply
 from loadwise.coordinator.groups.events import Join, Protocol
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.kafka_messages import JoinGroupRequest, JoinGroupResponse
 from loadwise.protocol.messages import Api
-from loadwise.protocol.structs import struct_class
 
 _REBALANCE_TIMEOUT = 1
 _MEMBER_ID_REQUIRED = 4
@@ -47,7 +45,7 @@ def handle(call: Call, cluster: Cluster) -> GroupRequest:
 
 def _respond(call: Call, reply: JoinReply) -> Message:
     no_name = None if call.version >= _NULLABLE_PROTOCOL else ""
-    row = struct_class(JoinGroupResponse.JoinGroupResponseMember)
+    row = JoinGroupResponse.JoinGroupResponseMember
     return call.response(
         throttle_time_ms=0,
         error_code=reply.error,

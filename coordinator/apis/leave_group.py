@@ -5,13 +5,12 @@ v1 throttle time; v3 several members at once, also by instance id (KIP-345); v4 
 
 from __future__ import annotations
 
-from kafka.protocol.consumer import LeaveGroupRequest, LeaveGroupResponse
-
 from loadwise.coordinator.apis.access import OF_GROUP_MEMBERS
 from loadwise.coordinator.calls import Call, GroupRequest, Message, Service
 from loadwise.coordinator.groups.effects import LeaveReply
 from loadwise.coordinator.groups.events import Leave, Leaver
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.kafka_messages import LeaveGroupRequest, LeaveGroupResponse
 from loadwise.protocol.messages import Api
 
 _MANY = 3

@@ -5,14 +5,13 @@ v0 client metrics subscriptions (it was ListClientMetricsResources); v1 resource
 
 from __future__ import annotations
 
-from kafka.protocol.admin import ListConfigResourcesRequest, ListConfigResourcesResponse
-
 from loadwise.coordinator.apis.access import of_cluster
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.configs.resources import ResourceType
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import ListConfigResourcesRequest, ListConfigResourcesResponse
 from loadwise.protocol.messages import Api
 
 _TYPES = 1

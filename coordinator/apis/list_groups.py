@@ -5,13 +5,12 @@ v1 throttle time; v3 flexible; v4 filter by state (KIP-518); v5 filter by type (
 
 from __future__ import annotations
 
-from kafka.protocol.admin import ListGroupsRequest, ListGroupsResponse
-
 from loadwise.coordinator.apis.access import Access
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Handler, Message, Outcome, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import ListGroupsRequest, ListGroupsResponse
 from loadwise.protocol.messages import Api
 
 _FILTERED_AS = {"NotReady": "not_ready"}

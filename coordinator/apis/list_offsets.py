@@ -14,8 +14,6 @@ import logging
 from collections import Counter
 from collections.abc import Iterator
 
-from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
-
 from loadwise.coordinator.apis.access import per_item, topics
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
@@ -25,6 +23,7 @@ from loadwise.coordinator.cluster.replication import NO_EPOCH
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError, MissingCodecError
+from loadwise.protocol.kafka_messages import ListOffsetsRequest, ListOffsetsResponse
 from loadwise.protocol.messages import Api
 from loadwise.protocol.record_times import ReadingBudget, record_times
 

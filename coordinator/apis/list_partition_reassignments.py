@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from kafka.protocol.admin import ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse
-
 from loadwise.coordinator.apis.access import of_cluster
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse
 from loadwise.protocol.messages import Api
 
 

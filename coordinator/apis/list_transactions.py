@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kafka.protocol.admin import ListTransactionsRequest, ListTransactionsResponse
-
 from loadwise.coordinator.apis.access import Access
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Handler, Message, Outcome, Service
@@ -17,6 +15,7 @@ from loadwise.coordinator.groups.consumer.topic_regex import matching
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.transactions.transaction import Transaction, TransactionState
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import ListTransactionsRequest, ListTransactionsResponse
 from loadwise.protocol.messages import Api
 
 _DURATION = 1

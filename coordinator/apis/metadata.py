@@ -14,8 +14,6 @@ from collections.abc import Iterable
 from typing import TypeAlias
 from uuid import UUID
 
-from kafka.protocol.metadata import MetadataRequest, MetadataResponse
-
 from loadwise.coordinator.apis.access import Access, cluster_operations
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, EncodedBody, Handler, Message, Service
@@ -24,14 +22,14 @@ from loadwise.coordinator.cluster.replication import NO_NODE
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, Topic, is_topic_name
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import MetadataRequest, MetadataResponse
 from loadwise.protocol.messages import Api, encode_body
-from loadwise.protocol.structs import struct_class
 
 _OPERATIONS = 8
 _CLUSTER_OPERATIONS = range(8, 11)
 _MAX_KEPT = 64
 _MAX_KEPT_BYTES = 16 * 1024 * 1024
-_Topic = struct_class(MetadataResponse.MetadataResponseTopic)
+_Topic = MetadataResponse.MetadataResponseTopic
 
 
 Wanted: TypeAlias = "tuple[tuple[str | None, UUID | None], ...] | None"
@@ -49,7 +47,7 @@ def handle(call: Call, cluster: Cluster) -> EncodedBody | Message:
     encoded = cluster.encoded.get(key)
     if encoded is None:
         response = _response(call, cluster, wanted)
-        flexible = MetadataResponse.flexible_version_q(call.version)
+        flexible = call.version in MetadataResponse.schema.flexible
         encoded = EncodedBody(encode_body(response), flexible)
         kept_bytes = sum(len(each.data) for each in cluster.encoded.values())
         if len(cluster.encoded) >= _MAX_KEPT or kept_bytes + len(encoded.data) > _MAX_KEPT_BYTES:
@@ -107,7 +105,7 @@ def _response(call: Call, cluster: Cluster, wanted: Wanted) -> Message:
     if of_topics:
         for topic in topics:
             if topic.name is not None:
-                topic.authorized_operations = access.operations(ResourceType.TOPIC, topic.name)
+                topic.topic_authorized_operations = access.operations(ResourceType.TOPIC, topic.name)
     row = MetadataResponse.MetadataResponseBroker
     return call.response(
         throttle_time_ms=0,
@@ -117,7 +115,7 @@ def _response(call: Call, cluster: Cluster, wanted: Wanted) -> Message:
         cluster_id=cluster.cluster_id,
         controller_id=cluster.brokers.controller.id,
         topics=topics,
-        authorized_operations=cluster_operations(access) if of_cluster else None,
+        cluster_authorized_operations=cluster_operations(access) if of_cluster else None,
         error_code=ErrorCode.NONE,
     )
 
@@ -136,7 +134,12 @@ def _looked_up(cluster: Cluster, name: str | None, topic_id: UUID | None) -> Mes
 
 def _refused(error: ErrorCode, name: str | None, topic_id: UUID | None) -> Message:
     return _Topic(
-        error_code=error, name=name, topic_id=topic_id, is_internal=False, partitions=[], authorized_operations=None
+        error_code=error,
+        name=name,
+        topic_id=topic_id,
+        is_internal=False,
+        partitions=[],
+        topic_authorized_operations=None,
     )
 
 
@@ -159,7 +162,7 @@ def _described(topic: Topic, brokers: Brokers) -> Message:
         topic_id=topic.id,
         is_internal=topic.is_internal,
         partitions=partitions,
-        authorized_operations=None,
+        topic_authorized_operations=None,
     )
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from kafka.protocol.consumer import OffsetCommitRequest, OffsetCommitResponse
-
 from loadwise.coordinator.apis.access import Need, per_item, topics
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, GroupRequest, Message, Service
@@ -20,6 +18,7 @@ from loadwise.coordinator.groups.offsets import is_too_long
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import OffsetCommitRequest, OffsetCommitResponse
 from loadwise.protocol.messages import Api
 
 _EPOCHS = 9

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from kafka.protocol.consumer import OffsetDeleteRequest, OffsetDeleteResponse
-
 from loadwise.coordinator.apis.access import Need, per_item, topics
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import OffsetDeleteRequest, OffsetDeleteResponse
 from loadwise.protocol.messages import Api
 
 _Topic = OffsetDeleteResponse.OffsetDeleteResponseTopic

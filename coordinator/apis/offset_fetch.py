@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from kafka.protocol.consumer import OffsetFetchRequest, OffsetFetchResponse
-
 from loadwise.coordinator.apis.access import Access, with_body
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Handler, Message, Outcome, Service
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import OffsetFetchRequest, OffsetFetchResponse
 from loadwise.protocol.messages import Api
-from loadwise.protocol.structs import struct_class
 
 _ERROR_OF_ALL = 2
 _REQUIRE_STABLE = 7
@@ -29,8 +27,8 @@ _BY_ID = 10
 _MAX_REPEATED = 10_000
 """Maximum partitions in the response for groups that a request names again."""
 _NOTHING = CommittedOffset(-1, -1, "")
-_Topic = struct_class(OffsetFetchResponse.OffsetFetchResponseTopic)
-_Group = struct_class(OffsetFetchResponse.OffsetFetchResponseGroup)
+_Topic = OffsetFetchResponse.OffsetFetchResponseTopic
+_Group = OffsetFetchResponse.OffsetFetchResponseGroup
 _GroupTopic = _Group.OffsetFetchResponseTopics
 
 

@@ -5,14 +5,13 @@ Consumers validate their positions with it. v2 leader epoch in request and respo
 
 from __future__ import annotations
 
-from kafka.protocol.consumer import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
-
 from loadwise.coordinator.apis.access import Access, item_by_item, topics
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Handler, Message, Outcome, Service
 from loadwise.coordinator.cluster.leader_epochs import EpochEnd
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from loadwise.protocol.messages import Api
 
 _Topic = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult

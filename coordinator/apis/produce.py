@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafka.protocol.producer import ProduceRequest, ProduceResponse
-
 from loadwise.coordinator.apis.access import Access, item_by_item, refused, topics
 from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
@@ -23,10 +21,10 @@ from loadwise.coordinator.transactions.verification import Verification, verifie
 from loadwise.protocol.batches import BatchHeader, begins_transactional, begins_with_batch, read_header
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError
+from loadwise.protocol.kafka_messages import ProduceRequest, ProduceResponse
 from loadwise.protocol.messages import Api
-from loadwise.protocol.structs import struct_class
 
-_Topic = struct_class(ProduceResponse.TopicProduceResponse)
+_Topic = ProduceResponse.TopicProduceResponse
 _Partition = _Topic.PartitionProduceResponse
 _NEW_LEADERS = 10
 _ADDS_PARTITIONS = 12

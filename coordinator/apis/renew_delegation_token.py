@@ -6,7 +6,7 @@ from loadwise.coordinator.apis.access import open_to_all
 from loadwise.coordinator.apis.token_refusals import refuse_new_end
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.protocol.delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
+from loadwise.protocol.kafka_messages import RenewDelegationTokenRequest, RenewDelegationTokenResponse
 from loadwise.protocol.messages import Api
 
 

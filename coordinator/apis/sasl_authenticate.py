@@ -5,14 +5,13 @@ v1 the session's lifetime, after which the client must log in again (KIP-368); v
 
 from __future__ import annotations
 
-from kafka.protocol.sasl import SaslAuthenticateRequest, SaslAuthenticateResponse
-
 from loadwise.coordinator.apis.access import open_to_all
 from loadwise.coordinator.calls import Call, HangUp, LastAnswer, Response, Service
 from loadwise.coordinator.errors import LoginRefusedError, UnansweredLoginError
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.security.login import Stage
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import SaslAuthenticateRequest, SaslAuthenticateResponse
 from loadwise.protocol.messages import Api
 
 

@@ -6,13 +6,12 @@ ILLEGAL_SASL_STATE if it need not log in, or did within the last second.
 
 from __future__ import annotations
 
-from kafka.protocol.sasl import SaslHandshakeRequest, SaslHandshakeResponse
-
 from loadwise.coordinator.apis.access import open_to_all
 from loadwise.coordinator.calls import Call, HangUp, LastAnswer, Response, Service
 from loadwise.coordinator.errors import LoginRefusedError, UnansweredLoginError
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import SaslHandshakeRequest, SaslHandshakeResponse
 from loadwise.protocol.messages import Api
 
 

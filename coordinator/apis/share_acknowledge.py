@@ -14,8 +14,8 @@ from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.shares.sessions import FINAL_EPOCH, INITIAL_EPOCH
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import ShareAcknowledgeRequest, ShareAcknowledgeResponse
 from loadwise.protocol.messages import Api
-from loadwise.protocol.share_group import ShareAcknowledgeRequest, ShareAcknowledgeResponse
 
 _Topic = ShareAcknowledgeResponse.ShareAcknowledgeTopicResponse
 _Partition = _Topic.PartitionData

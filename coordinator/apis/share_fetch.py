@@ -30,11 +30,10 @@ from loadwise.coordinator.shares.partition import SharePartition, Wanted
 from loadwise.coordinator.shares.service import ShareKey
 from loadwise.coordinator.shares.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, TopicPartition
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import ShareFetchRequest, ShareFetchResponse
 from loadwise.protocol.messages import Api
-from loadwise.protocol.share_group import ShareFetchRequest, ShareFetchResponse
-from loadwise.protocol.structs import struct_class
 
-_Topic = struct_class(ShareFetchResponse.ShareFetchableTopicResponse)
+_Topic = ShareFetchResponse.ShareFetchableTopicResponse
 _Partition = _Topic.PartitionData
 _Leader = _Partition.LeaderIdAndEpoch
 _MAX_BYTES = 55 * 1024 * 1024

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from loadwise.coordinator.apis.group_descriptions import (
-    NOT_ASKED,
     assigned_topics,
     described_with_rights,
     guarding,
@@ -13,8 +12,8 @@ from loadwise.coordinator.groups.share.group import ShareGroup
 from loadwise.coordinator.groups.share.state import ShareMember
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import ShareGroupDescribeRequest, ShareGroupDescribeResponse
 from loadwise.protocol.messages import Api
-from loadwise.protocol.share_group import ShareGroupDescribeRequest, ShareGroupDescribeResponse
 
 _Group = ShareGroupDescribeResponse.DescribedGroup
 _Member = _Group.Member
@@ -35,7 +34,6 @@ def _describe(cluster: Cluster, group: ShareGroup) -> Message:
         assignment_epoch=group.hard_state.target.epoch,
         assignor_name=group.protocol_name,
         members=[_member(group, cluster, member) for member in group.members.values()],
-        authorized_operations=NOT_ASKED,
     )
 
 

@@ -8,11 +8,10 @@ from loadwise.coordinator.groups.effects import ShareHeartbeatReply
 from loadwise.coordinator.groups.events import ShareHeartbeat
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from loadwise.protocol.messages import Api
-from loadwise.protocol.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
-from loadwise.protocol.structs import struct_class
 
-_Assignment = struct_class(ShareGroupHeartbeatResponse.Assignment)
+_Assignment = ShareGroupHeartbeatResponse.Assignment
 _JOIN, _LEAVE = 0, -1
 
 

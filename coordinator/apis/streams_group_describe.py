@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from loadwise.coordinator.apis.group_descriptions import NOT_ASKED, described_with_rights, guarding
+from loadwise.coordinator.apis.group_descriptions import described_with_rights, guarding
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.groups.streams.group import StreamsGroup
 from loadwise.coordinator.groups.streams.state import StreamsMember
@@ -18,8 +18,8 @@ from loadwise.coordinator.groups.streams_topology import (
 )
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
 from loadwise.protocol.messages import Api
-from loadwise.protocol.streams_group import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
 
 _Group = StreamsGroupDescribeResponse.DescribedGroup
 _Topology = _Group.Topology
@@ -43,7 +43,6 @@ def _describe(_cluster: Cluster, group: StreamsGroup) -> Message:
         assignment_epoch=state.target.epoch,
         topology=_topology(group),
         members=[_member(group, member) for member in group.members.values()],
-        authorized_operations=NOT_ASKED,
     )
 
 

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from kafka.protocol.admin import CreateTopicsRequest
-
 from loadwise.coordinator.apis import create_topics
 from loadwise.coordinator.apis.access import Access
 from loadwise.coordinator.apis.member_heartbeats import guarding
@@ -33,12 +31,15 @@ from loadwise.coordinator.groups.streams_topology import (
 )
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import (
+    CreateTopicsRequest,
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+)
 from loadwise.protocol.messages import Api
-from loadwise.protocol.streams_group import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
-from loadwise.protocol.structs import struct_class
 
-_Response = struct_class(StreamsGroupHeartbeatResponse)
-_CreateTopics = struct_class(CreateTopicsRequest)
+_Response = StreamsGroupHeartbeatResponse
+_CreateTopics = CreateTopicsRequest
 _JOIN, _LEAVE_FOR_NOW = 0, -2
 _BROKERS_DEFAULT = -1
 _PROHIBITED = {*INTERNAL_TOPICS, "__share_group_state"}

@@ -5,14 +5,13 @@ v1 throttle time; v3 static members (KIP-345); v4 flexible; v5 protocol type and
 
 from __future__ import annotations
 
-from kafka.protocol.consumer import SyncGroupRequest, SyncGroupResponse
-
 from loadwise.coordinator.apis.access import OF_GROUP_MEMBERS
 from loadwise.coordinator.calls import Call, GroupRequest, Message, Service
 from loadwise.coordinator.groups.effects import SyncReply
 from loadwise.coordinator.groups.events import Sync
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import SyncGroupRequest, SyncGroupResponse
 from loadwise.protocol.messages import Api
 
 _PROTOCOL_REQUIRED = 5

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from kafka.protocol.producer import TxnOffsetCommitRequest, TxnOffsetCommitResponse
-
 from loadwise.coordinator.apis.access import Need, per_item, topics
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, GroupRequest, Message, Service
@@ -23,6 +21,7 @@ from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.transactions.outcomes import ProducerAt, TopicPartition
 from loadwise.coordinator.transactions.verification import Verification, verified
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from loadwise.protocol.messages import Api
 
 _LEADER_EPOCH = 2

@@ -6,8 +6,8 @@ from loadwise.coordinator.apis.access import of_cluster
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
-from loadwise.protocol.delegation_token import UnregisterBrokerRequest, UnregisterBrokerResponse
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import UnregisterBrokerRequest, UnregisterBrokerResponse
 from loadwise.protocol.messages import Api
 
 

@@ -7,14 +7,13 @@ would allow.
 
 from __future__ import annotations
 
-from kafka.protocol.admin import UpdateFeaturesRequest, UpdateFeaturesResponse
-
 from loadwise.coordinator.apis.access import of_cluster
 from loadwise.coordinator.apis.api_versions import FEATURES
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message, Service
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import UpdateFeaturesRequest, UpdateFeaturesResponse
 from loadwise.protocol.messages import Api
 
 _KINDS = 1

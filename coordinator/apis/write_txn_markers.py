@@ -5,14 +5,13 @@ v1 flexible; v2 the version of transactions (KIP-1228). Kafka's coordinators als
 
 from __future__ import annotations
 
-from kafka.protocol.producer import WriteTxnMarkersRequest, WriteTxnMarkersResponse
-
 from loadwise.coordinator.apis.access import Access, of_cluster
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Handler, Message, Outcome, Service
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from loadwise.protocol.messages import Api
 
 _OF_BROKERS = of_cluster(Operation.CLUSTER_ACTION)

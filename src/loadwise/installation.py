@@ -6,9 +6,18 @@ recorded in ``direct_url.json`` (PEP 610), and from the package index only where
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 NAME = "loadwise"
+
+
+def is_installed(library: str) -> bool:
+    """Return whether a library can be imported, without importing it."""
+    try:
+        return find_spec(library) is not None
+    except ImportError:
+        return False
 
 
 def pip_install(extra: str) -> str:

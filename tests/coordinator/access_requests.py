@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+import client_messages
 from kafka.protocol import admin, consumer, metadata, producer
 from record_batches import batch
-
-from loadwise.protocol import consumer_group, delegation_token
 
 
 @dataclass(frozen=True)
@@ -141,7 +140,7 @@ def by_id(scene: Scene, rest: dict[str, Any]) -> list[dict[str, Any]]:
 P = producer
 A = admin
 C = consumer
-D = delegation_token
+D = client_messages
 
 
 @add("Metadata of all", metadata.MetadataRequest, metadata.MetadataResponse, 1, 10, 13)
@@ -336,14 +335,14 @@ def _(scene: Scene) -> dict[str, Any]:
     return {"group_id": scene.name("g"), "member_id": "m", "members": members}
 
 
-@add("ConsumerGroupHeartbeat", consumer_group.ConsumerGroupHeartbeatRequest,
-      consumer_group.ConsumerGroupHeartbeatResponse, 0, 1)  # fmt: skip
+@add("ConsumerGroupHeartbeat", client_messages.ConsumerGroupHeartbeatRequest,
+      client_messages.ConsumerGroupHeartbeatResponse, 0, 1)  # fmt: skip
 def _(scene: Scene) -> dict[str, Any]:
     return _beat(scene, ["t"])
 
 
-@add("ConsumerGroupHeartbeat of two topics", consumer_group.ConsumerGroupHeartbeatRequest,
-      consumer_group.ConsumerGroupHeartbeatResponse, 1)  # fmt: skip
+@add("ConsumerGroupHeartbeat of two topics", client_messages.ConsumerGroupHeartbeatRequest,
+      client_messages.ConsumerGroupHeartbeatResponse, 1)  # fmt: skip
 def _(scene: Scene) -> dict[str, Any]:
     return _beat(scene, ["t", "o"])
 
@@ -356,8 +355,8 @@ def _beat(scene: Scene, names: list[str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@add("ConsumerGroupDescribe", consumer_group.ConsumerGroupDescribeRequest,
-      consumer_group.ConsumerGroupDescribeResponse, 1)  # fmt: skip
+@add("ConsumerGroupDescribe", client_messages.ConsumerGroupDescribeRequest,
+      client_messages.ConsumerGroupDescribeResponse, 1)  # fmt: skip
 def _(scene: Scene) -> dict[str, Any]:
     return {"group_ids": [scene.name("c"), scene.name("z")], "include_authorized_operations": True}
 

@@ -6,14 +6,13 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import client_messages
 from access_requests import Asked, Scene, acl_filter, built, errors_of, reduced
 from group_access_requests import streams_beat
 from kafka.protocol import admin, consumer, metadata, producer
 from secured_kafka import PASSWORDS
 from topics import WAIT_S
 from visitors import Door, Visitor
-
-from loadwise.protocol import consumer_group, share_group, streams_group
 
 ASKER = "asker"
 """Other tests give it rights of their own to other resources."""
@@ -80,8 +79,8 @@ class Side:
             self._share(f"{self.prefix}{group}", names, deadline)
         self._share_beat(f"{self.prefix}e", -1)
         body = streams_beat(f"{self.prefix}k", "m", 0, *names)
-        request = built(streams_group.StreamsGroupHeartbeatRequest, 0, body)
-        while not self.ask("owner", request, streams_group.StreamsGroupHeartbeatResponse).active_tasks:
+        request = built(client_messages.StreamsGroupHeartbeatRequest, 0, body)
+        while not self.ask("owner", request, client_messages.StreamsGroupHeartbeatResponse).active_tasks:
             assert time.monotonic() < deadline
         wanted = bindings(grant, self.prefix)
         made = self.ask("owner", built(admin.CreateAclsRequest, 3, {"creations": wanted}), admin.CreateAclsResponse)
@@ -139,17 +138,17 @@ class Side:
             "rebalance_timeout_ms": 300_000, "subscribed_topic_names": list(names), "subscribed_topic_regex": None,
             "server_assignor": None, "topic_partitions": [],
         }  # fmt: skip
-        request = built(consumer_group.ConsumerGroupHeartbeatRequest, 1, fields)
+        request = built(client_messages.ConsumerGroupHeartbeatRequest, 1, fields)
         while True:
-            answer = self.ask("owner", request, consumer_group.ConsumerGroupHeartbeatResponse)
+            answer = self.ask("owner", request, client_messages.ConsumerGroupHeartbeatResponse)
             if not answer.error_code and answer.assignment is not None and answer.assignment.topic_partitions:
                 return
             assert time.monotonic() < deadline
 
     def _share_beat(self, group: str, epoch: int, names: Sequence[str] | None = None) -> Any:
         fields = {"group_id": group, "member_id": "m", "member_epoch": epoch, "subscribed_topic_names": names}
-        request = built(share_group.ShareGroupHeartbeatRequest, 1, {**fields, "rack_id": None})
-        return self.ask("owner", request, share_group.ShareGroupHeartbeatResponse)
+        request = built(client_messages.ShareGroupHeartbeatRequest, 1, {**fields, "rack_id": None})
+        return self.ask("owner", request, client_messages.ShareGroupHeartbeatResponse)
 
     def _share(self, group: str, names: Sequence[str], deadline: float) -> None:
         answer = self._share_beat(group, 0, names)

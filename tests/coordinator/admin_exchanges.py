@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import client_messages
 from kafka.protocol import admin
 
-from loadwise.protocol import delegation_token
 from loadwise.protocol.error_codes import ErrorCode
 
 
@@ -190,7 +190,7 @@ def alter_replica_log_dirs(wire: Any, version: int) -> None:
 
 def unregister_broker(wire: Any, version: int) -> None:
     def unregister(broker: int) -> int:
-        request = delegation_token.UnregisterBrokerRequest(version=version, broker_id=broker)
+        request = client_messages.UnregisterBrokerRequest(version=version, broker_id=broker)
         return int(wire.ask(request, version).error_code)
 
     assert (unregister(9), unregister(1)) == (ErrorCode.BROKER_ID_NOT_REGISTERED, ErrorCode.INVALID_REQUEST)
@@ -209,21 +209,21 @@ EXCHANGES: dict[str, Callable[[Any, int], None]] = {
     "AlterPartitionReassignments": alter_partition_reassignments,
     "AlterReplicaLogDirs": alter_replica_log_dirs,
     "CreateAcls": create_acls,
-    "CreateDelegationToken": _no_token(delegation_token.CreateDelegationTokenRequest, renewers=[], max_lifetime_ms=-1),
+    "CreateDelegationToken": _no_token(client_messages.CreateDelegationTokenRequest, renewers=[], max_lifetime_ms=-1),
     "DeleteAcls": delete_acls,
     "DeleteRecords": delete_records,
     "DescribeAcls": describe_acls,
     "DescribeClientQuotas": describe_client_quotas,
-    "DescribeDelegationToken": _no_token(delegation_token.DescribeDelegationTokenRequest, owners=None),
+    "DescribeDelegationToken": _no_token(client_messages.DescribeDelegationTokenRequest, owners=None),
     "DescribeLogDirs": describe_log_dirs,
     "DescribeQuorum": describe_quorum,
     "DescribeTopicPartitions": describe_topic_partitions,
     "ElectLeaders": elect_leaders,
     "ExpireDelegationToken": _no_token(
-        delegation_token.ExpireDelegationTokenRequest, hmac=b"x", expiry_time_period_ms=-1
+        client_messages.ExpireDelegationTokenRequest, hmac=b"x", expiry_time_period_ms=-1
     ),
     "ListPartitionReassignments": list_partition_reassignments,
-    "RenewDelegationToken": _no_token(delegation_token.RenewDelegationTokenRequest, hmac=b"x", renew_period_ms=-1),
+    "RenewDelegationToken": _no_token(client_messages.RenewDelegationTokenRequest, hmac=b"x", renew_period_ms=-1),
     "UnregisterBroker": unregister_broker,
     "UpdateFeatures": update_features,
 }

@@ -7,6 +7,8 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
+import client_messages
+from client_messages import client_message
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from kafka.protocol import admin, consumer, producer
@@ -25,7 +27,6 @@ from loadwise.coordinator.groups.classic.states import GroupState
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import NOTHING, Keeper, KeptBatch, LogContents, LogName, Place, Snapshot
 from loadwise.coordinator.security.users import ScramCredential
-from loadwise.protocol import share_group
 from loadwise.protocol.consumer import Subscription
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import decode_request, encode_response, frame_body, served
@@ -144,7 +145,7 @@ class ClusterWalk(RuleBasedStateMachine):
             data = frame_body(answer.response.data, 7, flexible=answer.response.flexible)
         else:
             data = bytes(encode_response(answer.response, 7))
-        return answer.call.request.api.response.decode(data[4:], version=version, header=True)
+        return client_message(answer.call.request.api.response.__name__).decode(data[4:], version=version, header=True)
 
     def deliver(self, answers: list[Answer]) -> None:
         """Take answers in: each is for a request that has none yet."""
@@ -428,7 +429,7 @@ class ClusterWalk(RuleBasedStateMachine):
         topics=st.sets(st.sampled_from(TOPICS), min_size=1),
     )  # fmt: skip
     def beat_in_share_group(self, group_id: str, member: str, leaves: bool, topics: set[str]) -> None:
-        request = share_group.ShareGroupHeartbeatRequest(
+        request = client_messages.ShareGroupHeartbeatRequest(
             version=1, group_id=group_id, member_id=member, member_epoch=-1 if leaves else 0, rack_id=None,
             subscribed_topic_names=sorted(topics),
         )  # fmt: skip
@@ -443,9 +444,9 @@ class ClusterWalk(RuleBasedStateMachine):
         if topic is None:
             return
         self.cluster.resource_configs.put(ResourceType.GROUP, "s", {"share.auto.offset.reset": "earliest"})
-        row = share_group.ShareFetchRequest.FetchTopic
+        row = client_messages.ShareFetchRequest.FetchTopic
         partition = row.FetchPartition(partition_index=0, acknowledgement_batches=[])
-        request = share_group.ShareFetchRequest(
+        request = client_messages.ShareFetchRequest(
             version=2, group_id="s", member_id=member, share_session_epoch=0, max_wait_ms=0, min_bytes=1,
             max_bytes=1000, max_records=5, batch_size=2, share_acquire_mode=0, is_renew_ack=False,
             topics=[row(topic_id=topic.id, partitions=[partition])], forgotten_topics_data=[],
@@ -459,12 +460,12 @@ class ClusterWalk(RuleBasedStateMachine):
         ]
         if not acquired:
             return
-        told = share_group.ShareAcknowledgeRequest.AcknowledgeTopic
+        told = client_messages.ShareAcknowledgeRequest.AcknowledgeTopic
         part = told.AcknowledgePartition
         rows = part.AcknowledgementBatch(
             first_offset=acquired[0], last_offset=acquired[0] + last, acknowledge_types=[kind]
         )
-        request = share_group.ShareAcknowledgeRequest(
+        request = client_messages.ShareAcknowledgeRequest(
             version=2, group_id="s", member_id=member, share_session_epoch=1, is_renew_ack=True,
             topics=[
                 told(topic_id=topic.id, partitions=[part(partition_index=0, acknowledgement_batches=[rows])])
@@ -525,7 +526,7 @@ class ClusterWalk(RuleBasedStateMachine):
 
 
 def consumer_heartbeat(group_id: str, member_id: str, epoch: int, topics: list[str] | None) -> Any:
-    from loadwise.protocol.consumer_group import ConsumerGroupHeartbeatRequest
+    from client_messages import ConsumerGroupHeartbeatRequest
 
     return ConsumerGroupHeartbeatRequest(
         version=1, group_id=group_id, member_id=member_id, member_epoch=epoch, instance_id=None, rack_id=None,

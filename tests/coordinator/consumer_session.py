@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+import client_messages
 from kafka.protocol import admin, consumer, metadata
 from sessions import Session
 from topics import WAIT_S
 
-from loadwise.protocol import consumer_group
-
-Heartbeat = consumer_group.ConsumerGroupHeartbeatRequest
+Heartbeat = client_messages.ConsumerGroupHeartbeatRequest
 
 
 class ConsumerSession(Session):
@@ -93,7 +92,7 @@ class ConsumerSession(Session):
             "server_assignor": None,
             "topic_partitions": rows,
         }
-        reply = self.ask(Heartbeat(**fields | changes), consumer_group.ConsumerGroupHeartbeatResponse)
+        reply = self.ask(Heartbeat(**fields | changes), client_messages.ConsumerGroupHeartbeatResponse)
         assigned = None
         if reply.assignment is not None:
             self.given[member] = {each.topic_id: each.partitions for each in reply.assignment.topic_partitions}
@@ -116,8 +115,8 @@ class ConsumerSession(Session):
         return super().beat(member_id, generation + self.first, instance)
 
     def describe_as_consumer_group(self) -> Any:
-        request = consumer_group.ConsumerGroupDescribeRequest(version=1, group_ids=[self.group])
-        (group,) = self.ask(request, consumer_group.ConsumerGroupDescribeResponse).groups
+        request = client_messages.ConsumerGroupDescribeRequest(version=1, group_ids=[self.group])
+        (group,) = self.ask(request, client_messages.ConsumerGroupDescribeResponse).groups
         members = [
             (
                 member.member_id if member.member_id not in self.ids else self.ids.index(member.member_id),

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import client_messages
 from access_requests import Asked, Scene, add, both
-
-from loadwise.protocol import share_group, streams_group
 
 GROUP_REQUESTS: list[Asked] = []
 
-S = share_group
-K = streams_group
+S = K = client_messages
 
 
 def _beat(scene: Scene, names: str) -> dict[str, Any]:

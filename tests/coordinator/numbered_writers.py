@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+import client_messages
 from kafka.protocol import admin, consumer
 from sessions import Session
 from streams_exchanges import streams_heartbeat
@@ -18,7 +19,6 @@ from loadwise.coordinator.groups.share_records import ShareMemberSubscription, S
 from loadwise.coordinator.groups.streams_records import StreamsMemberMetadata
 from loadwise.coordinator.keeper import Snapshot
 from loadwise.coordinator.security.users import ScramRecord
-from loadwise.protocol import consumer_group, share_group, streams_group
 
 TOPIC = "t"
 OPTIONS = (
@@ -90,34 +90,34 @@ def _classic_member(session: Session, number: int) -> None:
 
 
 def _consumer_member(session: Session, number: int) -> None:
-    request = consumer_group.ConsumerGroupHeartbeatRequest(
+    request = client_messages.ConsumerGroupHeartbeatRequest(
         version=1, group_id="consumer", member_id="m", member_epoch=0, instance_id=None, rack_id=str(number),
         rebalance_timeout_ms=60_000, subscribed_topic_names=[TOPIC], subscribed_topic_regex=None, server_assignor=None,
         topic_partitions=[],
     )  # fmt: skip
-    assert session.ask(request, consumer_group.ConsumerGroupHeartbeatResponse).error_code == 0
+    assert session.ask(request, client_messages.ConsumerGroupHeartbeatResponse).error_code == 0
 
 
 def _share_member(session: Session, number: int) -> None:
-    request = share_group.ShareGroupHeartbeatRequest(
+    request = client_messages.ShareGroupHeartbeatRequest(
         version=1, group_id="share", member_id="m", member_epoch=0, rack_id=str(number), subscribed_topic_names=[TOPIC]
     )
-    assert session.ask(request, share_group.ShareGroupHeartbeatResponse).error_code == 0
+    assert session.ask(request, client_messages.ShareGroupHeartbeatResponse).error_code == 0
 
 
 def _streams_member(session: Session, number: int) -> None:
     request = streams_heartbeat(rack_id=str(number))
-    assert session.ask(request, streams_group.StreamsGroupHeartbeatResponse).error_code == 0
+    assert session.ask(request, client_messages.StreamsGroupHeartbeatResponse).error_code == 0
 
 
 def _share_start(session: Session, number: int) -> None:
-    row = share_group.AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic
+    row = client_messages.AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic
     topic = row(
         topic_name=TOPIC,
         partitions=[row.AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=number)],
     )
-    request = share_group.AlterShareGroupOffsetsRequest(version=0, group_id="shared", topics=[topic])
-    answer = session.ask(request, share_group.AlterShareGroupOffsetsResponse)
+    request = client_messages.AlterShareGroupOffsetsRequest(version=0, group_id="shared", topics=[topic])
+    answer = session.ask(request, client_messages.AlterShareGroupOffsetsResponse)
     assert (answer.error_code, answer.responses[0].partitions[0].error_code) == (0, 0)
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import client_messages
 from wires import Wire
 
 from loadwise.coordinator.configs.resources import ResourceType
-from loadwise.protocol import share_group
 from loadwise.protocol.error_codes import ErrorCode
 
 _MEMBER = "m"
 
 
 def _heartbeat(wire: Wire, epoch: int = 0, group: str = "s", version: int = 1) -> Any:
-    request = share_group.ShareGroupHeartbeatRequest(
+    request = client_messages.ShareGroupHeartbeatRequest(
         version=version,
         group_id=group,
         member_id=_MEMBER,
@@ -27,13 +27,13 @@ def _heartbeat(wire: Wire, epoch: int = 0, group: str = "s", version: int = 1) -
 
 
 def _fetch(wire: Wire, epoch: int = 0, told: Sequence[tuple[int, int, int]] = (), version: int = 2) -> Any:
-    topic = share_group.ShareFetchRequest.FetchTopic
+    topic = client_messages.ShareFetchRequest.FetchTopic
     partition = topic.FetchPartition
     batches = [
         partition.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=[kind])
         for first, last, kind in told
     ]
-    request = share_group.ShareFetchRequest(
+    request = client_messages.ShareFetchRequest(
         version=version,
         group_id="s",
         member_id=_MEMBER,
@@ -70,7 +70,7 @@ def share_group_heartbeat(wire: Wire, version: int) -> None:
 
 def share_group_describe(wire: Wire, version: int) -> None:
     _heartbeat(wire)
-    request = share_group.ShareGroupDescribeRequest(
+    request = client_messages.ShareGroupDescribeRequest(
         version=version, group_ids=["s", "g", "x"], include_authorized_operations=False
     )
     known, classic, missing = wire.ask(request, version).groups
@@ -98,10 +98,10 @@ def share_fetch(wire: Wire, version: int) -> None:
 def share_acknowledge(wire: Wire, version: int) -> None:
     _begin_at_the_start(wire)
     _fetch(wire)
-    topic = share_group.ShareAcknowledgeRequest.AcknowledgeTopic
+    topic = client_messages.ShareAcknowledgeRequest.AcknowledgeTopic
     row = topic.AcknowledgePartition
     batch = row.AcknowledgementBatch(first_offset=0, last_offset=2, acknowledge_types=[1, 3, 1])
-    request = share_group.ShareAcknowledgeRequest(
+    request = client_messages.ShareAcknowledgeRequest(
         version=version,
         group_id="s",
         member_id=_MEMBER,
@@ -120,10 +120,10 @@ def share_acknowledge(wire: Wire, version: int) -> None:
 
 def describe_share_group_offsets(wire: Wire, version: int) -> None:
     share_acknowledge(wire, 2)
-    row = share_group.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
+    row = client_messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
     groups = [row(group_id="s", topics=None), row(group_id="x", topics=None)]
     known, missing = wire.ask(
-        share_group.DescribeShareGroupOffsetsRequest(version=version, groups=groups), version
+        client_messages.DescribeShareGroupOffsetsRequest(version=version, groups=groups), version
     ).groups
     first, second = known.topics[0].partitions
     assert (first.start_offset, first.lag if version else 0, second.start_offset) == (0, 0, -1)
@@ -132,10 +132,10 @@ def describe_share_group_offsets(wire: Wire, version: int) -> None:
 
 def alter_share_group_offsets(wire: Wire, version: int) -> None:
     _begin_at_the_start(wire)
-    topic = share_group.AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic
+    topic = client_messages.AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic
     row = topic.AlterShareGroupOffsetsRequestPartition
     rows = [row(partition_index=0, start_offset=1), row(partition_index=5, start_offset=1)]
-    request = share_group.AlterShareGroupOffsetsRequest(
+    request = client_messages.AlterShareGroupOffsetsRequest(
         version=version, group_id="s", topics=[topic(topic_name="t", partitions=rows)]
     )
     assert wire.ask(request, version).error_code == ErrorCode.NON_EMPTY_GROUP
@@ -149,8 +149,8 @@ def alter_share_group_offsets(wire: Wire, version: int) -> None:
 
 def delete_share_group_offsets(wire: Wire, version: int) -> None:
     share_acknowledge(wire, 2)
-    topic = share_group.DeleteShareGroupOffsetsRequest.DeleteShareGroupOffsetsRequestTopic
-    request = share_group.DeleteShareGroupOffsetsRequest(
+    topic = client_messages.DeleteShareGroupOffsetsRequest.DeleteShareGroupOffsetsRequestTopic
+    request = client_messages.DeleteShareGroupOffsetsRequest(
         version=version, group_id="s", topics=[topic(topic_name="t"), topic(topic_name="x")]
     )
     assert wire.ask(request, version).error_code == ErrorCode.NON_EMPTY_GROUP

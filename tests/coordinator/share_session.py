@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
+import client_messages
 from kafka.protocol import metadata
 from record_batches import batch
 from sessions import Session
 from topics import WAIT_S
 
-from loadwise.protocol import share_group
 from loadwise.protocol.error_codes import ErrorCode
 
 _Told = Mapping[int, Sequence[tuple[int, int, Sequence[int]]]]
@@ -65,8 +65,8 @@ class ShareSession(Session):
             "rack_id": None,
             "subscribed_topic_names": list(topics) or None,
         }
-        request = share_group.ShareGroupHeartbeatRequest(**fields | changes)
-        reply = self.ask(request, share_group.ShareGroupHeartbeatResponse)
+        request = client_messages.ShareGroupHeartbeatRequest(**fields | changes)
+        reply = self.ask(request, client_messages.ShareGroupHeartbeatResponse)
         assigned = None if reply.assignment is None else [each.partitions for each in reply.assignment.topic_partitions]
         return reply.error_code, reply.member_epoch, assigned, reply.heartbeat_interval_ms
 
@@ -85,7 +85,7 @@ class ShareSession(Session):
         self, member: str, epoch: int, told: _Told | None = None, partitions: Sequence[int] = (0,), **changes: Any
     ) -> Any:
         """A ShareFetch: its error, and a row for each partition."""
-        topic = share_group.ShareFetchRequest.FetchTopic
+        topic = client_messages.ShareFetchRequest.FetchTopic
         row = topic.FetchPartition
         named = dict.fromkeys([*partitions, *(told or {})])
         rows = [row(partition_index=each, acknowledgement_batches=_batches(row, told, each)) for each in named]
@@ -104,8 +104,8 @@ class ShareSession(Session):
             "topics": [topic(topic_id=self.topic_id, partitions=rows)] if rows else [],
             "forgotten_topics_data": [],
         }
-        request = share_group.ShareFetchRequest(**fields | changes)
-        reply = self.ask(request, share_group.ShareFetchResponse)
+        request = client_messages.ShareFetchRequest(**fields | changes)
+        reply = self.ask(request, client_messages.ShareFetchResponse)
         answered = [
             (
                 each.partition_index,
@@ -122,7 +122,7 @@ class ShareSession(Session):
 
     def tell_as(self, member: str, epoch: int, told: _Told, **changes: Any) -> Any:
         """A ShareAcknowledge: its error, and that of each partition."""
-        topic = share_group.ShareAcknowledgeRequest.AcknowledgeTopic
+        topic = client_messages.ShareAcknowledgeRequest.AcknowledgeTopic
         row = topic.AcknowledgePartition
         rows = [row(partition_index=each, acknowledgement_batches=_batches(row, told, each)) for each in told]
         fields: dict[str, Any] = {
@@ -133,16 +133,16 @@ class ShareSession(Session):
             "is_renew_ack": False,
             "topics": [topic(topic_id=self.topic_id, partitions=rows)],
         }
-        request = share_group.ShareAcknowledgeRequest(**fields | changes)
-        reply = self.ask(request, share_group.ShareAcknowledgeResponse)
+        request = client_messages.ShareAcknowledgeRequest(**fields | changes)
+        reply = self.ask(request, client_messages.ShareAcknowledgeResponse)
         rows = [(each.partition_index, each.error_code) for topic in reply.responses for each in topic.partitions]
         return reply.error_code, sorted(rows)
 
     def describe_as_share_group(self) -> Any:
-        request = share_group.ShareGroupDescribeRequest(
+        request = client_messages.ShareGroupDescribeRequest(
             version=1, group_ids=[self.group], include_authorized_operations=False
         )
-        (group,) = self.ask(request, share_group.ShareGroupDescribeResponse).groups
+        (group,) = self.ask(request, client_messages.ShareGroupDescribeResponse).groups
         members = [
             (
                 member.client_id,
@@ -159,13 +159,13 @@ class ShareSession(Session):
 
     def offsets(self, group: str | None = None, *partitions: int) -> Any:
         """DescribeShareGroupOffsets: of the group its error, of each partition start, lag and error."""
-        row = share_group.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
+        row = client_messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
         topic = row.DescribeShareGroupOffsetsRequestTopic
         topics = [topic(topic_name=self.topic, partitions=list(partitions))] if partitions else None
-        request = share_group.DescribeShareGroupOffsetsRequest(
+        request = client_messages.DescribeShareGroupOffsetsRequest(
             version=1, groups=[row(group_id=self.group if group is None else group, topics=topics)]
         )
-        (answer,) = self.ask(request, share_group.DescribeShareGroupOffsetsResponse).groups
+        (answer,) = self.ask(request, client_messages.DescribeShareGroupOffsetsResponse).groups
         rows = [
             (each.partition_index, each.start_offset, each.lag, each.error_code)
             for topic in answer.topics
@@ -174,26 +174,26 @@ class ShareSession(Session):
         return answer.error_code, sorted(rows)
 
     def set_offsets(self, starts: Mapping[int, int], topic_name: str | None = None, group: str | None = None) -> Any:
-        topic = share_group.AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic
+        topic = client_messages.AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic
         row = topic.AlterShareGroupOffsetsRequestPartition
         rows = [row(partition_index=number, start_offset=offset) for number, offset in starts.items()]
-        request = share_group.AlterShareGroupOffsetsRequest(
+        request = client_messages.AlterShareGroupOffsetsRequest(
             version=0,
             group_id=self.group if group is None else group,
             topics=[topic(topic_name=self.topic if topic_name is None else topic_name, partitions=rows)],
         )
-        reply = self.ask(request, share_group.AlterShareGroupOffsetsResponse)
+        reply = self.ask(request, client_messages.AlterShareGroupOffsetsResponse)
         rows = [(each.partition_index, each.error_code) for topic in reply.responses for each in topic.partitions]
         return reply.error_code, sorted(rows)
 
     def forget_offsets(self, *names: str, group: str | None = None) -> Any:
-        topic = share_group.DeleteShareGroupOffsetsRequest.DeleteShareGroupOffsetsRequestTopic
-        request = share_group.DeleteShareGroupOffsetsRequest(
+        topic = client_messages.DeleteShareGroupOffsetsRequest.DeleteShareGroupOffsetsRequestTopic
+        request = client_messages.DeleteShareGroupOffsetsRequest(
             version=0,
             group_id=self.group if group is None else group,
             topics=[topic(topic_name=each) for each in names],
         )
-        reply = self.ask(request, share_group.DeleteShareGroupOffsetsResponse)
+        reply = self.ask(request, client_messages.DeleteShareGroupOffsetsResponse)
         return reply.error_code, [each.error_code for each in reply.responses]
 
 

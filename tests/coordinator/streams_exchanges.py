@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import client_messages
 from wires import Wire
-
-from loadwise.protocol import streams_group
 
 
 def topology(source: str = "t", epoch: int = 0) -> Any:
     """One subtopology that reads a topic and keeps state."""
-    row = streams_group.StreamsGroupHeartbeatRequest.Topology
+    row = client_messages.StreamsGroupHeartbeatRequest.Topology
     changelog = row.Subtopology.TopicInfo(
         name="app-counts-changelog",
         partitions=0,
@@ -45,7 +44,7 @@ def streams_heartbeat(version: int = 0, **changes: Any) -> Any:
         "warmup_tasks": [],
         "process_id": "p",
     }
-    return streams_group.StreamsGroupHeartbeatRequest(**fields | changes)
+    return client_messages.StreamsGroupHeartbeatRequest(**fields | changes)
 
 
 def beat(wire: Wire, version: int = 0, **changes: Any) -> Any:
@@ -74,7 +73,7 @@ def streams_group_heartbeat(wire: Wire, version: int) -> None:
 def streams_group_describe(wire: Wire, version: int) -> None:
     for epoch in (0, 2, 3):
         beat(wire, member_epoch=epoch, topology=None if epoch else topology())
-    request = streams_group.StreamsGroupDescribeRequest(
+    request = client_messages.StreamsGroupDescribeRequest(
         version=version, group_ids=["app", "missing"], include_authorized_operations=True
     )
     found, missing = wire.ask(request, version).groups

@@ -6,13 +6,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import client_messages
 from consumer_session import ConsumerSession
 from kafka.protocol import admin, consumer, metadata
 from topics import WAIT_S
 
-from loadwise.protocol import streams_group
-
-_Heartbeat = streams_group.StreamsGroupHeartbeatRequest
+_Heartbeat = client_messages.StreamsGroupHeartbeatRequest
 _Tasks = Mapping[str, Sequence[int]]
 _TOPIC = 2
 _KINDS = ("active", "standby", "warmup")
@@ -118,7 +117,7 @@ class StreamsSession(ConsumerSession):
             "task_end_offsets": None,
             "shutdown_application": False,
         }
-        reply = self.ask(_Heartbeat(**fields | changes), streams_group.StreamsGroupHeartbeatResponse)
+        reply = self.ask(_Heartbeat(**fields | changes), client_messages.StreamsGroupHeartbeatResponse)
         given = [getattr(reply, f"{kind}_tasks") for kind in _KINDS]
         tasks = None if None in given else tuple(_by_subtopology(each) for each in given)
         if tasks is not None:
@@ -177,10 +176,10 @@ class StreamsSession(ConsumerSession):
         return sorted((self.short(each.topic), sorted(each.partitions)) for each in topics)
 
     def describe_as_streams_group(self, group_id: str | None = None) -> Any:
-        request = streams_group.StreamsGroupDescribeRequest(
+        request = client_messages.StreamsGroupDescribeRequest(
             version=0, group_ids=[self.group if group_id is None else group_id], include_authorized_operations=False
         )
-        (group,) = self.ask(request, streams_group.StreamsGroupDescribeResponse).groups
+        (group,) = self.ask(request, client_messages.StreamsGroupDescribeResponse).groups
         members = [
             (
                 (each.member_id, each.member_epoch, each.instance_id, each.rack_id, each.client_id, each.client_host),

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
+import client_messages
 import pytest
 from access_requests import REQUESTS, Scene, built
 from access_side import ASKER, Side
@@ -16,7 +17,6 @@ from secured_kafka import PASSWORDS, SUPER_USERS, SecuredKafka
 from topics import WAIT_S
 
 from loadwise.coordinator import Authorization, Coordinator, Security
-from loadwise.protocol import consumer_group
 
 pytestmark = pytest.mark.kafka
 
@@ -74,8 +74,8 @@ def matched(side: Side, scene: Scene) -> Any:
             "rack_id": None, "rebalance_timeout_ms": -1, "subscribed_topic_names": None,
             "subscribed_topic_regex": None, "server_assignor": None, "topic_partitions": None,
         } | (joining if epoch == 0 else {})  # fmt: skip
-        request = built(consumer_group.ConsumerGroupHeartbeatRequest, 1, fields)
-        return side.ask(user, request, consumer_group.ConsumerGroupHeartbeatResponse)
+        request = built(client_messages.ConsumerGroupHeartbeatRequest, 1, fields)
+        return side.ask(user, request, client_messages.ConsumerGroupHeartbeatResponse)
 
     answer = beat(ASKER, "first", 0)
     deadline = time.monotonic() + WAIT_S
@@ -83,8 +83,8 @@ def matched(side: Side, scene: Scene) -> Any:
         assert time.monotonic() < deadline, answer
         answer = beat(ASKER, "first", answer.member_epoch)
     errors = [answer.error_code, beat("owner", "second", 0).error_code]
-    request = consumer_group.ConsumerGroupDescribeRequest(version=1, group_ids=[scene.name("g")])
-    (group,) = side.ask("owner", request, consumer_group.ConsumerGroupDescribeResponse).groups
+    request = client_messages.ConsumerGroupDescribeRequest(version=1, group_ids=[scene.name("g")])
+    (group,) = side.ask("owner", request, client_messages.ConsumerGroupDescribeResponse).groups
     # Which of them gets which topic is left to the assignor, which goes by topic ids.
     return errors, sorted(
         each.topic_name[-1] for member in group.members for each in member.target_assignment.topic_partitions

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import Any
 from uuid import uuid4
 
+import client_messages
 import pytest
 from configurator import NOW_MS, Configurator
 from kafka.protocol import admin, consumer, metadata
@@ -15,7 +16,6 @@ from record_batches import batch
 from topics import WAIT_S
 
 from loadwise.coordinator import ThreadedCoordinator
-from loadwise.protocol import delegation_token
 
 pytestmark = pytest.mark.kafka
 
@@ -88,15 +88,15 @@ class Administrator(Configurator):
         return [each.error_code for found in answer.results for each in found.partitions]
 
     def unregistered(self, broker: int) -> Any:
-        request = delegation_token.UnregisterBrokerRequest(version=0, broker_id=broker)
-        answer = self.ask(request, delegation_token.UnregisterBrokerResponse)
+        request = client_messages.UnregisterBrokerRequest(version=0, broker_id=broker)
+        answer = self.ask(request, client_messages.UnregisterBrokerResponse)
         return answer.error_code, answer.error_message
 
     def without_token(self) -> Any:
-        asked = delegation_token.CreateDelegationTokenRequest(version=3, renewers=[], max_lifetime_ms=-1)
-        made = self.ask(asked, delegation_token.CreateDelegationTokenResponse)
-        request = delegation_token.DescribeDelegationTokenRequest(version=3, owners=None)
-        described = self.ask(request, delegation_token.DescribeDelegationTokenResponse)
+        asked = client_messages.CreateDelegationTokenRequest(version=3, renewers=[], max_lifetime_ms=-1)
+        made = self.ask(asked, client_messages.CreateDelegationTokenResponse)
+        request = client_messages.DescribeDelegationTokenRequest(version=3, owners=None)
+        described = self.ask(request, client_messages.DescribeDelegationTokenResponse)
         times = made.issue_timestamp_ms, made.expiry_timestamp_ms, made.max_timestamp_ms
         names = made.principal_type, made.principal_name, made.token_requester_principal_name
         return made.error_code, times, names, made.token_id, made.hmac, described.error_code, described.tokens

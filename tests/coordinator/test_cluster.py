@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+from client_messages import client_message
 from commits import commit
 from hypothesis import given
 from hypothesis import strategies as st
@@ -139,7 +140,7 @@ class Wire:
         (answer,) = self.send(request, node_id)
         assert not hasattr(answer.response, "data"), "Metadata is asked with `metadata`"
         frame = bytes(encode_response(answer.response, 7))
-        return answer.call.request.api.response.decode(frame[4:], version=version, header=True)
+        return client_message(answer.call.request.api.response.__name__).decode(frame[4:], version=version, header=True)
 
     def metadata(self) -> Any:
         (answer,) = self.send(metadata.MetadataRequest(version=12, topics=None), 1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import client_messages
 import pytest
 
 from loadwise.coordinator import Acl, Authorization, Security
@@ -15,7 +16,6 @@ from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.security.login import Login
-from loadwise.protocol import delegation_token as tokens
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import decode_request, served
 
@@ -33,8 +33,8 @@ def asked(request: Any, user: str | None, acls: Sequence[Acl] | None = None) -> 
 
 
 def created(user: str | None, owner: str | None, renewer: str = "User", acls: Sequence[Acl] | None = None) -> Any:
-    row = tokens.CreateDelegationTokenRequest.CreatableRenewers
-    request = tokens.CreateDelegationTokenRequest(
+    row = client_messages.CreateDelegationTokenRequest.CreatableRenewers
+    request = client_messages.CreateDelegationTokenRequest(
         version=3,
         owner_principal_type=owner and "User",
         owner_principal_name=owner,
@@ -69,8 +69,8 @@ def test_a_token_of_somebody_else_needs_one() -> None:
     ],
 )
 def test_no_token_ends_earlier_or_later(user: str | None, expected: tuple[ErrorCode, int]) -> None:
-    renew = tokens.RenewDelegationTokenRequest(version=2, hmac=b"x", renew_period_ms=-1)
-    expire = tokens.ExpireDelegationTokenRequest(version=2, hmac=b"x", expiry_time_period_ms=-1)
+    renew = client_messages.RenewDelegationTokenRequest(version=2, hmac=b"x", renew_period_ms=-1)
+    expire = client_messages.ExpireDelegationTokenRequest(version=2, hmac=b"x", expiry_time_period_ms=-1)
     for request in (renew, expire):
         answer = asked(request, user)
         assert (answer.error_code, answer.expiry_timestamp_ms) == expected

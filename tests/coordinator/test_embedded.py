@@ -100,8 +100,20 @@ def test_a_topic_that_cannot_be_is_refused(name: str, partitions: int, complaint
         Coordinator(topics={name: partitions})
 
 
-def test_without_kafka_python_the_error_names_the_extra() -> None:
-    code = "import sys; sys.modules['kafka'] = None; import loadwise.coordinator"
+def test_it_needs_no_kafka_python() -> None:
+    code = """
+import asyncio, sys
+sys.modules["kafka"] = None
+from loadwise.coordinator import Coordinator
+async def main():
+    async with Coordinator(topics={"t": 1}): pass
+asyncio.run(main())
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_without_its_libraries_the_error_names_the_extra() -> None:
+    code = "import sys; sys.modules['crc32c'] = None; import loadwise.coordinator"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 1
     assert pip_install("coordinator") in result.stderr.splitlines()[-1]

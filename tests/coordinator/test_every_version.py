@@ -10,12 +10,14 @@ from typing import Any
 from uuid import UUID
 
 import admin_exchanges
+import client_messages
 import config_exchanges
 import pytest
 import security_exchanges
 import share_exchanges
 import streams_exchanges
 import transaction_exchanges
+from client_messages import client_message
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol import admin, consumer, metadata, producer
@@ -26,7 +28,6 @@ from wires import APIS, Wire
 from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.calls import EncodedBody, HangUp, NoAnswer
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
-from loadwise.protocol import consumer_group
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api, encode_response
 
@@ -139,7 +140,7 @@ def join_group(wire: Wire, version: int) -> None:
 
 
 def consumer_group_heartbeat(wire: Wire, version: int) -> None:
-    request = consumer_group.ConsumerGroupHeartbeatRequest
+    request = client_messages.ConsumerGroupHeartbeatRequest
 
     def beat(**fields: Any) -> Any:
         return wire.ask(request(version=version, group_id="new", member_id="m", **fields), version)
@@ -157,7 +158,7 @@ def consumer_group_heartbeat(wire: Wire, version: int) -> None:
 
 def consumer_group_describe(wire: Wire, version: int) -> None:
     consumer_group_heartbeat(wire, 0)
-    request = consumer_group.ConsumerGroupDescribeRequest(version=version, group_ids=["new", "g", "none"])
+    request = client_messages.ConsumerGroupDescribeRequest(version=version, group_ids=["new", "g", "none"])
     found, classic, missing = wire.ask(request, version).groups
     assert (found.error_code, found.group_state, found.group_epoch, found.assignor_name) == (0, "Stable", 2, "uniform")
     member = only(found.members)
@@ -482,20 +483,21 @@ def contents(fields: Any, version: int) -> dict[str, st.SearchStrategy[Any]]:
 @examples(6)
 @given(data=st.data())
 def test_no_request_that_the_schema_allows_breaks_its_handler(api: Api, data: st.DataObject) -> None:
+    request_class, response_class = (client_message(each.__name__) for each in (api.request, api.response))
     wire = Wire()
     for _ in range(2):  # the second one meets what the first one left
         version = data.draw(st.integers(api.min_version, api.max_version))
         request = data.draw(
-            st.builds(api.request, version=st.just(version), **contents(api.request.fields.values(), version))
+            st.builds(request_class, version=st.just(version), **contents(request_class.fields.values(), version))
         )
         request.with_header(7, "client")
         for answer in wire.send(bytes(request.encode(header=True))):
             if isinstance(answer.response, EncodedBody):
-                api.response.decode(answer.response.data, version=version)
+                response_class.decode(answer.response.data, version=version)
             elif not isinstance(answer.response, NoAnswer | HangUp):
                 encoded = bytes(encode_response(answer.response, 7))
                 if not (api.name == "ApiVersions" and answer.response.error_code):  # read as v0 by this client
-                    api.response.decode(encoded[4:], version=answer.call.version, header=True)
+                    response_class.decode(encoded[4:], version=answer.call.version, header=True)
 
 
 def test_a_topic_may_say_how_large_its_batches_can_be() -> None:

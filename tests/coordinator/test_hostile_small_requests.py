@@ -6,6 +6,7 @@ import gzip
 import struct
 from dataclasses import replace
 
+import client_messages
 import pytest
 from kafka.protocol import admin, consumer, metadata
 from kafka.record.util import calc_crc32c
@@ -21,7 +22,6 @@ from loadwise.coordinator.apis import list_offsets as list_offsets_api
 from loadwise.coordinator.apis import metadata as metadata_api
 from loadwise.coordinator.apis import offset_fetch as offset_fetch_api
 from loadwise.coordinator.groups.limits import GroupLimits
-from loadwise.protocol import consumer_group, share_group
 from loadwise.protocol.batches import HEADER_BYTES
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.record_times import ReadingBudget
@@ -34,7 +34,7 @@ def test_a_group_that_is_named_often_is_described_as_often_as_all_members_fit() 
     first_join.with_header(7, "client")
     wire.send(bytes(first_join.encode(header=True)))
     for number in range(2):
-        request = consumer_group.ConsumerGroupHeartbeatRequest(
+        request = client_messages.ConsumerGroupHeartbeatRequest(
             version=1, group_id="modern", member_id=f"m{number}", member_epoch=0, rebalance_timeout_ms=1000,
             subscribed_topic_names=["t"], topic_partitions=[], instance_id=None, rack_id=None,
             subscribed_topic_regex=None, server_assignor=None,
@@ -43,7 +43,7 @@ def test_a_group_that_is_named_often_is_described_as_often_as_all_members_fit() 
     classic = wire.ask(admin.DescribeGroupsRequest(version=5, groups=["new"] * 200), 5)
     assert [len(each.members) for each in classic.groups] == [1] * 5 + [0] * 195
     assert {each.error_code for each in classic.groups[5:]} == {ErrorCode.INVALID_REQUEST}
-    described = wire.ask(consumer_group.ConsumerGroupDescribeRequest(version=1, group_ids=["modern"] * 200), 1)
+    described = wire.ask(client_messages.ConsumerGroupDescribeRequest(version=1, group_ids=["modern"] * 200), 1)
     assert [len(each.members) for each in described.groups] == [2, 2] + [0] * 198
     assert {each.error_code for each in described.groups[2:]} == {ErrorCode.INVALID_REQUEST}
 
@@ -90,15 +90,15 @@ def test_a_share_group_that_is_named_often_is_told_again_and_again_up_to_a_limit
 ) -> None:
     monkeypatch.setattr(share_offsets_api, "_MAX_REPEATED", 6)
     wire = Wire()
-    heartbeat = share_group.ShareGroupHeartbeatRequest(
+    heartbeat = client_messages.ShareGroupHeartbeatRequest(
         version=1, group_id="s", member_id="m", member_epoch=0, rack_id=None, subscribed_topic_names=["t"]
     )
     assert wire.ask(heartbeat, 1).error_code == 0
-    group = share_group.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
+    group = client_messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
     topic = group.DescribeShareGroupOffsetsRequestTopic(topic_name="t", partitions=[0])
 
     def answered(row: group) -> list[group]:
-        return wire.ask(share_group.DescribeShareGroupOffsetsRequest(version=1, groups=[row] * 200), 1).groups
+        return wire.ask(client_messages.DescribeShareGroupOffsetsRequest(version=1, groups=[row] * 200), 1).groups
 
     rows = answered(group(group_id="s", topics=None))
     assert [len(each.topics) for each in rows] == [1] * 4 + [0] * 196, "the group has two partitions"

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from client_messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, client_message
 from kafka.protocol.admin import (
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -43,7 +44,6 @@ from wires import APIS
 from loadwise.coordinator import Coordinator, large_requests, server
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS
 from loadwise.coordinator.server import ServerLimits
-from loadwise.protocol.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from loadwise.protocol.cutting import Cutter
 from loadwise.protocol.decoding import AT_ONCE
 from loadwise.protocol.error_codes import ErrorCode
@@ -120,7 +120,7 @@ async def test_no_turn_of_the_loop_reads_many_elements_of_any_array(
                 reading.cancel()
             await asyncio.sleep(0)
         with suppress(asyncio.IncompleteReadError, ConnectionResetError, asyncio.CancelledError):
-            api.response.decode(await reading, version=api.max_version, header=True)
+            client_message(api.response.__name__).decode(await reading, version=api.max_version, header=True)
         counting.cancel()
         rows = large_requests.rows_inward(api.name, api.max_version)
         is_cut = rows is not None and path == rows[0][: len(path)]
@@ -266,7 +266,7 @@ async def test_a_request_that_is_answered_as_a_whole_has_so_many_elements(peer: 
     for number in (12_000, 13_000):  # 10,000 and one for each partition
         frame = large_frame(api, 1, ("subscribed_topic_names",), number)
         peer.writer.write(struct.pack(">i", len(frame)) + frame)
-        refused.append((await peer.read(api.response, 1)).error_code == ErrorCode.INVALID_REQUEST)
+        refused.append((await peer.read(ConsumerGroupHeartbeatResponse, 1)).error_code == ErrorCode.INVALID_REQUEST)
     assert refused == [False, True]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import client_messages
 import pytest
 from configurator import NOW_MS, TOPIC, Configurator
 from kafka.protocol import admin, metadata
@@ -22,7 +23,6 @@ from loadwise.coordinator import BadSettingError, BrokerSettings, Coordinator, c
 from loadwise.coordinator.configs.broker_configs import broker_configs
 from loadwise.coordinator.configs.topic_configs import TOPIC_CONFIGS
 from loadwise.coordinator.settings import SETTINGS
-from loadwise.protocol import consumer_group, streams_group
 
 pytestmark = pytest.mark.kafka
 
@@ -148,8 +148,8 @@ def _of_many(broker: Configurator) -> Iterator[Any]:
     yield _made(broker, -1, 1), _made(broker, 1, -1), _made(broker, -1, -1)
     yield _deleted(broker, 6), _deleted(broker, 2), _asked_for(broker)
     yield (
-        _group(broker, consumer_group.ConsumerGroupDescribeRequest),
-        _group(broker, streams_group.StreamsGroupDescribeRequest),
+        _group(broker, client_messages.ConsumerGroupDescribeRequest),
+        _group(broker, client_messages.StreamsGroupDescribeRequest),
     )
     yield _beat(broker), broker.join(version=4)[0]
 
@@ -195,8 +195,8 @@ def _asked_for(broker: Configurator) -> int:
 
 def _group(broker: Configurator, request: Any) -> Any:
     response = {
-        consumer_group.ConsumerGroupDescribeRequest: consumer_group.ConsumerGroupDescribeResponse,
-        streams_group.StreamsGroupDescribeRequest: streams_group.StreamsGroupDescribeResponse,
+        client_messages.ConsumerGroupDescribeRequest: client_messages.ConsumerGroupDescribeResponse,
+        client_messages.StreamsGroupDescribeRequest: client_messages.StreamsGroupDescribeResponse,
     }[request]
     asked = request(version=0, group_ids=["g"], include_authorized_operations=False)
     (answer,) = broker.ask(asked, response).groups
@@ -204,10 +204,10 @@ def _group(broker: Configurator, request: Any) -> Any:
 
 
 def _beat(broker: Configurator) -> Any:
-    request = consumer_group.ConsumerGroupHeartbeatRequest(
+    request = client_messages.ConsumerGroupHeartbeatRequest(
         version=1, group_id=broker.group, member_id="m", member_epoch=0, instance_id=None, rack_id=None,
         rebalance_timeout_ms=1000, subscribed_topic_names=["t"], subscribed_topic_regex=None, server_assignor=None,
         topic_partitions=[],
     )  # fmt: skip
-    answer = broker.ask(request, consumer_group.ConsumerGroupHeartbeatResponse)
+    answer = broker.ask(request, client_messages.ConsumerGroupHeartbeatResponse)
     return answer.error_code, answer.error_message

@@ -5,13 +5,13 @@ The operations are those that Kafka's ``KafkaApis`` asks for.
 
 from __future__ import annotations
 
+import client_messages
 import pytest
 from streams_exchanges import beat, topology
 from wires import Wire
 
 from loadwise.coordinator import Acl
 from loadwise.coordinator.authorization.authorizer import Authorizer
-from loadwise.protocol import streams_group
 from loadwise.protocol.error_codes import ErrorCode
 
 CHANGELOG = "app-counts-changelog"
@@ -59,7 +59,7 @@ def test_topics_are_made_with_the_rights_of_the_client() -> None:
 def test_who_describes_may_describe_the_topics() -> None:
     wire = Wire()
     beat(wire)
-    request = streams_group.StreamsGroupDescribeRequest
+    request = client_messages.StreamsGroupDescribeRequest
     for granted, error in (
         ((), ErrorCode.GROUP_AUTHORIZATION_FAILED),
         (("GROUP DESCRIBE app", "TOPIC DESCRIBE t"), ErrorCode.TOPIC_AUTHORIZATION_FAILED),

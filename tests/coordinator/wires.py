@@ -6,6 +6,7 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
+from client_messages import client_message
 from commits import commit
 from record_batches import batch
 
@@ -46,4 +47,4 @@ class Wire:
             frame = frame_body(answer.response.data, 7, flexible=answer.response.flexible)
         else:
             frame = bytes(encode_response(answer.response, 7))
-        return answer.call.request.api.response.decode(frame[4:], version=version, header=True)
+        return client_message(answer.call.request.api.response.__name__).decode(frame[4:], version=version, header=True)

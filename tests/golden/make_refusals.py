@@ -17,6 +17,10 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))  # no package: pytest has it as a path
+
+from client_messages import client_message
+
 from loadwise.coordinator.apis import SERVICES
 
 _VALUES: dict[str, Any] = {"string": "name", "bytes": b"", "records": b"", "uuid": UUID(int=7), "bool": False}
@@ -46,7 +50,8 @@ def main() -> None:
     asked = []
     for _, service in sorted(SERVICES.items()):
         for version in range(service.api.min_version, service.api.max_version + 1):
-            request = service.api.request(version=version, **_filled(service.api.request.fields.values(), version))
+            schema = client_message(service.api.request.__name__)
+            request = schema(version=version, **_filled(schema.fields.values(), version))
             request.with_header(7, "client")
             asked.append((service.api.name, version, bytes(request.encode(header=True)).hex()))
     java = ["java", "-cp", f"{options.parse_args().libs}/*", str(Path(__file__).with_name("Refusals.java"))]

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka.protocol.consumer import HeartbeatRequest, HeartbeatResponse, JoinGroupRequest, JoinGroupResponse
-from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
+from kafka.protocol.consumer import HeartbeatRequest, JoinGroupRequest
+from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
+from loadwise.protocol import kafka_messages as ours
 from loadwise.protocol.errors import MalformedBytesError, RequestError, UnknownApiError, UnsupportedVersionError
 from loadwise.protocol.messages import (
     Api,
@@ -22,10 +23,10 @@ from loadwise.protocol.messages import (
     served,
 )
 
-HEARTBEAT = Api.of(HeartbeatRequest, HeartbeatResponse)
-JOIN = Api.of(JoinGroupRequest, JoinGroupResponse)
-METADATA = Api.of(MetadataRequest, MetadataResponse, max_version=12)
-VERSIONS = Api.of(ApiVersionsRequest, ApiVersionsResponse)
+HEARTBEAT = Api.of(ours.HeartbeatRequest, ours.HeartbeatResponse)
+JOIN = Api.of(ours.JoinGroupRequest, ours.JoinGroupResponse)
+METADATA = Api.of(ours.MetadataRequest, ours.MetadataResponse, max_version=12)
+VERSIONS = Api.of(ours.ApiVersionsRequest, ours.ApiVersionsResponse)
 APIS = served([HEARTBEAT, JOIN, METADATA, VERSIONS])
 
 
@@ -72,7 +73,7 @@ def test_unknown_tagged_fields_are_skipped() -> None:
 
 @pytest.mark.parametrize("version", range(METADATA.min_version, METADATA.max_version + 1))
 def test_a_response_reads_as_the_client_reads_it_whole_or_from_a_kept_body(version: int) -> None:
-    topic = MetadataResponse.MetadataResponseTopic
+    topic = ours.MetadataResponse.MetadataResponseTopic
     partition = topic.MetadataResponsePartition(
         error_code=0,
         partition_index=3,
@@ -84,18 +85,15 @@ def test_a_response_reads_as_the_client_reads_it_whole_or_from_a_kept_body(versi
     )
 
     def response() -> Any:
-        return MetadataResponse(
+        return ours.MetadataResponse(
             version=version,
             brokers=[],
             cluster_id="c",
-            topics=[
-                topic(error_code=0, name="t", is_internal=False, partitions=[partition], authorized_operations=None)
-            ],
-            authorized_operations=None,
+            topics=[topic(error_code=0, name="t", is_internal=False, partitions=[partition])],
         )
 
     whole = bytes(encode_response(response(), 42))
-    kept = frame_body(encode_body(response()), 42, flexible=MetadataResponse.flexible_version_q(version))
+    kept = frame_body(encode_body(response()), 42, flexible=version in ours.MetadataResponse.schema.flexible)
     assert kept == whole
     assert struct.unpack_from(">i", whole)[0] == len(whole) - 4
     read = MetadataResponse.decode(whole[4:], version=version, header=True)
@@ -104,7 +102,7 @@ def test_a_response_reads_as_the_client_reads_it_whole_or_from_a_kept_body(versi
 
 
 def test_the_header_of_api_versions_has_no_tagged_fields_ever() -> None:
-    whole = bytes(encode_response(ApiVersionsResponse(version=3, error_code=0, api_keys=[]), 42))
+    whole = bytes(encode_response(ours.ApiVersionsResponse(version=3, error_code=0, api_keys=[]), 42))
     assert whole[4:] == struct.pack(">i", 42) + struct.pack(">h", 0) + b"\x01" + struct.pack(">i", 0) + b"\x00"
 
 

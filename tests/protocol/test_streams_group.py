@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from loadwise.protocol.messages import Api, decode_request, encode_response, served
-from loadwise.protocol.streams_group import (
+from client_messages import (
     StreamsGroupDescribeRequest,
     StreamsGroupDescribeResponse,
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
 )
-from loadwise.protocol.structs import struct_class
 
-HEARTBEAT = Api.of(StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse)
-DESCRIBE = Api.of(StreamsGroupDescribeRequest, StreamsGroupDescribeResponse)
+from loadwise.protocol import kafka_messages as ours
+from loadwise.protocol.messages import Api, decode_request, encode_response, served
+
+HEARTBEAT = Api.of(ours.StreamsGroupHeartbeatRequest, ours.StreamsGroupHeartbeatResponse)
+DESCRIBE = Api.of(ours.StreamsGroupDescribeRequest, ours.StreamsGroupDescribeResponse)
 APIS = served([HEARTBEAT, DESCRIBE])
 
 
@@ -78,7 +79,7 @@ def test_a_first_heartbeat_is_read_with_its_topology() -> None:
 
 
 def test_an_answer_reads_as_a_client_reads_it() -> None:
-    light = struct_class(StreamsGroupHeartbeatResponse)
+    light = ours.StreamsGroupHeartbeatResponse
     endpoints = light.EndpointToPartitions(
         user_endpoint=light.EndpointToPartitions.Endpoint(host="h", port=65_000),
         active_partitions=[light.EndpointToPartitions.TopicPartition(topic="in", partitions=[0, 1])],
@@ -111,7 +112,7 @@ def test_an_answer_reads_as_a_client_reads_it() -> None:
 def test_groups_are_asked_for_and_described() -> None:
     body = read(StreamsGroupDescribeRequest(version=0, group_ids=["app"], include_authorized_operations=True))
     assert (body.group_ids, body.include_authorized_operations) == (["app"], True)
-    light = struct_class(StreamsGroupDescribeResponse)
+    light = ours.StreamsGroupDescribeResponse
     group = light.DescribedGroup(
         error_code=69,
         error_message="Group app not found.",
@@ -121,8 +122,8 @@ def test_groups_are_asked_for_and_described() -> None:
         assignment_epoch=0,
         topology=None,
         members=[],
-        authorized_operations=1 << 3,
+        authorized_operations={3},
     )
     whole = bytes(encode_response(light(version=0, throttle_time_ms=0, groups=[group]), 7))
     (found,) = StreamsGroupDescribeResponse.decode(whole[4:], version=0, header=True).groups
-    assert (found.error_code, found.topology, found.members, found.authorized_operations) == (69, None, [], 1 << 3)
+    assert (found.error_code, found.topology, found.members, found.authorized_operations) == (69, None, [], {3})

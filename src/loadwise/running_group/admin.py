@@ -10,11 +10,12 @@ from typing import Any
 
 from loadwise.assignor.clients.kafka_python_lag import Admin
 from loadwise.assignor.clients.logged_once import log_once
-from loadwise.protocol.consumer_group import ConsumerGroupDescribeRequest
 from loadwise.running_group.errors import BadConnectionError, UnreadableGroupError
 
 # kafka-python is there: importing its lag reader tells which extra brings it, where it is not.
 from kafka.errors import IncompatibleBrokerVersion, KafkaError, KafkaTimeoutError  # isort: skip
+
+from loadwise.running_group.kafka_python_messages import ConsumerGroupDescribeRequest  # isort: skip
 
 _TIMEOUT_MS = 10_000
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import client_messages
 import pytest
 from access_requests import built
 from kafka.protocol import admin
@@ -17,7 +18,6 @@ from loadwise.coordinator.cluster.brokers import Brokers
 from loadwise.coordinator.configs.resources import ResourceType
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.shares import service, sessions
-from loadwise.protocol import share_group
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import decode_request, served
 
@@ -31,7 +31,7 @@ def share_fetch(wire: Wire, group: str, epoch: int = 0, numbers: tuple[int, ...]
         "group_id": group, "member_id": "m", "share_session_epoch": epoch, "max_wait_ms": 0, "min_bytes": 1,
         "max_bytes": 1_000_000, "max_records": 500, "batch_size": 500, "topics": [topic],
     }  # fmt: skip
-    return built(share_group.ShareFetchRequest, 1, asked | values)
+    return built(client_messages.ShareFetchRequest, 1, asked | values)
 
 
 def begin_at_the_start(wire: Wire, *groups: str) -> None:
@@ -44,7 +44,7 @@ def test_of_ids_without_a_group_so_many_are_remembered(monkeypatch: pytest.Monke
     wire = Wire()
     begin_at_the_start(wire, "a", "b", "c", "s")
     heartbeat = {"group_id": "s", "member_id": "m", "member_epoch": 0, "subscribed_topic_names": ["t"]}
-    assert wire.ask(built(share_group.ShareGroupHeartbeatRequest, 1, heartbeat), 1).error_code == 0
+    assert wire.ask(built(client_messages.ShareGroupHeartbeatRequest, 1, heartbeat), 1).error_code == 0
     for group in ("s", "a", "b", "c"):
         (topic,) = wire.ask(share_fetch(wire, group), 1).responses
         assert [len(each.acquired_records) for each in topic.partitions] == [1]
@@ -128,7 +128,7 @@ def acquired(row: Any) -> list[tuple[int, int, int]]:
 
 def heartbeat(member: str = "m", epoch: int = 0) -> Any:
     asked = {"group_id": "s", "member_id": member, "member_epoch": epoch, "subscribed_topic_names": ["t"]}
-    return built(share_group.ShareGroupHeartbeatRequest, 1, asked)
+    return built(client_messages.ShareGroupHeartbeatRequest, 1, asked)
 
 
 def telling(wire: Wire, first: int, last: int, kind: int = 1) -> list[dict[str, Any]]:
@@ -221,9 +221,9 @@ def test_a_topic_that_is_made_again_is_another_one() -> None:
 def test_offsets_that_cannot_be_are_described_and_passed_over(start: int) -> None:
     wire = Wire()
     topics = [{"topic_name": "t", "partitions": [{"partition_index": 0, "start_offset": start}]}]
-    asked = built(share_group.AlterShareGroupOffsetsRequest, 0, {"group_id": "s", "topics": topics})
+    asked = built(client_messages.AlterShareGroupOffsetsRequest, 0, {"group_id": "s", "topics": topics})
     assert wire.ask(asked, 0).responses[0].partitions[0].error_code == 0
-    asked = built(share_group.DescribeShareGroupOffsetsRequest, 1, {"groups": [{"group_id": "s", "topics": None}]})
+    asked = built(client_messages.DescribeShareGroupOffsetsRequest, 1, {"groups": [{"group_id": "s", "topics": None}]})
     ((row,),) = [topic.partitions for group in wire.ask(asked, 1).groups for topic in group.topics]
     assert (row.start_offset, row.lag) == (start, min(max(3 - start, 0), 2**63 - 1))
     (topic,) = wire.ask(share_fetch(wire, "s"), 1).responses

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import client_messages
 from access_requests import built
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -20,7 +21,6 @@ from loadwise.coordinator.calls import Answer, Call
 from loadwise.coordinator.configs.resources import ResourceType
 from loadwise.coordinator.shares.service import ShareKey
 from loadwise.coordinator.shares.sessions import SessionKey
-from loadwise.protocol import share_group
 from loadwise.protocol.messages import decode_request
 
 GROUP = "s"
@@ -69,7 +69,7 @@ class WaitingFetches(RuleBasedStateMachine):
             "group_id": GROUP, "member_id": name, "share_session_epoch": member.epoch, "max_wait_ms": wait_ms,
             "min_bytes": least, "max_bytes": 1_000_000, "max_records": records, "batch_size": 20, "topics": [topic],
         }  # fmt: skip
-        self.send(share_group.ShareFetchRequest, asked, member, (wait_ms, least))
+        self.send(client_messages.ShareFetchRequest, asked, member, (wait_ms, least))
 
     @rule(name=MEMBERS, kind=st.sampled_from([ACCEPT, RELEASE, REJECT]))
     def acknowledge(self, name: str, kind: int) -> None:
@@ -83,7 +83,7 @@ class WaitingFetches(RuleBasedStateMachine):
         asked = {
             "group_id": GROUP, "member_id": name, "share_session_epoch": member.epoch, "topics": [topic],
         }  # fmt: skip
-        self.send(share_group.ShareAcknowledgeRequest, asked, member, None)
+        self.send(client_messages.ShareAcknowledgeRequest, asked, member, None)
 
     @rule(name=MEMBERS)
     def hang_up(self, name: str) -> None:

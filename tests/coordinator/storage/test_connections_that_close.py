@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from peers import Peer, produce
-
-from loadwise.coordinator import Coordinator
-from loadwise.protocol.share_group import (
+from client_messages import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsResponse,
     ShareFetchRequest,
     ShareFetchResponse,
 )
+from peers import Peer, produce
+
+from loadwise.coordinator import Coordinator
 
 
 def share_fetch(topic_id: UUID, member_id: str, max_wait_ms: int) -> Any:

@@ -1,1 +1,0 @@
-"""Kafka's own message definitions, in its JSON, for the messages that kafka-python does not know."""

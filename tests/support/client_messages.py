@@ -1,0 +1,36 @@
+"""Classes of kafka-python with which tests send any request that Kafka has: its own, or made from our schemas."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import kafka.protocol.admin
+import kafka.protocol.consumer
+import kafka.protocol.metadata
+import kafka.protocol.producer
+import kafka.protocol.sasl
+from kafka.protocol.api_message import ApiMessage
+
+from loadwise.running_group.kafka_python_messages import FromSchema
+
+MODULES = (
+    kafka.protocol.admin,
+    kafka.protocol.consumer,
+    kafka.protocol.metadata,
+    kafka.protocol.producer,
+    kafka.protocol.sasl,
+)
+
+
+@cache
+def client_message(name: str) -> Any:
+    """The class of a message, as ``JoinGroupRequest``."""
+    found = next((vars(module)[name] for module in MODULES if name in vars(module)), None)
+    return FromSchema(name, (ApiMessage,), {}) if found is None else found
+
+
+def __getattr__(name: str) -> Any:
+    if name.endswith(("Request", "Response")):
+        return client_message(name)
+    raise AttributeError(name)
