@@ -32,9 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def text(jar: Path, messages: Sequence[str]) -> str:
     """What the file has for these messages of a release."""
-    lines = [
-        f"# The messages of {jar.stem}, made by loadwise.protocol.make_schemas; loadwise.protocol.schemas reads them."
-    ]
+    lines = [f"# The messages of {jar.stem}, made by loadwise.protocol.make_schemas."]
     with ZipFile(jar) as release:
         for name in messages:
             lines += _message(json.loads(_COMMENT.sub("", release.read(f"common/message/{name}.json").decode())))
