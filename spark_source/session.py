@@ -33,8 +33,8 @@ def local_session(name: str, *, master: str = "local[*]", settings: Mapping[str,
     """
     from pyspark.sql import SparkSession  # noqa: PLC0415 - so that lag_of works on recorded progress
 
-    # Spark looks for the data source with the `python3` on PATH, unless it is told which environment has it.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if "PYSPARK_PYTHON" not in os.environ:  # Spark looks for the data source with the `python3` on PATH
+        os.environ |= python_for_spark(sys.executable, os.environ.get("PATH", ""))
     builder = SparkSession.builder.appName(name)
     mine = _QUIET if "PYSPARK_GATEWAY_PORT" in os.environ else _QUIET | _OF_THIS_MACHINE | {"spark.master": master}
     session = builder.config(map=mine | dict(settings or {})).getOrCreate()
@@ -96,3 +96,15 @@ def _told(offset: str | None) -> dict[str, Any] | None:
         return None
     told: dict[str, Any] | None = json.loads(offset)
     return told
+
+
+def python_for_spark(executable: str, path: str) -> dict[str, str]:
+    """Return the environment variables with which Spark runs this Python.
+
+    Spark splits PYSPARK_PYTHON at spaces when it checks that Python is there (``Utils.checkCommandAvailable``). If the
+    path has one, its folder comes first on PATH, and the command has no folder.
+    """
+    if " " not in executable:
+        return {"PYSPARK_PYTHON": executable}
+    folder, name = os.path.split(executable)
+    return {"PATH": os.pathsep.join([folder, path]), "PYSPARK_PYTHON": name}

@@ -22,6 +22,7 @@ from topics import WAIT_S, grow_topic, make_topic
 
 import loadwise
 from loadwise.coordinator.cluster.log import PartitionLog
+from loadwise.spark_source.session import python_for_spark
 
 NO_JDK = "needs a JDK 17 or later: apt-get install openjdk-17-jre-headless"
 
@@ -57,9 +58,8 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     packages = [str(Path(loadwise.__file__).parents[1]), str(Path(__file__).parent), str(Path(__file__).parents[2])]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([*packages, os.environ.get("PYTHONPATH", "")]))
-        # Spark looks for data sources only if it finds this command, and splits it at spaces: so a name on PATH.
-        patch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
-        patch.setenv("PYSPARK_PYTHON", Path(sys.executable).name)
+        for name, value in python_for_spark(sys.executable, os.environ["PATH"]).items():
+            patch.setenv(name, value)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         patch.setenv("SPARK_AUTH_SOCKET_TIMEOUT", SOCKET_TIMEOUT_S)
         settings = SHORT_LIVED | {

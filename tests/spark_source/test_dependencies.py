@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ import pytest
 from topics import WAIT_S
 
 from loadwise.installation import pip_install
+from loadwise.spark_source.session import python_for_spark
 
 ERROR = "loadwise.spark_source.errors.MissingDependencyError: "
 
@@ -67,3 +69,10 @@ def test_an_executor_without_what_the_planner_has(module):
         f"{ERROR}reading Kafka from Spark needs {module}, which is not installed where this task runs: install it"
         " there, or set reader=messages"
     )
+
+
+def test_spark_finds_a_python_whose_path_has_a_space():
+    assert python_for_spark("/venv/bin/python", "/bin") == {"PYSPARK_PYTHON": "/venv/bin/python"}
+    folder = "/my project/bin"
+    expected = {"PATH": os.pathsep.join([folder, "/bin"]), "PYSPARK_PYTHON": "python"}
+    assert python_for_spark(f"{folder}/python", "/bin") == expected

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import loadwise
-from loadwise.spark_source.session import local_session
+from loadwise.spark_source.session import local_session, python_for_spark
 
 SOCKET_TIMEOUT_S = "300"
 """How long Spark's Python processes wait for the JVM. On a busy machine it takes longer than Spark's 15 seconds."""
@@ -35,7 +35,9 @@ class SparkProgram:
     """The program, with all its processes in a session of their own: Python, JVM, PySpark's daemons, their workers."""
 
     def __init__(self, program, folder, *arguments):
-        environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+        environment = (
+            os.environ | python_for_spark(sys.executable, os.environ["PATH"]) | {"SPARK_LOCAL_IP": "127.0.0.1"}
+        )
         environment["SPARK_AUTH_SOCKET_TIMEOUT"] = SOCKET_TIMEOUT_S  # for the process that plans a stream
         environment["PYTHONPATH"] = os.pathsep.join([str(Path(loadwise.__file__).parents[1]), *sys.path])
         self.log = folder / "log"
