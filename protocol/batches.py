@@ -20,10 +20,12 @@ MAGIC = 2
 MAGIC_OFFSET = 16
 """Where the version stands, in the headers of batches as in those of the messages that were before them."""
 
-_HEADER = Struct(">qiibIhiqqqhii")
+HEADER = Struct(">qiibIhiqqqhii")
+"""The header, whose size `HEADER_BYTES` is."""
 _PLACE = Struct(">q")
 _EPOCH = Struct(">i")
-_LENGTH_OFFSET = 12
+LENGTH_OFFSET = 12
+"""What the length of a batch leaves out: base offset and length."""
 _COMPRESSION_MASK = 0x07
 _APPEND_TIME = 0x08
 _TRANSACTIONAL = 0x10
@@ -107,10 +109,10 @@ def read_header(data: bytes | memoryview) -> BatchHeader | None:
         producer_epoch,
         base_sequence,
         record_count,
-    ) = _HEADER.unpack_from(data)
+    ) = HEADER.unpack_from(data)
     return BatchHeader(
         base_offset=base_offset,
-        size_bytes=length + _LENGTH_OFFSET,
+        size_bytes=length + LENGTH_OFFSET,
         magic=magic,
         crc=crc,
         attributes=attributes,
@@ -129,16 +131,16 @@ def begins_with_batch(data: bytes | memoryview) -> bool:
 
     Raises `MalformedBytesError` for a length or a version that no batch has (``ByteBufferLogInputStream``).
     """
-    if len(data) < _LENGTH_OFFSET:
+    if len(data) < LENGTH_OFFSET:
         return False
-    length = int.from_bytes(data[8:_LENGTH_OFFSET], "big", signed=True)
+    length = int.from_bytes(data[8:LENGTH_OFFSET], "big", signed=True)
     if length < _LEAST_LENGTH:
         raise MalformedBytesError(f"a record batch of {length} bytes is shorter than any")
     if len(data) <= MAGIC_OFFSET:
         return False
     if data[MAGIC_OFFSET] > MAGIC:
         raise MalformedBytesError(f"there are no record batches of version {data[MAGIC_OFFSET]}")
-    return len(data) >= length + _LENGTH_OFFSET
+    return len(data) >= length + LENGTH_OFFSET
 
 
 def begins_transactional(data: bytes | memoryview) -> bool:

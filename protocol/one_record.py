@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from struct import Struct
 
-from loadwise.protocol.batches import HEADER_BYTES, MAGIC, checksummed
+from loadwise.protocol.batches import HEADER, HEADER_BYTES, LENGTH_OFFSET, MAGIC, checksummed
 from loadwise.protocol.encoding import varint
 
 KEY_AT = HEADER_BYTES + 5
 """Where the key of a short record stands: each number before it takes one byte."""
-_HEADER = Struct(">qiibIhiqqqhii")
-_SIZE_BEHIND = 49
-"""Bytes of a batch's header behind its base offset and size."""
 _UNKNOWN_EPOCH = -1
 _NO_SEQUENCE = -1
-
-assert _HEADER.size == HEADER_BYTES
 
 
 def one_record(
@@ -35,9 +29,9 @@ def one_record(
     record = _signed(len(body)) + body
 
     def with_crc(crc: int) -> bytes:
-        header = _HEADER.pack(
+        header = HEADER.pack(
             0,
-            _SIZE_BEHIND + len(record),
+            HEADER_BYTES - LENGTH_OFFSET + len(record),
             _UNKNOWN_EPOCH,
             MAGIC,
             crc,
