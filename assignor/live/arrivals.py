@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from loadwise.assignor.live.index import Table
+from loadwise.assignor.live.index import Table, no_partitions
 from loadwise.assignor.live.tuning import ArrivalsTuning
 from loadwise.assignor.model import Floats
 
@@ -22,25 +22,21 @@ _FIRST_TWO = 2
 _MEDIAN_OF_CHI_SQUARE = 0.455
 
 
-def _nothing() -> Floats:
-    return np.empty(0)
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class Arrivals(Table):
     """What is known after a reading; float64[P] each, NaN where unknown."""
 
-    rate: Floats = field(default_factory=_nothing)
+    rate: Floats = field(default_factory=no_partitions)
     """Records/s."""
-    confirmed: Floats = field(default_factory=_nothing)
+    confirmed: Floats = field(default_factory=no_partitions)
     """The same without what a single reading shows: what it was before where one has just doubled."""
-    recent: Floats = field(default_factory=_nothing)
+    recent: Floats = field(default_factory=no_partitions)
     """The mean of the last quarter of an hour or so; for what is idle at the moment."""
-    last: Floats = field(default_factory=_nothing)
+    last: Floats = field(default_factory=no_partitions)
     """The newest end that was believed."""
-    before: Floats = field(default_factory=_nothing)
+    before: Floats = field(default_factory=no_partitions)
     """The one before it."""
-    fallen: Floats = field(default_factory=_nothing)
+    fallen: Floats = field(default_factory=no_partitions)
     """An end that fell and is not confirmed yet."""
     ends: Floats = field(default_factory=lambda: np.empty((0, 0)))
     """float64[readings, P]: where partitions ended, the oldest reading first."""

@@ -7,30 +7,26 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from loadwise.assignor.live.index import Table
+from loadwise.assignor.live.index import Table, no_partitions
 from loadwise.assignor.live.reading import Reading
 from loadwise.assignor.model import Floats
-
-
-def _nothing() -> Floats:
-    return np.empty(0)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Progress(Table):
     """Where the group stands; float64[P] each."""
 
-    position: Floats = field(default_factory=_nothing)
+    position: Floats = field(default_factory=no_partitions)
     """The committed offset that is believed."""
-    fallen: Floats = field(default_factory=_nothing)
+    fallen: Floats = field(default_factory=no_partitions)
     """A position that fell and is not confirmed yet, else NaN."""
-    stood: Floats = field(default_factory=_nothing)
+    stood: Floats = field(default_factory=no_partitions)
     """Where a partition stood before a fall that was confirmed, as long as it has not moved since."""
-    presumed: Floats = field(default_factory=_nothing)
+    presumed: Floats = field(default_factory=no_partitions)
     """1 where nothing was committed yet, so that the position is a guess."""
-    processed: Floats = field(default_factory=_nothing)
+    processed: Floats = field(default_factory=no_partitions)
     """Records that were processed since the first reading."""
-    went_on_ms: Floats = field(default_factory=_nothing)
+    went_on_ms: Floats = field(default_factory=no_partitions)
     """When something new was committed last."""
 
 
@@ -38,11 +34,11 @@ class Progress(Table):
 class Backlog(Table):
     """What waits, in records; float64[P] each, NaN where it was never read."""
 
-    lag: Floats = field(default_factory=_nothing)
+    lag: Floats = field(default_factory=no_partitions)
     """All that the group has not committed."""
-    waiting: Floats = field(default_factory=_nothing)
+    waiting: Floats = field(default_factory=no_partitions)
     """The backlog: the smaller one of the two newest readings."""
-    newest: Floats = field(default_factory=_nothing)
+    newest: Floats = field(default_factory=no_partitions)
     """That of the newest reading."""
 
 

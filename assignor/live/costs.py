@@ -2,7 +2,7 @@
 
 Everything is then in records of one cost: what arrives and waits, and what members can process. Users may state the
 costs. Otherwise they are learned from how long members work on a record of each topic, as
-`loadwise.assignor.live.topic_times` measures it. A fast member needs less time for the records of all topics, so its
+`loadwise.assignor.live.work` measures it. A fast member needs less time for the records of all topics, so its
 times are compared with each other only. What the members find is merged by medians. What differs little does not differ
 at all, so that topics whose records cost the same come out as the same.
 """

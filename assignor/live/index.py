@@ -129,5 +129,10 @@ class Table:
         return replace(self, **changes)
 
 
+def no_partitions() -> Floats:
+    """Return an array of a table before any partition is known."""
+    return np.empty(0)
+
+
 def _behind(array: Floats, size: int) -> list[tuple[int, int]]:
     return [(0, 0)] * (array.ndim - 1) + [(0, size - array.shape[-1])]

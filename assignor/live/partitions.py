@@ -9,7 +9,7 @@ import numpy as np
 
 from loadwise.assignor.live.arrivals import Arrivals, arrived, prior
 from loadwise.assignor.live.backlog import Backlog, Progress, progressed, waited
-from loadwise.assignor.live.index import PartitionIndex, Table
+from loadwise.assignor.live.index import PartitionIndex, Table, no_partitions
 from loadwise.assignor.live.reading import Reading
 from loadwise.assignor.live.tuning import Tuning
 from loadwise.assignor.model import Floats, GroupSnapshot
@@ -25,9 +25,9 @@ class PartitionState(Table):
     arrivals: Arrivals = field(default_factory=Arrivals)
     progress: Progress = field(default_factory=Progress)
     backlog: Backlog = field(default_factory=Backlog)
-    end: Floats = field(default_factory=lambda: np.empty(0))
+    end: Floats = field(default_factory=no_partitions)
     """float64[P]: where partitions end, NaN where the newest reading lacks them."""
-    went_on: Floats = field(default_factory=lambda: np.empty(0))
+    went_on: Floats = field(default_factory=no_partitions)
     """float64[P]: records that were processed between the two newest readings."""
     read_at_ms: int | None = None
     """When the newest reading was taken; None before the first."""
