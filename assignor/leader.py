@@ -406,7 +406,10 @@ def _ignore(decision: Decision) -> None:
 
 
 def _stated(member: Member, notes: MemberNotes | None) -> float:
-    """Return the capacity that the member's user set, or 0; members of older versions send none unless it is not 1."""
+    """Return the capacity that the member's user set, or 0.
+
+    A member of an older version sends no notes: there a capacity of 1 is the default, and any other was set.
+    """
     given = member.capacity != 1.0 if notes is None else notes.capacity_given
     return member.capacity if given else 0.0
 
