@@ -17,9 +17,8 @@ from loadwise.spark_source.session import python_for_spark
 @contextmanager
 def session(slots: int, *, jars: str, log: Path) -> Iterator[Any]:
     """A local session with these jars in a JVM of its own, whose standard error goes to the end of a file."""
-    os.environ |= python_for_spark(
-        sys.executable, os.environ.get("PATH", "")
-    )  # whatever the shell has: it is this environment that is measured
+    # Whatever the shell has: it is this environment that is measured.
+    os.environ |= python_for_spark(sys.executable, os.environ.get("PATH", ""))
     # Spark's Python processes find `benchmarks.spark.ready` by it.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     settings = {
