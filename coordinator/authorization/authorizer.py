@@ -1,8 +1,8 @@
-"""The decision who may do what. Mirrors Kafka's ``StandardAuthorizer``.
+"""Decides whether a principal may do something to a resource. Mirrors Kafka's ``StandardAuthorizer``.
 
-A super user may do everything. For everybody else the ACLs count that are about the resource: by its name, by a prefix
-of its name, or by the name ``*``. One that denies outweighs all that allow. Without any ACL about the resource nobody
-may, unless `Authorizer` was told otherwise.
+A super user may do everything. For others, ACLs count that match the resource: by its name, by a prefix of its name, or
+by the name ``*``. One that denies outweighs all that allow. A resource without any ACL is closed, unless
+``allow_everyone_if_no_acl_found`` is set.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ OPERATIONS: Mapping[ResourceType, tuple[Operation, ...]] = {
         Operation.IDEMPOTENT_WRITE,
     ),
 }
-"""What can be done to a resource, for the answers that tell what a client may do to it (KIP-430)."""
+"""The operations on a type of resource, for answers with the client's authorized operations (KIP-430)."""
 
 
 class Client(NamedTuple):
-    """Who asks."""
+    """The principal and host of a request."""
 
     principal: str
     """As ``User:alice``."""
@@ -80,7 +80,7 @@ class AclRecord:
 
     @property
     def place(self) -> Place:
-        """Under what it is kept."""
+        """Where it is kept."""
         return ("acl", *self.acl)
 
 

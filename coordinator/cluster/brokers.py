@@ -43,7 +43,7 @@ class Node:
     rack: str | None
     """Its broker.rack; None if it is in none."""
     host: str = ""
-    """Host that clients are told to connect to; set when it listens."""
+    """Host that clients connect to; set when it listens."""
     port: int = 0
     is_stopped: bool = False
 
@@ -78,7 +78,7 @@ class Brokers:
 
     @property
     def controller(self) -> Node:
-        """The broker that clients are told is the controller; every broker does what a controller does."""
+        """The broker that Metadata names as the controller; every broker does what a controller does."""
         return next(iter(self.running), self.nodes[0])
 
     @property
@@ -87,7 +87,7 @@ class Brokers:
         return [node for node in self.nodes if not node.is_stopped]
 
     def node(self, node_id: int) -> Node | None:
-        """The broker of this id; None if there is none."""
+        """The broker of this id, or None."""
         return self._by_id.get(node_id)
 
     def spread(self, partitions: int, factor: int, *, start: int = 0) -> list[tuple[int, ...]]:
@@ -106,7 +106,7 @@ class Brokers:
     ) -> str | None:
         """What is wrong with a list of brokers a partition; None if partitions can be there.
 
-        ``factor`` is how many brokers each must have; None: as many as the first. ``is_new``: somebody has to lead them
+        ``factor`` is how many brokers each must have; None: as many as the first. ``is_new``: a replica has to lead them
         at once. Mirrors ``ReplicationControlManager.validateManualPartitionAssignment``.
         """
         for number, each in enumerate(replicas):

@@ -30,7 +30,7 @@ NO_NAME = LogName(UUID(int=0), 0)
 
 
 class TimestampedOffset(NamedTuple):
-    """A record found by its timestamp; both -1 if there is none."""
+    """A record found by its timestamp; both -1 if no record is found."""
 
     offset: int = NO_OFFSET
     timestamp: int = NO_TIMESTAMP

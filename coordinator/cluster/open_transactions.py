@@ -1,7 +1,7 @@
 """Where transactions stand in one partition: which are open, and which were aborted.
 
 Mirrors the transactions of Kafka's ``ProducerStateManager`` and its ``TransactionIndex``. A reader of committed records
-gets what lies before the first open transaction, and is told which batches of that belong to an aborted one.
+gets what lies before the first open transaction, with a list of the aborted transactions in it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class OpenTransactions:
         self._first_offsets.setdefault(producer_id, offset)
 
     def end(self, producer_id: int, marker_offset: int, *, committed: bool) -> None:
-        """A producer's transaction ends with the marker at ``marker_offset``; without records there is none."""
+        """A producer's transaction ends with the marker at ``marker_offset``; without records nothing was open."""
         first_offset = self._first_offsets.pop(producer_id, None)
         if first_offset is not None and not committed:
             self._aborted.append(AbortedTransaction(producer_id, first_offset, marker_offset))

@@ -18,7 +18,7 @@ class ProducerIds:
         self._keeper = keeper
 
     def __call__(self) -> int:
-        """An id that nobody has had."""
+        """An id that was never given out."""
         if self._next >= self._kept_to:
             self._kept_to = self._next + BLOCK_SIZE
             record = self.record()
@@ -28,7 +28,7 @@ class ProducerIds:
         return given
 
     def record(self) -> ProducerIdsRecord:
-        """All ids below this one may be somebody's."""
+        """All ids below this one may be in use."""
         return ProducerIdsRecord(next_id=self._kept_to)
 
     def load(self, record: ProducerIdsRecord) -> None:

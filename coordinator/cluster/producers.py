@@ -27,7 +27,7 @@ _SEQUENCES = 2**31
 
 
 class Verdict(NamedTuple):
-    """What a partition's producers tell of a batch."""
+    """The verdict of a partition's producers on a batch."""
 
     error: ErrorCode = ErrorCode.NONE
     known: ProducedBatch | None = None
@@ -123,7 +123,7 @@ class ProducerStates:
         producer.last_timestamp_ms = header.max_timestamp
 
     def expire(self, before_ms: int, in_transaction: Container[int]) -> bool:
-        """Forget who has written nothing since a time, by the timestamps of records. Answers if there was anybody.
+        """Forget producers without records since a time, by the timestamps of records; True if there was one.
 
         A producer whose transaction is open stays (``ProducerStateManager.isProducerExpired``).
         """

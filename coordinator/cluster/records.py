@@ -53,7 +53,7 @@ class ProducerRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRecord:
-    """What a log knows beside its batches. What is in batches from ``end_offset`` on is not in it yet."""
+    """What a log knows beside its batches. Batches from ``end_offset`` on are not counted yet."""
 
     start_offset: int = 0
     end_offset: int = 0
@@ -81,7 +81,7 @@ class PartitionRecord:
 
     @property
     def place(self) -> Place:
-        """Under what it is kept."""
+        """Where it is kept."""
         return ("partition", str(self.topic_id), self.number)
 
 
@@ -95,7 +95,7 @@ class TopicRecord:
 
     @property
     def place(self) -> Place:
-        """Under what it is kept."""
+        """Where it is kept."""
         return ("topic", str(self.id))
 
 
@@ -108,7 +108,7 @@ class CoordinatorsRecord:
 
     @property
     def place(self) -> Place:
-        """Under what it is kept."""
+        """Where it is kept."""
         return ("coordinators", self.topic)
 
 
@@ -120,5 +120,5 @@ class ProducerIdsRecord:
 
     @property
     def place(self) -> Place:
-        """Under what it is kept."""
+        """Where it is kept."""
         return ("producer ids",)

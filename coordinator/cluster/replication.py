@@ -1,6 +1,6 @@
 """One partition as a cluster has it: its log, the brokers that hold it, and which of them leads.
 
-Mirrors Kafka's ``Partition`` where it checks who is asked, and KIP-392's ``RackAwareReplicaSelector``. All
+Mirrors the leader checks of Kafka's ``Partition``, and KIP-392's ``RackAwareReplicaSelector``. All
 replicas are one log: followers lack nothing. One is out of sync only where a test wants it to be, or its broker is
 stopped.
 """
@@ -28,13 +28,13 @@ class ReplicatedPartition:
     replicas: Sequence[int]
     """Ids of the brokers that hold it, the preferred leader first."""
     leader: int
-    """Id of the broker that leads it, one of the replicas; `NO_NODE` while nobody does."""
+    """Id of the broker that leads it, one of the replicas; `NO_NODE` without a leader."""
     isr: Sequence[int] = ()
     """Ids of the replicas that are in sync; all of them unless others are given. Changed by `sync`."""
     elr: Sequence[int] = ()
     """Ids of the replicas that lack nothing that clients may read, though they are not in sync (KIP-966)."""
     last_leader: int = NO_NODE
-    """The broker that has led it last, while nobody does: it may lead again."""
+    """The last leader of a partition without one: it may lead again."""
 
     def __post_init__(self) -> None:
         self.isr = self.isr or tuple(self.replicas)

@@ -111,11 +111,11 @@ class Topics:
         return len(self._by_name)
 
     def get(self, name: str) -> Topic | None:
-        """The topic of this name; None if there is none."""
+        """The topic of this name, or None."""
         return self._by_name.get(name)
 
     def get_by_id(self, topic_id: UUID | None) -> Topic | None:
-        """The topic of this id (KIP-516); None if there is none."""
+        """The topic of this id (KIP-516), or None."""
         return None if topic_id is None else self._by_id.get(topic_id)
 
     def partition(self, name: str, number: int) -> ReplicatedPartition | None:
@@ -126,7 +126,7 @@ class Topics:
         return topic.partitions[number]
 
     def partition_of(self, log: LogName) -> ReplicatedPartition | None:
-        """The partition that a log is of; None if there is none."""
+        """The partition that a log belongs to, or None."""
         topic = self._by_id.get(log.topic_id)
         return None if topic is None or log.partition >= len(topic.partitions) else topic.partitions[log.partition]
 
@@ -254,7 +254,7 @@ class Topics:
         return partition
 
     def drop_leader(self, name: str, number: int) -> ReplicatedPartition:
-        """Let nobody lead a partition, until `move_leader`. Raises `BadClusterError` if there is no such partition."""
+        """Take a partition's leader away, until `move_leader`. Raises `BadClusterError` if there is no such partition."""
         partition = self.partition(name, number)
         if partition is None:
             raise BadClusterError(f"there is no partition {number} of a topic {name!r} that could lose its leader")
@@ -296,7 +296,7 @@ class Topics:
         return changed
 
     def node_started(self, node_id: int) -> list[ReplicatedPartition]:
-        """A broker runs again: its replicas are in sync, and it leads what nobody else could lead meanwhile.
+        """A broker runs again: its replicas are in sync, and it leads the partitions that were without a leader.
 
         The partitions of which clients may read more by that.
         """

@@ -1,4 +1,4 @@
-"""What a topic's configs make of a record batch: refuse it, give it the broker's time, or pack it anew.
+"""What a topic's configs make of a record batch: refuse it, give it the broker's time, or compress it again.
 
 Mirrors Kafka's ``LogValidator``.
 """

@@ -1,1 +1,1 @@
-"""Configs of topics, brokers, groups and client metrics: which there are, what they may be, and what was set."""
+"""Configs of topics, brokers, groups and client metrics: their definitions, their bounds and the values that were set."""

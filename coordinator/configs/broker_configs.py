@@ -1,8 +1,8 @@
 """All that a broker of Apache Kafka 4.3 can be configured with, whether it has a meaning here or not.
 
 ``broker_configs.tsv`` is written by ``tests/golden/make_broker_configs.py`` from Kafka's own definitions
-(``AbstractKafkaConfig``): a line each with the name, the type, the default (``null``: none) and how Kafka tells what it
-may be.
+(``AbstractKafkaConfig``): a line each with the name, the type, the default (``null``: none) and the values that Kafka
+allows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _definition(name: str, kind: str, default: str, allowed: str) -> Definition:
 
 
 def not_none(value: str) -> str | None:
-    """What is wrong with a time for which records are kept: with 0 there would be none. Any time below 0 is no end."""
+    """The fault of a retention time: 0 would keep no records. Any time below 0 means for ever."""
     return "it takes times from 1 on, and -1 for no end" if int(value) == 0 else None
 
 
@@ -49,7 +49,7 @@ _BY_HAND: Mapping[str, Callable[[str], str | None]] = {
     "log.roll.jitter.ms": at_least(0),
     "log.roll.ms": at_least(1),
 }
-"""What Kafka refuses without telling it in the definition (``AbstractKafkaConfig.validateValues``)."""
+"""The fault of values that Kafka refuses outside their definitions (``AbstractKafkaConfig.validateValues``)."""
 
 
 def _check(kind: ConfigType, allowed: str) -> Callable[[str], str | None]:

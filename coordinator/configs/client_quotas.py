@@ -1,4 +1,4 @@
-"""Client quotas: who may take how much, as administrators set it (KIP-546). They are told, and nobody is throttled.
+"""Client quotas, as administrators set them (KIP-546). They are kept and described, but throttle no client.
 
 Mirrors Kafka's ``ClientQuotaControlManager`` and ``ClientQuotasImage``.
 """
@@ -70,7 +70,7 @@ class QuotaRecord:
 
     @property
     def place(self) -> Place:
-        """Under what it is kept; an entity without a name stands for all others of its type."""
+        """Where it is kept; an entity without a name stands for all others of its type."""
         return ("quota", *(part for kind, name in self.entity for part in (kind, name is not None, name or "")))
 
 

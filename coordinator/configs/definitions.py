@@ -50,13 +50,13 @@ class Definition:
     type: ConfigType
     default: str
     broker_config: str | None = None
-    """The broker's config that is the default of this one; None if there is none."""
+    """The broker's config that is the default of this one, or None."""
     has_default: bool = True
     """Whether it has a value before it is set; the default is empty if not."""
     others: Sequence[OtherUnit] = ()
     """For a broker's config that is null until it is set: the ones that hold meanwhile, the first that is set."""
     check: Callable[[str], str | None] = lambda _: None
-    """What is wrong with a value of the right type; None if nothing is."""
+    """The fault of a value of the right type, or None."""
 
     words: str = "Invalid value {value} for configuration {name}: {problem}"
     """How a value is refused that ``check`` has something against."""

@@ -1,7 +1,7 @@
-"""How large a group's own configs may get: the brokers' settings tell that. Mirrors ``GroupConfig.validate``.
+"""The bounds of a group's own configs, from the brokers' settings. Mirrors ``GroupConfig.validate``.
 
-Kafka's brokers tell how small they may get too, 45 seconds for a session timeout. Here that counts only where a broker
-was started with such a setting: tests need short times.
+Kafka's lower bounds, such as 45 seconds for a session timeout, count only if a broker was started with such a setting:
+tests need short times.
 """
 
 from __future__ import annotations

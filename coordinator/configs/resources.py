@@ -136,7 +136,7 @@ THREAD_POOLS = {
     "num.network.threads": 3,
     "num.replica.fetchers": 1,
 }
-"""Brokers' configs that tell how many threads there are, with their defaults. They have no effect here."""
+"""Brokers' numbers of threads, with their defaults. They have no effect here."""
 
 
 def _count(name: str, default: int) -> Definition:
@@ -189,7 +189,7 @@ class ConfigsRecord:
 
     @property
     def place(self) -> Place:
-        """Under what it is kept."""
+        """Where it is kept."""
         return ("configs", self.kind.name, self.name)
 
 
@@ -197,14 +197,14 @@ class ResourceConfigs:
     """What was set of each resource but topics, by its type and name."""
 
     def __init__(self, keeper: Keeper = NOTHING, as_started: Mapping[str, str] = MappingProxyType({})) -> None:
-        """``as_started`` is what the brokers were started with."""
+        """``as_started`` are the configs at the brokers' start."""
         self._keeper = keeper
         first = as_started.get(_SET_FROM_THE_BEGINNING, "1")
         self._first = {(ResourceType.BROKER, OF_ALL_BROKERS): {_SET_FROM_THE_BEGINNING: first}}
         self._set: dict[tuple[ResourceType, str], Mapping[str, str]] = {**self._first}
 
     def of(self, kind: ResourceType, name: str) -> Mapping[str, str]:
-        """What was set of a resource; empty if nothing was."""
+        """The configs that were set for a resource."""
         return self._set.get((kind, name), {})
 
     def put(self, kind: ResourceType, name: str, configs: Mapping[str, str]) -> None:

@@ -137,7 +137,7 @@ def broker_configs_of_topics(configs: Mapping[str, str]) -> dict[str, str]:
 
 _RETAINED = (("log.retention.ms", "log.local.retention.ms"), ("log.retention.bytes", "log.local.retention.bytes"))
 RETENTION = tuple(name for pair in _RETAINED for name in pair)
-"""The brokers' configs that tell how long or how much is kept, in all and on the broker's own disk."""
+"""The brokers' retention times and sizes, in all and on the broker's own disk."""
 _AS_IN_ALL = -2
 """The value of a local one that stands for the value of the other."""
 

@@ -36,7 +36,7 @@ class Deadlines(Generic[K]):
             self._place(key, at_ms)
 
     def postpone(self, key: K, at_ms: int) -> bool:
-        """Move a deadline back, which keeps `next_ms`. False if there is none, or a later one. O(1)."""
+        """Move a deadline back, which keeps `next_ms`. False without a deadline, or with a later one. O(1)."""
         before_ms = self._at_ms.get(key)
         if before_ms is None or before_ms > at_ms:
             return False
@@ -55,7 +55,7 @@ class Deadlines(Generic[K]):
 
     @property
     def next_ms(self) -> int | None:
-        """Return a time at or before the earliest deadline; None if there is none."""
+        """Return a time at or before the earliest deadline; None without deadlines."""
         return self._heap[0][0] if self._heap else None
 
     def due(self, now_ms: int) -> list[K]:

@@ -65,11 +65,11 @@ class Group(Protocol):
 
     @property
     def protocol_name(self) -> str | None:
-        """Return the elected assignment protocol, or the server-side assignor; None if there is none."""
+        """Return the elected assignment protocol, or the server-side assignor, if there is one."""
 
     @property
     def leader(self) -> str | None:
-        """Return the member id of the leader; None if there is none."""
+        """Return the member id of the leader, or None."""
 
     @property
     def members(self) -> Mapping[str, Member]:

@@ -34,10 +34,10 @@ class TopicView(Protocol):
     """Increments with every change."""
 
     def get(self, name: str) -> TopicInfo | None:
-        """Return the topic of this name; None if there is none."""
+        """Return the topic of this name, or None."""
 
     def get_by_id(self, topic_id: UUID | None) -> TopicInfo | None:
-        """Return the topic of this id; None if there is none."""
+        """Return the topic of this id, or None."""
 
     def racks(self, name: str) -> Sequence[Sequence[str]] | None:
         """Return the racks of each partition's replicas; None if racks are unknown."""

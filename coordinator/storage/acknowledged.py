@@ -1,4 +1,4 @@
-"""The file that tells how many writes of a data directory were acknowledged.
+"""The file that counts the acknowledged writes of a data directory.
 
 It is written after each commit and before its answers leave, without waiting for the disk. So it survives the end of
 the process as the database does, and a database that has fewer writes has lost some.
@@ -46,7 +46,7 @@ class AcknowledgedFile:
         self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
 
     def write(self, acknowledged: Acknowledged, *, flush: bool = False) -> None:
-        """Replace what the file tells; ``flush`` waits for the disk."""
+        """Replace the content of the file; ``flush`` waits for the disk."""
         os.lseek(self._descriptor, 0, os.SEEK_SET)
         os.write(self._descriptor, acknowledged.to_bytes())
         if flush:

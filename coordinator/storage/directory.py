@@ -1,6 +1,6 @@
 """A data directory: the values and record batches of a cluster in one SQLite database, with a write-ahead log.
 
-What is told to it is written when `Directory.commit` is called, all of it or nothing; after that it survives the end of
+Changes are written when `Directory.commit` is called, all of them or none; after that they survive the end of
 the process, however that comes. It survives a loss of power up to SQLite's last checkpoint, as Kafka's records survive
 it up to the last flush of the system. One process at a time may have a directory open.
 """
@@ -200,15 +200,15 @@ class Directory:
             "Put a copy of the whole directory back, or begin with another one"
         )
 
-    # ---- what it is told ----
+    # ---- changes ----
 
     @property
     def has_changes(self) -> bool:
-        """Whether something was told that is not safe yet."""
+        """Whether there are changes that are not safe yet."""
         return bool(self._puts or self._changes)
 
     def commit(self) -> None:
-        """Make all that was told safe. Raises `DataDirError` where that cannot be; nothing more is safe then."""
+        """Make all changes safe. Raises `DataDirError` where that cannot be; nothing more is safe then."""
         if not self.has_changes:
             return
         try:
@@ -235,7 +235,7 @@ class Directory:
         self._puts.clear()
 
     def close(self) -> None:
-        """Let other processes have it. What was told and not committed is lost."""
+        """Let other processes have it. Changes that were not committed are lost."""
         try:
             self._db.rollback()
             self._copy_log()
@@ -262,7 +262,7 @@ class Directory:
         self._puts[place] = value
 
     def drop(self, place: Place) -> None:
-        """Forget what was there, if anything was."""
+        """Forget the earlier content."""
         self._puts[place] = None
 
     def append(self, log: LogName, batch: KeptBatch) -> None:

@@ -11,7 +11,7 @@ ACKNOWLEDGED_NAME = "loadwise.acknowledged"
 """How many writes were acknowledged: `loadwise.coordinator.storage.acknowledged`."""
 
 APPLICATION_ID = 0x6C6F6164  # "load"
-"""What tells the database from those of other programs."""
+"""Marks the database as ours."""
 
 
 def log_of(main: Path) -> Path:

@@ -24,7 +24,7 @@ _SALTS = slice(8, 16)
 """In the header of a frame: the salts of the log at the time."""
 _CHECKSUM = slice(16, 24)
 _MAGIC = 0x377F0682
-"""The last bit, if it is set, tells that checksums read words with the most significant byte first."""
+"""With the last bit set, checksums read words with the most significant byte first."""
 
 
 class WriteAheadLog(NamedTuple):

@@ -26,7 +26,7 @@ class Writes(NamedTuple):
 
 
 def writes_of(db: sqlite3.Connection) -> Writes | None:
-    """What the database tells; None without the table. Raises `sqlite3.DatabaseError` for a damaged row."""
+    """The number in the database; None without the table. Raises `sqlite3.DatabaseError` for a damaged row."""
     if not db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'writes'").fetchone()[0]:
         return None
     rows = db.execute("SELECT directory, number, crc32 FROM writes").fetchall()

@@ -35,7 +35,7 @@ class TransactionLimits:
 
 
 class Transactions:
-    """The transactional ids that there are. ``new_producer_id`` gives one that nobody has had."""
+    """All transactional ids. ``new_producer_id`` returns an id that was never given out."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class Transactions:
         self.put(self._by_id[transactional_id].completed(now_ms))
 
     def expire(self, now_ms: int) -> list[Markers]:
-        """Abort the transactions that took too long, and forget the ids that nobody has used for long."""
+        """Abort transactions that took too long, and forget ids that were not used for long."""
         due = []
         for transactional_id in self._deadlines.due(now_ms):
             now = self._by_id[transactional_id]
@@ -162,7 +162,7 @@ class Transactions:
 
     @property
     def unfinished(self) -> list[Markers]:
-        """The markers that somebody was about to write; `complete` is to be called then."""
+        """The markers that are still to be written; call `complete` after that."""
         return [each.markers for each in self._by_id.values() if each.state.is_ending]
 
     def _take(self, transaction: Transaction) -> Transaction:

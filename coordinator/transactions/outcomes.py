@@ -46,6 +46,6 @@ class Outcome:
 
     error: ErrorCode = ErrorCode.NONE
     producer: ProducerAt = NO_PRODUCER
-    """What the producer goes by from now on; `NO_PRODUCER` where there is an error."""
+    """The producer's id and epoch from now on; `NO_PRODUCER` with an error."""
     markers: Markers | None = None
     """To be written; `Transactions.complete` is to be called then."""

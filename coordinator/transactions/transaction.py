@@ -82,7 +82,7 @@ class Transaction:
 
     @property
     def place(self) -> Place:
-        """Under what it is kept."""
+        """Where it is kept."""
         return ("transaction", self.transactional_id)
 
     @property
@@ -102,7 +102,7 @@ class Transaction:
     # ---- InitProducerId ----
 
     def init_error(self, expected: ProducerAt | None) -> ErrorCode:
-        """Whether a producer may begin anew; ``expected`` is who it was, None if it does not tell."""
+        """Whether a producer may be initialized again; ``expected`` is the id and epoch that it sends, or None."""
         if expected is not None and self.epoch != NO_EPOCH and expected.producer_id != self.producer_id:
             follows = expected.producer_id == self.previous_producer_id and expected.epoch >= LAST_EPOCH
             if not follows:

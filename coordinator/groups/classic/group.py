@@ -8,7 +8,7 @@ requests, ``rebalance.py`` rebalances, and ``described.py`` answers queries::
 
     Empty ──join──► PreparingRebalance ──all joined, or time is up──► CompletingRebalance ──leader's sync──► Stable
       ▲                │        ▲                                            │                                 │
-      └──all are gone──┘        └── join with news, leave, session expired ──┴─────────────────────────────────┘
+      └──all have left─┘        └── join with news, leave, session expired ──┴─────────────────────────────────┘
 
     Empty ──delete──► Dead
 

@@ -152,23 +152,23 @@ class Groups:
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def get(self, group_id: str) -> Group | None:
-        """Return the group of this id; None if there is none."""
+        """Return the group of this id, or None."""
         return self._store.groups.get(group_id)
 
     def classic(self, group_id: str) -> ClassicGroup | None:
-        """Return the classic group of this id; None if there is none, or one of another kind."""
+        """Return the classic group of this id; None without a group of this kind."""
         return self._store.classic_group(group_id)
 
     def consumer(self, group_id: str) -> ConsumerGroup | None:
-        """Return the consumer group of this id; None if there is none, or one of another kind."""
+        """Return the consumer group of this id; None without a group of this kind."""
         return self._store.consumer_group(group_id)
 
     def share(self, group_id: str) -> ShareGroup | None:
-        """Return the share group of this id; None if there is none, or one of another kind."""
+        """Return the share group of this id; None without a group of this kind."""
         return self._store.share_group(group_id)
 
     def streams(self, group_id: str) -> StreamsGroup | None:
-        """Return the streams group of this id; None if there is none, or one of another kind."""
+        """Return the streams group of this id; None without a group of this kind."""
         return self._store.streams_group(group_id)
 
     def share_limits(self, group_id: str) -> ShareGroupLimits:

@@ -63,7 +63,7 @@ class Journal:
         yield from self._groups.get(group_id, {}).values()
 
     def get(self, group_id: str, key: Key) -> Record | None:
-        """Return the record of a key of a group; None if there is none."""
+        """Return the record of a key of a group, or None."""
         return self._groups.get(group_id, {}).get(key)
 
     def __iter__(self) -> Iterator[Record]:

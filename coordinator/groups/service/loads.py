@@ -32,7 +32,7 @@ class LogView(Protocol):
     """The logs of the cluster; `loadwise.coordinator.cluster.topics.Topics` has them."""
 
     def log(self, name: str, partition: int, /) -> Log | None:
-        """Return the log of a partition; None if there is none."""
+        """Return the log of a partition, or None."""
 
 
 class LogLoads:

@@ -77,22 +77,22 @@ class GroupStore:
     # ---- groups by protocol: the only place that lists the protocols ----
 
     def classic_group(self, group_id: str) -> ClassicGroup | None:
-        """Return the classic group of this id; None if there is none, or one of another kind."""
+        """Return the classic group of this id; None without a group of this kind."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else None
 
     def consumer_group(self, group_id: str) -> ConsumerGroup | None:
-        """Return the consumer group of this id; None if there is none, or one of another kind."""
+        """Return the consumer group of this id; None without a group of this kind."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 
     def share_group(self, group_id: str) -> ShareGroup | None:
-        """Return the share group of this id; None if there is none, or one of another kind."""
+        """Return the share group of this id; None without a group of this kind."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ShareGroup) else None
 
     def streams_group(self, group_id: str) -> StreamsGroup | None:
-        """Return the streams group of this id; None if there is none, or one of another kind."""
+        """Return the streams group of this id; None without a group of this kind."""
         group = self.groups.get(group_id)
         return group if isinstance(group, StreamsGroup) else None
 

@@ -69,7 +69,7 @@ class GroupView:
     protocol: str | None
     """The assignment protocol or the server's assignor; None if none is chosen."""
     leader: str | None
-    """The leader's member id; None if there is none."""
+    """The leader's member id, or None."""
     members: Sequence[MemberView]
     partitions: Sequence[PartitionView]
     lag: int

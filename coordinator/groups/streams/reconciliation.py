@@ -1,6 +1,6 @@
 """Moves a member to its target without a task ever having two active owners.
 
-Mirrors Kafka's ``CurrentAssignmentBuilder`` of streams groups. First a member revokes what is not in its target, and
+Mirrors Kafka's ``CurrentAssignmentBuilder`` of streams groups. First a member revokes tasks outside its target, and
 stays at its epoch until it reports that (UNREVOKED_TASKS). Then it advances to the target's epoch and gets the free
 tasks. It waits for those that other members still hold (UNRELEASED_TASKS).
 """
