@@ -106,8 +106,8 @@ class Brokers:
     ) -> str | None:
         """What is wrong with a list of brokers a partition; None if partitions can be there.
 
-        ``factor`` is how many brokers each must have; None: as many as the first. ``is_new``: a replica has to lead them
-        at once. Mirrors ``ReplicationControlManager.validateManualPartitionAssignment``.
+        ``factor`` is how many brokers each must have; None: as many as the first. With ``is_new`` each needs a leader
+        now. Mirrors ``ReplicationControlManager.validateManualPartitionAssignment``.
         """
         for number, each in enumerate(replicas):
             factor = len(each) if factor is None else factor

@@ -254,7 +254,7 @@ class Topics:
         return partition
 
     def drop_leader(self, name: str, number: int) -> ReplicatedPartition:
-        """Take a partition's leader away, until `move_leader`. Raises `BadClusterError` if there is no such partition."""
+        """Take a partition's leader away, until `move_leader`. Raises `BadClusterError` without such a partition."""
         partition = self.partition(name, number)
         if partition is None:
             raise BadClusterError(f"there is no partition {number} of a topic {name!r} that could lose its leader")

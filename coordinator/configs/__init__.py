@@ -1,1 +1,1 @@
-"""Configs of topics, brokers, groups and client metrics: their definitions, their bounds and the values that were set."""
+"""Configs of topics, brokers, groups and client metrics: definitions, bounds and the values that were set."""

@@ -1,8 +1,8 @@
 """Moves a member to its target without a partition ever having two owners (KIP-848).
 
-Mirrors Kafka's ``CurrentAssignmentBuilder``. First a member revokes partitions outside its target, and stays at its epoch
-until it reports that (UNREVOKED_PARTITIONS). Then it advances to the target's epoch and gets the free partitions. It
-waits for those that other members still hold (UNRELEASED_PARTITIONS).
+Mirrors Kafka's ``CurrentAssignmentBuilder``. First a member revokes partitions outside its target, and stays at its
+epoch until it reports that (UNREVOKED_PARTITIONS). Then it advances to the target's epoch and gets the free partitions.
+It waits for those that other members still hold (UNRELEASED_PARTITIONS).
 """
 
 from __future__ import annotations
