@@ -333,6 +333,19 @@ class Assignment:
             partition=cells.partition,
         )
 
+    def pairs(self) -> dict[str, list[tuple[str, int]]]:
+        """Map each member id to its partitions as (topic, partition), ascending; every member has an entry. O(P)."""
+        group, count = self.group, self.counts()
+        stop = np.cumsum(count)
+        rows = stable_order(self.owner.view(np.uint32), len(group.members))[: count.sum()]  # NOBODY is the largest
+        topic_of = group.topic_of[rows]
+        # Names and numbers come from tables, so that no object is made for a row but its pair.
+        topic = np.array(group.topics, object)[topic_of]
+        most = int(np.diff(group.topic_start).max(initial=0))
+        partition = np.arange(most).astype(object)[rows - group.topic_start[topic_of]]
+        spans = zip(group.members, (stop - count).tolist(), stop.tolist(), strict=True)
+        return {m: list(zip(topic[a:b].tolist(), partition[a:b].tolist(), strict=True)) for m, a, b in spans}
+
     def owner_of(self, topic: str, partition: int) -> str | None:
         """Return the owner's member id, None without an owner. Raises KeyError for an unknown partition."""
         if topic not in self.group.topics:

@@ -147,6 +147,9 @@ def test_names_and_bytes_say_what_the_rows_say(data: st.DataObject) -> None:
             said[group.members[member]].setdefault(topic, []).append(partition)
     assignment = Assignment(group, np.array(owner, np.int32))
     assert assignment.by_member() == said
+    assert assignment.pairs() == {
+        member: [(topic, partition) for topic in owned for partition in owned[topic]] for member, owned in said.items()
+    }
     assert {member: consumer.Assignment.decode(data) for member, data in encode(assignment).items()} == {
         member: consumer.Assignment(partitions=partitions) for member, partitions in said.items()
     }

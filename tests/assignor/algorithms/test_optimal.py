@@ -51,7 +51,7 @@ def test_it_is_for_small_groups_and_only_for_those_who_ask() -> None:
 
 def test_the_command_answers_by_it_and_says_when_it_cannot() -> None:
     case = b'{"strategy": "optimal", "topics": {"t": {"partitions": %d}}, "members": [{"id": "a", "topics": ["t"]}]}'
-    assert answer(case % 2)["members"] == {"a": [["t", 0], ["t", 1]]}
+    assert answer(case % 2)["members"] == {"a": [("t", 0), ("t", 1)]}
     assert "optimal supports up to 10,000" in answer(case % 10_001)["error"]
 
 
