@@ -11,10 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-import typer.main
 
-from loadwise.cli import coordinator
-from loadwise.cli.app import app
+from loadwise.cli import COMMANDS, parser_of
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
@@ -72,12 +70,9 @@ def test_every_module_that_is_to_be_run_is_there() -> None:
 
 
 def test_every_command_of_loadwise_has_the_options_that_it_is_shown_with() -> None:
-    group = typer.main.get_command(app)
     options = {
-        name: {option for parameter in command.params for option in parameter.opts}
-        for name, command in group.commands.items()
+        name: {option for each in parser_of(name).options for option in each.option_strings} for name in COMMANDS
     }
-    options["coordinator"] = set(coordinator._parser()._option_string_actions)
     shown = [
         (document, words)
         for document, words in commands("loadwise")

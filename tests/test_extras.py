@@ -22,7 +22,6 @@ OPTIONAL = {
     "networkx",
     "prometheus_client",
     "rich",
-    "typer",
 }
 PARTS = {
     "kafka-python": ("loadwise.assignor.clients.kafka_python", {"kafka", "crc32c"}),

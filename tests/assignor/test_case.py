@@ -6,18 +6,17 @@ import json
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from command_line import invoke
 
 from loadwise.assignor.case import Case
 from loadwise.assignor.errors import AssignorError, BadCaseError
 from loadwise.assignor.model import LARGEST
-from loadwise.cli.app import app
 from loadwise.protocol.user_data import CooperativeStickyUserData, MemberTerms, StickyUserData
 
 
 def ask(*lines: Any) -> list[dict[str, Any]]:
     text = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines) + "\n"
-    result = CliRunner().invoke(app, ["assign"], input=text)
+    result = invoke(["assign"], input=text)
     assert result.exit_code == 0, result.output
     return [json.loads(line) for line in result.output.splitlines()]
 
@@ -169,7 +168,7 @@ def test_a_defect_of_ours_is_told_and_the_next_line_is_answered(monkeypatch: pyt
 
     _answer = Case.answer
     monkeypatch.setattr(Case, "answer", answer)
-    result = CliRunner().invoke(app, ["assign"], input=json.dumps(case(id=1)) + "\n" + json.dumps(case(id="fine")))
+    result = invoke(["assign"], input=json.dumps(case(id=1)) + "\n" + json.dumps(case(id="fine")))
     bad, good = map(json.loads, result.stdout.splitlines())
     assert bad["id"] == 1
     assert "a defect of loadwise, its traceback is on standard error: IndexError(" in bad["error"]
@@ -185,7 +184,7 @@ def test_a_field_that_is_left_out_is_missing_and_not_null() -> None:
 
 def test_a_line_that_is_no_utf_8_says_so_and_the_next_is_answered() -> None:
     lines = b'{"id": "\xff"}\n\xef\xbb\xbf' + json.dumps(case()).encode() + b"\n"
-    result = CliRunner().invoke(app, ["assign"], input=lines)
+    result = invoke(["assign"], input=lines)
     bad, good = map(json.loads, result.output.splitlines())
     assert bad == {"error": "not UTF-8: byte 0xff at position 8 of the line"}
     assert good["members"]["b"] == [["t", 2]], "a byte order mark is none of the case"

@@ -1,46 +1,134 @@
-"""What every command line is expected to have: short options for help and version, and completion in the shell."""
+"""What every command line is expected to have: help, version, completion, refusals that help, statuses."""
 
 from __future__ import annotations
 
-import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from command_line import invoke
 
 import loadwise
-from loadwise.cli.app import app
-from loadwise.installation import pip_install
+from loadwise.cli import COMMANDS
+
+WITHOUT = "import sys; sys.modules.update(dict.fromkeys({!r})); from loadwise.cli import main; main()"
+OPTIONAL = ["rich", "kafka", "aiokafka", "confluent_kafka", "pyspark", "h11", "crc32c", "re2", "cramjam", "cattrs"]
 
 
 @pytest.mark.parametrize("option", ["-V", "--version"])
 def test_the_version(option: str) -> None:
-    assert CliRunner().invoke(app, [option]).stdout == f"loadwise {loadwise.__version__}\n"
+    assert invoke([option]).stdout == f"loadwise {loadwise.__version__}\n"
 
 
-@pytest.mark.parametrize("command", [[], ["assign"], ["compare"], ["demo"], ["loads"]])
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
 @pytest.mark.parametrize("option", ["-h", "--help"])
 def test_help(command: list[str], option: str) -> None:
-    shown = CliRunner().invoke(app, [*command, option])
+    shown = invoke([*command, option])
     assert shown.exit_code == 0
-    assert " ".join(["Usage:", "loadwise", *command]).replace("loadwise", "root", 1) in shown.stdout
+    assert shown.stdout.startswith(" ".join(["usage:", "loadwise", *command]))
+    assert "default: None" not in shown.stdout
+    if command:
+        assert "example" in shown.stdout
+    else:
+        assert all(name in shown.stdout for name in COMMANDS)
 
 
-@pytest.mark.parametrize(("words", "completed"), [("loadwise com", "compare"), ("loadwise compare --sc", "--scenario")])
-def test_bash_completes_commands_and_options(words: str, completed: str) -> None:
-    asked = {"_LOADWISE_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
-    command = str(Path(sys.executable).with_name("loadwise"))
-    done = subprocess.run([command], capture_output=True, text=True, check=True, env={**os.environ, **asked})
-    assert done.stdout.split() == [completed]
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["assign"], ["compare", "--scenario", "flights"]])
+def test_numpy_is_all_that_these_need(words: list[str]) -> None:
+    case = b'{"strategy": "weighted", "topics": {"t": {"partitions": 1}}, "members": [{"id": "a", "topics": ["t"]}]}'
+    command = [sys.executable, "-c", WITHOUT.format(OPTIONAL), *words]
+    ran = subprocess.run(command, input=case, capture_output=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert ran.stdout
 
 
-@pytest.mark.parametrize("missing", ["typer", "rich"])
-def test_without_its_libraries_the_command_tells_how_to_get_them(missing: str) -> None:
-    program = f"import sys; sys.modules[{missing!r}] = None; from loadwise.cli import main; main()"
-    ran = subprocess.run([sys.executable, "-c", program, "compare"], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("command", ["demo", "watch --bootstrap-servers x:1 --group g"])
+def test_a_screen_without_rich_names_the_extra(command: str) -> None:
+    program = [sys.executable, "-c", WITHOUT.format(["rich"]), *command.split()]
+    ran = subprocess.run(program, capture_output=True, text=True, check=False)
     assert ran.returncode == 1
-    assert ran.stderr.strip() == (
-        f"the command loadwise needs {missing}, which is not installed; get it with: {pip_install('cli')}"
-    )
+    assert "needs rich, which is not installed: pip install" in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "refusal"),
+    [
+        ("comprae", "loadwise: there is no command 'comprae'; did you mean compare?"),
+        ("--versoin", "loadwise: there is no option --versoin; did you mean --version?"),
+        ("compare --scenaro flights", "loadwise compare: there is no option --scenaro; did you mean --scenario?"),
+        ("coordinator --topc a:1", "loadwise coordinator: there is no option --topc; did you mean --topic?"),
+        ("watch --gruop=g", "loadwise watch: there is no option --gruop; did you mean --group?"),
+        ("compare --scenario fligths", "did you mean flights?"),
+        ("compare --assignor wieghted", "did you mean weighted?"),
+        ("demo --assignor strange", "'strange' is none of range, roundrobin"),
+        ("compare --load lags", "did you mean lag?"),
+        ("watch --group g", "the following arguments are required: --bootstrap-servers"),
+        ("compare --loads x.csv --members 0", "'0' is no number of 1 or more"),
+        ("watch --interval never", "'never' is no number of 0.1 or more"),
+        ("loads t --since yesterday", "'yesterday' is no time"),
+        ("compare --loads none.csv --members 2", "loadwise compare: there is no file none.csv"),
+        ("compare none.json", "loadwise compare: there is no file none.json"),
+        ("watch --bootstrap-servers x:1 --group g --command-config none", "loadwise watch: there is no file none"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_status_2(words: str, refusal: str) -> None:
+    called = invoke(words.split())
+    assert (called.exit_code, called.stdout) == (2, "")
+    assert refusal in called.stderr
+    assert len(called.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["compare", "watch"])
+def test_a_broker_that_does_not_answer_is_status_1(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("loadwise.running_group.admin._TIMEOUT_MS", 100)
+    called = invoke([command, "--bootstrap-servers", "127.0.0.1:1", "--group", "g"])
+    assert called.exit_code == 1
+    assert "no Kafka answers at 127.0.0.1:1" in called.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("com", "compare"),
+        ("--vers", "--version"),
+        ("--completion b", "bash"),
+        ("compare --sc", "--scenario"),
+        ("compare --scenario fl", "flights"),
+        ("compare --assignor cooperative-w", "cooperative-weighted"),
+        ("compare --assignor=opt", "--assignor=optimal"),
+        ("compare --assignor = opt", "optimal"),
+        ("demo --assignor ra", "range"),
+        ("coordinator --initial", "--initial-rebalance-delay-ms"),
+        ("coordinator --log-format j", "json"),
+        ("loads table --by rec", "records"),
+        ("compare --html pag", ""),
+    ],
+)
+def test_completion(words: str, found: str) -> None:
+    assert invoke(["__complete", *words.split()]).stdout.split() == found.split()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize(
+    ("line", "completed"), [("loadwise compare --scenario fl", "flights"), ("loadwise coordinator --vi", "--view")]
+)
+def test_bash_completes(line: str, completed: str) -> None:
+    words = " ".join(line.split())
+    asked = f"""
+eval "$(loadwise --completion bash)"
+COMP_WORDS=({words}); COMP_CWORD={len(line.split()) - 1}
+_loadwise
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True, env={"PATH": path})
+    assert done.stdout.split() == [completed], done.stderr
+
+
+def test_a_reader_that_has_seen_enough_is_no_defect() -> None:
+    command = f"{sys.executable} -m loadwise compare --scenario flights --json | head -c 1"
+    done = subprocess.run(command, shell=True, capture_output=True, check=False)
+    assert done.stderr == b""

@@ -10,20 +10,18 @@ import time
 from pathlib import Path
 
 import pytest
-from click.testing import Result
+from command_line import Called, invoke
 from rich.console import Console
 from topics import WAIT_S
-from typer.testing import CliRunner
 
 from loadwise.assignor.algorithms import ALGORITHMS
-from loadwise.cli.app import app
-from loadwise.cli.compare import table
+from loadwise.cli.tables import table
 from loadwise.compare.comparison import compare
 from loadwise.compare.scenarios import scenario
 
 
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, ["compare", *map(str, arguments)])
+def run(*arguments: str | Path) -> Called:
+    return invoke(["compare", *map(str, arguments)])
 
 
 def test_the_table_of_a_scenario() -> None:
@@ -93,15 +91,15 @@ def test_a_page_of_names_that_utf_8_has_no_bytes_for(tmp_path: Path) -> None:
     [
         ([], "no group given; give a case file, or --loads with --members"),
         (["--scenario", "zipf", "case.json"], "2 groups given; give a case file"),
-        (["--scenario", "nope"], "no scenario is called 'nope'; there are flights"),
+        (["--scenario", "nope"], "argument --scenario: 'nope' is none of flights"),
         (
             ["--scenario", "zipf", "--assignor", "fair"],
-            "--assignor fair: no algorithm is called 'fair'; there are range",
+            "argument --assignor: 'fair' is none of range",
         ),
         (["--loads", "loads.csv"], "--loads FILE and --members NUMBER go together"),
         (["--scenario", "zipf", "--members", "3"], "--loads FILE and --members NUMBER go together"),
         (["--group", "g"], "--bootstrap-servers HOST:PORT and --group ID go together"),
-        (["missing.json"], "missing.json cannot be read: No such file or directory"),
+        (["missing.json"], "there is no file missing.json"),
         (["."], ". cannot be read: Is a directory"),
         (["latin.json"], "latin.json, byte 2: not UTF-8"),
         (["--loads", "bad.csv", "--members", "2"], "bad.csv, line 2, column load: 'x'; expected a finite number"),

@@ -13,16 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import invoke
 from confluent_kafka import Consumer
 from kafka import KafkaConsumer, TopicPartition
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.structs import OffsetAndMetadata
 from polled import Polled, polled, settle
 from topics import WAIT_S, fill, make_topic
-from typer.testing import CliRunner
 
 from loadwise.assignor.clients.kafka_python import kafka_consumer
-from loadwise.cli.app import app
 from loadwise.compare.errors import LiveGroupError
 from loadwise.compare.live import read_situation
 from loadwise.compare.situation import LiveLoad, Uncommitted
@@ -88,7 +87,7 @@ def test_a_group_of_stock_consumers(broker: str, topic: str, join: Callable[...,
     connection.write_text("security.protocol=PLAINTEXT\nclient.id=me\n")
     where = ["--bootstrap-servers", broker, "--group", settings["group_id"]]
     how = ["--command-config", str(connection), "--uncommitted", "latest"]
-    result = CliRunner().invoke(app, ["compare", *where, *how, "--json"])
+    result = invoke(["compare", *where, *how, "--json"])
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
     assert told["assignors"][0]["mean_load"] == 12.5
@@ -125,7 +124,7 @@ def test_a_group_that_rebalances(broker: str, topic: str, join: Callable[..., Po
 
 
 def test_nobody_there(broker: str, topic: str) -> None:
-    result = CliRunner().invoke(app, ["compare", "--bootstrap-servers", broker, "--group", f"nobody-{topic}"])
+    result = invoke(["compare", "--bootstrap-servers", broker, "--group", f"nobody-{topic}"])
     assert result.exit_code == 1
     assert "nobody is in the group nobody-" in result.stderr
 
@@ -172,7 +171,7 @@ def test_a_certificate_that_is_not_there(tmp_path: Path) -> None:
     connection = tmp_path / "client.properties"
     connection.write_text("security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location=/no/such.pem\n")
     where = ["--bootstrap-servers", "127.0.0.1:1", "--group", "g"]
-    result = CliRunner().invoke(app, ["compare", *where, "--command-config", str(connection)])
+    result = invoke(["compare", *where, "--command-config", str(connection)])
     assert (result.exit_code, result.stderr) == (
         2,
         "loadwise compare: there is no file /no/such.pem; see --command-config\n",

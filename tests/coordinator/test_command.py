@@ -17,14 +17,13 @@ from pathlib import Path
 
 import confluent_kafka
 import pytest
+from command_line import invoke
 from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, NewTopic
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka import KafkaConsumer
 from topics import WAIT_S
-from typer.testing import CliRunner
 
-from loadwise.cli.app import app
 from loadwise.cli.coordinator import set_on_signals
 from loadwise.coordinator import BrokerSettings, ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.security.broker_configs import security_of
@@ -98,9 +97,8 @@ AUTHORIZER = ["--config", "authorizer.class.name=org.apache.kafka.metadata.autho
     ],
 )
 def test_it_refuses_what_it_cannot_do(arguments: list[str], complaint: str) -> None:
-    result = CliRunner().invoke(app, ["coordinator", *arguments])
-    assert result.exit_code not in {0, None}
-    assert isinstance(result.exception, SystemExit), "a message, not a traceback"
+    result = invoke(["coordinator", *arguments])
+    assert result.exit_code in {1, 2}
     assert complaint in " ".join(result.stderr.split())
     assert "not-to-be-seen" not in result.output
 
@@ -263,7 +261,7 @@ def test_it_imports_nothing_that_it_can_start_without() -> None:
         _, trace = process.communicate(timeout=60)
     imported = {line.rpartition("|")[2].strip() for line in trace.splitlines() if line.startswith("import time:")}
     assert "loadwise.protocol.kafka_messages" in imported
-    heavy = {"numpy", "rich", "typer", "click", "crc32c", "kafka"}
+    heavy = {"numpy", "rich", "crc32c", "kafka"}
     assert not imported & heavy
 
 
@@ -293,9 +291,9 @@ def test_transitions_are_logged_as_lines_of_json() -> None:
 
 
 def test_its_options_are_listed_where_all_commands_are() -> None:
-    shown = CliRunner().invoke(app, ["--help"])
+    shown = invoke(["--help"])
     assert "coordinator" in shown.stdout
-    assert "--initial-rebalance-delay-ms" in CliRunner().invoke(app, ["coordinator", "--help"]).stdout
+    assert "--initial-rebalance-delay-ms" in invoke(["coordinator", "--help"]).stdout
 
 
 async def test_it_ends_on_a_signal_where_the_loop_has_no_handlers_as_on_windows() -> None:

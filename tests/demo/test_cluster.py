@@ -4,11 +4,10 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from command_line import invoke
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource
-from typer.testing import CliRunner
 
-from loadwise.cli.app import app
 from loadwise.coordinator import Coordinator
 from loadwise.demo.cluster import existing_kafka, own_coordinator
 from loadwise.demo.errors import RefusedError
@@ -41,6 +40,6 @@ def test_what_a_kafka_refuses_is_told_in_a_sentence() -> None:
 
 def test_a_page_that_cannot_be_written_is_told_before_anything_runs(tmp_path: Path) -> None:
     page = tmp_path / "none" / "page.html"
-    result = CliRunner().invoke(app, ["demo", f"--html={page}", "--bootstrap-servers=127.0.0.1:1"])
+    result = invoke(["demo", f"--html={page}", "--bootstrap-servers=127.0.0.1:1"])
     assert result.exit_code == 2
     assert result.stdout == f"loadwise demo: --html {page} cannot be written: No such file or directory\n"

@@ -8,18 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 pytest.importorskip("pyarrow", reason="needs pyarrow, which the extra spark brings")
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from command_line import invoke
 
 from loadwise.assignor.errors import BadGroupError
 from loadwise.assignor.load.history import HistoryLoad, HotKey, Hour, TopicHistory, history
 from loadwise.assignor.load.source import LoadSource
 from loadwise.cli import loads
-from loadwise.cli.app import app
 
 KEY = pa.struct([("key", pa.binary()), ("records", pa.int64()), ("bytes", pa.int64())])
 SCHEMA = pa.schema(
@@ -94,7 +93,7 @@ def test_partitions_that_held_nothing_count_where_the_table_tells_how_many_there
     rows = [each | {"partitions": 5 if each["topic"] == "t" else None} for each in ROWS]
     pq.write_table(pa.Table.from_pylist(rows, SCHEMA.append(pa.field("partitions", pa.int32()))), tmp_path / "table")
     assert [each.load for each in history(tmp_path / "table")] == [(400.0, 0.0, 40.0, 0.0, 0.0), (7.0,)]
-    done = CliRunner().invoke(app, ["loads", str(tmp_path / "table")])
+    done = invoke(["loads", str(tmp_path / "table")])
     assert "t: 440 bytes in 5 partitions and 2 hours; the fullest, 0, has 4.55 times the mean" in done.output
 
 
@@ -108,7 +107,7 @@ def test_a_table_that_tells_of_too_many_partitions_is_refused(tmp_path: Path) ->
 def test_a_key_that_is_no_text_is_shown_by_its_bytes(tmp_path: Path) -> None:
     hot = {"hot": [{"key": b"\xff\x01", "records": 3, "bytes": 90}]}
     pq.write_table(pa.Table.from_pylist([row("t", 0, 3, 100) | hot], schema=SCHEMA), tmp_path / "table")
-    done = CliRunner().invoke(app, ["loads", str(tmp_path / "table")])
+    done = invoke(["loads", str(tmp_path / "table")])
     assert r"key b'\xff\x01' in partition 0: 90.0% of all bytes" in done.output
 
 
@@ -121,14 +120,14 @@ def test_more_partitions_are_no_advice_where_each_hour_has_a_hot_key_of_its_own(
         for each in rows
     ]
     pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), tmp_path / "table")
-    done = CliRunner().invoke(app, ["loads", str(tmp_path / "table")])
+    done = invoke(["loads", str(tmp_path / "table")])
     assert "in the worst one a single key has 65% of the load. More partitions cannot mend that" in done.output
 
 
 def test_hours_with_the_same_hot_key_tell_nothing_new(tmp_path: Path) -> None:
     rows = [row("t", number, hour, 10 + 60 * (number == 0), hot=60) for hour in range(4) for number in range(4)]
     pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), tmp_path / "table")
-    done = CliRunner().invoke(app, ["loads", str(tmp_path / "table")])
+    done = invoke(["loads", str(tmp_path / "table")])
     assert "has 2.80 times the mean" in done.output
     assert "hours are uneven" not in done.output
 
@@ -136,7 +135,7 @@ def test_hours_with_the_same_hot_key_tell_nothing_new(tmp_path: Path) -> None:
 def test_a_single_hour_without_keys_tells_nothing_new(tmp_path: Path) -> None:
     rows = [row("t", number, 3, 70 if number == 0 else 10) for number in range(4)]
     pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), tmp_path / "table")
-    done = CliRunner().invoke(app, ["loads", str(tmp_path / "table")])
+    done = invoke(["loads", str(tmp_path / "table")])
     assert "has 2.80 times the mean" in done.output
     assert "hours are uneven" not in done.output
 
@@ -150,14 +149,14 @@ def test_a_hot_key_that_changes_each_hour_is_told(tmp_path: Path) -> None:
     rows = [each if each["partition"] == each["hour"].hour else each | {"hot": []} for each in rows]
     rows.append(row("t", 0, 9, 5, late=5))  # an hour with next to nothing
     pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), tmp_path / "table")
-    done = CliRunner().invoke(app, ["loads", str(tmp_path / "table")])
+    done = invoke(["loads", str(tmp_path / "table")])
     assert (
         "4 of 4 hours are uneven, with 4 different hottest keys; in the worst, 2026-11-22 00:00, partition 0 has"
         in done.output
     )
     assert "2.80 times the mean and key 'k0' 65.0% of the bytes" in done.output
     assert "Over all hours the partitions are even, but 4 of 4 hours are not." in done.output
-    told = json.loads(CliRunner().invoke(app, ["loads", str(tmp_path / "table"), "--json"]).stdout)[0]["uneven_hours"]
+    told = json.loads(invoke(["loads", str(tmp_path / "table"), "--json"]).stdout)[0]["uneven_hours"]
     assert (told["uneven"], told["hottest_keys"], told["key"], told["max_over_mean"]) == (4, 4, "k0", 2.8)
 
 
@@ -188,7 +187,7 @@ def test_what_is_no_such_table_is_refused_by_name(tmp_path: Path):
 
 
 def test_compare_takes_the_table(table: Path):
-    done = CliRunner().invoke(app, ["compare", "--loads", str(table), "--members", "2", "--json"])
+    done = invoke(["compare", "--loads", str(table), "--members", "2", "--json"])
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     weighted = next(each for each in told["assignors"] if each["assignor"] == "weighted")
@@ -196,12 +195,12 @@ def test_compare_takes_the_table(table: Path):
 
 
 def test_the_report_of_a_table_that_is_there(table: Path):
-    done = CliRunner().invoke(app, ["loads", str(table)])
+    done = invoke(["loads", str(table)])
     assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()
     assert lines[0] == "t: 440 bytes in 3 partitions and 2 hours; the fullest, 0, has 2.73 times the mean"
     assert lines[1] == "  key 'a' in partition 0: 81.8% of all bytes"
-    told = json.loads(CliRunner().invoke(app, ["loads", str(table), "--json", "--by", "records"]).stdout)
+    told = json.loads(invoke(["loads", str(table), "--json", "--by", "records"]).stdout)
     assert [each["total"] for each in told] == [880.0, 14.0]
 
 
@@ -215,7 +214,7 @@ def test_the_report_of_a_table_that_is_there(table: Path):
     ],
 )
 def test_options_that_do_not_go_together(table: Path, arguments: list[str], message: str):
-    done = CliRunner().invoke(app, ["loads", str(table), *arguments])
+    done = invoke(["loads", str(table), *arguments])
     assert done.exit_code == 2
     assert message in done.stderr
 
@@ -233,7 +232,7 @@ def test_a_folder_with_anything_else_in_it_is_not_replaced(
 ):
     (tmp_path / there).touch()
     reading = ["--bootstrap-servers", "localhost:9", "--topic", "t", *arguments]
-    done = CliRunner().invoke(app, ["loads", str(tmp_path), *reading])
+    done = invoke(["loads", str(tmp_path), *reading])
     assert done.exit_code == 2
     assert message in done.stderr
     assert (tmp_path / there).exists()
@@ -252,18 +251,18 @@ def test_what_was_written_with_another_checkpoint_is_not_replaced(
     written: list[Path] = []
     monkeypatch.setattr(loads, "_write", lambda _, table, *__: written.append(table))
     reading = ["--bootstrap-servers", "localhost:9", "--topic", "t", "--checkpoint", str(checkpoint)]
-    done = CliRunner().invoke(app, ["loads", str(folder), *reading])
+    done = invoke(["loads", str(folder), *reading])
     assert written == [folder] * goes_on
     assert ("was written with another checkpoint than" in done.stderr) is not goes_on
 
 
 def test_a_file_is_not_replaced(table: Path):
-    done = CliRunner().invoke(app, ["loads", str(table), "--bootstrap-servers", "localhost:9", "--topic", "t"])
+    done = invoke(["loads", str(table), "--bootstrap-servers", "localhost:9", "--topic", "t"])
     assert done.exit_code == 2
     assert "is a file; Spark writes a folder" in done.stderr
 
 
 def test_a_table_that_is_not_there(tmp_path: Path):
-    done = CliRunner().invoke(app, ["loads", str(tmp_path / "none.parquet")])
+    done = invoke(["loads", str(tmp_path / "none.parquet")])
     assert done.exit_code == 2
-    assert "none.parquet cannot be read as Parquet" in done.stderr
+    assert done.stderr.startswith(f"loadwise loads: there is no table {tmp_path / 'none.parquet'}; ")

@@ -14,8 +14,9 @@ from rich.console import Console
 from loadwise.assignor.load.lag import PartitionOffsets
 from loadwise.assignor.model import Member
 from loadwise.running_group.members import Reading, RunningGroup, RunningMember
+from loadwise.watch.as_json import as_json
 from loadwise.watch.demand import situation
-from loadwise.watch.screen import as_json, duration, shown
+from loadwise.watch.screen import duration, shown
 from loadwise.watch.status import Condition, GroupStatus, status
 
 WINDOW_S = 20.0

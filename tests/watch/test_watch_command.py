@@ -9,11 +9,10 @@ from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
+from command_line import invoke
 from confluent_kafka import Consumer, TopicPartition
 from topics import WAIT_S, fill, make_topic
-from typer.testing import CliRunner
 
-from loadwise.cli.app import app
 from loadwise.coordinator import Coordinator
 
 RECORDS = (60, 10, 10, 10)
@@ -40,7 +39,7 @@ def test_a_group_of_either_protocol(broker: str, protocol: str) -> None:
             if any(each.partition == 0 for each in consumer.assignment()):
                 consumer.commit(offsets=[TopicPartition(topic, 0, 30)], asynchronous=False)
         where = ["--bootstrap-servers", broker, "--group", topic]
-        result = CliRunner().invoke(app, ["watch", *where, "--interval", "0.2", "--readings", "2", "--json"])
+        result = invoke(["watch", *where, "--interval", "0.2", "--readings", "2", "--json"])
         assert result.exit_code == 0, result.output
         first, second = map(json.loads, result.stdout.splitlines())
         assert first["arrival_per_s"] is None
@@ -49,13 +48,11 @@ def test_a_group_of_either_protocol(broker: str, protocol: str) -> None:
         assert [member["partitions"] for member in second["members"]] == [2, 2]
         assert set(second["max_over_mean"]) == {"range", "roundrobin", "sticky", "weighted"}
         # Two readings are further apart than the window: the rates are those between them.
-        result = CliRunner().invoke(
-            app, ["watch", *where, "--interval", "0.3", "--window", "0.1", "--readings", "3", "--json"]
-        )
+        result = invoke(["watch", *where, "--interval", "0.3", "--window", "0.1", "--readings", "3", "--json"])
         rates = [json.loads(line)["arrival_per_s"] for line in result.stdout.splitlines()]
         assert rates[0] is None
         assert rates[1:] == [0.0, 0.0]
-        shown = CliRunner().invoke(app, ["watch", *where, "--readings", "1"])
+        shown = invoke(["watch", *where, "--readings", "1"])
         assert shown.exit_code == 0, shown.output
         assert "2 members, lag 60" in shown.stdout
 
@@ -71,7 +68,7 @@ def test_a_reading_that_fails_is_told_and_the_next_one_is_made() -> None:
                 consumer.poll(0.05)
             alone.faults.answer("DescribeGroups", error="NOT_COORDINATOR", skip=1, times=1, client_id="loadwise-watch")
             alone.faults.disconnect("OffsetFetch", skip=1, times=1, client_id="loadwise-watch")
-            result = CliRunner().invoke(app, ["watch", *where, "--interval", "0.1", "--readings", "4", "--json"])
+            result = invoke(["watch", *where, "--interval", "0.1", "--readings", "4", "--json"])
             assert not alone.faults.pending
         assert result.exit_code == 0, result.output
         assert [len(json.loads(line)["members"]) for line in result.stdout.splitlines()] == [1, 1]
@@ -82,6 +79,6 @@ def test_a_reading_that_fails_is_told_and_the_next_one_is_made() -> None:
 
 
 def test_nobody_is_there(broker: str) -> None:
-    result = CliRunner().invoke(app, ["watch", "--bootstrap-servers", broker, "--group", f"nobody-{uuid.uuid4().hex}"])
+    result = invoke(["watch", "--bootstrap-servers", broker, "--group", f"nobody-{uuid.uuid4().hex}"])
     assert result.exit_code == 1
     assert "nobody is in the group nobody-" in result.stderr

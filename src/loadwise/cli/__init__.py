@@ -2,26 +2,91 @@
 
 from __future__ import annotations
 
+import importlib
+import os
 import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+import loadwise
+from loadwise.cli.parser import Parser, near
+
+COMMANDS = {
+    "demo": "Drain a real, skewed stream with every assignor, and compare them.",
+    "compare": "Compare what each assignor makes of one group.",
+    "watch": "Watch the lag, rates and utilisation of a running group.",
+    "coordinator": "Start a Kafka coordinator for tests and demos.",
+    "loads": "Measure what topics hold by partition and hour, and find hot keys.",
+    "assign": "Answer assignment questions: JSON lines in, JSON lines out.",
+}
+SHELLS = ("bash", "zsh", "fish")
+_EPILOG = """`loadwise COMMAND --help` describes a command.
+
+New here? `loadwise demo` shows in a few minutes what loadwise is good for.
+
+Completion of commands, options and values: eval "$(loadwise --completion bash)\""""
+_INTERRUPTED = 130
 
 
-def main() -> None:
-    """Run the command line."""
-    if sys.argv[1:2] == ["coordinator"]:
-        # Test suites start this one again and again, so it goes without what takes long to import: typer and rich.
-        from loadwise.cli import coordinator
-
-        coordinator.import_kafka_without_its_clients()
-        coordinator.main(sys.argv[2:])
-        return
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line, and exit with its status: 0, 1 for a failure, 2 for wrong usage, 130 for Ctrl-C."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        import rich  # noqa: F401 (the commands import it when they draw)
+        status = _run(words)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        status = _INTERRUPTED
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 1
+    sys.exit(status)
 
-        from loadwise.cli.app import app
-    except ModuleNotFoundError as error:
-        if error.name not in ("typer", "rich"):
-            raise
-        from loadwise.installation import pip_install
 
-        sys.exit(f"the command loadwise needs {error.name}, which is not installed; get it with: {pip_install('cli')}")
-    app()
+def parser_of(command: str) -> Parser:
+    """The parser of one command."""
+    module = module_of(command)
+    parser = Parser(f"loadwise {command}", getattr(module, "DESCRIPTION", COMMANDS[command]), module.EPILOG)
+    module.add_options(parser)
+    return parser
+
+
+def module_of(command: str) -> ModuleType:
+    """The module of one command: ``EPILOG``, ``add_options(parser)`` and ``run(options)``, which returns the status."""
+    return importlib.import_module(f"loadwise.cli.{command}")
+
+
+def top_parser() -> Parser:
+    """The parser of ``loadwise`` itself: its options, and the list of commands as its help."""
+    width = max(map(len, COMMANDS))
+    listed = "\n".join(f"  {name:{width}}  {summary}" for name, summary in COMMANDS.items())
+    parser = Parser(
+        "loadwise",
+        f"Load-aware partition assignment for Kafka consumers.\n\ncommands:\n{listed}",
+        _EPILOG,
+        usage="loadwise [OPTIONS] COMMAND ...",
+    )
+    parser.add_argument("-V", "--version", action="version", version=f"loadwise {loadwise.__version__}")
+    parser.add_argument("--completion", choices=SHELLS, help="print the completion script of a shell")
+    return parser
+
+
+def _run(words: Sequence[str]) -> int:
+    if words and not words[0].startswith("-"):
+        command, *arguments = words
+        if command == "__complete":
+            from loadwise.cli.completion import complete
+
+            print(*complete(arguments), sep="\n")  # noqa: T201
+            return 0
+        if command not in COMMANDS:
+            top_parser().error(f"there is no command {command!r}{near(command, COMMANDS)}")
+        return int(module_of(command).run(parser_of(command).parse(arguments)))
+    parser = top_parser()
+    options = parser.parse(words)
+    if options.completion is not None:
+        from loadwise.cli.completion import script
+
+        sys.stdout.write(script(options.completion))
+        return 0
+    parser.print_help()
+    return 2

@@ -7,26 +7,39 @@ import json
 import sys
 import time
 import traceback
-from typing import Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from loadwise.assignor.case import Case, load_json
 from loadwise.assignor.errors import AssignorError
 
+if TYPE_CHECKING:
+    import argparse
 
-def assign() -> None:
-    """Answer assignment questions: one JSON object a line on stdin, one a line on stdout.
+    from loadwise.cli.parser import Parser
 
-    A line that cannot be answered gets {"error": ...}, and the next one is answered. The format is described in
-    loadwise.assignor.case.
-    """
+DESCRIPTION = """Answer assignment questions: one JSON object a line on standard input, one a line on standard output.
+
+A line that cannot be answered gets {"error": ...}, and the next one is answered. `python -m pydoc
+loadwise.assignor.case` describes the format."""
+EPILOG = """example:
+  echo '{"strategy": "weighted", "topics": {"t": {"partitions": 3}}, "weights": {"t": [9, 5, 4]},
+         "members": [{"id": "a", "topics": ["t"]}, {"id": "b", "topics": ["t"]}]}' |
+    tr -d '\\n' | loadwise assign"""
+
+
+def add_options(parser: Parser) -> None:
+    """It has none."""
+
+
+def run(_: argparse.Namespace) -> int:
+    """Answer every line of standard input."""
     gc.disable()  # a line makes up to millions of objects, and none of them form cycles
     for line in sys.stdin.buffer:
         if line.strip():
-            typer.echo(json.dumps(answer(line), separators=(",", ":")))
+            sys.stdout.write(json.dumps(answer(line), separators=(",", ":")) + "\n")
             sys.stdout.flush()
             gc.collect(1)
+    return 0
 
 
 def answer(line: bytes) -> dict[str, Any]:

@@ -7,16 +7,18 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 import loadwise
 from loadwise.assignor.algorithms import ALGORITHMS
-from loadwise.assignor.errors import BadGroupError, GroupTooLargeError, MissingClientError, UnknownStrategyError
+from loadwise.assignor.errors import BadGroupError, GroupTooLargeError, MissingClientError
+from loadwise.assignor.strategy import strategies
+from loadwise.cli.parser import Parser, at_least, one_of, whole_number
+from loadwise.cli.progress import bar, waiting
+from loadwise.cli.tables import show
 from loadwise.cli.text_files import read_text
-from loadwise.compare.columns import COLUMNS, best
-from loadwise.compare.comparison import Comparison, assignor_named
+from loadwise.compare.columns import COLUMNS
+from loadwise.compare.comparison import Comparison
 from loadwise.compare.comparison import compare as compare_assignors
 from loadwise.compare.errors import BadInputError, CompareError
 from loadwise.compare.files import from_case, from_history, from_loads
@@ -27,133 +29,141 @@ from loadwise.running_group.command_config import client_settings
 from loadwise.running_group.errors import BadConnectionError, RunningGroupError
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    import argparse
 
+DESCRIPTION = """Compare what each assignor makes of one group: how even the load is, how much moves, how long it takes.
+
+Nothing is changed: a running group is only read. The answers are targets: a cooperative assignor's is the same as its
+eager twin's, and takes two rebalances."""
+EPILOG = f"""columns:
+{chr(10).join(f"  {column.name:10}  {column.meaning}" for column in COLUMNS)}
+
+examples:
+  loadwise compare --scenario flights
+  loadwise compare --loads loads.csv --members 4 --html compare.html
+  loadwise compare --bootstrap-servers broker:9092 --group billing --load demand"""
+_ASSIGNORS = [*ALGORITHMS, *(name for name in strategies() if name not in ALGORITHMS)]
 _SOURCES = "give a case file, or --loads with --members, or --bootstrap-servers with --group, or --scenario"
 
 
-def compare(
-    *,
-    case: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="CASE",
-            help="A group as a JSON file: the object that `loadwise assign` takes, its strategy left out.",
-            show_default=False,
-        ),
-    ] = None,
-    loads: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Loads as CSV with the header topic,partition,load, or the table that `loadwise loads` wrote"
-            " (.parquet): its bytes of an hour on average. Needs --members.",
-        ),
-    ] = None,
-    members: Annotated[
-        int | None, typer.Option(min=1, metavar="NUMBER", help="With --loads: how many equal members share them.")
-    ] = None,
-    bootstrap_servers: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="The Kafka of a running group; needs --group.")
-    ] = None,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID",
-            help="A running group of either protocol: its members, what they own, and their load. It is only read.",
-        ),
-    ] = None,
-    load: Annotated[
-        LiveLoad | None,
-        typer.Option(
-            help="With --group: what is balanced. `lag`: the records that wait (the default). `rate`: the records that"
-            " arrived in each second of the last minute. `demand`: that rate, and the lag drained within --horizon."
-        ),
-    ] = None,
-    horizon_s: Annotated[
-        float | None,
-        typer.Option(
-            "--horizon", min=1.0, metavar="SECONDS", help="With --load demand: the time to drain the lag in; 60."
-        ),
-    ] = None,
-    uncommitted: Annotated[
-        Uncommitted,
-        typer.Option(
-            help="With --group: where its members begin in a partition without a commit, their auto.offset.reset. All"
-            " of its records are before them, or none."
-        ),
-    ] = Uncommitted.EARLIEST,
-    command_config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="With --group: how to connect, in the properties file of Kafka's own tools"
-            " (security.protocol, sasl.*, ssl.*).",
-        ),
-    ] = None,
-    scenario_name: Annotated[
-        str | None, typer.Option("--scenario", metavar="NAME", help=f"A built-in group: {', '.join(SCENARIOS)}.")
-    ] = None,
-    assignor: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help=f"Only this one; may be given again. Without: {', '.join(ALGORITHMS)}."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page too: the table, and a picture of every assignor.")
-    ] = None,
-) -> None:
-    """Compare what each assignor makes of one group: how even the load, how much moves, how long it takes.
+def add_options(parser: Parser) -> None:
+    """Add the options of the command."""
+    source = parser.add_argument_group("the group (one of them)")
+    source.add_argument(
+        "case",
+        nargs="?",
+        type=Path,
+        metavar="CASE",
+        help="a group as a JSON file: the object that `loadwise assign` takes, its strategy left out",
+    )
+    source.add_argument(
+        "--loads",
+        type=Path,
+        metavar="FILE",
+        help="loads as CSV with the header topic,partition,load, or the table that `loadwise loads` wrote (.parquet):"
+        " its bytes of an hour on average; needs --members",
+    )
+    source.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="the Kafka of a running group; needs --group")
+    source.add_argument(
+        "--scenario",
+        dest="scenario_name",
+        metavar="NAME",
+        type=one_of(SCENARIOS),
+        choices=list(SCENARIOS),
+        help=f"a built-in group: {', '.join(SCENARIOS)}",
+    )
+    more = parser.add_argument_group("more about the group")
+    more.add_argument(
+        "--members",
+        type=whole_number(least=1),
+        metavar="NUMBER",
+        help="with --loads: how many equal members share them",
+    )
+    more.add_argument(
+        "--group", metavar="ID", help="a running group of either protocol: its members, what they own, and their load"
+    )
+    more.add_argument(
+        "--load",
+        type=one_of(LiveLoad),
+        choices=list(LiveLoad),
+        metavar="KIND",
+        help="with --group, what is balanced. lag: the records that wait (the default). rate: the records that"
+        " arrived in each second of the last minute. demand: that rate, and the lag drained within --horizon",
+    )
+    more.add_argument(
+        "--horizon",
+        dest="horizon_s",
+        type=at_least(1.0),
+        metavar="SECONDS",
+        help="with --load demand: the time to drain the lag in; 60",
+    )
+    more.add_argument(
+        "--uncommitted",
+        type=one_of(Uncommitted),
+        choices=list(Uncommitted),
+        metavar="WHERE",
+        default=Uncommitted.EARLIEST,
+        help="with --group, where its members begin in a partition without a commit (auto.offset.reset): all of its"
+        " records wait (earliest), or none (latest)",
+    )
+    more.add_argument(
+        "--command-config",
+        type=Path,
+        metavar="FILE",
+        help="with --group: how to connect, in the properties file of Kafka's own tools"
+        " (security.protocol, sasl.*, ssl.*)",
+    )
+    shown = parser.add_argument_group("what is shown")
+    shown.add_argument(
+        "--assignor",
+        action="append",
+        type=one_of(_ASSIGNORS),
+        choices=_ASSIGNORS,
+        metavar="NAME",
+        help=f"only this one; may be given again. Without: {', '.join(ALGORITHMS)}",
+    )
+    shown.add_argument("--json", dest="as_json", action="store_true", help="print JSON instead of the table")
+    shown.add_argument(
+        "--html", type=Path, metavar="FILE", help="write a page too: the table, and a picture of every assignor"
+    )
 
-    Nothing is changed anywhere: a running group is only looked at. Begin with a built-in one:
 
-    `loadwise compare --scenario flights`
-
-    or with your own topic, whose loads you have in a file, shared by four consumers:
-
-    `loadwise compare --loads loads.csv --members 4 --html compare.html`
-
-    The answers are targets: a cooperative assignor's is the same as its eager twin's, and takes two rebalances.
-    """
+def run(options: argparse.Namespace) -> int:
+    """Compare; the status is 2 where what was given is wrong, and 1 where a group cannot be read or compared."""
+    names = list(dict.fromkeys(options.assignor or ALGORITHMS))
     try:
-        names = _names(assignor)
-        situation = _situation(
-            case=case,
-            loads=loads,
-            members=members,
-            bootstrap_servers=bootstrap_servers,
-            group=group,
-            load=load,
-            horizon_s=horizon_s,
-            uncommitted=uncommitted,
-            command_config=command_config,
-            scenario_name=scenario_name,
-        )
-        comparison = compare_assignors(situation, names, time.perf_counter)
+        with waiting("reading the group"):
+            situation = _situation(
+                case=options.case,
+                loads=options.loads,
+                members=options.members,
+                bootstrap_servers=options.bootstrap_servers,
+                group=options.group,
+                load=options.load,
+                horizon_s=options.horizon_s,
+                uncommitted=options.uncommitted,
+                command_config=options.command_config,
+                scenario_name=options.scenario_name,
+            )
+        comparison = compare_assignors(situation, bar(names, "asking every assignor"), time.perf_counter)
+        if options.html is not None:
+            _write(options.html, comparison)
     except (BadInputError, BadConnectionError) as error:
-        typer.echo(f"loadwise compare: {error}", err=True)
-        raise typer.Exit(2) from error
+        return _failed(error, 2)
     except (CompareError, RunningGroupError, MissingClientError, GroupTooLargeError) as error:
-        typer.echo(f"loadwise compare: {error}", err=True)
-        raise typer.Exit(1) from error
-    if html is not None:
-        _write(html, comparison)
-    if as_json:
-        typer.echo(json.dumps(comparison.as_json(), allow_nan=False))
-    else:
-        _show(comparison)
-        if html is not None:
-            typer.echo(f"The pictures: {html.resolve()}")
+        return _failed(error, 1)
+    if options.as_json:
+        sys.stdout.write(json.dumps(comparison.as_json(), allow_nan=False) + "\n")
+        return 0
+    show(comparison)
+    if options.html is not None:
+        sys.stdout.write(f"The pictures: {options.html.resolve()}\n")
+    return 0
 
 
-def _names(given: list[str] | None) -> list[str]:
-    names = list(dict.fromkeys(given or ALGORITHMS))
-    for name in names:
-        try:
-            assignor_named(name)
-        except UnknownStrategyError as error:
-            raise BadInputError(f"--assignor {name}: {error}") from error
-    return names
+def _failed(error: Exception, status: int) -> int:
+    sys.stderr.write(f"loadwise compare: {error}\n")
+    return status
 
 
 def _situation(
@@ -211,6 +221,8 @@ def _from_table(loads: Path, members: int) -> Situation:
         return from_loads(read_text(loads, BadInputError), str(loads), members)
     from loadwise.assignor.load.history import history
 
+    if not loads.exists():
+        raise BadInputError(f"there is no file {loads}")
     try:
         found = history(loads, hot=0)
     except BadGroupError as error:
@@ -224,56 +236,4 @@ def _write(path: Path, comparison: Comparison) -> None:
         # JSON lets a name have half of a surrogate pair, which UTF-8 has no bytes for: it is shown as JSON writes it.
         path.write_text(render(comparison, footer), encoding="utf-8", errors="backslashreplace")
     except OSError as error:
-        typer.echo(f"loadwise compare: --html {path} cannot be written: {error.strerror}", err=True)
-        raise typer.Exit(2) from error
-
-
-def _show(comparison: Comparison) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    # A pipe or a log has no width of its own.
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
-    group = comparison.group
-    unit = f", loads in {group.load_unit}" if group.load_unit else ""
-    console.print(Text(comparison.about, "bold"))
-    console.print(Text(f"{group.size:,} partitions, {len(group.members):,} members{unit}."))
-    for note in comparison.notes:
-        console.print(Text(note))
-    console.print()
-    console.print(table(comparison, console.width))
-
-
-def table(comparison: Comparison, width: int) -> RenderableType:
-    """The table, in so many characters: its columns move together where it would not fit."""
-    from rich.console import Console
-    from rich.measure import Measurement
-
-    roomy = _table(comparison, padding=1)
-    console = Console(width=10 * width)
-    fits = Measurement.get(console, console.options, roomy).maximum <= width
-    return roomy if fits else _table(comparison, padding=0)
-
-
-def _table(comparison: Comparison, padding: int) -> RenderableType:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    rows = comparison.rows
-    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False, padding=(0, 0, 0, padding))
-    table.add_column("assignor", no_wrap=True, vertical="bottom")
-    winners = {}
-    for column in COLUMNS:
-        # Two lines for "moved load" and "max/mean", so that eighty characters hold it all.
-        table.add_column(
-            column.name.replace(" ", "\n").replace("/", "/\n"), justify="right", no_wrap=True, vertical="bottom"
-        )
-        winners[column.name] = best(column, rows)
-    for index, row in enumerate(rows):
-        cells = [
-            Text(column.text(column.number(row)), "green" if index in winners[column.name] else "")
-            for column in COLUMNS
-        ]
-        table.add_row(row.assignor, *cells)
-    return table
+        raise BadInputError(f"--html {path} cannot be written: {error.strerror}") from error

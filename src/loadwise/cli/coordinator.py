@@ -1,6 +1,6 @@
 """``loadwise coordinator``: the group coordinator as a program of its own.
 
-Its options are argparse's, not typer's: tests in other languages start it for every test, and wait until it is ready.
+Tests in other languages start it for every test, and wait until it is ready: what takes long to import stays out.
 """
 
 from __future__ import annotations
@@ -8,14 +8,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
-import importlib.util
 import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
+
+from loadwise.cli.parser import Parser, whole_number
+from loadwise.cli.text_files import read_text
 
 if TYPE_CHECKING:
     from loadwise.coordinator import Coordinator, HttpOptions
@@ -24,25 +25,18 @@ if TYPE_CHECKING:
 DESCRIPTION = """Start a Kafka coordinator for tests and demos: everything in memory, unless there is a --data-dir.
 
 Prints one line with its addresses when clients can connect, and runs until SIGTERM or Ctrl-C."""
-
+EPILOG = """examples:
+  loadwise coordinator --topic orders:3
+  loadwise coordinator --listen 127.0.0.1:9092 --brokers 3 --rack a --rack b --rack c
+  loadwise coordinator --topic orders:3 --view
+  loadwise coordinator --config group.initial.rebalance.delay.ms=0 --data-dir ./data"""
 
 _LOOPBACK = "127.0.0.1"
 _EVERY_ADDRESS = "0.0.0.0"  # noqa: S104  (where others may reach it)
 
 
-def import_kafka_without_its_clients() -> None:
-    """Let ``kafka.protocol`` be imported alone, in a process that uses nothing else of kafka-python.
-
-    Its package imports its consumer, producer and admin client, which takes longer than all the rest of the start.
-    """
-    if "kafka" not in sys.modules and (spec := importlib.util.find_spec("kafka")) is not None:
-        sys.modules["kafka"] = importlib.util.module_from_spec(spec)
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Run until a signal ends it. Raises SystemExit where that cannot be."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
+def run(options: argparse.Namespace) -> int:
+    """Serve until a signal ends it; the status is 1 where that cannot be, and 2 where the options are wrong."""
     try:
         from loadwise.coordinator import (
             BrokerSettings,
@@ -54,7 +48,7 @@ def main(arguments: Sequence[str]) -> None:
         )
         from loadwise.coordinator.listeners import NAMES as LISTENER_SETTINGS
         from loadwise.coordinator.listeners import client_listener
-        from loadwise.coordinator.loops import run
+        from loadwise.coordinator.loops import run as run_loop
         from loadwise.coordinator.security.broker_configs import security_of
         from loadwise.coordinator.settings import configured
     except ImportError as missing:
@@ -101,11 +95,13 @@ def main(arguments: Sequence[str]) -> None:
             data_dir=options.data_dir,
             accept_data_loss=options.accept_data_loss,
         )
-        run(_serve(broker, http, shows_token=token is None))
+        run_loop(_serve(broker, http, shows_token=token is None))
     except NotLoopbackError as problem:
-        parser.error(str(problem).replace("allow_remote=True", "--allow-remote"))
+        sys.stderr.write(f"loadwise coordinator: {problem}\n".replace("allow_remote=True", "--allow-remote"))
+        return 2
     except (CoordinatorError, OSError) as problem:
         _fail(problem)
+    return 0
 
 
 def _configs_of(file: Path) -> dict[str, str]:
@@ -113,8 +109,8 @@ def _configs_of(file: Path) -> dict[str, str]:
     from loadwise.running_group.errors import BadConnectionError
 
     try:
-        return properties(file.read_text(), str(file))
-    except (OSError, BadConnectionError) as problem:
+        return properties(read_text(file, BadConnectionError), str(file))
+    except BadConnectionError as problem:
         _fail(problem)
 
 
@@ -130,49 +126,44 @@ def _fail(problem: Exception) -> NoReturn:
     sys.exit(1)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="loadwise coordinator",
-        description=DESCRIPTION,
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-        allow_abbrev=False,
-    )
-    add = parser.add_argument
+def add_options(parser: Parser) -> None:
+    """Add the options of the command."""
+    add = parser.add_argument_group("where it listens").add_argument
     add(
         "--listen",
         type=_address,
         metavar="HOST:PORT",
-        help="address to listen on; port 0 takes a free one. Without it: the port of the listener for clients in "
-        "--config-file, or else a free one, on 127.0.0.1",
-    )
-    add(
-        "--topic",
-        type=_topic,
-        metavar="NAME:PARTITIONS",
-        action="append",
-        default=[],
-        help="make this topic at the start; may be given many times",
-    )
-    add("--brokers", type=_at_least(1), metavar="N", default=1, help="how many brokers, each on a port of its own")
-    add(
-        "--rack",
-        action="append",
-        default=[],
-        help="a rack; may be given many times, dealt out to the brokers in a circle",
+        help="address to listen on; port 0 takes a free one. Without: the port of the listener for clients in"
+        " --config-file, or else a free one, on 127.0.0.1",
     )
     add("--allow-remote", action="store_true", help="listen on an address that other machines can reach")
     add(
         "--advertise",
         type=_address,
         metavar="HOST:PORT",
-        help="address that clients are told, if it is another; port 0: that it listens on",
+        help="address that clients get, if it is another; port 0: that it listens on",
+    )
+    add = parser.add_argument_group("the cluster").add_argument
+    add(
+        "--topic",
+        type=_topic,
+        metavar="NAME:PARTITIONS",
+        action="append",
+        default=[],
+        help="make this topic at the start; may be given again",
     )
     add(
-        "--initial-rebalance-delay-ms",
-        type=_at_least(0),
-        metavar="MS",
-        default=0,
-        help="how long an empty group waits for more members after the first",
+        "--brokers",
+        type=whole_number(least=1),
+        metavar="N",
+        default=1,
+        help="how many brokers, each on a port of its own",
+    )
+    add(
+        "--rack",
+        action="append",
+        default=[],
+        help="a rack; may be given again, dealt out to the brokers in a circle",
     )
     add(
         "--auto-create-topics",
@@ -181,8 +172,16 @@ def _parser() -> argparse.ArgumentParser:
         help="whether asking for a topic makes it",
     )
     add(
+        "--initial-rebalance-delay-ms",
+        type=whole_number(least=0),
+        metavar="MS",
+        default=0,
+        help="how long an empty group waits for more members after the first",
+    )
+    add = parser.add_argument_group("records and state").add_argument
+    add(
         "--max-kept-bytes",
-        type=_at_least(1),
+        type=whole_number(least=1),
         metavar="BYTES",
         default=1024 * 1024 * 1024,
         help="most bytes of records of all topics together; what is produced beyond is refused",
@@ -190,47 +189,44 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--data-dir",
         metavar="PATH",
-        help="keep topics, configs, groups, commits, transactions and records in this directory over restarts; without "
-        "it, everything is in memory alone",
+        help="keep topics, configs, groups, commits, transactions and records in this directory over restarts;"
+        " without: in memory alone",
     )
     add(
         "--accept-data-loss",
         action="store_true",
         help="start with what is left of a --data-dir that has lost acknowledged writes",
     )
+    add = parser.add_argument_group("settings by Kafka's names").add_argument
     add(
         "--config",
         type=_config,
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="a setting by the name that Kafka's brokers give it, as group.consumer.session.timeout.ms=6000; may be "
-        "given many times, and wins over an option for the same",
+        help="a broker setting, such as group.consumer.session.timeout.ms=6000; may be given again, and wins over an"
+        " option for the same",
     )
     add(
         "--config-file",
         type=Path,
         metavar="FILE",
-        help="a file of such settings, as Kafka's server.properties, for passwords too, which others can see on a "
-        "command line; --config wins over it",
+        help="a file of such settings, as Kafka's server.properties: for passwords, which others see on a command"
+        " line. --config wins over it",
     )
+    add = parser.add_argument_group("control and logs").add_argument
     add(
         "--http",
         type=_address,
         metavar="HOST:PORT",
         help="control over HTTP, with the token in LOADWISE_HTTP_TOKEN or one that is made up and printed",
     )
-    add(
-        "--view",
-        action="store_true",
-        help="a live page of all groups, which anybody on this machine may read",
-    )
+    add("--view", action="store_true", help="a live page of all groups, which every user of this machine may read")
     add(
         "--log-format",
         choices=("text", "json"),
         help="log every transition of a group and every closed connection to standard error; json: an object a line",
     )
-    return parser
 
 
 async def _serve(broker: Coordinator, http: HttpOptions | None, *, shows_token: bool) -> None:
@@ -290,15 +286,3 @@ def _config(text: str) -> tuple[str, str]:
     if not equals or not name:
         raise argparse.ArgumentTypeError(f"{text!r} is no NAME=VALUE")
     return name.strip(), value.strip()
-
-
-class _at_least:  # noqa: N801  (argparse calls it like a type)
-    """A whole number that is not below another."""
-
-    def __init__(self, least: int) -> None:
-        self.least = least
-
-    def __call__(self, text: str) -> int:
-        if not text.isdecimal() or int(text) < self.least:
-            raise argparse.ArgumentTypeError(f"{text!r} is no number of {self.least} or more")
-        return int(text)

@@ -2,82 +2,97 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from loadwise.cli.parser import Parser, at_least, one_of, whole_number
+from loadwise.installation import is_installed, pip_install
 
 _FLIGHTS = 336_776
 
 
-class AssignorName(StrEnum):
-    """What ``--assignor`` takes."""
+_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky", "weighted", "cooperative-weighted")
+DESCRIPTION = """Drain a real, skewed stream with every assignor, and compare them.
 
-    RANGE = "range"
-    ROUNDROBIN = "roundrobin"
-    STICKY = "sticky"
-    COOPERATIVE_STICKY = "cooperative-sticky"
-    WEIGHTED = "weighted"
-    COOPERATIVE_WEIGHTED = "cooperative-weighted"
+It publishes the flights of 2013 from New York (one record a flight, keyed by carrier) to a topic of 36 partitions. For
+each assignor three consumers, kafka-python and aiokafka mixed, drain it; a fourth joins half-way. In the second act
+records arrive all the time, and groups under several assignors read them at once. The hot keys move, and later a member
+of each group is killed.
+
+It prints a table, writes a page with the pictures, and checks that every record was processed; if a check fails, the
+status is 1. It takes about three and a half minutes."""
+EPILOG = """examples:
+  loadwise demo
+  loadwise demo --records 20000 --stream-seconds 0 --no-spark
+  loadwise demo --bootstrap-servers broker:9092 --assignor weighted --assignor range"""
 
 
-def demo(
-    *,
-    bootstrap_servers: Annotated[
-        str | None,
-        typer.Option(metavar="HOST:PORT", help="Run against this Kafka. Without: loadwise's own coordinator."),
-    ] = None,
-    assignor: Annotated[
-        list[AssignorName] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Show this assignor only; may be given again. Without: range, roundrobin, sticky, cooperative-sticky"
-            " and weighted; there is cooperative-weighted too.",
-        ),
-    ] = None,
-    records: Annotated[
-        int, typer.Option(min=100, max=_FLIGHTS, metavar="NUMBER", help="Publish only the first so many flights.")
-    ] = (_FLIGHTS),
-    rate: Annotated[
-        float, typer.Option(min=100, metavar="RECORDS/S", help="What each member processes a second at most.")
-    ] = 15_000,
-    arrival_rate: Annotated[
-        float,
-        typer.Option(
-            min=1,
-            metavar="RECORDS/S",
-            help="The pace for the verdict on capacity. The default replays the year in ten seconds.",
-        ),
-    ] = _FLIGHTS / 10,
-    stream_seconds: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            metavar="SECONDS",
-            help="How long the second act takes: a stream whose hot keys move, and a killed member; 0 skips it.",
-        ),
-    ] = 100,
-    html: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the page with the pictures.")] = Path(
-        "loadwise-demo.html"
-    ),
-    spark: Annotated[
-        bool, typer.Option("--spark/--no-spark", help="Read the topic with PySpark too, where there is a JDK.")
-    ] = True,
-) -> None:
-    """Drain a real, skewed stream with every assignor and compare them.
+def add_options(parser: Parser) -> None:
+    """Add the options of the command."""
+    what = parser.add_argument_group("what is shown")
+    what.add_argument(
+        "--bootstrap-servers", metavar="HOST:PORT", help="run against this Kafka; without: loadwise's own coordinator"
+    )
+    what.add_argument(
+        "--assignor",
+        action="append",
+        type=one_of(_ASSIGNORS),
+        choices=_ASSIGNORS,
+        metavar="NAME",
+        help="show this assignor only; may be given again. Without: range, roundrobin, sticky, cooperative-sticky and"
+        " weighted; there is cooperative-weighted too",
+    )
+    what.add_argument(
+        "--html",
+        type=Path,
+        metavar="FILE",
+        default=Path("loadwise-demo.html"),
+        help="where to write the page with the pictures",
+    )
+    what.add_argument(
+        "--spark",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="read the topic with PySpark too, where there is a JDK",
+    )
+    pace = parser.add_argument_group("how much, and how fast")
+    pace.add_argument(
+        "--records",
+        type=whole_number(least=100, most=_FLIGHTS),
+        metavar="NUMBER",
+        default=_FLIGHTS,
+        help="publish only the first so many flights",
+    )
+    pace.add_argument(
+        "--rate",
+        type=at_least(100),
+        metavar="RECORDS/S",
+        default=15_000.0,
+        help="what each member processes a second at most",
+    )
+    pace.add_argument(
+        "--arrival-rate",
+        type=at_least(1),
+        metavar="RECORDS/S",
+        default=_FLIGHTS / 10,
+        help="the pace for the verdict on capacity: the year in ten seconds",
+    )
+    pace.add_argument(
+        "--stream-seconds",
+        type=at_least(0),
+        metavar="SECONDS",
+        default=100.0,
+        help="how long the second act takes; 0 skips it",
+    )
 
-    Publishes the flights of 2013 from New York (one record a flight, keyed by carrier) to a topic of 36 partitions.
-    For each assignor three consumers, kafka-python and aiokafka mixed, drain it; a fourth joins half-way.
 
-    In the second act records arrive all the time, and groups under several assignors read them at once. The hot keys
-    move, and later a member of each group is killed.
-
-    Prints a table, writes a page with the pictures, and checks that every record was processed; the exit status is not
-    0 if something of it fails. Takes about three and a half minutes.
-    """
+def run(options: argparse.Namespace) -> int:
+    """Run the demo; the status is 1 where a check fails, and 2 where the page cannot be written."""
+    if not is_installed("rich"):
+        sys.stderr.write(f"loadwise demo: it needs rich, which is not installed: {pip_install('demo')}\n")
+        return 1
     from rich.console import Console
 
     from loadwise.demo.errors import DemoError
@@ -86,27 +101,29 @@ def demo(
 
     # A pipe or a log has no width of its own.
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    html: Path = options.html
     try:
         html.open("a").close()  # it is written at the end, and whoever waited for it should get it
     except OSError as error:
         text = f"loadwise demo: --html {html} cannot be written: {error.strerror}"
         console.print(text, markup=False, soft_wrap=True)
-        raise typer.Exit(2) from None
+        return 2
     settings = Settings(
-        assignors=[name.value for name in assignor] if assignor else ASSIGNORS,
-        bootstrap_servers=bootstrap_servers,
-        records=records,
-        rate_per_s=rate,
-        arrival_per_s=arrival_rate,
-        stream_s=stream_seconds,
+        assignors=options.assignor or ASSIGNORS,
+        bootstrap_servers=options.bootstrap_servers,
+        records=options.records,
+        rate_per_s=options.rate,
+        arrival_per_s=options.arrival_rate,
+        stream_s=options.stream_seconds,
         html=html,
-        spark=spark,
+        spark=options.spark,
     )
     try:
         asyncio.run(run_demo(settings, Screen(console)))
     except DemoError as error:
         console.print(f"loadwise demo failed: {error}", style="red", markup=False, soft_wrap=True)
-        raise typer.Exit(1) from None
+        return 1
     except KeyboardInterrupt:
         console.print("interrupted; all processes of the demo have ended")
-        raise typer.Exit(130) from None
+        return 130
+    return 0

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import json
 import re
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from loadwise.assignor.errors import BadGroupError
+from loadwise.cli.parser import Parser, one_of, whole_number
+from loadwise.cli.progress import waiting
 from loadwise.cli.text_files import read_text
 from loadwise.installation import pip_install
 from loadwise.running_group.command_config import properties
-from loadwise.running_group.errors import BadConnectionError
+from loadwise.running_group.errors import BadConnectionError, UnreadableGroupError
 
 if TYPE_CHECKING:
     from loadwise.loads.skew import Skew, UnevenHours
 
 _OUR_ERROR = re.compile(r"^loadwise\.spark_source\.errors\.\w+: (.+)$", re.MULTILINE)
 """The source's own error within Spark's, behind the traceback of the process that it was raised in."""
+_WEIGHTS = ("bytes", "records")
 _KEYS_SHOWN = 5
 _MUCH_MORE = 1.5
 """How many times as uneven as all hours together the worst one is, where it is told with the same hottest key."""
@@ -30,85 +33,110 @@ _LEAST_SHOWN = 0.01
 """The share of its topic that a key has at least which is shown."""
 
 
-def loads(
-    *,
-    table: Annotated[
-        Path,
-        typer.Argument(
-            metavar="TABLE",
-            help="The Parquet table: written where --topic is given, and read for the report.",
-            show_default=False,
-        ),
-    ],
-    bootstrap_servers: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="The Kafka to read from; needs --topic.")
-    ] = None,
-    topic: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="A topic to read; may be given again.")
-    ] = None,
-    since: Annotated[
-        datetime | None, typer.Option(help="Read records from this time on (UTC). Without: from the oldest on.")
-    ] = None,
-    until: Annotated[
-        datetime | None, typer.Option(help="Read records before this time (UTC). Without: up to the newest.")
-    ] = None,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Read only what has arrived since the last run with this folder, and add it to the table: for a job"
-            " that runs every hour.",
-        ),
-    ] = None,
-    hot_keys: Annotated[
-        int, typer.Option(min=1, max=1000, help="How many keys of each partition and hour are kept by name.")
-    ] = 20,
-    command_config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="How to connect, in the properties file of Kafka's own tools (security.protocol, sasl.*, ssl.*).",
-        ),
-    ] = None,
-    by: Annotated[Literal["bytes", "records"], typer.Option(help="What the report weighs partitions by.")] = "bytes",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
-) -> None:
-    """Write what topics have held, by partition and hour, and report which keys make partitions uneven.
+DESCRIPTION = """Write what topics have held, by partition and hour, and report which keys make partitions uneven.
 
-    `loadwise loads loads.parquet --bootstrap-servers broker:9092 --topic clicks`
+With --topic it reads the topics with a local Spark and writes the table; without, it reports on a table that is there.
+For a cluster there is `examples/spark_loads.py`."""
+EPILOG = """examples:
+  loadwise loads loads.parquet --bootstrap-servers broker:9092 --topic clicks
+  loadwise loads loads.parquet --by records
+  loadwise compare --loads loads.parquet --members 4"""
 
-    reads the whole topic with a local Spark, and
 
-    `loadwise compare --loads loads.parquet --members 4`
+def add_options(parser: Parser) -> None:
+    """Add the options of the command."""
+    parser.add_argument(
+        "table",
+        type=Path,
+        metavar="TABLE",
+        help="the Parquet table: written where --topic is given, and read for the report",
+    )
+    topics = parser.add_argument_group("the topics to read")
+    topics.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="the Kafka to read from; needs --topic")
+    topics.add_argument(
+        "--topic", action="append", default=[], metavar="NAME", help="a topic to read; may be given again"
+    )
+    topics.add_argument(
+        "--since", type=_moment, metavar="TIME", help="read records from this time on (UTC); without: from the oldest"
+    )
+    topics.add_argument(
+        "--until", type=_moment, metavar="TIME", help="read records before this time (UTC); without: up to the newest"
+    )
+    topics.add_argument(
+        "--checkpoint",
+        type=Path,
+        metavar="FOLDER",
+        help="read only what has arrived since the last run with this folder, and add it to the table: for a job that"
+        " runs every hour",
+    )
+    topics.add_argument(
+        "--hot-keys",
+        type=whole_number(least=1, most=1000),
+        metavar="NUMBER",
+        default=20,
+        help="how many keys of each partition and hour are kept by name",
+    )
+    topics.add_argument(
+        "--command-config",
+        type=Path,
+        metavar="FILE",
+        help="how to connect, in the properties file of Kafka's own tools (security.protocol, sasl.*, ssl.*)",
+    )
+    report = parser.add_argument_group("the report")
+    report.add_argument(
+        "--by",
+        type=one_of(_WEIGHTS),
+        choices=_WEIGHTS,
+        metavar="WHAT",
+        default="bytes",
+        help="what it weighs partitions by: bytes or records",
+    )
+    report.add_argument("--json", dest="as_json", action="store_true", help="print it as JSON")
 
-    compares the assignors on it. A table that is there already is only reported on where no topic is given. For a
-    cluster there is `examples/spark_loads.py`.
-    """
+
+def run(options: argparse.Namespace) -> int:
+    """Read and report; the status is 2 where what was given is wrong, and 1 where the topics cannot be read."""
+    table: Path = options.table
+    checkpoint: Path | None = options.checkpoint
     if any(importlib.util.find_spec(name) is None for name in ("pyspark", "pyarrow", "aiokafka")):
-        typer.echo(f"loadwise loads: it takes Spark, which is not installed: {pip_install('spark')}", err=True)
-        raise typer.Exit(1)
+        return _failed(f"it takes Spark, which is not installed: {pip_install('spark')}", 1)
     try:
-        options = _options(
-            bootstrap_servers,
-            topic or [],
-            since=since,
-            until=until,
+        source = _options(
+            options.bootstrap_servers,
+            options.topic,
+            since=options.since,
+            until=options.until,
             incremental=checkpoint is not None,
-            command_config=command_config,
+            command_config=options.command_config,
         )
-        if options is not None:
+        if source is not None:
             _refuse_to_replace(table, incremental=checkpoint is not None)
             if checkpoint is not None:
                 _refuse_another(table, checkpoint)
-            _write(options, table, checkpoint, hot_keys)
-        found = _report(table, by)
+            with waiting(f"reading {source['subscribe']} with Spark"):
+                _write(source, table, checkpoint, options.hot_keys)
+        found = _report(table, options.by)
     except (BadGroupError, BadConnectionError) as error:
-        typer.echo(f"loadwise loads: {error}", err=True)
-        raise typer.Exit(2) from error
-    if as_json:
-        typer.echo(json.dumps([_as_json(each, by) for each in found], allow_nan=False))
+        return _failed(error, 2)
+    except UnreadableGroupError as error:
+        return _failed(error, 1)
+    if options.as_json:
+        sys.stdout.write(json.dumps([_as_json(each, options.by) for each in found], allow_nan=False) + "\n")
     else:
-        typer.echo("\n\n".join(_text(each, by) for each in found))
+        sys.stdout.write("\n\n".join(_text(each, options.by) for each in found) + "\n")
+    return 0
+
+
+def _failed(error: object, status: int) -> int:
+    sys.stderr.write(f"loadwise loads: {error}\n")
+    return status
+
+
+def _moment(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time, such as 2026-01-31 or 2026-01-31T13:00:00") from None
 
 
 def _options(
@@ -202,10 +230,10 @@ def _write(options: dict[str, str], table: Path, checkpoint: Path | None, hot_ke
             else:
                 write_new(spark, options, folder, checkpoint.resolve().as_uri(), hot_keys=hot_keys)
     except SparkSourceError as error:
-        raise BadConnectionError(f"{options['subscribe']} cannot be read: {error}") from error
+        raise UnreadableGroupError(f"{options['subscribe']} cannot be read: {error}") from error
     except PySparkException as error:
         ours = _OUR_ERROR.findall(str(error))
-        raise BadConnectionError(f"{options['subscribe']} cannot be read: {ours[-1] if ours else error}") from error
+        raise UnreadableGroupError(f"{options['subscribe']} cannot be read: {ours[-1] if ours else error}") from error
 
 
 def _report(table: Path, by: str) -> list[Skew]:
@@ -213,6 +241,8 @@ def _report(table: Path, by: str) -> list[Skew]:
     from loadwise.loads.partitioner import partition_of
     from loadwise.loads.skew import skew_of
 
+    if not table.exists():
+        raise BadGroupError(f"there is no table {table}; --bootstrap-servers and --topic write one")
     found = [skew_of(each, partition_of) for each in history(table, by=by)]
     if not found:
         raise BadGroupError(f"{table} has no rows: there was nothing to read")

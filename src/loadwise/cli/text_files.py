@@ -9,6 +9,8 @@ def read_text(path: Path, refusal: type[Exception]) -> str:
     """The text of a file. Raises ``refusal`` where it cannot be read, or is not UTF-8."""
     try:
         return path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise refusal(f"there is no file {path}") from error
     except OSError as error:
         raise refusal(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -6,20 +6,23 @@ import itertools
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING, Protocol
 
 from loadwise.assignor.algorithms import ALGORITHMS
 from loadwise.assignor.errors import MissingClientError
+from loadwise.cli.parser import Parser, at_least, one_of, whole_number
 from loadwise.cli.text_files import read_text
 from loadwise.compare.situation import Uncommitted
+from loadwise.installation import is_installed, pip_install
 from loadwise.running_group.command_config import client_settings
 from loadwise.running_group.errors import BadConnectionError, RunningGroupError, UnreadableGroupError
 
 if TYPE_CHECKING:
+    import argparse
+
     from rich.live import Live
 
     from loadwise.compare.comparison import Comparison
@@ -28,133 +31,195 @@ if TYPE_CHECKING:
     from loadwise.watch.status import GroupStatus
 
 
-def watch(
-    *,
-    bootstrap_servers: Annotated[str, typer.Option(metavar="HOST:PORT", help="The Kafka of the group.")],
-    group: Annotated[str, typer.Option(metavar="ID", help="The group to look at. It is only read.")],
-    interval_s: Annotated[
-        float, typer.Option("--interval", min=0.1, metavar="SECONDS", help="Time between two readings.")
-    ] = 5.0,
-    window_s: Annotated[
-        float,
-        typer.Option(
-            "--window",
-            min=0.1,
-            metavar="SECONDS",
-            help="Rates are those of so many seconds; longer than the consumers' auto.commit.interval.ms.",
-        ),
-    ] = 30.0,
-    uncommitted: Annotated[
-        Uncommitted,
-        typer.Option(help="Where members begin in a partition without a commit, their auto.offset.reset."),
-    ] = Uncommitted.EARLIEST,
-    command_config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="How to connect, in the properties file of Kafka's own tools (security.protocol, sasl.*, ssl.*).",
-        ),
-    ] = None,
-    readings: Annotated[
-        int | None, typer.Option(min=1, metavar="NUMBER", help="End after so many readings. Without: on Ctrl-C.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object for each reading.")] = False,
-) -> None:
-    """Watch a group: who falls behind, who has time left, and whether the group as a whole suffices.
+DESCRIPTION = """Watch a group: which members fall behind, which have time left, and whether the whole group suffices.
 
-    The utilisation of a member is known while it has a backlog, because only then it shows what it can process.
-    Members of any client are seen, and both protocols. Nothing is changed. What cannot be read now, because a broker
-    or all members restart, is told, and read again after the interval.
-    """
+The group may have clients of any kind, and either protocol. It is only read. The utilisation of a member is known while
+it has a backlog, because only then it shows what it can process. If the group cannot be read for a while, because
+brokers or members restart, the watch says so and goes on."""
+_LOG_WIDTH = 120
+EPILOG = """examples:
+  loadwise watch --bootstrap-servers broker:9092 --group billing
+  loadwise watch --bootstrap-servers broker:9092 --group billing --readings 2 --json"""
+
+
+def add_options(parser: Parser) -> None:
+    """Add the options of the command."""
+    where = parser.add_argument_group("the group")
+    where.add_argument("--bootstrap-servers", required=True, metavar="HOST:PORT", help="the Kafka of the group")
+    where.add_argument("--group", required=True, metavar="ID", help="the group to look at; it is only read")
+    where.add_argument(
+        "--uncommitted",
+        type=one_of(Uncommitted),
+        choices=list(Uncommitted),
+        metavar="WHERE",
+        default=Uncommitted.EARLIEST,
+        help="where members begin in a partition without a commit, their auto.offset.reset: earliest or latest",
+    )
+    where.add_argument(
+        "--command-config",
+        type=Path,
+        metavar="FILE",
+        help="how to connect, in the properties file of Kafka's own tools (security.protocol, sasl.*, ssl.*)",
+    )
+    pace = parser.add_argument_group("pace and output")
+    pace.add_argument(
+        "--interval",
+        dest="interval_s",
+        type=at_least(0.1),
+        metavar="SECONDS",
+        default=5.0,
+        help="time between two readings",
+    )
+    pace.add_argument(
+        "--window",
+        dest="window_s",
+        type=at_least(0.1),
+        metavar="SECONDS",
+        default=30.0,
+        help="rates are those of so many seconds; longer than the consumers' auto.commit.interval.ms",
+    )
+    pace.add_argument(
+        "--readings",
+        type=whole_number(least=1),
+        metavar="NUMBER",
+        help="end after so many readings; without: on Ctrl-C",
+    )
+    pace.add_argument("--json", dest="as_json", action="store_true", help="print a JSON object for each reading")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Watch until Ctrl-C; the status is 2 for a wrong connection, and 1 where the group cannot be read."""
     try:
-        settings = (
-            {}
-            if command_config is None
-            else client_settings(read_text(command_config, BadConnectionError), str(command_config))
-        )
-        from loadwise.running_group.admin import connected
+        config: Path | None = options.command_config
+        settings = {} if config is None else client_settings(read_text(config, BadConnectionError), str(config))
+        with _display(as_json=options.as_json) as display:
+            from loadwise.running_group.admin import connected
 
-        with connected(bootstrap_servers, settings, client_id="loadwise-watch") as admin:
-            _watch(
-                admin,
-                group,
-                interval_s=interval_s,
-                window_s=window_s,
-                from_beginning=uncommitted is Uncommitted.EARLIEST,
-                readings=readings,
-                as_json=as_json,
-            )
-    except BadConnectionError as error:
-        typer.echo(f"loadwise watch: {error}", err=True)
-        raise typer.Exit(2) from error
+            with connected(options.bootstrap_servers, settings, client_id="loadwise-watch") as admin:
+                _watch(
+                    admin,
+                    options.group,
+                    display,
+                    interval_s=options.interval_s,
+                    window_s=options.window_s,
+                    from_beginning=options.uncommitted is Uncommitted.EARLIEST,
+                    readings=options.readings,
+                )
     except (RunningGroupError, MissingClientError) as error:
-        typer.echo(f"loadwise watch: {error}", err=True)
-        raise typer.Exit(1) from error
+        sys.stderr.write(f"loadwise watch: {error}\n")
+        return 2 if isinstance(error, BadConnectionError) else 1
     except KeyboardInterrupt:
-        raise typer.Exit(0) from None
+        return 0
+    return 0
 
 
 def _watch(
     admin: GroupAdmin,
     group_id: str,
+    display: Display,
     *,
     interval_s: float,
     window_s: float,
     from_beginning: bool,
     readings: int | None,
-    as_json: bool,
 ) -> None:
+    from loadwise.running_group.reading import read, read_retention_ms
+    from loadwise.watch.status import status
+
+    seen: list[Reading] = []
+    retention_ms: dict[str, int] = {}
+    for count in itertools.count(1):
+        begun_s = time.monotonic()
+        try:
+            newest = read(admin, group_id)
+        except UnreadableGroupError as error:
+            if not seen:
+                raise
+            # Brokers and members are restarted, and a watch outlives that.
+            display.fail(f"loadwise watch: {error}")
+        else:
+            retention_ms.update(read_retention_ms(admin, [t for t in newest.partitions if t not in retention_ms]))
+            # The last one counts however long ago it was: with an interval above the window there is no other.
+            seen = [*(each for each in seen[:-1] if newest.at_s - each.at_s <= window_s), *seen[-1:], newest]
+            now = status(seen, from_beginning=from_beginning, retention_ms=retention_ms)
+            display.show(now, _compared(seen, now, from_beginning=from_beginning))
+        if count == readings:
+            return
+        time.sleep(max(interval_s - (time.monotonic() - begun_s), 0.0))
+
+
+class Display(Protocol):
+    """Where each reading is shown."""
+
+    def show(self, status: GroupStatus, comparison: Comparison | None) -> None:
+        """Show a reading."""
+
+    def fail(self, text: str) -> None:
+        """Say why there is none."""
+
+
+class _JsonLines:
+    """A JSON object for each reading on standard output, and failures on standard error."""
+
+    def show(self, status: GroupStatus, comparison: Comparison | None) -> None:
+        from loadwise.watch.as_json import as_json
+
+        sys.stdout.write(json.dumps(as_json(status, comparison), allow_nan=False) + "\n")
+        sys.stdout.flush()
+
+    def fail(self, text: str) -> None:
+        sys.stderr.write(text + "\n")
+
+
+class _Printed:
+    """Each reading below the last one, for a pipe or a log, which has no width of its own."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        self._console = Console(highlight=False, width=_LOG_WIDTH)
+
+    def show(self, status: GroupStatus, comparison: Comparison | None) -> None:
+        from loadwise.watch.screen import shown
+
+        self._console.print(shown(status, comparison))
+        self._console.print()
+
+    def fail(self, text: str) -> None:
+        sys.stderr.write(text + "\n")
+
+
+class _Screen:
+    """Each reading in the place of the last one, on a terminal."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+
+    def show(self, status: GroupStatus, comparison: Comparison | None) -> None:
+        from loadwise.watch.screen import shown
+
+        self._live.update(shown(status, comparison), refresh=True)
+
+    def fail(self, text: str) -> None:
+        self._live.console.print(text, style="yellow", markup=False)
+
+
+@contextmanager
+def _display(*, as_json: bool) -> Iterator[Display]:
+    """Where readings are shown. Raises `MissingClientError` without rich."""
+    if as_json:
+        yield _JsonLines()
+        return
+    if not is_installed("rich"):
+        raise MissingClientError(f"the screen needs rich, which is not installed: {pip_install('cli')}; or give --json")
+    if not sys.stdout.isatty():
+        yield _Printed()
+        return
     from rich.console import Console
     from rich.live import Live
 
-    from loadwise.running_group.reading import read, read_retention_ms
-    from loadwise.watch.screen import as_json as told
-    from loadwise.watch.screen import shown
-    from loadwise.watch.status import status
-
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
-    live = Live(console=console, auto_refresh=False) if console.is_terminal and not as_json else None
-    seen: list[Reading] = []
-    retention_ms: dict[str, int] = {}
-    if live is not None:
-        live.start()
-    try:
-        for count in itertools.count(1):
-            begun_s = time.monotonic()
-            try:
-                newest = read(admin, group_id)
-            except UnreadableGroupError as error:
-                if not seen:
-                    raise
-                # Brokers and members are restarted, and a watch outlives that.
-                _tell(error, live)
-            else:
-                retention_ms.update(read_retention_ms(admin, [t for t in newest.partitions if t not in retention_ms]))
-                # The last one counts however long ago it was: with an interval above the window there is no other.
-                seen = [*(each for each in seen[:-1] if newest.at_s - each.at_s <= window_s), *seen[-1:], newest]
-                now = status(seen, from_beginning=from_beginning, retention_ms=retention_ms)
-                comparison = _compared(seen, now, from_beginning=from_beginning)
-                if as_json:
-                    typer.echo(json.dumps(told(now, comparison), allow_nan=False))
-                elif live is not None:
-                    live.update(shown(now, comparison), refresh=True)
-                else:
-                    console.print(shown(now, comparison))
-                    console.print()
-            if count == readings:
-                return
-            time.sleep(max(interval_s - (time.monotonic() - begun_s), 0.0))
-    finally:
-        if live is not None:
-            live.stop()
-
-
-def _tell(error: UnreadableGroupError, live: Live | None) -> None:
-    text = f"loadwise watch: {error}"
-    if live is None:
-        typer.echo(text, err=True)
-    else:
-        live.console.print(text, style="yellow", markup=False)
+    with Live(console=Console(highlight=False), auto_refresh=False) as live:
+        yield _Screen(live)
 
 
 def _compared(seen: Sequence[Reading], now: GroupStatus, *, from_beginning: bool) -> Comparison | None:

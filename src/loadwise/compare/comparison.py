@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -78,7 +78,7 @@ class Comparison:
         }
 
 
-def compare(situation: Situation, names: Sequence[str], clock: Callable[[], float]) -> Comparison:
+def compare(situation: Situation, names: Iterable[str], clock: Callable[[], float]) -> Comparison:
     """Put a situation to the assignors of these names; ``clock`` gives seconds.
 
     A name is an algorithm's (``sticky``) or one on the wire (``cooperative-sticky``). Raises `UnknownStrategyError` for

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
@@ -44,40 +43,6 @@ def shown(status: GroupStatus, comparison: Comparison | None) -> RenderableType:
     if comparison is not None:
         parts.append(_assignors(comparison))
     return Group(*parts)
-
-
-def as_json(status: GroupStatus, comparison: Comparison | None) -> dict[str, Any]:
-    """The same for programs, as what ``json.dumps`` takes."""
-    return {
-        "group": status.group_id,
-        "protocol": status.protocol,
-        "state": status.state,
-        "window_s": round(status.window_s, 3),
-        "verdict": status.verdict,
-        "lag": status.lag,
-        "arrival_per_s": status.arrival_per_s if status.window_s else None,
-        "processed_per_s": status.processed_per_s if status.window_s else None,
-        "members_wanted": status.members_wanted,
-        "unowned_partitions": status.unowned,
-        "retention_left_s": status.retention_left_s,
-        "members": [
-            {
-                "member": member.label,
-                "host": member.host,
-                "partitions": member.partitions,
-                "lag": member.lag,
-                "arrival_per_s": member.arrival_per_s if status.window_s else None,
-                "processed_per_s": member.processed_per_s if status.window_s else None,
-                "capacity_per_s": member.capacity_per_s,
-                "utilisation": member.utilisation,
-                "condition": member.condition.value if status.window_s else None,
-            }
-            for member in status.members
-        ],
-        "max_over_mean": None
-        if comparison is None
-        else {row.assignor: row.measured.max_over_mean for row in comparison.rows},
-    }
 
 
 def duration(seconds: float) -> str:

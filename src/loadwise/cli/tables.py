@@ -1,0 +1,81 @@
+"""The table of ``loadwise compare``: by rich where it is installed, in plain text elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from loadwise.compare.columns import COLUMNS, best
+from loadwise.compare.comparison import Comparison
+from loadwise.installation import is_installed
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_WIDTH = 120
+"""A pipe or a log has no width of its own."""
+
+
+def show(comparison: Comparison) -> None:
+    """Print what was compared, and the table."""
+    group = comparison.group
+    unit = f", loads in {group.load_unit}" if group.load_unit else ""
+    about = (f"{group.size:,} partitions, {len(group.members):,} members{unit}.", *comparison.notes)
+    if not is_installed("rich"):
+        sys.stdout.write("\n".join([comparison.about, *about, "", *plain(comparison), ""]))
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
+    console.print(Text(comparison.about, "bold"))
+    for line in about:
+        console.print(Text(line))
+    console.print()
+    console.print(table(comparison, console.width))
+
+
+def plain(comparison: Comparison) -> list[str]:
+    """The table as lines of text."""
+    rows = [["assignor", *(column.name for column in COLUMNS)]]
+    rows += [[row.assignor, *(column.text(column.number(row)) for column in COLUMNS)] for row in comparison.rows]
+    first, *others = (max(map(len, cells)) for cells in zip(*rows, strict=True))
+    return [
+        "  ".join([name.ljust(first), *(cell.rjust(width) for cell, width in zip(cells, others, strict=True))])
+        for name, *cells in rows
+    ]
+
+
+def table(comparison: Comparison, width: int) -> RenderableType:
+    """The table, in so many characters: its columns move together where it would not fit."""
+    from rich.console import Console
+    from rich.measure import Measurement
+
+    roomy = _table(comparison, padding=1)
+    console = Console(width=10 * width)
+    fits = Measurement.get(console, console.options, roomy).maximum <= width
+    return roomy if fits else _table(comparison, padding=0)
+
+
+def _table(comparison: Comparison, padding: int) -> RenderableType:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = comparison.rows
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False, padding=(0, 0, 0, padding))
+    table.add_column("assignor", no_wrap=True, vertical="bottom")
+    winners = {}
+    for column in COLUMNS:
+        # Two lines for "moved load" and "max/mean", so that eighty characters hold it all.
+        table.add_column(
+            column.name.replace(" ", "\n").replace("/", "/\n"), justify="right", no_wrap=True, vertical="bottom"
+        )
+        winners[column.name] = best(column, rows)
+    for index, row in enumerate(rows):
+        cells = [
+            Text(column.text(column.number(row)), "green" if index in winners[column.name] else "")
+            for column in COLUMNS
+        ]
+        table.add_row(row.assignor, *cells)
+    return table
