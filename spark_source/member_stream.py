@@ -32,7 +32,8 @@ from loadwise.assignor.model import TopicPartition
 from loadwise.installation import pip_install
 from loadwise.spark_source.cluster.application import FOLDERS, claimed
 from loadwise.spark_source.errors import MissingDependencyError, OptionError
-from loadwise.spark_source.options.query import EARLIEST, LATEST, GroupMember
+from loadwise.spark_source.options.bounds import EARLIEST, LATEST
+from loadwise.spark_source.options.membership import GroupMember
 from loadwise.spark_source.planning.member_progress import Holdings, MemberOffset, apart, as_json, member_offset
 from loadwise.spark_source.planning.progress import MODE, Positions, apart_from_made_anew
 from loadwise.spark_source.planning.query import shared_out
@@ -128,7 +129,7 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
 
     @property
     def _member(self) -> GroupMember:
-        member = self._options.member
+        member = self._options.stream.member
         assert member is not None, "streamReader() makes this class for assignment.mode=member alone"
         return member
 
@@ -183,7 +184,7 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         self._tell()
         ends = self._ends_of(holdings.held, taken)
         self._latest = dict(ends)
-        end = holdings.next_offset(begun, ends, most=options.admission.max_offsets, generation=members.generation)
+        end = holdings.next_offset(begun, ends, most=options.stream.max_offsets, generation=members.generation)
         left = any(ends.get(place, -1) > end.positions.get(place, at) for place, at in holdings.held.items())
         if left and end is not begun:
             members.given({place: end.positions[place] - at for place, at in end.begins.items()})
@@ -226,9 +227,9 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         recreated. The group may also notice first: then the loss is reported from the partitions just ``taken``.
         """
         options, known = self._options, {**taken, **held}
-        for attempt in range(options.offset_retries + 1):
+        for attempt in range(options.stream.offset_retries + 1):
             if attempt:
-                sleep(options.offset_retry_interval_ms / 1000)
+                sleep(options.stream.offset_retry_interval_ms / 1000)
             there = self._kafka.there(known) if known else []
             ends: dict[TopicPartition, int] = self._kafka.offsets(LATEST, [place for place in there if place in held])
             new = self._gone & ends.keys()

@@ -19,8 +19,8 @@ from functools import cache
 from typing import Any
 
 from loadwise.spark_source.garbage import exclude_what_is_loaded
-from loadwise.spark_source.options.parse import parse_either
-from loadwise.spark_source.options.query import Everywhere, SourceOptions
+from loadwise.spark_source.options.bounds import Everywhere
+from loadwise.spark_source.options.query import SourceOptions, parse_either
 from loadwise.spark_source.planning.assignors import assignor_named
 from loadwise.spark_source.planning.query import check_installed, checked, planned_by
 from loadwise.spark_source.pyspark_version import NAMES_START, needs_pyspark, refuse_what_needs_later
@@ -53,7 +53,7 @@ class LoadwiseDataSource(DataSource):
         check_installed()
         refuse_what_needs_later(self.options, streaming=False)
         options = parse_either(self.options)
-        assignor_named(options.assignor)
+        assignor_named(options.plan.assignor)
         exclude_what_is_loaded()
         return full_schema(include_headers=options.include_headers)
 

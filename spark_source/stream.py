@@ -37,7 +37,9 @@ from loadwise.spark_source.errors import (
     OptionError,
     SparkSourceError,
 )
-from loadwise.spark_source.options.query import EARLIEST, LATEST, Everywhere, SourceOptions, Specific, named_topics
+from loadwise.spark_source.options.bounds import EARLIEST, LATEST, Everywhere, Specific
+from loadwise.spark_source.options.query import SourceOptions
+from loadwise.spark_source.options.topics import named_topics
 from loadwise.spark_source.planning.progress import (
     Positions,
     apart_from_made_anew,
@@ -216,7 +218,7 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def _commits(self) -> Any:
-        group = self._options.commit_group
+        group = self._options.stream.commit_group
         if group is not None and self._committing is None:
             from loadwise.spark_source.cluster.commits import GroupCommits  # noqa: PLC0415 - see check_installed
 
@@ -239,12 +241,12 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return with_ids(end, self._ids) | (BEGUN_HERE if first else {})
         if first:
             return start
-        admission = self._options.admission
+        limits = self._options.stream
         same, _ = apart_from_made_anew(begun, ids_in(start), self._ids)
         self._first_of_new = self._first_offsets(same, latest)
-        if self._target is None and admission.min_offsets and not self._may_pass(same, admission.min_offsets):
+        if self._target is None and limits.min_offsets and not self._may_pass(same, limits.min_offsets):
             return start
-        end = limited(same, latest, self._first_of_new, admission.max_offsets) if admission.max_offsets else latest
+        end = limited(same, latest, self._first_of_new, limits.max_offsets) if limits.max_offsets else latest
         # No micro-batch for an id alone, where the checkpoint has none yet.
         return with_ids(end, self._ids) if end != begun or len(same) < len(begun) else start
 
@@ -277,9 +279,9 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # What a query has read from before may be gone. With failOnDataLoss=false every topic may be: once one is gone,
         # the offset that Spark gives back no longer has it.
         topics = {place.topic for place in begun} if options.fail_on_data_loss else named_topics(options.topics)
-        for attempt in range(options.offset_retries + 1):
+        for attempt in range(options.stream.offset_retries + 1):
             if attempt:
-                sleep(options.offset_retry_interval_ms / 1000)
+                sleep(options.stream.offset_retry_interval_ms / 1000)
             found = self._kafka.found(options, known=topics, with_ids=True)
             self._ids = found.ids
             latest: dict[TopicPartition, int] = self._kafka.offsets(LATEST, found.partitions)
@@ -300,9 +302,9 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _ids_now(self, topics: Collection[str], known: Mapping[str, str]) -> dict[str, str]:
         """The ids of topics that are there. Another one than is known is asked for again: a broker may be behind."""
-        for attempt in range(self._options.offset_retries + 1):
+        for attempt in range(self._options.stream.offset_retries + 1):
             if attempt:
-                sleep(self._options.offset_retry_interval_ms / 1000)
+                sleep(self._options.stream.offset_retry_interval_ms / 1000)
             ids: dict[str, str] = self._kafka.ids(topics)
             if all(known.get(topic, id_) == id_ for topic, id_ in ids.items()):
                 break
@@ -323,7 +325,7 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _may_pass(self, begun: Positions, least: int) -> bool:
         """Whether there is enough for a micro-batch, or it has been waited for long enough. The first one may."""
         now = monotonic() * 1000
-        late = self._passed_at_ms is None or now - self._passed_at_ms >= self._options.admission.max_delay_ms
+        late = self._passed_at_ms is None or now - self._passed_at_ms >= self._options.stream.max_delay_ms
         if not late and sum(available(begun, self._latest, self._first_of_new).values()) < least:
             return False
         self._passed_at_ms = now

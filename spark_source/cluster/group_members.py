@@ -27,7 +27,8 @@ from loadwise.assignor.errors import AssignorError
 from loadwise.assignor.model import TopicPartition
 from loadwise.spark_source.errors import GroupUnavailableError, OptionError
 from loadwise.spark_source.options.client_config import ClientConfig
-from loadwise.spark_source.options.query import GroupMember, Subscribe, SubscribePattern, Topics
+from loadwise.spark_source.options.membership import GroupMember
+from loadwise.spark_source.options.topics import Subscribe, SubscribePattern, Topics
 
 logger = logging.getLogger(__name__)
 

@@ -18,18 +18,9 @@ import confluent_kafka
 from loadwise.assignor.model import TopicPartition
 from loadwise.spark_source.cluster.client import BROKER_REPLACED, UNKNOWN, Client
 from loadwise.spark_source.errors import OffsetsUnavailableError, OptionError
-from loadwise.spark_source.options.query import (
-    EARLIEST,
-    LATEST,
-    Assign,
-    AtTimestamp,
-    Bound,
-    Everywhere,
-    SourceOptions,
-    Specific,
-    Subscribe,
-    SubscribePattern,
-)
+from loadwise.spark_source.options.bounds import EARLIEST, LATEST, AtTimestamp, Bound, Everywhere, Specific
+from loadwise.spark_source.options.query import SourceOptions
+from loadwise.spark_source.options.topics import Assign, Subscribe, SubscribePattern
 
 logger = logging.getLogger(__name__)
 

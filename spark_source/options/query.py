@@ -1,133 +1,35 @@
-"""A query's parsed options: topics, bounds, limits, planning and readers."""
+"""A query's options, parsed and checked before any request.
+
+Unlike Spark's Kafka integration, this source refuses an unknown option and names the nearest one. Otherwise a misspelt
+``startingOffset`` would read the whole topic. Spark passes names in lower case and values as text. Each option is
+declared in `loadwise.spark_source.options.declared`. Pure: nothing here contacts Kafka or imports Spark.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from difflib import get_close_matches
 
-from loadwise.assignor.model import TopicPartition
-from loadwise.spark_source.options.client_config import ClientConfig
+from loadwise.spark_source.errors import OptionError, UnknownOptionError
+from loadwise.spark_source.options import declared
+from loadwise.spark_source.options.bounds import Bound, bounds_of
+from loadwise.spark_source.options.client_config import ClientConfig, java_name, translate
+from loadwise.spark_source.options.connection_config import not_honoured
+from loadwise.spark_source.options.declared import OPTIONS, REFUSED, Of
+from loadwise.spark_source.options.membership import GroupMember, group_member
+from loadwise.spark_source.options.topics import Topics, may_read, topics_of
 
-LATEST = -1
-"""Kafka's and Spark's number for the end of a partition."""
-EARLIEST = -2
-"""Kafka's and Spark's number for the beginning of a partition."""
-
-DEFAULT_ASSIGNOR = "weighted"
-READERS = ("batches", "messages")
 DEFAULT_READER = "batches"
-DEFAULT_GROUP_ID_PREFIX = {False: "spark-kafka-relation", True: "spark-kafka-source"}
+GROUP_ID_PREFIX = {False: "spark-kafka-relation", True: "spark-kafka-source"}
 """By whether the query is a stream."""
-DEFAULT_POLL_TIMEOUT_MS = 120_000
-DEFAULT_MAX_TRIGGER_DELAY_MS = 15 * 60_000
-LEAST_COST, MOST_COST = 1e-9, 1e9
-"""The range of a record's relative cost: floating point can add loads that differ this much."""
-
-
-@dataclass(frozen=True, slots=True)
-class Subscribe:
-    """All partitions of these topics (``subscribe``)."""
-
-    topics: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SubscribePattern:
-    """All partitions of topics with a match in their name (``subscribePattern``): a part, as in Spark."""
-
-    pattern: str
-
-
-@dataclass(frozen=True, slots=True)
-class Assign:
-    """These partitions only (``assign``)."""
-
-    partitions: tuple[TopicPartition, ...]
-
-
-Topics: TypeAlias = Subscribe | SubscribePattern | Assign
-
-
-def named_topics(topics: Topics) -> set[str]:
-    """Return the topics given by name; none for a pattern."""
-    match topics:
-        case Subscribe(names):
-            return set(names)
-        case Assign(partitions):
-            return {place.topic for place in partitions}
-        case SubscribePattern():
-            return set()
-
-
-@dataclass(frozen=True, slots=True)
-class Everywhere:
-    """The same end of every partition."""
-
-    option: str
-    """The option that sets it, for messages."""
-    offset: int
-    """`EARLIEST` or `LATEST`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Specific:
-    """An offset for each partition; may be `EARLIEST` or `LATEST`."""
-
-    option: str
-    offsets: Mapping[TopicPartition, int]
-
-
-@dataclass(frozen=True, slots=True)
-class AtTimestamp:
-    """The first record of each partition at or after a time, in ms since the epoch."""
-
-    option: str
-    timestamp_ms: int | Mapping[TopicPartition, int]
-    latest_if_none: bool
-    """Whether a partition without such a record uses its end; otherwise it is an error."""
-
-
-Bound: TypeAlias = Everywhere | Specific | AtTimestamp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
-    """Limits for the size of a micro-batch."""
+class PlanOptions:
+    """How the records are shared among tasks."""
 
-    max_offsets: int | None = None
-    """``maxOffsetsPerTrigger``: the maximum size of a micro-batch; None for no limit."""
-    min_offsets: int | None = None
-    """``minOffsetsPerTrigger``: wait for this many offsets; None for no wait."""
-    max_delay_ms: int = DEFAULT_MAX_TRIGGER_DELAY_MS
-    """``maxTriggerDelay``: the longest wait for ``min_offsets``."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupMember:
-    """A stream's settings for joining a group (``assignment.mode=member``)."""
-
-    group: str
-    """``kafka.group.id``."""
-    members: int = 1
-    """``assignment.members``: the number of members."""
-    strategies: tuple[str, ...] = ("weighted",)
-    """``assignment.strategy``: in order of preference; the group uses the first that all of its members have."""
-    capacity: float | None = None
-    """``assignment.capacity``: the whole stream's capacity relative to the others; None: it is measured."""
-    settings: Mapping[str, str] = field(default_factory=dict)
-    """Settings of group members, by Kafka's names (the same in librdkafka)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceOptions:
-    """All parsed options of a query. Its text shows no secret."""
-
-    topics: Topics
-    starting: Bound
-    ending: Bound
-    client: ClientConfig
-    assignor: str = DEFAULT_ASSIGNOR
+    assignor: str = declared.ASSIGNOR.default
     """Name of an algorithm, or the dotted name of the user's class that implements `Assignor`."""
     num_tasks: int | None = None
     """The number of tasks; None: as many as pay off (`loadwise.spark_source.planning.plan`)."""
@@ -140,27 +42,199 @@ class SourceOptions:
     load_by: str | None = None
     """The load to balance: ``records``, ``bytes`` of sampled records, or the given ``cost``.
     None: bytes for large reads, and records for small ones."""
-    fail_on_data_loss: bool = True
-    include_headers: bool = False
-    group_id_prefix: str = DEFAULT_GROUP_ID_PREFIX[False]
-    admission: Admission = Admission()
-    max_records_per_task: int | None = None
+    max_records: int | None = None
     """``maxRecordsPerPartition``: the maximum number of records in a task; None for no limit."""
-    commit_group: str | None = None
-    """The group that a stream commits to, for lag monitoring; None: no group."""
     follow_group: str | None = None
     """The group whose current assignment is the plan; None: an assignor plans."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamOptions:
+    """What only streams have: the size of a micro-batch, and groups to commit to or to join."""
+
+    max_offsets: int | None = None
+    """``maxOffsetsPerTrigger``: the maximum size of a micro-batch; None for no limit."""
+    min_offsets: int | None = None
+    """``minOffsetsPerTrigger``: wait for this many offsets; None for no wait."""
+    max_delay_ms: int = declared.MAX_DELAY.default
+    """``maxTriggerDelay``: the longest wait for ``min_offsets``."""
+    offset_retries: int = declared.OFFSET_RETRIES.default
+    """``fetchOffset.numRetries``: how often to request offsets before the answer counts as final."""
+    offset_retry_interval_ms: int = declared.OFFSET_RETRY_INTERVAL.default
+    """``fetchOffset.retryIntervalMs``: the time between two of these requests."""
+    commit_group: str | None = None
+    """The group that a stream commits to, for lag monitoring; None: no group."""
     member: GroupMember | None = None
     """The stream's group membership; None: it joins no group."""
-    offset_retries: int = 3
-    """``fetchOffset.numRetries``: how often to request offsets before the answer counts as final."""
-    offset_retry_interval_ms: int = 1000
-    """``fetchOffset.retryIntervalMs``: the time between two of these requests."""
-    poll_timeout_ms: int = DEFAULT_POLL_TIMEOUT_MS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """All parsed options of a query. Its text shows no secret."""
+
+    topics: Topics
+    starting: Bound
+    ending: Bound
+    client: ClientConfig
+    plan: PlanOptions = PlanOptions()
+    stream: StreamOptions = StreamOptions()
+    fail_on_data_loss: bool = True
+    include_headers: bool = False
+    group_id_prefix: str = GROUP_ID_PREFIX[False]
+    poll_timeout_ms: int = declared.POLL_TIMEOUT.default
     """How long a task waits for a record before it fails. Spark's default is ``spark.network.timeout``: 120 s."""
     reader: str = DEFAULT_READER
     """The reader of a task (`loadwise.spark_source.reading.tasks`): ``batches`` or ``messages``."""
-    reader_is_asked_for: bool = False
+    reader_is_given: bool = False
     """Whether the user chose the reader; then no other one replaces it."""
     ignored: tuple[str, ...] = ()
     """Options without effect, each with the reason."""
+
+
+def parse(given: Mapping[str, str], *, streaming: bool = False) -> SourceOptions:
+    """Parse and check the options from Spark (names in any case).
+
+    Raises `OptionError`; its text begins with the name of the option.
+    """
+    options, java = _named(given)
+    topics = topics_of(options)
+    for option in OPTIONS.values():
+        if streaming and option.of is Of.BATCHES and option.name in options:
+            raise OptionError(option.name, "has no meaning in a streaming query, which does not end; leave it out")
+    starting, ending = bounds_of(options, streaming=streaming)
+    plan = _plan(options)
+    client = translate(java)
+    stream = _stream(options, java, topics, streaming=streaming)
+    return SourceOptions(
+        topics=topics,
+        starting=starting,
+        ending=ending,
+        client=client,
+        plan=plan,
+        stream=stream,
+        fail_on_data_loss=declared.FAIL_ON_DATA_LOSS.read(options),
+        include_headers=declared.INCLUDE_HEADERS.read(options),
+        group_id_prefix=declared.GROUP_ID_PREFIX.read(options) or GROUP_ID_PREFIX[streaming],
+        poll_timeout_ms=declared.POLL_TIMEOUT.read(options),
+        reader=_reader(options, client),
+        reader_is_given=declared.READER.name in options,
+        ignored=tuple(_ignored(options, java, topics, plan, streaming=streaming)),
+    )
+
+
+def parse_either(given: Mapping[str, str]) -> SourceOptions:
+    """Parse the options of a query that may become a batch or a stream: valid for at least one of them.
+
+    In ``load()`` a data source cannot know which. Raises `OptionError` for errors in both.
+    """
+    try:
+        return parse(given)
+    except OptionError as in_a_batch:
+        try:
+            return parse(given, streaming=True)
+        except OptionError as in_a_stream:
+            names = {name.lower() for name in given}
+            limits = (declared.MAX_OFFSETS, declared.MIN_OFFSETS, declared.MAX_DELAY)
+            raise (in_a_stream if any(each.name.lower() in names for each in limits) else in_a_batch) from None
+
+
+def _named(given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the options under their own spelling, and those of the Java client without ``kafka.``."""
+    spelling = {name.lower(): name for name in OPTIONS}
+    options: dict[str, str] = {}
+    java: dict[str, str] = {}
+    for name, value in given.items():
+        lower = name.lower()
+        if lower.startswith("kafka."):
+            java[lower.removeprefix("kafka.")] = value
+        elif lower in spelling:
+            options[spelling[lower]] = value
+        elif lower in REFUSED:
+            raise UnknownOptionError(lower, REFUSED[lower])
+        else:
+            known = spelling | {"kafka.bootstrap.servers": "kafka.bootstrap.servers"}
+            near = get_close_matches(lower, known, n=1)
+            hint = f"did you mean {known[near[0]]}?" if near else f"there are {', '.join(sorted(OPTIONS))}, and kafka.*"
+            raise UnknownOptionError(name, f"there is no such option; {hint}")
+    return options, java
+
+
+def _plan(options: Mapping[str, str]) -> PlanOptions:
+    costs = declared.COST_PER_RECORD.read(options)
+    load_by = declared.LOAD_BY.read(options) or ("cost" if costs is not None else None)
+    if load_by == "cost" and costs is None:
+        raise OptionError("loadBy", "cost needs what a record of each topic costs: set costPerRecord")
+    if load_by != "cost" and costs is not None:
+        raise OptionError("loadBy", f"{load_by} conflicts with costPerRecord; leave out one of them")
+    split, max_records = declared.SPLIT.read(options), declared.MAX_RECORDS.read(options)
+    if max_records and not split:
+        raise OptionError("maxRecordsPerPartition", "conflicts with split=false, which leaves partitions whole")
+    mode, group = declared.MODE.read(options), declared.FOLLOWED.read(options)
+    if mode == "member" and group:
+        raise OptionError(
+            "assignment.group", "names a group to follow; the group that a member joins is kafka.group.id"
+        )
+    if mode == "plan" and group:
+        raise OptionError("assignment.group", "names a group to follow; set assignment.mode=follow too")
+    if mode == "follow" and not group:
+        raise OptionError("assignment.mode", "follow needs the group to follow: set assignment.group")
+    return PlanOptions(
+        assignor=declared.ASSIGNOR.read(options),
+        num_tasks=declared.NUM_TASKS.read(options),
+        min_tasks=declared.MIN_PARTITIONS.read(options),
+        split=split,
+        cost_per_record=costs or {},
+        load_by=load_by,
+        max_records=max_records,
+        follow_group=group or None,
+    )
+
+
+def _stream(options: Mapping[str, str], java: Mapping[str, str], topics: Topics, *, streaming: bool) -> StreamOptions:
+    least, most = declared.MIN_OFFSETS.read(options), declared.MAX_OFFSETS.read(options)
+    if least and most and least > most:
+        raise OptionError("minOffsetsPerTrigger", f"{least} is more than maxOffsetsPerTrigger, {most}")
+    commits = declared.COMMIT_GROUP.read(options)
+    if commits and not java.get("group.id", "").strip():
+        raise OptionError("commitGroup", "needs the group to commit to: set kafka.group.id")
+    return StreamOptions(
+        max_offsets=most,
+        min_offsets=least,
+        max_delay_ms=declared.MAX_DELAY.read(options),
+        offset_retries=declared.OFFSET_RETRIES.read(options),
+        offset_retry_interval_ms=declared.OFFSET_RETRY_INTERVAL.read(options),
+        commit_group=java["group.id"] if commits and streaming else None,
+        member=group_member(options, java, topics, streaming=streaming),
+    )
+
+
+def _reader(options: Mapping[str, str], client: ClientConfig) -> str:
+    """Return the requested reader, else batches if its client supports all settings."""
+    given = declared.READER.read(options)
+    missing = not_honoured(client.settings)
+    if given == "batches" and missing:
+        names = ", ".join(java_name(name) for name in missing)
+        raise OptionError("reader", f"batches are read by a client without {names}; use reader=messages")
+    return given or ("messages" if missing else DEFAULT_READER)
+
+
+def _ignored(
+    options: Mapping[str, str], java: Mapping[str, str], topics: Topics, plan: PlanOptions, *, streaming: bool
+) -> Iterator[str]:
+    """Name options without effect and the reason, for a warning."""
+    given = [option for option in OPTIONS.values() if option.name in options]
+    for option in given:
+        if option.of is Of.STREAMS and not streaming:
+            yield f"{option.name} (has no effect in a batch query)"
+        if option.shapes_plan and plan.follow_group is not None:
+            yield f"{option.name} (the plan is that of the group followed)"
+        winner = next((name for name in option.behind if name in options), None)
+        if winner is not None:
+            yield f"{option.name} ({winner} wins over it)"
+    if declared.TIMESTAMP_STRATEGY.name in options and not options.keys() & set(declared.STARTING_OFFSETS.behind):
+        yield f"{declared.TIMESTAMP_STRATEGY.name} (no timestamp is given to start at)"
+    for topic in plan.cost_per_record:
+        if not may_read(topics, topic):
+            yield f"costPerRecord of {topic} (the query does not read it)"
+    if declared.GROUP_ID_PREFIX.name in options and java.get("group.id", "").strip():
+        yield "groupIdPrefix (kafka.group.id is given)"

@@ -13,8 +13,7 @@ from loadwise.assignor.model import TopicPartition
 from loadwise.installation import pip_install
 from loadwise.spark_source.errors import MissingDependencyError
 from loadwise.spark_source.options.keystores import with_key
-from loadwise.spark_source.options.parse import parse
-from loadwise.spark_source.options.query import SourceOptions
+from loadwise.spark_source.options.query import SourceOptions, parse
 from loadwise.spark_source.options.truststores import with_certificates
 from loadwise.spark_source.planning.assignors import assignor_named
 from loadwise.spark_source.planning.density import Density, even
@@ -54,7 +53,7 @@ def checked(options: Mapping[str, str], *, streaming: bool = False) -> SourceOpt
     check_installed()
     refuse_what_needs_later(options, streaming=streaming)
     parsed = parse(options, streaming=streaming)
-    assignor_named(parsed.assignor)
+    assignor_named(parsed.plan.assignor)
     return replace(parsed, client=with_key(with_certificates(parsed.client)))
 
 
@@ -106,30 +105,31 @@ def shared_out(
     ``client`` (`loadwise.spark_source.cluster.client.Client`) is what the ranges were found out with; ``learned`` is
     what a stream keeps for `loadwise.spark_source.planning.sampling.record_bytes`.
     """
-    if options.follow_group is not None:
+    wanted = options.plan
+    if wanted.follow_group is not None:
         from loadwise.spark_source.planning.following import follow, owners_of  # noqa: PLC0415 - see check_installed
 
-        return follow(ranges, owners_of(options.client, options.follow_group), options.follow_group)
+        return follow(ranges, owners_of(options.client, wanted.follow_group), wanted.follow_group)
     sizes: Mapping[TopicPartition, float] = {}
     densities: Mapping[TopicPartition, Density] = {}
-    if options.load_by == "bytes" or (options.load_by is None and options.num_tasks != 1 and _is_much(ranges)):
+    if wanted.load_by == "bytes" or (wanted.load_by is None and wanted.num_tasks != 1 and _is_much(ranges)):
         from loadwise.spark_source.planning.sampling import record_bytes  # noqa: PLC0415 - see check_installed
 
         sizes, densities = record_bytes(options, client, ranges, {} if learned is None else learned, monotonic())
     found = plan(
         ranges,
-        assignor_named(options.assignor),
-        num_tasks=options.num_tasks,
-        min_tasks=options.min_tasks,
+        assignor_named(wanted.assignor),
+        num_tasks=wanted.num_tasks,
+        min_tasks=wanted.min_tasks,
         slots=slots_of_driver(),
-        split=options.split,
-        cost_per_record=options.cost_per_record,
+        split=wanted.split,
+        cost_per_record=wanted.cost_per_record,
         record_bytes=sizes,
-        max_records=options.max_records_per_task,
+        max_records=wanted.max_records,
         sticky=sticky,
     )
     # A limit of records is one of offsets, and goes before even bytes.
-    return found if options.max_records_per_task else even(found, densities)
+    return even(found, densities) if densities and not wanted.max_records else found
 
 
 def _is_much(ranges: Sequence[OffsetRange]) -> bool:

@@ -10,11 +10,8 @@ import logging
 
 from loadwise.spark_source.cluster.offsets import Cluster
 from loadwise.spark_source.errors import DataLossError
-from loadwise.spark_source.options.query import (
-    EARLIEST,
-    LATEST,
-    SourceOptions,
-)
+from loadwise.spark_source.options.bounds import EARLIEST, LATEST
+from loadwise.spark_source.options.query import SourceOptions
 from loadwise.spark_source.task import OffsetRange
 
 logger = logging.getLogger(__name__)

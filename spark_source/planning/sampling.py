@@ -87,7 +87,7 @@ def record_bytes(
     weights = {place: learned[place][0] for place in map(_place, filled) if place in learned}
     known = {place: size for place, size in weights.items() if not math.isnan(size)}
     if looked_at and not known:
-        trouble = logging.WARNING if options.load_by == "bytes" else logging.INFO
+        trouble = logging.WARNING if options.plan.load_by == "bytes" else logging.INFO
         logger.log(trouble, "loadBy=bytes saw no record within %g s%s; counting records", PATIENCE_S, client.why())
     return Weights(completed(known, filled), found)
 

@@ -24,8 +24,9 @@ from loadwise.spark_source.cluster.brokers import (
 )
 from loadwise.spark_source.cluster.kept import Kept, made_from
 from loadwise.spark_source.errors import START_BEHIND, BatchError, OtherReaderError
+from loadwise.spark_source.options.bounds import EARLIEST
 from loadwise.spark_source.options.connection_config import ConnectionConfig, connection_config
-from loadwise.spark_source.options.query import EARLIEST, SourceOptions
+from loadwise.spark_source.options.query import SourceOptions
 from loadwise.spark_source.reading import position
 from loadwise.spark_source.reading.arrow_batches import BatchBuilder, joined
 from loadwise.spark_source.reading.fetching import Fetching, LoopThread
@@ -160,7 +161,7 @@ class _RangeReader:
         at = self._reading
         if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
             at.lose(str(error), at.left(self._first_offset()))
-        elif error.code == ErrorCode.UNSUPPORTED_VERSION and not at.options.reader_is_asked_for:
+        elif error.code == ErrorCode.UNSUPPORTED_VERSION and not at.options.reader_is_given:
             raise OtherReaderError(str(error), _REMEDIES[error.code])
         elif error.code not in PASSING:
             raise at.refused(str(error), _REMEDIES.get(error.code, CHECK_OPTIONS))
@@ -213,6 +214,6 @@ class _RangeReader:
                 if found.problem is not None:
                     raise found.problem
             except BatchError as error:
-                if isinstance(error, OtherReaderError) and not at.options.reader_is_asked_for:
+                if isinstance(error, OtherReaderError) and not at.options.reader_is_given:
                     raise
                 raise at.refused(error.problem, error.remedy) from None

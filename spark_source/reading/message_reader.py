@@ -15,7 +15,8 @@ import confluent_kafka
 from loadwise.spark_source.cluster.client import BROKER_REPLACED, UNKNOWN, Client, connected
 from loadwise.spark_source.cluster.offsets import Cluster
 from loadwise.spark_source.errors import OTHERS_MAY_READ, BatchError
-from loadwise.spark_source.options.query import EARLIEST, SourceOptions
+from loadwise.spark_source.options.bounds import EARLIEST
+from loadwise.spark_source.options.query import SourceOptions
 from loadwise.spark_source.reading import position
 from loadwise.spark_source.reading.arrow_batches import BatchBuilder
 from loadwise.spark_source.reading.position import CHECK_OPTIONS, MAY_READ, Reading, most_records

@@ -59,7 +59,7 @@ def test_an_executor_without_what_the_planner_has(module):
     pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brings")
     line = last_line(
         module,
-        "from loadwise.spark_source.options.parse import parse\n"
+        "from loadwise.spark_source.options.query import parse\n"
         "from loadwise.spark_source.task import OffsetRange, Task\n"
         "from loadwise.spark_source.reading.tasks import read_task\n"
         "options = parse({'kafka.bootstrap.servers': 'x:1', 'subscribe': 't'})\n"

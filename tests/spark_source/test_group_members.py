@@ -14,7 +14,8 @@ from loadwise.assignor.model import TopicPartition
 from loadwise.spark_source.cluster import group_members
 from loadwise.spark_source.cluster.group_members import GroupMembers
 from loadwise.spark_source.options.client_config import translate
-from loadwise.spark_source.options.query import GroupMember, Subscribe
+from loadwise.spark_source.options.membership import GroupMember
+from loadwise.spark_source.options.topics import Subscribe
 
 MEMBERS, PARTITIONS = 3, 4
 CONFIG = translate({"bootstrap.servers": "a:1"})

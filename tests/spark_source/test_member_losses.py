@@ -20,7 +20,8 @@ from loadwise.spark_source import member_stream
 from loadwise.spark_source.cluster.group_members import Changes, GroupMembers, OnceAMinute
 from loadwise.spark_source.errors import DataLossError, GroupUnavailableError, MissingDependencyError, OptionError
 from loadwise.spark_source.options.client_config import translate
-from loadwise.spark_source.options.query import GroupMember, Subscribe
+from loadwise.spark_source.options.membership import GroupMember
+from loadwise.spark_source.options.topics import Subscribe
 from loadwise.spark_source.reading.arrow_batches import full_schema
 from loadwise.spark_source.stream import OURS_TO_LIMIT, LoadwiseStreamReader
 

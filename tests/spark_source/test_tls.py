@@ -19,7 +19,7 @@ from topics import WAIT_S
 from loadwise.coordinator import Coordinator
 from loadwise.spark_source.errors import OffsetsUnavailableError, OptionError
 from loadwise.spark_source.options import keystores, truststores
-from loadwise.spark_source.options.parse import parse
+from loadwise.spark_source.options.query import parse
 from loadwise.spark_source.planning.query import checked, planned_by
 from loadwise.spark_source.reading.arrow_batches import BatchBuilder, full_schema
 from loadwise.spark_source.reading.tasks import read_task

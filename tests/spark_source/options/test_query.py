@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from loadwise.assignor.model import TopicPartition
 from loadwise.spark_source.errors import OptionError, UnknownOptionError
-from loadwise.spark_source.options.parse import parse
-from loadwise.spark_source.options.query import (
-    EARLIEST,
-    LATEST,
-    Assign,
-    AtTimestamp,
-    Everywhere,
-    GroupMember,
-    Specific,
-    Subscribe,
-    SubscribePattern,
-)
+from loadwise.spark_source.options.bounds import EARLIEST, LATEST, AtTimestamp, Everywhere, Specific
+from loadwise.spark_source.options.declared import guide
+from loadwise.spark_source.options.membership import GroupMember
+from loadwise.spark_source.options.query import parse
+from loadwise.spark_source.options.topics import Assign, Subscribe, SubscribePattern
 from loadwise.spark_source.planning.assignors import OURS, assignor_named
 
 BROKERS = {"kafka.bootstrap.servers": "localhost:9092"}
@@ -30,7 +25,7 @@ def test_defaults_are_those_of_spark():
     assert options.starting == Everywhere("startingOffsets", EARLIEST)
     assert options.ending == Everywhere("endingOffsets", LATEST)
     assert (options.fail_on_data_loss, options.include_headers) == (True, False)
-    assert (options.assignor, options.num_tasks, options.split) == ("weighted", None, True)
+    assert (options.plan.assignor, options.plan.num_tasks, options.plan.split) == ("weighted", None, True)
     assert options.poll_timeout_ms == 120_000
 
 
@@ -40,6 +35,12 @@ def test_names_come_in_any_case():
     options = parse(given)
     assert options.fail_on_data_loss is False
     assert options.client.settings["client.id"] == "me"
+
+
+def test_the_guide_has_the_options_as_they_are_declared():
+    """``python -m loadwise.spark_source.options docs/spark.md`` writes them."""
+    page = (Path(__file__).parents[3] / "docs" / "spark.md").read_text()
+    assert f"<!-- begin: options -->\n{guide()}<!-- end -->" in page
 
 
 def test_ways_to_name_topics():
@@ -71,20 +72,20 @@ def test_forms_that_sparks_kafka_source_takes_too():
     assert parse({**MINIMAL, "startingOffsets": '{"flights":{"0":23.0}}'}).starting == Specific(
         "startingOffsets", places
     )
-    admission = parse({**MINIMAL, "minOffsetsPerTrigger": "0", "maxTriggerDelay": "2500us"}, streaming=True).admission
-    assert (admission.min_offsets, admission.max_delay_ms) == (0, 2)
+    limits = parse({**MINIMAL, "minOffsetsPerTrigger": "0", "maxTriggerDelay": "2500us"}, streaming=True).stream
+    assert (limits.min_offsets, limits.max_delay_ms) == (0, 2)
 
 
 def test_num_tasks_is_a_number_and_min_partitions_a_lower_bound():
     given = parse({**MINIMAL, "minPartitions": "24"})
-    assert (given.num_tasks, given.min_tasks) == (None, 24)
-    assert parse({**MINIMAL, "minPartitions": "24", "numTasks": "8"}).num_tasks == 8
+    assert (given.plan.num_tasks, given.plan.min_tasks) == (None, 24)
+    assert parse({**MINIMAL, "minPartitions": "24", "numTasks": "8"}).plan.num_tasks == 8
 
 
 def test_what_changes_nothing_is_named():
     given = {**MINIMAL, "maxoffsetspertrigger": "10", "groupIdPrefix": "a", "kafka.group.id": "b"}
     assert parse(given).ignored == (
-        "maxOffsetsPerTrigger (means nothing in a batch query)",
+        "maxOffsetsPerTrigger (has no effect in a batch query)",
         "groupIdPrefix (kafka.group.id is given)",
     )
     assert parse(given).client.settings["group.id"] == "b"
@@ -93,12 +94,12 @@ def test_what_changes_nothing_is_named():
 @pytest.mark.parametrize(
     ("given", "named"),
     [
-        ({"numTasks": "2", "minPartitions": "3"}, "minPartitions (numTasks goes before it)"),
+        ({"numTasks": "2", "minPartitions": "3"}, "minPartitions (numTasks wins over it)"),
         (
             {"startingTimestamp": "5", "startingOffsets": "earliest"},
-            "startingOffsets (startingTimestamp goes before it)",
+            "startingOffsets (startingTimestamp wins over it)",
         ),
-        ({"fetchOffset.numRetries": "1"}, "fetchOffset.numRetries (means nothing in a batch query)"),
+        ({"fetchOffset.numRetries": "1"}, "fetchOffset.numRetries (has no effect in a batch query)"),
         (
             {"startingOffsetsByTimestampStrategy": "latest"},
             "startingOffsetsByTimestampStrategy (no timestamp is given to start at)",
@@ -162,7 +163,7 @@ def test_each_option_that_changes_nothing_has_its_reason(given, named):
         ({"costPerRecord": '{"flights": 0}'}, "costPerRecord", "each from 1e-09"),
         ({"costPerRecord": '{"flights": 1e300}'}, "costPerRecord", "each from 1e-09 to"),
         ({"costPerRecord": "2"}, "costPerRecord", "JSON like"),
-        ({"loadBy": "size"}, "loadBy", "must be one of records, bytes, cost"),
+        ({"loadBy": "size"}, "loadBy", "must be 'records', 'bytes' or 'cost'"),
         ({"loadBy": "cost"}, "loadBy", "set costPerRecord"),
         ({"loadBy": "bytes", "costPerRecord": '{"flights": 2}'}, "loadBy", "conflicts with costPerRecord"),
         (
@@ -291,15 +292,15 @@ def test_a_member_is_told_what_to_join_with():
         },
         streaming=True,
     )
-    assert options.follow_group is None
-    assert options.member == GroupMember(
+    assert options.plan.follow_group is None
+    assert options.stream.member == GroupMember(
         group="payments",
         members=3,
         strategies=("weighted", "range"),
         capacity=2.5,
         settings={"max.poll.interval.ms": "60000", "group.instance.id": "spark"},
     )
-    assert parse(MEMBER, streaming=True).member == GroupMember(group="payments")
+    assert parse(MEMBER, streaming=True).stream.member == GroupMember(group="payments")
 
 
 @pytest.mark.parametrize(
@@ -322,8 +323,8 @@ def test_a_member_is_told_what_to_join_with():
             "assignment.strategy",
             "there is no 'even'; there are range, roundrobin, sticky",
         ),
-        ({"assignment.capacity": "-1"}, "assignment.capacity", "a number from 1e-9"),
-        ({"assignment.capacity": "much"}, "assignment.capacity", "a number from 1e-9"),
+        ({"assignment.capacity": "-1"}, "assignment.capacity", "a number from 1e-09"),
+        ({"assignment.capacity": "much"}, "assignment.capacity", "a number from 1e-09"),
         ({"kafka.session.timeout.ms": "1s"}, "kafka.session.timeout.ms", "a whole number above 0"),
         (
             {

@@ -13,7 +13,7 @@ from topics import WAIT_S
 from loadwise.coordinator import Coordinator
 from loadwise.spark_source.cluster import offsets as cluster_offsets
 from loadwise.spark_source.errors import DataLossError, OffsetsUnavailableError, OptionError
-from loadwise.spark_source.options.parse import parse
+from loadwise.spark_source.options.query import parse
 
 
 def ranges(topic, **options):

@@ -18,8 +18,8 @@ from loadwise.coordinator.apis import fetch
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.spark_source.cluster.brokers import Brokers
 from loadwise.spark_source.errors import OffsetsUnavailableError, ReadError, ReadTimeoutError
-from loadwise.spark_source.options import parse as parsing
-from loadwise.spark_source.options.parse import parse
+from loadwise.spark_source.options import query as parsing
+from loadwise.spark_source.options.query import parse
 from loadwise.spark_source.reading.arrow_batches import BatchBuilder, full_schema
 from loadwise.spark_source.reading.tasks import read_task
 from loadwise.spark_source.task import OffsetRange, Task

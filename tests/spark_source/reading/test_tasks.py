@@ -22,8 +22,8 @@ from loadwise.coordinator import Coordinator
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.spark_source.errors import DataLossError, ReadError, ReadTimeoutError
 from loadwise.spark_source.options import client_config
-from loadwise.spark_source.options import parse as parsing
-from loadwise.spark_source.options.parse import parse
+from loadwise.spark_source.options import query as parsing
+from loadwise.spark_source.options.query import parse
 from loadwise.spark_source.reading import message_reader, position, tasks
 from loadwise.spark_source.reading.arrow_batches import BatchBuilder, full_schema
 from loadwise.spark_source.task import OffsetRange, Task

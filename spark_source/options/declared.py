@@ -1,0 +1,268 @@
+"""The options of ``format("loadwise")``, each declared once: name, type, form, default, effect and line in the guide.
+
+Names, defaults and forms are those of Spark's Kafka integration (``KafkaSourceProvider``), and this source's own.
+To add an option, declare it here and give it a field in `loadwise.spark_source.options.query`. Then write the table of
+the guide with ``python -m loadwise.spark_source.options docs/spark.md``. Refusals and warnings follow by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final, Generic, TypeVar
+
+from loadwise.assignor.model import TopicPartition
+from loadwise.spark_source.options.values import (
+    Form,
+    by_partition,
+    by_topic,
+    duration_ms,
+    flag,
+    one_of,
+    real_number,
+    text,
+    verbatim,
+    whole_number,
+)
+
+T = TypeVar("T")
+
+
+class Of(Enum):
+    """The queries that an option is for."""
+
+    ALL = "all"
+    BATCHES = "batch"
+    """Refused in a stream, which has no end, as in Spark's Kafka integration."""
+    STREAMS = "stream"
+    """A warning in a batch."""
+    MEMBERS = "member"
+    """Refused without ``assignment.mode=member``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option(Generic[T]):
+    """An option besides ``kafka.*``."""
+
+    name: str
+    form: Form[T]
+    default: T
+    meaning: str
+    """Its line in the guide."""
+    shown_default: str = ""
+    """The default in the guide, if it is no fixed value."""
+    of: Of = Of.ALL
+    shapes_plan: bool = False
+    """Without effect if a followed group's assignment is the plan."""
+    behind: tuple[str, ...] = ()
+    """Options that win over this one."""
+    for_members: str = ""
+    """Why a member of a group refuses it, and what to do instead."""
+
+    def read(self, options: Mapping[str, str]) -> T:
+        """Return its value, or the default. Raises `OptionError`."""
+        return self.form(self.name, options[self.name]) if self.name in options else self.default
+
+
+_TIMES = by_partition('must be JSON like {"topic": {"0": 1700000000000}}, in ms since 1970', 0)
+
+SUBSCRIBE: Option[str | None] = Option("subscribe", verbatim, None, "topic names; one of the first three is required")
+SUBSCRIBE_PATTERN: Option[str | None] = Option(
+    "subscribePattern", verbatim, None, "a Python regular expression that matches anywhere in the name"
+)
+ASSIGN: Option[str | None] = Option("assign", verbatim, None, '`{"topic": [0, 1]}`')
+_STARTS = ("startingTimestamp", "startingOffsetsByTimestamp")
+STARTING_TIMESTAMP: Option[int | None] = Option(
+    "startingTimestamp", whole_number(0), None, "where to start, in ms since 1970. A checkpoint wins over all starts"
+)
+STARTING_BY_TIMESTAMP: Option[dict[TopicPartition, int] | None] = Option(
+    "startingOffsetsByTimestamp", _TIMES, None, '`{"topic": {"0": 1700000000000}}`', behind=_STARTS[:1]
+)
+STARTING_OFFSETS: Option[str | None] = Option(
+    "startingOffsets",
+    text,
+    None,
+    '`earliest`, `latest` (streams only), or `{"topic": {"0": 23, "1": -2}}` for all partitions'
+    " (-2: earliest, -1: latest)",
+    shown_default="`earliest`; a stream: `latest`",
+    behind=_STARTS,
+)
+TIMESTAMP_STRATEGY: Option[str] = Option(
+    "startingOffsetsByTimestampStrategy",
+    one_of("error", "latest"),
+    "error",
+    "for a partition without so young a record: `error` or `latest`",
+)
+_ENDS = ("endingTimestamp", "endingOffsetsByTimestamp")
+ENDING_TIMESTAMP: Option[int | None] = Option("endingTimestamp", whole_number(0), None, "where to end", of=Of.BATCHES)
+ENDING_BY_TIMESTAMP: Option[dict[TopicPartition, int] | None] = Option(
+    "endingOffsetsByTimestamp", _TIMES, None, "as for the start", of=Of.BATCHES, behind=_ENDS[:1]
+)
+ENDING_OFFSETS: Option[str | None] = Option(
+    "endingOffsets", text, None, "as for the start", of=Of.BATCHES, behind=_ENDS, shown_default="`latest`"
+)
+MAX_OFFSETS: Option[int | None] = Option(
+    "maxOffsetsPerTrigger",
+    whole_number(),
+    None,
+    "about the most offsets of a micro-batch, shared among partitions by what each has",
+    of=Of.STREAMS,
+)
+MIN_OFFSETS: Option[int | None] = Option(
+    "minOffsetsPerTrigger",
+    whole_number(0),
+    None,
+    "wait for this many offsets, but no longer than `maxTriggerDelay`; ignored by `availableNow`",
+    of=Of.STREAMS,
+    for_members="is not for a member, because others may wait for it; use a longer trigger interval",
+)
+MAX_DELAY: Option[int] = Option(
+    "maxTriggerDelay",
+    duration_ms,
+    15 * 60_000,
+    "the longest wait for `minOffsetsPerTrigger`",
+    shown_default="`15m`",
+    of=Of.STREAMS,
+    for_members="is not for a member, because others may wait for it; leave it out",
+)
+FAIL_ON_DATA_LOSS: Option[bool] = Option(
+    "failOnDataLoss", flag, True, "missing offsets fail the query; `false`: they are a warning"
+)
+INCLUDE_HEADERS: Option[bool] = Option("includeHeaders", flag, False, "add the column `headers`")
+MIN_PARTITIONS: Option[int] = Option(
+    "minPartitions",
+    whole_number(),
+    1,
+    "least number of tasks without `numTasks`",
+    shapes_plan=True,
+    behind=("numTasks",),
+)
+MAX_RECORDS: Option[int | None] = Option(
+    "maxRecordsPerPartition",
+    whole_number(),
+    None,
+    "most records in a task; wins over bytes in `loadBy`. Not with `split=false`",
+    shapes_plan=True,
+)
+OFFSET_RETRIES: Option[int] = Option(
+    "fetchOffset.numRetries",
+    whole_number(0),
+    3,
+    "how often to ask again for offsets that lie before the stream's position",
+    of=Of.STREAMS,
+)
+OFFSET_RETRY_INTERVAL: Option[int] = Option(
+    "fetchOffset.retryIntervalMs", whole_number(0), 1000, "the time between two of these requests", of=Of.STREAMS
+)
+GROUP_ID_PREFIX: Option[str | None] = Option(
+    "groupIdPrefix",
+    verbatim,
+    None,
+    "of the group id that the client names and never uses",
+    shown_default="`spark-kafka-relation`; a stream: `spark-kafka-source`",
+)
+POLL_TIMEOUT: Option[int] = Option(
+    "kafkaConsumer.pollTimeoutMs", whole_number(), 120_000, "a task fails after this time without a record"
+)
+ASSIGNOR: Option[str] = Option(
+    "assignor",
+    text,
+    "weighted",
+    "`weighted`, `range`, `roundrobin`, `sticky`, or the dotted name of your class",
+    shapes_plan=True,
+)
+NUM_TASKS: Option[int | None] = Option(
+    "numTasks",
+    whole_number(),
+    None,
+    "how many tasks share the records; empty ones are left out",
+    shown_default="[by slots and records](#how-many-tasks)",
+    shapes_plan=True,
+)
+SPLIT: Option[bool] = Option(
+    "split",
+    flag,
+    True,
+    "cut partitions into offset ranges; `false`: whole partitions, as members of a group get them",
+    shapes_plan=True,
+)
+COST_PER_RECORD: Option[dict[str, float] | None] = Option(
+    "costPerRecord",
+    # Floating point can add loads that differ this much.
+    by_topic(1e-9, 1e9),
+    None,
+    '`{"images": 20}`: weight of a record of a topic, 1e-9 to 1e9',
+    shown_default="1 each",
+    shapes_plan=True,
+)
+LOAD_BY: Option[str | None] = Option(
+    "loadBy",
+    one_of("records", "bytes", "cost"),
+    None,
+    "what tasks share evenly: `records`, `cost` or [`bytes`](#even-in-bytes)",
+    shown_default="`cost` with `costPerRecord`; else `bytes` above 5,000 records, `records` below",
+    shapes_plan=True,
+)
+READER: Option[str | None] = Option(
+    "reader",
+    one_of("batches", "messages"),
+    None,
+    "`batches` or `messages`, see [two readers](#two-readers)",
+    shown_default="`batches`",
+)
+COMMIT_GROUP: Option[bool] = Option(
+    "commitGroup",
+    flag,
+    False,
+    "commit the stream's progress to `kafka.group.id`, for tools that show lag",
+    of=Of.STREAMS,
+    for_members="a member commits what it has processed by itself; leave it out",
+)
+MODE: Option[str] = Option(
+    "assignment.mode",
+    one_of("plan", "follow", "member"),
+    "plan",
+    "`follow`: tasks as the members of `assignment.group`; `member`: the stream [joins](#a-member-of-a-group)"
+    " `kafka.group.id`",
+)
+FOLLOWED: Option[str] = Option("assignment.group", text, "", "the group to follow")
+STRATEGY: Option[str] = Option(
+    "assignment.strategy", text, "weighted", "the member's strategies in order of preference", of=Of.MEMBERS
+)
+MEMBERS: Option[int] = Option(
+    "assignment.members",
+    whole_number(most=64),
+    1,
+    "as how many members the stream joins, for strategies that count partitions",
+    of=Of.MEMBERS,
+)
+CAPACITY: Option[float | None] = Option(
+    "assignment.capacity",
+    real_number(1e-9, 1e9),
+    None,
+    "what the whole stream processes, relative to the other members",
+    shown_default="learned",
+    of=Of.MEMBERS,
+)
+
+OPTIONS: Final[Mapping[str, Option[Any]]] = {
+    each.name: each for each in tuple(globals().values()) if isinstance(each, Option)
+}
+"""All of the above, in the order of the guide."""
+
+REFUSED = {
+    "path": "not supported; name topics with subscribe, subscribePattern or assign",
+    "topic": "names the topic to write to, and this source only reads; use subscribe",
+}
+"""Options that a user may expect here, and what to use instead."""
+
+
+def guide() -> str:
+    """Return the options as the table of docs/spark.md."""
+    rows = ["| Option | Default | For | Meaning |", "|---|---|---|---|"]
+    for option in OPTIONS.values():
+        fixed = "" if option.default in (None, "") else f"`{str(option.default).lower()}`"
+        only = "" if option.of is Of.ALL else option.of.value
+        rows.append(f"| `{option.name}` | {option.shown_default or fixed} | {only} | {option.meaning} |")
+    return "".join(f"{row}\n" for row in rows)
