@@ -10,7 +10,7 @@ import time
 
 from confluent_kafka import KafkaException
 
-from loadwise.assignor.clients.confluent_kafka_aio import aio_confluent_consumer
+from loadwise.assignor.clients.confluent_kafka.aio import aio_confluent_consumer
 from loadwise.assignor.strategy import strategies
 
 

@@ -1,7 +1,8 @@
 """The client versions whose private parts the adapters were tested with.
 
-Older clients are not supported. A newer client may have changed its private parts, so its consumers are not modified.
-The assignor works, but features that depend on private parts are missing until that version is tested.
+Older clients are refused when a folder of `loadwise.assignor.clients` is imported. A newer client may have changed its
+private parts, so its consumers are not modified. The assignor works, but features that depend on private parts are
+missing until that version is tested.
 """
 
 from __future__ import annotations
@@ -9,6 +10,10 @@ from __future__ import annotations
 import logging
 import re
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+from loadwise.assignor.errors import MissingClientError
+from loadwise.installation import is_installed, pip_install
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +47,26 @@ class TriedVersions:
             "%s %s was not tested with loadwise, %s were: %s",
             *(self.client, self.installed, self.range, missing),
         )
+
+
+def require(client: str, package: str, *, oldest: Version, extra: str | None = None) -> str:
+    """Return a client's installed version. Call this before anything of its ``package`` is imported.
+
+    ``extra`` is loadwise's extra that installs it, if that has another name. Raises `MissingClientError` if it is not
+    installed or too old.
+    """
+    remedy = pip_install(extra or client)
+    try:
+        installed = version(client) if is_installed(package) else None
+    except PackageNotFoundError:
+        installed = None
+    if installed is None:
+        raise MissingClientError(f"{client} is not installed; get it with: {remedy}")
+    if _parsed(installed) < oldest:
+        raise MissingClientError(
+            f"{client} {installed} is installed, but loadwise needs {_text(oldest)} or later; get it with: {remedy}"
+        )
+    return installed
 
 
 def _parsed(version: str) -> Version:

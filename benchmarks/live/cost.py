@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from kafka import KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from loadwise.assignor.clients.kafka_python_lag import KafkaPythonLag
+from loadwise.assignor.clients.kafka_python.lag import KafkaPythonLag
 from loadwise.assignor.participant import Participant
 from loadwise.assignor.subscription import JoinedMember
 from loadwise.protocol.consumer import Subscription

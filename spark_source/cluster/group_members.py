@@ -21,8 +21,7 @@ from kafka.errors import (
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as Partition
 
-from loadwise.assignor.clients.librdkafka_config import member_settings
-from loadwise.assignor.clients.membership import Membership
+from loadwise.assignor.clients.membership import Membership, member_settings
 from loadwise.assignor.errors import AssignorError
 from loadwise.assignor.model import TopicPartition
 from loadwise.spark_source.errors import GroupUnavailableError, OptionError
@@ -67,7 +66,7 @@ class Changes:
 
 
 class _Member:
-    """One member and its events. A `loadwise.assignor.clients.membership.RebalanceListener`."""
+    """One member and its events. A `loadwise.assignor.clients.membership.member.RebalanceListener`."""
 
     def __init__(self, **settings: Any) -> None:
         self.given_up: set[TopicPartition] = set()

@@ -212,7 +212,7 @@ def run_confluent_consumer(topic: str, asked: dict[str, Any]) -> None:
 async def run_confluent_aio(topic: str, asked: dict[str, Any]) -> None:
     from confluent_kafka import KafkaException
 
-    from loadwise.assignor.clients.confluent_kafka_aio import aio_confluent_consumer
+    from loadwise.assignor.clients.confluent_kafka.aio import aio_confluent_consumer
 
     consumer = aio_confluent_consumer(_librdkafka(asked), assignor=asked["assignor"])
     owned: set[int] = set()

@@ -209,8 +209,8 @@ class Unreadable:
 def kafka_python(args, ended):
     import kafka.errors
 
-    from loadwise.assignor.clients import kafka_python_lag
     from loadwise.assignor.clients.kafka_python import kafka_consumer
+    from loadwise.assignor.clients.kafka_python import lag as kafka_python_lag
 
     unreadable, read = Unreadable(args, kafka.errors), kafka_python_lag.KafkaPythonLag._read_once
     kafka_python_lag.KafkaPythonLag._read_once = lambda lag: unreadable.check() or read(lag)
@@ -273,8 +273,8 @@ def pool(args, ended, consumer):
 async def aiokafka(args, ended):
     import aiokafka.errors
 
-    from loadwise.assignor.clients import aiokafka_lag
     from loadwise.assignor.clients.aiokafka import aiokafka_consumer
+    from loadwise.assignor.clients.aiokafka import lag as aiokafka_lag
 
     unreadable, read = Unreadable(args, aiokafka.errors), aiokafka_lag.AiokafkaLag._read_once
 
@@ -336,7 +336,7 @@ def confluent(args, ended):
 
 
 async def confluent_aio(args, ended):
-    from loadwise.assignor.clients.confluent_kafka_aio import aio_confluent_consumer
+    from loadwise.assignor.clients.confluent_kafka.aio import aio_confluent_consumer
 
     config, assignor = librdkafka(args)
     consumer = aio_confluent_consumer(config, assignor=assignor)

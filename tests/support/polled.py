@@ -1,7 +1,7 @@
 """kafka-python's consumers in tests: each polled on a thread of its own, from before it joins until it closes.
 
 Its stock consumer loses a join that outlasts the ``poll`` that began it, where nothing but new metadata asked for that
-join (see ``loadwise.assignor.clients.kafka_python_internals``). Two consumers polled in turn do that to each
+join (see ``loadwise.assignor.clients.kafka_python.internals``). Two consumers polled in turn do that to each
 other: one waits in its ``poll`` for the other, which is not polled meanwhile. So: a thread each, long polls without
 pauses between them, and the partitions of its topics known before the first poll, so that no second join is made
 because of them.

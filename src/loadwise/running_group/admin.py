@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from loadwise.assignor.clients.kafka_python_lag import Admin
-from loadwise.assignor.clients.logged_once import log_once
+from loadwise.assignor.clients.kafka_python.lag import Admin
+from loadwise.assignor.clients.kafka_python.logged_once import log_once
 from loadwise.running_group.errors import BadConnectionError, UnreadableGroupError
 
 # kafka-python is there: importing its lag reader tells which extra brings it, where it is not.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from kafka import TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from loadwise.assignor.clients.kafka_python_lag import leaders_of, read_offsets
+from loadwise.assignor.clients.kafka_python.lag import leaders_of, read_offsets
 from loadwise.running_group.admin import GroupAdmin
 from loadwise.running_group.errors import UnreadableGroupError
 from loadwise.running_group.members import Reading, RunningGroup, classic_group, consumer_group, racks_of

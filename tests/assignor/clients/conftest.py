@@ -12,14 +12,12 @@ import pytest
 from polled import know
 from topics import WAIT_S
 
-from loadwise.assignor.clients import (
-    aiokafka,
-    aiokafka_lag,
-    aiokafka_watch,
-    kafka_python,
-    kafka_python_lag,
-    kafka_python_watch,
-)
+from loadwise.assignor.clients.aiokafka import consumer as aiokafka
+from loadwise.assignor.clients.aiokafka import lag as aiokafka_lag
+from loadwise.assignor.clients.aiokafka import watch as aiokafka_watch
+from loadwise.assignor.clients.kafka_python import consumer as kafka_python
+from loadwise.assignor.clients.kafka_python import lag as kafka_python_lag
+from loadwise.assignor.clients.kafka_python import watch as kafka_python_watch
 
 QUICK = {"heartbeat_interval_ms": 100, "session_timeout_ms": 30_000, "enable_auto_commit": False}
 """A member learns of a rebalance by its heartbeat; none is evicted because the machine is slow."""

@@ -13,7 +13,9 @@ from kafka import KafkaAdminClient
 from kafka.structs import OffsetAndMetadata, TopicPartition
 from topics import make_topic
 
-from loadwise.assignor.clients import aiokafka_internals, commit_notes, kafka_python, kafka_python_internals
+from loadwise.assignor.clients import commit_notes, kafka_python
+from loadwise.assignor.clients.aiokafka import internals as aiokafka_internals
+from loadwise.assignor.clients.kafka_python import internals as kafka_python_internals
 from loadwise.assignor.live.work import BusyTime
 from loadwise.protocol.live_notes import CommitNote
 

@@ -14,8 +14,9 @@ from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.structs import OffsetAndMetadata, TopicPartition
 from topics import WAIT_S, fill, make_topic
 
-from loadwise.assignor.clients import aiokafka_internals, kafka_python_internals
+from loadwise.assignor.clients.aiokafka import internals as aiokafka_internals
 from loadwise.assignor.clients.deleted_topics import PATIENCE_S, DeletedTopics, Told, told
+from loadwise.assignor.clients.kafka_python import internals as kafka_python_internals
 
 QUICK = {
     "enable_auto_commit": True,

@@ -16,8 +16,8 @@ from confluent_kafka.admin import ResourceType as Kind
 from secured_kafka import PASSWORDS
 from topics import WAIT_S, fill, make_topic
 
-from loadwise.assignor.clients.aiokafka_lag import AiokafkaLag
-from loadwise.assignor.clients.kafka_python_lag import KafkaPythonLag
+from loadwise.assignor.clients.aiokafka.lag import AiokafkaLag
+from loadwise.assignor.clients.kafka_python.lag import KafkaPythonLag
 
 pytestmark = pytest.mark.kafka
 

@@ -13,9 +13,10 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 from topics import WAIT_S, fill, grow_topic, make_topic
 
-from loadwise.assignor.clients import aiokafka_lag, kafka_python_lag
 from loadwise.assignor.clients.aiokafka import AiokafkaLag, aiokafka_consumer
+from loadwise.assignor.clients.aiokafka import lag as aiokafka_lag
 from loadwise.assignor.clients.kafka_python import KafkaPythonLag
+from loadwise.assignor.clients.kafka_python import lag as kafka_python_lag
 
 
 @pytest.fixture

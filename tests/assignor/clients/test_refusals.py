@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from loadwise.assignor.clients import aiokafka, aiokafka_lag, kafka_python, kafka_python_lag
+from loadwise.assignor.clients import versions
+from loadwise.assignor.clients.aiokafka import consumer as aiokafka
+from loadwise.assignor.clients.kafka_python import consumer as kafka_python
 from loadwise.assignor.errors import MissingClientError, UnknownStrategyError, UnsupportedByClientError
 from loadwise.installation import pip_install
 
@@ -60,17 +62,36 @@ def test_a_factory_refuses_what_it_cannot_use_before_it_connects(factory):
         factory("t", group_id="g", session_timeout_ms="x")
 
 
+def imported_again(folder: str) -> None:
+    importlib.reload(importlib.import_module(f"loadwise.assignor.clients.{folder}.version"))
+
+
+CLIENTS = [
+    ("kafka_python", "kafka", "kafka-python"),
+    ("aiokafka", "aiokafka", "aiokafka"),
+    ("membership", "kafka", "confluent-kafka"),
+    ("confluent_kafka", "confluent_kafka", "confluent-kafka"),
+]
+
+
+@pytest.mark.parametrize(("folder", "client", "extra"), CLIENTS)
+def test_without_the_client_the_error_names_the_extra(folder, client, extra, monkeypatch):
+    monkeypatch.setitem(sys.modules, client, None)
+    with pytest.raises(MissingClientError, match=f"is not installed.*{re.escape(pip_install(extra))}"):
+        imported_again(folder)
+
+
 @pytest.mark.parametrize(
-    ("module", "client", "extra"),
+    ("folder", "needed", "extra"),
     [
-        (kafka_python, "kafka", "kafka-python"),
-        (kafka_python_lag, "kafka", "kafka-python"),
-        (aiokafka, "aiokafka", "aiokafka"),
-        (aiokafka_lag, "aiokafka", "aiokafka"),
+        ("kafka_python", "3.0.0", "kafka-python"),
+        ("aiokafka", "0.13.0", "aiokafka"),
+        ("membership", "3.0.12", "confluent-kafka"),
+        ("confluent_kafka", "2.6.0", "confluent-kafka"),
     ],
 )
-def test_without_the_client_the_error_names_the_extra(module, client, extra, monkeypatch):
-    monkeypatch.setitem(sys.modules, client, None)
-    spec = importlib.util.spec_from_file_location("imported_again", module.__file__)
-    with pytest.raises(MissingClientError, match=re.escape(pip_install(extra))):
-        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+def test_a_client_that_is_too_old_is_refused_with_both_versions(folder, needed, extra, monkeypatch):
+    monkeypatch.setattr(versions, "version", lambda _: "0.12.0rc1")
+    remedy = re.escape(pip_install(extra))
+    with pytest.raises(MissingClientError, match=f"0.12.0rc1 is installed, but loadwise needs {needed}.*{remedy}"):
+        imported_again(folder)

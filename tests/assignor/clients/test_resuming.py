@@ -5,9 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from loadwise.assignor.clients import aiokafka_internals, kafka_python_internals
 from loadwise.assignor.clients.aiokafka import assignor as aiokafka_assignor
+from loadwise.assignor.clients.aiokafka import internals as aiokafka_internals
 from loadwise.assignor.clients.kafka_python import assignor as kafka_python_assignor
+from loadwise.assignor.clients.kafka_python import internals as kafka_python_internals
 
 PREPARING = "PreparingRebalance"
 """As Kafka describes such a group (``ClassicGroup.describe``): no strategy, no subscriptions, no assignments."""

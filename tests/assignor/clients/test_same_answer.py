@@ -19,8 +19,10 @@ from kafka.cluster import ClusterMetadata as KafkaPythonMetadata
 from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.protocol.metadata import MetadataResponse
 
-from loadwise.assignor.clients import aiokafka, aiokafka_internals, kafka_python
-from loadwise.assignor.clients.kafka_python_internals import Coordinator
+from loadwise.assignor.clients.aiokafka import consumer as aiokafka
+from loadwise.assignor.clients.aiokafka import internals as aiokafka_internals
+from loadwise.assignor.clients.kafka_python import consumer as kafka_python
+from loadwise.assignor.clients.kafka_python.internals import Coordinator
 from loadwise.assignor.load.source import FixedLoad
 from loadwise.assignor.participant import Participant
 from loadwise.assignor.strategy import strategies, strategy

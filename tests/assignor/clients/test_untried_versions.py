@@ -9,8 +9,10 @@ from dataclasses import replace
 import pytest
 from topics import fill
 
-from loadwise.assignor.clients import aiokafka, kafka_python, membership
+from loadwise.assignor.clients.aiokafka import consumer as aiokafka
 from loadwise.assignor.clients.confluent_kafka import confluent_consumer
+from loadwise.assignor.clients.kafka_python import consumer as kafka_python
+from loadwise.assignor.clients.membership import member as membership
 from loadwise.assignor.errors import UnsupportedByClientError
 
 CLIENTS = {"kafka-python": kafka_python, "aiokafka": aiokafka}

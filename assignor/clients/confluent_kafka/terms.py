@@ -8,20 +8,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
-from kafka.errors import (
-    BrokerResponseError,
-    CommitFailedError,
-    FencedInstanceIdError,
-    IllegalStateError,
-    KafkaConnectionError,
-    KafkaTimeoutError,
-)
-from kafka.errors import KafkaError as MemberError
-from kafka.structs import OffsetAndMetadata
-from kafka.structs import TopicPartition as Partition
 
-from loadwise.assignor.clients.membership import GroupMetadata
-from loadwise.assignor.clients.membership_commits import Offsets
+from loadwise.assignor.clients.membership import GroupMetadata, OffsetAndMetadata, Offsets, Partition, member_errors
 from loadwise.protocol.live_notes import is_note
 
 _METADATA = b"CGMDv2:"
@@ -157,19 +145,19 @@ def _told_by_message(error: KafkaError, **message: Any) -> Message:
 
 def confluent_error(error: Exception) -> KafkaError:
     """Convert a member's error to confluent-kafka's."""
-    cause = error.args[0] if isinstance(error, CommitFailedError) and error.args else error
+    cause = error.args[0] if isinstance(error, member_errors.CommitFailedError) and error.args else error
     match cause:
-        case FencedInstanceIdError():
+        case member_errors.FencedInstanceIdError():
             return KafkaError(KafkaError.FENCED_INSTANCE_ID, str(error), fatal=True)
-        case BrokerResponseError(errno=int(code)):
+        case member_errors.BrokerResponseError(errno=int(code)):
             return KafkaError(code, str(error), retriable=bool(cause.retriable))
         case str():
             return KafkaError(KafkaError.UNKNOWN_MEMBER_ID, str(error))
-        case IllegalStateError():
+        case member_errors.IllegalStateError():
             return KafkaError(KafkaError._STATE, str(error))
-        case KafkaTimeoutError():
+        case member_errors.KafkaTimeoutError():
             return KafkaError(KafkaError._TIMED_OUT, str(error), retriable=True)
-        case KafkaConnectionError():
+        case member_errors.KafkaConnectionError():
             return KafkaError(KafkaError._TRANSPORT, str(error), retriable=True)
         case _:
             return KafkaError(KafkaError._FAIL, str(error) or repr(error))
@@ -180,5 +168,5 @@ def as_confluent() -> Iterator[None]:
     """Convert the member's errors to confluent-kafka's and raise them."""
     try:
         yield
-    except MemberError as error:
+    except member_errors.KafkaError as error:
         raise KafkaException(confluent_error(error)) from error

@@ -18,19 +18,14 @@ from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 
-from loadwise.assignor.errors import MissingClientError
-from loadwise.assignor.load.lag import BEGINNINGS_S, HISTORY_S, FirstSince, LagLoad, PartitionOffsets, ends_before
-from loadwise.installation import pip_install
+from aiokafka import TopicPartition
+from aiokafka.client import AIOKafkaClient, CoordinationType
+from aiokafka.errors import for_code
+from aiokafka.protocol.commit import OffsetFetchRequest
+from aiokafka.protocol.metadata import MetadataRequest
+from aiokafka.protocol.offset import OffsetRequest, OffsetResetStrategy
 
-try:
-    from aiokafka import TopicPartition
-    from aiokafka.client import AIOKafkaClient, CoordinationType
-    from aiokafka.errors import for_code
-    from aiokafka.protocol.commit import OffsetFetchRequest
-    from aiokafka.protocol.metadata import MetadataRequest
-    from aiokafka.protocol.offset import OffsetRequest, OffsetResetStrategy
-except ImportError as error:
-    raise MissingClientError(f"aiokafka is not installed; get it with: {pip_install('aiokafka')}") from error
+from loadwise.assignor.load.lag import BEGINNINGS_S, HISTORY_S, FirstSince, LagLoad, PartitionOffsets, ends_before
 
 log = logging.getLogger(__name__)
 

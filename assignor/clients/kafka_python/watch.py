@@ -1,6 +1,6 @@
 """kafka-python: a leader that reads offsets before it assigns, and requests a rebalance if one pays.
 
-Its coordinator calls `LoadWatch` between JoinGroup and SyncGroup: `loadwise.assignor.clients.kafka_python_internals`.
+Its coordinator calls `LoadWatch` between JoinGroup and SyncGroup: `loadwise.assignor.clients.kafka_python.internals`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import Any
 from weakref import ref
 
-from loadwise.assignor.clients.kafka_python_lag import KafkaPythonLag
+from loadwise.assignor.clients.kafka_python.lag import KafkaPythonLag
 from loadwise.assignor.leader import Leader
 
 FIRST_READING_S = 2.0

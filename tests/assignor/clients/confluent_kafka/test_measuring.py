@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from loadwise.assignor.clients import confluent_kafka
 from loadwise.assignor.clients.confluent_kafka import ConfluentConsumer, confluent_consumer
+from loadwise.assignor.clients.confluent_kafka import consumer as confluent_kafka
 
 PARTITION = TopicPartition("t", 0)
 

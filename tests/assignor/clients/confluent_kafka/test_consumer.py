@@ -24,7 +24,7 @@ from secured_kafka import PASSWORDS, PREFIX
 from topics import WAIT_S, fill, make_topic
 
 from loadwise.assignor.clients.confluent_kafka import confluent_consumer
-from loadwise.assignor.clients.librdkafka_config import member_settings
+from loadwise.assignor.clients.membership.librdkafka_config import member_settings
 from loadwise.assignor.errors import UnsupportedByClientError
 
 PARTITIONS = 6

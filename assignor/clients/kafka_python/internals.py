@@ -64,8 +64,8 @@ from kafka.util import Timer
 
 from loadwise.assignor.clients.commit_notes import with_note
 from loadwise.assignor.clients.deleted_topics import DeletedTopics, Told, told
-from loadwise.assignor.clients.kafka_python_lag import KafkaPythonLag
-from loadwise.assignor.clients.kafka_python_watch import LoadWatch
+from loadwise.assignor.clients.kafka_python.lag import KafkaPythonLag
+from loadwise.assignor.clients.kafka_python.watch import LoadWatch
 from loadwise.assignor.clients.newest_commits import NewestCommits
 from loadwise.assignor.clients.no_common_strategy import no_common_strategy
 from loadwise.assignor.leader import Leader

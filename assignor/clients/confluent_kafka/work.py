@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kafka.structs import OffsetAndMetadata
-from kafka.structs import TopicPartition as Partition
-
+from loadwise.assignor.clients.membership import OffsetAndMetadata, Partition
 from loadwise.assignor.live.work import BusyTime
 
 _LEAST_S, _LARGEST_SHARE = 0.05, 0.02

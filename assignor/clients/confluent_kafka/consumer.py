@@ -1,17 +1,4 @@
-"""confluent-kafka: consumers whose group uses our strategies, although librdkafka has no hook for assignors.
-
-::
-
-    from loadwise.assignor.clients.confluent_kafka import confluent_consumer
-
-    consumer = confluent_consumer({"bootstrap.servers": "localhost:9092", "group.id": "g"}, assignor="weighted")
-    consumer.subscribe(["flights"], on_assign=..., on_revoke=..., on_lost=...)
-
-A `Membership` joins the group and fetches nothing; librdkafka reads the assigned partitions and joins nothing. All
-methods of ``Consumer`` exist and behave the same. Three things differ inside. Commits carry the member's id and
-generation, which librdkafka does not have. `ConfluentConsumer` calls the rebalance callbacks in the user's ``poll``.
-``consumer_group_metadata`` is the member's. docs/confluent-kafka.md lists the visible differences.
-"""
+"""confluent-kafka's consumer with our assignors."""
 
 from __future__ import annotations
 
@@ -24,22 +11,11 @@ from time import monotonic
 from typing import Any, TypeVar
 from weakref import proxy
 
-from loadwise.assignor.errors import MissingClientError
-from loadwise.installation import pip_install
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-try:
-    from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
-    from kafka.errors import IllegalStateError
-    from kafka.structs import OffsetAndMetadata
-    from kafka.structs import TopicPartition as Partition
-except ImportError as error:
-    raise MissingClientError(
-        f"confluent-kafka or kafka-python is not installed; get them with: {pip_install('confluent-kafka')}"
-    ) from error
-
-from loadwise.assignor.clients.confluent_callbacks import Callback, RebalanceCallbacks
-from loadwise.assignor.clients.confluent_commits import Commits
-from loadwise.assignor.clients.confluent_terms import (
+from loadwise.assignor.clients.confluent_kafka.callbacks import Callback, RebalanceCallbacks
+from loadwise.assignor.clients.confluent_kafka.commits import Commits
+from loadwise.assignor.clients.confluent_kafka.terms import (
     after,
     as_confluent,
     check_subscription,
@@ -52,10 +28,18 @@ from loadwise.assignor.clients.confluent_terms import (
     without_note,
     written,
 )
-from loadwise.assignor.clients.confluent_work import WorkBetweenCalls
-from loadwise.assignor.clients.librdkafka_config import OF_THE_MEMBER, member_settings
-from loadwise.assignor.clients.membership import WAKE_S, Membership, weakly
-from loadwise.assignor.clients.membership_topics import ToldOnce
+from loadwise.assignor.clients.confluent_kafka.work import WorkBetweenCalls
+from loadwise.assignor.clients.membership import (
+    OF_THE_MEMBER,
+    WAKE_S,
+    Membership,
+    OffsetAndMetadata,
+    Partition,
+    ToldOnce,
+    member_errors,
+    member_settings,
+    weakly,
+)
 from loadwise.assignor.participant import AssignorChoice
 
 __all__ = ["ConfluentConsumer", "confluent_consumer"]
@@ -249,7 +233,7 @@ class ConfluentConsumer(Consumer):
         self._check_open()
         try:
             return "" if self._member is None else self._member.metadata().member_id
-        except IllegalStateError:
+        except member_errors.IllegalStateError:
             return ""
 
     def _joined(self) -> Membership:
@@ -341,7 +325,7 @@ class ConfluentConsumer(Consumer):
         self._commit_what_goes(partitions)
         super().incremental_unassign(partitions)
 
-    # Callbacks of the member: a `loadwise.assignor.clients.membership.RebalanceListener`.
+    # Callbacks of the member: a `loadwise.assignor.clients.membership.member.RebalanceListener`.
 
     def assigned(self, partitions: Iterable[Partition]) -> None:
         """Also read these partitions."""

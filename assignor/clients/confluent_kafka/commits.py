@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from kafka.structs import OffsetAndMetadata
-from kafka.structs import TopicPartition as Partition
 
-from loadwise.assignor.clients.confluent_terms import as_confluent, confluent_error, listed, not_owned
-from loadwise.assignor.clients.librdkafka_config import milliseconds
-from loadwise.assignor.clients.membership import Membership
-from loadwise.assignor.clients.membership_commits import CommitOutcome, Offsets
+from loadwise.assignor.clients.confluent_kafka.terms import as_confluent, confluent_error, listed, not_owned
+from loadwise.assignor.clients.membership import (
+    CommitOutcome,
+    Membership,
+    OffsetAndMetadata,
+    Offsets,
+    Partition,
+    milliseconds,
+)
 
 log = logging.getLogger(__name__)
 

@@ -39,30 +39,25 @@ import re
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 from weakref import WeakMethod, finalize, ref
 
-from loadwise.assignor.clients.kafka_python import TRIED as TRIED_FOR_CONSUMERS
+from kafka.errors import IllegalStateError
+from kafka.structs import OffsetAndMetadata, TopicPartition
+
 from loadwise.assignor.clients.kafka_python import kafka_consumer
-from loadwise.assignor.clients.logged_once import log_once
-from loadwise.assignor.clients.membership_commits import CommitOutcome, Commits, Done
-from loadwise.assignor.clients.membership_joins import watch_joins
-from loadwise.assignor.clients.membership_topics import watch_topics
-from loadwise.assignor.errors import MissingClientError, UnsupportedByClientError
+from loadwise.assignor.clients.kafka_python.logged_once import log_once
+from loadwise.assignor.clients.membership.commits import CommitOutcome, Commits, Done
+from loadwise.assignor.clients.membership.joins import watch_joins
+from loadwise.assignor.clients.membership.topics import watch_topics
+from loadwise.assignor.clients.membership.version import TRIED
+from loadwise.assignor.errors import UnsupportedByClientError
 from loadwise.assignor.live.work import BusyTime
 from loadwise.installation import pip_install
 
-try:
-    from kafka.errors import IllegalStateError
-    from kafka.structs import OffsetAndMetadata, TopicPartition
-except ImportError as error:
-    raise MissingClientError(f"kafka-python is not installed; get it with: {pip_install('kafka-python')}") from error
-
 log = logging.getLogger(__name__)
 
-TRIED = replace(TRIED_FOR_CONSUMERS, oldest=(3, 0, 12))
-"""The versions whose private parts this was tested with."""
 WAKE_S = 0.05
 """How often to call `poll`, which answers commits and notices joins."""
 CLOSING_TIMEOUT_S = 10.0

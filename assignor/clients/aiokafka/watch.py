@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 from weakref import ref
 
-from loadwise.assignor.clients.aiokafka_lag import AiokafkaLag
+from loadwise.assignor.clients.aiokafka.lag import AiokafkaLag
 from loadwise.assignor.leader import Leader
 
 FIRST_READING_S = 2.0

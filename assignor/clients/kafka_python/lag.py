@@ -15,17 +15,12 @@ from functools import partial
 from itertools import starmap
 from typing import Any
 
-from loadwise.assignor.clients.logged_once import log_nothing
-from loadwise.assignor.errors import MissingClientError
-from loadwise.assignor.load.lag import BEGINNINGS_S, HISTORY_S, LagLoad, PartitionOffsets, ends_before, first_since
-from loadwise.installation import pip_install
+from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin import OffsetSpec
+from kafka.errors import KafkaError
 
-try:
-    from kafka import KafkaAdminClient, TopicPartition
-    from kafka.admin import OffsetSpec
-    from kafka.errors import KafkaError
-except ImportError as error:
-    raise MissingClientError(f"kafka-python is not installed; get it with: {pip_install('kafka-python')}") from error
+from loadwise.assignor.clients.kafka_python.logged_once import log_nothing
+from loadwise.assignor.load.lag import BEGINNINGS_S, HISTORY_S, LagLoad, PartitionOffsets, ends_before, first_since
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from loadwise.assignor.clients.logged_once import log_nothing, log_once
+from loadwise.assignor.clients.kafka_python.logged_once import log_nothing, log_once
 
 
 @pytest.mark.parametrize(("how", "lines"), [(log_once, 1), (log_nothing, 0), (lambda _: None, 100)])

@@ -18,7 +18,7 @@ from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as Partition
 from topics import WAIT_S, fill, make_topic
 
-from loadwise.assignor.clients.membership_commits import Commits
+from loadwise.assignor.clients.membership.commits import Commits
 
 PARTITIONS = 6
 COOPERATIVE = "cooperative-weighted"
@@ -125,7 +125,7 @@ def test_who_closes_waits_for_commits_as_long_as_for_leaving(coordinator, topic_
     members.settle(PARTITIONS)
     coordinator.faults.answer("OffsetCommit", error="COORDINATOR_LOAD_IN_PROGRESS", times=1_000_000, group=group_id)
     closing.commit(offsets=[TopicPartition(topic_name, 0, 1)])
-    monkeypatch.setattr("loadwise.assignor.clients.membership.CLOSING_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("loadwise.assignor.clients.membership.member.CLOSING_TIMEOUT_S", 0.1)
     members.close()
     assert "Commits were not answered within 0.1 s" in caplog.text
 

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.aio import AIOConsumer
 from topics import WAIT_S, fill, make_topic
 
-from loadwise.assignor.clients.confluent_kafka_aio import aio_confluent_consumer
+from loadwise.assignor.clients.confluent_kafka.aio import aio_confluent_consumer
 
 PARTITIONS = 6
 

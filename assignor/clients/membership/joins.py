@@ -1,6 +1,6 @@
 """Let kafka-python's coordinator finish joins without its consumer's ``poll``.
 
-`loadwise.assignor.clients.membership` begins joins and takes their results. User code may run for long in between.
+`Membership` begins joins and takes their results. User code may run for long in between.
 """
 
 from __future__ import annotations

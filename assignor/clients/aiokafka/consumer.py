@@ -1,19 +1,4 @@
-"""aiokafka: our assignors as its ``AbstractPartitionAssignor``, and a consumer factory.
-
-Two ways to plug in::
-
-    from loadwise.assignor.clients import aiokafka
-
-    consumer = aiokafka.aiokafka_consumer("flights", group_id="g", bootstrap_servers="localhost:9092",
-                                          assignor="weighted", capacity=2.0)
-
-    consumer = AIOKafkaConsumer("flights", group_id="g", bootstrap_servers="localhost:9092",
-                                partition_assignment_strategy=[aiokafka.assignor("sticky")])
-
-Prefer the factory. The client passes its assignor neither the generation (aiokafka #1176: old partitions look current)
-nor the other members' instance ids and racks. It is eager and sends one JoinGroup for each assignor, so the explicit
-form needs one eager assignor. The factory's consumer reads the missing data from the client's coordinator. It joins
-with any list of strategies at once, and is cooperative if they are.
+"""aiokafka's consumer with our assignors.
 
 Hooks run on the event loop. A hook that raises stops the group coordination for good, so no data of another member may
 raise here.
@@ -27,13 +12,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from loadwise.assignor.clients.aiokafka_lag import AiokafkaLag
-from loadwise.assignor.clients.aiokafka_watch import LoadWatch, timed
+from aiokafka import AIOKafkaConsumer
+from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+
+from loadwise.assignor.clients.aiokafka.lag import AiokafkaLag
+from loadwise.assignor.clients.aiokafka.version import TRIED
+from loadwise.assignor.clients.aiokafka.watch import LoadWatch, timed
 from loadwise.assignor.clients.arguments import check_arguments
 from loadwise.assignor.clients.metadata import ClientMetadata
 from loadwise.assignor.clients.records import by_topic
-from loadwise.assignor.clients.versions import TriedVersions
-from loadwise.assignor.errors import MissingClientError, UnsupportedByClientError
+from loadwise.assignor.errors import UnsupportedByClientError
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.load.lag import LoadOfLag, commit_slack_s, load_of, max_poll_s
@@ -42,18 +30,7 @@ from loadwise.assignor.model import NO_GENERATION, Assignor
 from loadwise.assignor.participant import AssignorChoice, Participant
 from loadwise.assignor.strategy import Strategy
 from loadwise.assignor.subscription import JoinedMember
-from loadwise.installation import pip_install
 from loadwise.protocol.consumer import Subscription
-
-try:
-    import aiokafka
-    from aiokafka import AIOKafkaConsumer
-    from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
-except ImportError as error:
-    raise MissingClientError(f"aiokafka is not installed; get it with: {pip_install('aiokafka')}") from error
-
-TRIED = TriedVersions("aiokafka", aiokafka.__version__, oldest=(0, 13, 0), newest=(0, 14, 0))
-"""The versions whose private classes `loadwise.assignor.clients.aiokafka_internals` was tested with."""
 
 __all__ = ["AiokafkaAssignor", "AiokafkaLag", "aiokafka_consumer", "assignor"]
 
@@ -267,7 +244,7 @@ class _Consumer(AIOKafkaConsumer):
         if not TRIED.includes_installed:
             TRIED.warn("as the leader, it assigns without generations, racks and instance ids of the others")
             return
-        from loadwise.assignor.clients.aiokafka_internals import take_over  # noqa: PLC0415 (other versions lack it)
+        from loadwise.assignor.clients.aiokafka.internals import take_over  # noqa: PLC0415 (other versions lack it)
 
         take_over(coordinator, self._plugs, self._before_assignment)
         for plug in self._plugs:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 from kafka.protocol.consumer import OffsetCommitRequest
 
-from loadwise.assignor.clients.kafka_python_internals import _Manager
+from loadwise.assignor.clients.kafka_python.internals import _Manager
 from loadwise.assignor.clients.newest_commits import NewestCommits
 
 

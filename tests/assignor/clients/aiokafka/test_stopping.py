@@ -6,8 +6,8 @@ import logging
 import pytest
 from topics import WAIT_S, fill, make_topic
 
-from loadwise.assignor.clients import aiokafka_internals
 from loadwise.assignor.clients.aiokafka import aiokafka_consumer
+from loadwise.assignor.clients.aiokafka import internals as aiokafka_internals
 
 
 @pytest.mark.parametrize("assignor", ["range", "cooperative-weighted"])

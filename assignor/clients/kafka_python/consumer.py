@@ -1,17 +1,4 @@
-"""kafka-python: our assignors as its ``AbstractPartitionAssignor``, and a consumer factory.
-
-Two ways to plug in::
-
-    from loadwise.assignor.clients import kafka_python
-
-    consumer = kafka_python.kafka_consumer("flights", group_id="g", bootstrap_servers="localhost:9092",
-                                           assignor="weighted", capacity=2.0)
-
-    consumer = KafkaConsumer("flights", group_id="g", bootstrap_servers="localhost:9092",
-                             partition_assignment_strategy=[kafka_python.assignor("sticky")])
-
-Prefer the factory. Hooks get neither credentials nor the group id, so only the factory can read the group's lag. It
-also has the consumer's current partitions, so that a member which lost its place does not claim what others own.
+"""kafka-python's consumer with our assignors.
 
 All hooks run on the client's I/O thread, which also sends heartbeats: they do no I/O and do not block. An exception in
 a hook leaves ``poll()`` and is retried forever, so no data of another member may raise here.
@@ -27,13 +14,15 @@ from operator import attrgetter
 from typing import Any
 from weakref import WeakMethod, finalize
 
+from kafka import KafkaConsumer
+from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
+
 from loadwise.assignor.clients.arguments import check_arguments
 from loadwise.assignor.clients.commit_notes import with_note
-from loadwise.assignor.clients.kafka_python_lag import KafkaPythonLag
+from loadwise.assignor.clients.kafka_python.lag import KafkaPythonLag
+from loadwise.assignor.clients.kafka_python.version import TRIED
 from loadwise.assignor.clients.metadata import ClientMetadata
 from loadwise.assignor.clients.records import by_topic
-from loadwise.assignor.clients.versions import TriedVersions
-from loadwise.assignor.errors import MissingClientError
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.load.lag import LoadOfLag, commit_slack_s, load_of, max_poll_s
@@ -42,18 +31,7 @@ from loadwise.assignor.model import Assignor
 from loadwise.assignor.participant import AssignorChoice, Participant
 from loadwise.assignor.strategy import Strategy
 from loadwise.assignor.subscription import JoinedMember
-from loadwise.installation import pip_install
 from loadwise.protocol.consumer import Subscription
-
-try:
-    import kafka
-    from kafka import KafkaConsumer
-    from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
-except ImportError as error:
-    raise MissingClientError(f"kafka-python is not installed; get it with: {pip_install('kafka-python')}") from error
-
-TRIED = TriedVersions("kafka-python", kafka.__version__, oldest=(3, 0, 0), newest=(3, 0, 12))
-"""The versions whose private classes `loadwise.assignor.clients.kafka_python_internals` was tested with."""
 
 __all__ = ["KafkaPythonAssignor", "KafkaPythonLag", "assignor", "kafka_consumer"]
 
@@ -197,7 +175,7 @@ class _Consumer(KafkaConsumer):
         for plug in plugs:
             plug.follow(self)
         if TRIED.includes_installed:
-            from loadwise.assignor.clients.kafka_python_internals import repair  # noqa: PLC0415 (other versions lack it)
+            from loadwise.assignor.clients.kafka_python.internals import repair  # noqa: PLC0415 (other versions lack it)
 
             repair(self, self._leader, lag)
         else:
