@@ -13,9 +13,10 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: $(VENV)/.all
 	$(BIN)/loadwise demo $(DEMO)
 
-# The default tier. Three processes for two cores: many tests wait for clients and their timeouts. One has all of Spark.
+# The default tier. Five processes even on two cores: many tests wait for clients and their timeouts. One has all of Spark.
+WORKERS ?= 5
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 3 --dist loadgroup $(TESTS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(TESTS)
 
 # The real tier: against Apache Kafka, beside Java and librdkafka members; needs a JDK 17 and Maven.
 KAFKA ?= kafka and not live and not long
@@ -54,7 +55,7 @@ endif
 # The default tier many times, each in another order, and which tests do not pass every time. HUNT="--busy 2" adds busy loops.
 RUNS ?= 20
 hunt: $(VENV)/.dev
-	$(BIN)/python tests/hunt/run.py --runs $(RUNS) $(HUNT)
+	$(BIN)/python tests/hunt/run.py --runs $(RUNS) --workers $(WORKERS) $(HUNT)
 
 # Change a sample of the code, one place at a time, and show which changes the default tier does not notice (CONTRIBUTING.md).
 # SEED repeats a sample; EACH=15 FOLDERS="protocol assignor/live" takes a smaller one.

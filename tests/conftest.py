@@ -7,6 +7,7 @@ import os
 import socket
 import time
 import uuid
+from collections import Counter
 from collections.abc import Generator, Iterator
 from random import Random
 
@@ -56,6 +57,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     minutes = item.config.getoption("minutes")
     if minutes is not None and time.monotonic() - STARTED_S > minutes * 60:
         pytest.skip(f"the {minutes:g} minutes of this slice are over")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """pytest: show in one line how many tests were skipped, and why."""
+    skipped = [report.longrepr for report in terminalreporter.stats.get("skipped", ())]
+    reasons = Counter(reason.removeprefix("Skipped: ") for _, _, reason in skipped)
+    if reasons:
+        terminalreporter.write_line("skipped: " + "; ".join(f"{count} ({reason})" for reason, count in reasons.items()))
 
 
 @pytest.hookimpl(optionalhook=True)

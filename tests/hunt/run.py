@@ -43,6 +43,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--seed", type=int, default=int(time.time()), help="of the first run's order; then the next one"
     )
+    parser.add_argument("--workers", type=int, default=5, help="how many processes run the tests")
     parser.add_argument("--busy", type=int, default=0, help="how many busy loops run beside the tests")
     parser.add_argument("pytest", nargs="*", help="arguments of pytest, behind --")
     return parser.parse_args()
@@ -60,9 +61,20 @@ def busy_loops(count: int) -> Iterator[None]:
             loop.wait()
 
 
-def run(seed: int, pytest: list[str]) -> Run:
+def run(seed: int, workers: int, pytest: list[str]) -> Run:
     """Run the tests once in the order of a seed."""
-    command = [sys.executable, "-m", "pytest", "-n", "3", "--dist", "loadgroup", "--shuffle", str(seed), *pytest]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-n",
+        str(workers),
+        "--dist",
+        "loadgroup",
+        "--shuffle",
+        str(seed),
+        *pytest,
+    ]
     log = LOGS / f"{seed}.log"
     began = time.monotonic()
     with log.open("w") as output:
@@ -81,7 +93,7 @@ def main() -> int:
     print("| run | seed | load | seconds | result |\n|---|---|---|---|---|", flush=True)
     with busy_loops(given.busy):
         for number in range(given.runs):
-            runs.append(done := run(given.seed + number, given.pytest))
+            runs.append(done := run(given.seed + number, given.workers, given.pytest))
             cells = (number + 1, done.seed, f"{done.load:.1f}", f"{done.seconds:.0f}", done.summary)
             print(f"| {' | '.join(map(str, cells))} |", flush=True)
     failed = [each for each in runs if each.exit_code]
