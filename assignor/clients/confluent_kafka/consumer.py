@@ -6,6 +6,7 @@ import logging
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from time import monotonic
 from typing import Any, TypeVar
@@ -50,6 +51,8 @@ TURN_S = WAKE_S
 """How often the member is polled while records are read, and librdkafka's poll timeout meanwhile."""
 JOINING_TURN_S = 0.01
 """The same during a join."""
+LEADERS_WITHIN_S, MOST_TOPICS_ASKED_FOR = 1.0, 10
+"""How long to wait for the leaders of a topic, and of how many topics to ask for them before the first fetch."""
 
 _Read = TypeVar("_Read")
 _read, _consume = Consumer.poll, Consumer.consume
@@ -330,6 +333,7 @@ class ConfluentConsumer(Consumer):
     def assigned(self, partitions: Iterable[Partition]) -> None:
         """Also read these partitions."""
         added = named(partitions)
+        self._find_leaders({each.topic for each in added})
         try:
             self._callbacks.call("on_assign", self, added)
         finally:
@@ -354,6 +358,14 @@ class ConfluentConsumer(Consumer):
             self._callbacks.call("on_lost", self, going)
         finally:
             self._forget(going)
+
+    def _find_leaders(self, topics: set[str]) -> None:
+        """Ask for the leaders of topics before their first fetch. librdkafka itself would ask up to 1.5 s later."""
+        new = topics - {each.topic for each in super().assignment()}
+        if len(new) <= MOST_TOPICS_ASKED_FOR:
+            with suppress(KafkaException):  # librdkafka asks again later, and reports what is wrong
+                for topic in new:
+                    self.list_topics(topic, LEADERS_WITHIN_S)
 
     def _forget(self, partitions: list[TopicPartition]) -> None:
         still = {(each.topic, each.partition) for each in super().assignment()}

@@ -23,6 +23,7 @@ from confluent_kafka import (
 from secured_kafka import PASSWORDS, PREFIX
 from topics import WAIT_S, fill, make_topic
 
+from loadwise.assignor.clients import confluent_kafka as consumers
 from loadwise.assignor.clients.confluent_kafka import confluent_consumer
 from loadwise.assignor.clients.membership.librdkafka_config import member_settings
 from loadwise.assignor.errors import UnsupportedByClientError
@@ -67,6 +68,21 @@ def test_members_share_the_topic_and_take_over_from_each_other(topic, members, s
     members.settle(PARTITIONS)
     assert len(members.read[first]) == 5 * PARTITIONS, "nothing is read twice"
     assert members.read[second] == []
+
+
+def test_a_member_reads_although_the_leaders_come_too_late(coordinator, topic_name, group_id, monkeypatch):
+    monkeypatch.setattr(consumers, "LEADERS_WITHIN_S", 0.01)
+    make_topic(coordinator.bootstrap_servers, topic_name, PARTITIONS)
+    fill(coordinator.bootstrap_servers, topic_name, [5] * PARTITIONS)
+    members = ConfluentGroup(coordinator.bootstrap_servers, group_id)
+    late = coordinator.faults.delay("Metadata", ms=200, client_id="late", times=None)
+    try:
+        member = members.join(topic_name, client_id="late")
+        members.until(lambda: len(members.read[member]) == 5 * PARTITIONS)
+        assert late.hits > 0
+    finally:
+        coordinator.faults.clear()
+        members.close()
 
 
 def test_commits_of_all_forms(topic, members):
