@@ -1,19 +1,16 @@
-"""One request on its way through the coordinator: its call, its API and its answer."""
+"""One request on its way through the coordinator: its call and its answer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from loadwise.coordinator.cluster.brokers import FIRST_NODE_ID
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.groups.events import Event, Token
 from loadwise.coordinator.security.login import Login
-from loadwise.protocol.messages import Api, Request
-
-if TYPE_CHECKING:
-    from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.messages import Request
 
 Message: TypeAlias = Any
 """A request or response by its fields. Messages come from Kafka's schemas, so Python has no types for them."""
@@ -124,7 +121,11 @@ class DelayedShareFetch(NamedTuple):
     max_wait_ms: int
 
 
-Outcome: TypeAlias = Response | GroupRequest | DelayedFetch | DelayedShareFetch
+class Later:
+    """The outcome of a call that a feature keeps, and whose answer `Feature.take_answers` returns."""
+
+
+Outcome: TypeAlias = Response | GroupRequest | DelayedFetch | DelayedShareFetch | Later
 """The result of an API handler: the response, or what must happen first."""
 
 
@@ -133,20 +134,3 @@ class Answer(NamedTuple):
 
     call: Call
     response: Response
-
-
-Handler: TypeAlias = "Callable[[Call, Cluster], Outcome]"
-"""Handles the requests of an API."""
-Guard: TypeAlias = "Callable[[Call, Cluster, Handler], Outcome]"
-"""Runs before a handler if there is an authorizer; see ``apis/access.py``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """An API, its handler, and its guard."""
-
-    api: Api
-    handle: Handler
-    guard: Guard
-    new_partitions: Callable[[Cluster, Message], int] | None = None
-    """The number of partitions that a request would create; all slices of a large request count together."""

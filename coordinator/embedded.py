@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from loadwise.coordinator import leadership
-from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.clock import Clock
 from loadwise.coordinator.cluster.brokers import Brokers
 from loadwise.coordinator.control import ClockControl, GroupControl
@@ -27,8 +26,8 @@ from loadwise.coordinator.errors import (
     WeakTokenError,
 )
 from loadwise.coordinator.faults.rules import Faults
-from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import Snapshot
+from loadwise.coordinator.router import Router
 from loadwise.coordinator.security.options import Security
 from loadwise.coordinator.server import Server, ServerLimits
 from loadwise.coordinator.settings import BrokerSettings
@@ -125,9 +124,10 @@ class Coordinator:
         self._clock = Clock(_clock_ms())
         settings = settings or BrokerSettings()
         nodes = Brokers(brokers, racks, default_replication_factor=settings.default_replication_factor)
-        self.cluster = Cluster(SERVICES, settings, brokers=nodes, security=security)
+        self._router = Router(settings, brokers=nodes, security=security)
+        self.cluster = self._router.cluster
         """The state behind the server; use it on the server's event loop only."""
-        self.faults = Faults({service.api.name for service in SERVICES.values()})
+        self.faults = Faults({api.name for api in self.cluster.apis})
         """The faults that clients get: ``coordinator.faults.answer("Heartbeat", error="REBALANCE_IN_PROGRESS")``."""
         self.groups = GroupControl(self._running, _at_once)
         """Shows groups, removes members, ends sessions and forces rebalances."""
@@ -263,7 +263,7 @@ class Coordinator:
         if self._server is not None:
             self._server.restore(snapshot)
         else:
-            self.cluster.restore(snapshot, self._clock.now_ms())
+            self._router.restore(snapshot, self._clock.now_ms())
 
     def in_thread(self) -> ThreadedCoordinator:
         """Return the same coordinator for synchronous code.
@@ -281,7 +281,7 @@ class Coordinator:
         """Start to listen. Afterwards `bootstrap_servers` is known."""
         # Set before this task continues, because clients ask for the address as soon as they can connect.
         self._open_directory()
-        server = Server(self.cluster, self._clock, self._limits, self.faults, self._tls, directory=self._directory)
+        server = Server(self._router, self._clock, self._limits, self.faults, self._tls, directory=self._directory)
         try:
             bound = await server.start(*self._listen)
             try:
@@ -324,7 +324,7 @@ class Coordinator:
 
         self._directory = Directory(self._data_dir, accept_data_loss=self._accept_data_loss)
         try:
-            self.cluster.load(self._directory.read(), self._directory, self._clock.now_ms())
+            self._router.load(self._directory.read(), self._directory, self._clock.now_ms())
             self._create_first_topics()
             self._directory.commit()
         except CoordinatorError:

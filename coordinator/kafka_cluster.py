@@ -1,33 +1,18 @@
-"""The whole cluster except sockets and clock: topics, groups and pending answers.
-
-A `Call` goes in with the time, and `Answer` objects come out, for that call or for earlier ones. Tests can run it
-without a network, under their own clock.
-"""
+"""The state of a cluster, and what follows from its changes. The router passes calls to it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import count
-from typing import Any
+from typing import Any, TypeAlias, TypeVar, cast
 from uuid import UUID, uuid4
 
 from loadwise.coordinator.authorization.authorizer import AclRecord, Authorizer
 from loadwise.coordinator.calls import (
-    Answer,
     Call,
-    DelayedFetch,
-    DelayedShareFetch,
     EncodedBody,
-    GroupRequest,
-    HangUp,
-    LastAnswer,
     Outcome,
-    Response,
-    Service,
 )
 from loadwise.coordinator.cluster.brokers import (
-    CONSUMER_OFFSETS,
-    TRANSACTION_STATE,
     Brokers,
 )
 from loadwise.coordinator.cluster.checksum import crc32c
@@ -40,10 +25,9 @@ from loadwise.coordinator.configs.resources import OF_ALL_BROKERS, ConfigsRecord
 from loadwise.coordinator.configs.topic_configs import LogConfig, broker_configs_of_topics
 from loadwise.coordinator.delayed_fetches import DelayedFetches
 from loadwise.coordinator.delayed_share_fetches import DelayedShareFetches
-from loadwise.coordinator.errors import LoginRefusedError
 from loadwise.coordinator.failed_topics import FailedTopics
+from loadwise.coordinator.feature import Feature
 from loadwise.coordinator.groups.effects import Reply
-from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.records import Record
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.groups.share_limits import ShareGroupLimits
@@ -51,31 +35,15 @@ from loadwise.coordinator.groups.streams_limits import StreamsGroupLimits
 from loadwise.coordinator.keeper import NOTHING, Keeper, LogName, Place, Snapshot
 from loadwise.coordinator.log_upkeep import LogUpkeep
 from loadwise.coordinator.offsets_topic import OffsetsTopic
-from loadwise.coordinator.refusals import refusal
-from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
 from loadwise.coordinator.restored import check_brokers, restored
-from loadwise.coordinator.security.login import Login, Stage
 from loadwise.coordinator.security.options import Security
-from loadwise.coordinator.security.principal_rules import principal_name, principal_rules
 from loadwise.coordinator.security.users import ScramRecord, Users
 from loadwise.coordinator.settings import BrokerSettings
 from loadwise.coordinator.shares.service import Shares
-from loadwise.coordinator.transactions.coordinator import Transactions
-from loadwise.coordinator.transactions.outcomes import Markers
-from loadwise.coordinator.transactions.transaction import Transaction
 from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.messages import Api
 
-COORDINATOR_EPOCH = 0
-"""The epoch of every transaction coordinator, which its markers contain."""
-
-
-_PROTOCOLS = {
-    "ConsumerGroupDescribe": "consumer",
-    "ConsumerGroupHeartbeat": "consumer",
-    "StreamsGroupDescribe": "streams",
-    "StreamsGroupHeartbeat": "streams",
-}
-"""The APIs of each protocol that can be disabled (group.coordinator.rebalance.protocols)."""
+F = TypeVar("F", bound=Feature)
 
 
 class Cluster:
@@ -83,34 +51,34 @@ class Cluster:
 
     def __init__(
         self,
-        services: Mapping[int, Service],
         settings: BrokerSettings | None = None,
         *,
+        apis: Iterable[Api] = (),
+        features: Iterable[type[Feature]] = (),
         brokers: Brokers | None = None,
         security: Security | None = None,
         new_uuid: Callable[[], UUID] = uuid4,
     ) -> None:
         self.settings = settings or BrokerSettings()
-        self.services = services
+        self.apis = sorted(apis, key=lambda api: api.key)
+        """The served APIs."""
         self.security = security or Security(protocol="PLAINTEXT")
         """How clients log in."""
-        self._principal_rules = principal_rules(self.security.principal_mapping_rules)
-        self._switched_off = {
-            api for api, protocol in _PROTOCOLS.items() if protocol not in self.settings.rebalance_protocols
-        }
         self.new_uuid = new_uuid
         self.cluster_id = "loadwise"
         self.brokers = brokers or Brokers()
-        self.tokens = count(1)
-        """Tokens of pending answers. They are never reused, so no client gets an answer from before a restart."""
         self.now_ms = 0
         """The time of the current call."""
+        self.outbox: list[Reply] = []
+        """Replies of groups to earlier calls, for the router."""
+        self.features: dict[type[Feature], Feature] = dict.fromkeys(features, Feature(self))
         # Not 0, because a producer may have outlived another coordinator on this port.
         self._begin(Snapshot((), {}), new_uuid().int >> 66, NOTHING)
 
     def _begin(self, state: Snapshot, first_producer_id: int, keeper: Keeper) -> None:
         """Use this state from now on; pending answers are dropped."""
-        self._keeper = keeper
+        self.keeper = keeper
+        """Stores each change."""
         self.brokers.keeper = keeper
         self.brokers.load(state.of(CoordinatorsRecord))
         self.users = Users(self.security.users, self.security.mechanisms, keeper)
@@ -160,71 +128,24 @@ class Cluster:
         """Returns new producer ids, different from those of an earlier coordinator on this port."""
         for record in state.of(ProducerIdsRecord):
             self.new_producer_id.load(record)
-        self.transactions = Transactions(self.new_producer_id, self.settings.transactions, keeper)
-        self.transactions.load(state.of(Transaction))
         self.encoded: dict[Any, EncodedBody] = {}
         """Metadata responses, cached until the topics change; see ``apis/metadata.py``."""
-        self._upkeep = LogUpkeep(
+        self.upkeep = LogUpkeep(
             self.topics,
             self.settings.producer_id_expiration_ms,
             retention_check_interval_ms=self.settings.retention_check_interval_ms,
             delete_records=self.delete_records,
             now_ms=self.now_ms,
         )
-        self._waiting: dict[Token, tuple[Call, Callable[[Call, Any], Response]]] = {}
-        self._answers: list[Answer] = []
-        for markers in self.transactions.unfinished:
-            self.write_markers(markers)
+        self.outbox.clear()
+        for kind in self.features:
+            self.features[kind] = kind(self)
+        for feature in self.features.values():
+            feature.load(state)
 
-    @property
-    def next_deadline_ms(self) -> int | None:
-        """Return when `expire` must be called next; None if nothing is due."""
-        deadlines = (
-            self.groups.next_deadline_ms,
-            self.fetches.next_deadline_ms,
-            self.shares.next_deadline_ms,
-            self.share_fetches.next_deadline_ms,
-            self.transactions.next_deadline_ms,
-            self._upkeep.next_deadline_ms,
-        )
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
-
-    def receive(self, call: Call, now_ms: int) -> list[Answer]:
-        """Handle a call. This or a later `receive` or `expire` returns its answer."""
-        self.now_ms = now_ms
-        outcome = self._before_login(call)
-        if outcome is None and call.request.api.name in self._switched_off:
-            outcome = refusal(call, ErrorCode.UNSUPPORTED_VERSION, tells_why=False)
-        if outcome is None:
-            service = self.services[call.request.api.key]
-            if self.authorizer is None:
-                outcome = service.handle(call, self)
-            else:
-                outcome = service.guard(call, self, service.handle)
-        if isinstance(outcome, GroupRequest):
-            self._waiting[call.token] = (call, outcome.respond)
-            is_here = self.coordinates(call, outcome.group_id)
-            self.pass_on(self.groups.handle(outcome.group_id, outcome.event, now_ms, is_here=is_here))
-        elif isinstance(outcome, DelayedFetch):
-            self.fetches.delay(call, outcome, now_ms)
-        elif isinstance(outcome, DelayedShareFetch):
-            self.share_fetches.delay(call, outcome, now_ms)
-        else:
-            self._answers.append(Answer(call, outcome))
-        return self._take_answers()
-
-    def take_repeated(self, heartbeat: RepeatedHeartbeat, node_id: int, now_ms: int) -> bool:
-        """Keep a classic group's member alive if it repeats its last heartbeat.
-
-        Returns False and changes nothing if the heartbeat needs normal handling: if its answer may be an error, or an
-        authorizer must check it.
-        """
-        if self.authorizer is not None or self.brokers.coordinator_of(heartbeat.group_id).id != node_id:
-            return False
-        group = self.groups.classic(heartbeat.group_id)
-        return group is not None and group.keep_alive(
-            heartbeat.member_id, heartbeat.instance_id, heartbeat.generation, now_ms
-        )
+    def feature(self, kind: type[F]) -> F:
+        """Return the state of a feature."""
+        return cast("F", self.features[kind])
 
     # ---- over a restart ----
 
@@ -247,8 +168,8 @@ class Cluster:
         ids = self.new_producer_id.record()
         self.now_ms = now_ms
         state = restored(snapshot, ids, self.topics)
-        self._keeper.replace(state)
-        self._begin(state, ids.next_id, self._keeper)
+        self.keeper.replace(state)
+        self._begin(state, ids.next_id, self.keeper)
 
     def load(self, state: Snapshot, keeper: Keeper, now_ms: int) -> None:
         """Load a keeper's state, and write each further change to it.
@@ -276,60 +197,8 @@ class Cluster:
             for acl in self.authorizer.records():
                 yield acl.place, acl
         yield from self.groups.journal.entries()
-        for transaction in self.transactions.all.values():
-            yield transaction.place, transaction
-
-    # ---- requests ----
-
-    def new_login(self, certificate_name: str | None) -> Login | None:
-        """Return the login of a new connection; None if clients need not log in.
-
-        The client may have a certificate. Raises `LoginRefusedError` if no rule matches its name.
-        """
-        if self.security.asks_for_login:
-            options = self.security
-            return Login(self.users, options.mechanisms, options.validate_token, options.max_session_ms)
-        if certificate_name is None:
-            return None
-        name = principal_name(self._principal_rules, certificate_name)
-        if name is None:
-            raise LoginRefusedError(
-                f"no rule of ssl.principal.mapping.rules matches the certificate of {certificate_name}"
-            )
-        return Login.by_certificate(name)
-
-    def expire(self, now_ms: int) -> list[Answer]:
-        """Complete everything that is due."""
-        self.now_ms = now_ms
-        self.pass_on(self.groups.expire(now_ms))
-        self.shares.expire(now_ms)
-        for markers in self.transactions.expire(now_ms):
-            self.write_markers(markers)
-        self._upkeep.run(now_ms)
-        return self._take_answers()
-
-    def operate(self, operation: Callable[[Groups, int], Iterable[Reply]], now_ms: int) -> list[Answer]:
-        """Run an operation on the groups that no client requested; it gets the groups and the time."""
-        self.now_ms = now_ms
-        self.pass_on(operation(self.groups, now_ms))
-        return self._take_answers()
-
-    def hurry(self, token: Token, now_ms: int) -> list[Answer]:
-        """Complete a waiting fetch now and return its answer."""
-        self.now_ms = now_ms
-        self.fetches.hurry(token)
-        return self._take_answers()
-
-    def forget(self, token: Token) -> None:
-        """Drop a request whose client disconnected. A join stays, as in Kafka: only its session ends a member."""
-        self.fetches.forget(token)
-        self.share_fetches.forget(token)
-
-    def disconnected(self, connection_id: int, now_ms: int) -> list[Answer]:
-        """Release the records that a disconnected share consumer had acquired."""
-        self.now_ms = now_ms
-        self.shares.disconnected(connection_id)
-        return self._take_answers()
+        for feature in self.features.values():
+            yield from feature.values()
 
     def share_limits(self, group_id: str) -> ShareGroupLimits:
         """Return the limits of a share group; its own configs override the brokers'."""
@@ -342,29 +211,28 @@ class Cluster:
     def delete_group(self, call: Call, group_id: str) -> ErrorCode:
         """Delete a group without members, and its offsets."""
         error, replies = self.groups.delete(group_id, self.now_ms, is_here=self.coordinates(call, group_id))
-        self.pass_on(replies)
+        self.outbox += replies
         if error is ErrorCode.NONE:
             self.shares.forget_group(group_id)
+            for feature in self.features.values():
+                feature.group_deleted(group_id)
         return error
 
     def coordinates(self, call: Call, group_id: str) -> bool:
         """Return whether the call's broker coordinates a group; if not, answer NOT_COORDINATOR."""
         return self.brokers.coordinator_of(group_id).id == call.node_id
 
-    def coordinates_transactions(self, call: Call, transactional_id: str) -> bool:
-        """Return whether the call's broker coordinates a transactional id; if not, answer NOT_COORDINATOR."""
-        return self.brokers.coordinator_of(transactional_id, TRANSACTION_STATE).id == call.node_id
-
     def grown(self, log: PartitionLog, appended: Appended) -> None:
         """Count the bytes that were appended to a log, and complete fetches that waited for them."""
         self.topics.kept_bytes += appended.size_bytes
-        if appended.size_bytes and self._keeper is not NOTHING:
-            self._keeper.append(log.name, log.last_batch)
+        if appended.size_bytes and self.keeper is not NOTHING:
+            self.keeper.append(log.name, log.last_batch)
         if appended.size_bytes:
-            self._upkeep.grown(log, self.now_ms)
+            self.upkeep.grown(log, self.now_ms)
         if log.high_watermark == log.end_offset:
             self.fetches.grown(log, appended.size_bytes, appended.stable_bytes)
         self.share_fetches.changed([log])
+        self._log_changed(log)
 
     def configs_changed(self) -> None:
         """Apply the current configs to all logs."""
@@ -380,61 +248,22 @@ class Cluster:
         """Delete a log's records before an offset, and free their bytes."""
         if offset > log.start_offset:
             self.topics.kept_bytes -= log.delete_before(offset)
-            self._keeper.drop_before(log.name, offset)
+            self.keeper.drop_before(log.name, offset)
             partition = self.topics.partition_of(log.name)
             if partition is not None:
                 self.topics.keep(partition)
             self.share_fetches.changed([log])  # deleted records make room for new ones
-
-    def write_markers(self, markers: Markers) -> None:
-        """End a transaction in all its partitions and groups; deleted partitions are skipped."""
-        producer_id, epoch = markers.producer
-        for partition in markers.partitions:
-            if partition.topic == CONSUMER_OFFSETS:
-                self.groups.end_transaction(producer_id, partition.number, committed=markers.committed)
-                continue
-            log = self.topics.log(*partition)
-            if log is not None:
-                appended = log.end_transaction(
-                    producer_id,
-                    epoch,
-                    committed=markers.committed,
-                    coordinator_epoch=COORDINATOR_EPOCH,
-                    timestamp_ms=self.now_ms,
-                )
-                self.grown(log, appended)
-        self.transactions.complete(markers.transactional_id, self.now_ms)
+            self._log_changed(log)
 
     def log_gone(self, log: PartitionLog) -> None:
         """Answer fetches of a log that was deleted, moved, or has more to report."""
         self.fetches.gone(log)
         self.share_fetches.changed([log])
+        self._log_changed(log)
 
-    def _before_login(self, call: Call) -> Outcome | None:
-        """Return the answer to a call before its login; None if the call is allowed."""
-        if call.login is None or call.login.expects(call.request.api.name, self.now_ms):
-            return None
-        if call.login.stage is Stage.DONE:
-            return HangUp(f"{call.request.api.name} came after the session had expired: the client must log in again")
-        reason = f"{call.request.api.name} came before the login was complete"
-        if call.login.stage is Stage.TOKENS:
-            return LastAnswer(refusal(call, ErrorCode.ILLEGAL_SASL_STATE), reason)
-        return HangUp(reason)
-
-    def pass_on(self, replies: Iterable[Reply]) -> None:
-        """Send the groups' replies to the calls that waited for them."""
-        for reply in replies:
-            call, respond = self._waiting.pop(reply.token)
-            self._answers.append(Answer(call, respond(call, reply.body)))
-
-    def _take_answers(self) -> list[Answer]:
-        if self.fetches:
-            self._answers += self.fetches.take_completed(self.now_ms)
-        self.share_fetches.changed(self.shares.take_woken())
-        if self.share_fetches:
-            self._answers += self.share_fetches.take_completed(self.now_ms)
-        answers, self._answers = self._answers, []
-        return answers
+    def _log_changed(self, log: PartitionLog) -> None:
+        for feature in self.features.values():
+            feature.log_changed(log)
 
     def _new_logs(self, configs: Mapping[str, str], names: Sequence[LogName]) -> list[PartitionLog]:
         config = LogConfig.of(configs, self._broker_configs())
@@ -447,3 +276,9 @@ class Cluster:
         max_batch_bytes = str(self.settings.max_batch_bytes)
         as_started = {"message.max.bytes": max_batch_bytes, **broker_configs_of_topics(self.settings.configs)}
         return {**as_started, **of_all, **its_own}
+
+
+Handler: TypeAlias = Callable[[Call, Cluster], Outcome]
+"""Handles the requests of an API."""
+Guard: TypeAlias = Callable[[Call, Cluster, Handler], Outcome]
+"""Runs before a handler if there is an authorizer; see ``apis/access.py``."""

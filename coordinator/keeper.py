@@ -59,6 +59,18 @@ NO_CONTENTS = LogContents((), (), ())
 """The contents of an empty log."""
 
 
+class Forked:
+    """A value about a producer which is not restored as it was, because the producer may have gone on since then."""
+
+    __slots__ = ()
+
+    producer_id: int
+
+    def forked(self) -> object:
+        """Return the value to restore."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The state of a cluster at one moment, from ``coordinator.snapshot()``.

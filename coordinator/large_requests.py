@@ -48,8 +48,9 @@ class LargeRequests:
     """The large requests of all connections, handled in turn.
 
     ``few_elements`` is the maximum for a request that is decoded in one turn. ``most_elements`` is the maximum for a
-    request that is not cut, and for a slice. ``new_partitions`` maps an API key to the number of partitions that a
-    request would create. ``handle`` handles a slice, ``hurry`` completes a waiting fetch, and `take` gets the answers.
+    request that is not cut, and for a slice. ``new_partitions`` returns for an API key the function that counts the
+    partitions that a request would create. ``handle`` handles a slice, ``hurry`` completes a waiting fetch, and `take`
+    gets the answers.
     ``forget`` drops an answer that is no longer needed.
     """
 
@@ -63,7 +64,7 @@ class LargeRequests:
         new_token: Callable[[], Token],
         few_elements: int,
         most_elements: Callable[[], int],
-        new_partitions: Mapping[int, Callable[[Message], int]],
+        new_partitions: Callable[[int], Callable[[Message], int] | None],
         max_bytes: int,
     ) -> None:
         self._apis = apis
@@ -141,7 +142,7 @@ class LargeRequests:
 
     async def _makes_too_many(self, call: Call, slices: _Slices) -> bool:
         """Return whether all slices together would create too many partitions; nothing is created then."""
-        count = self._new_partitions.get(call.request.api.key)
+        count = self._new_partitions(call.request.api.key)
         if count is None:
             return False
         made = 0

@@ -39,7 +39,7 @@ def move_coordinator(cluster: Cluster, group_id: str, to: int | None = None) -> 
     cluster.offsets_topic.lead(moved, cluster.brokers.coordinator_of(group_id).id)
     for each in list(cluster.groups.all()):
         if coordinator_partition(each) == moved:
-            cluster.pass_on(cluster.groups.reload(each, cluster.now_ms))
+            cluster.outbox += cluster.groups.reload(each, cluster.now_ms)
 
 
 def drop_leader(cluster: Cluster, topic: str, partition: int) -> None:
@@ -69,7 +69,7 @@ def stop_broker(cluster: Cluster, node_id: int) -> None:
     is_last = not cluster.brokers.running
     for each in list(cluster.groups.all()):
         if is_last or coordinator_partition(each) in offsets_partitions:
-            cluster.pass_on(cluster.groups.reload(each, cluster.now_ms))
+            cluster.outbox += cluster.groups.reload(each, cluster.now_ms)
 
 
 def start_broker(cluster: Cluster, node_id: int) -> None:

@@ -9,8 +9,7 @@ from loadwise.coordinator.cluster.brokers import Brokers
 from loadwise.coordinator.cluster.records import CoordinatorsRecord, PartitionRecord, ProducerIdsRecord
 from loadwise.coordinator.cluster.topics import Topics
 from loadwise.coordinator.errors import BadClusterError
-from loadwise.coordinator.keeper import Place, Snapshot
-from loadwise.coordinator.transactions.transaction import Transaction
+from loadwise.coordinator.keeper import Forked, Place, Snapshot
 
 
 def check_brokers(state: Snapshot, brokers: Brokers) -> None:
@@ -30,13 +29,13 @@ def restored(snapshot: Snapshot, ids: ProducerIdsRecord, topics: Topics) -> Snap
     never had before. A producer without transactions that has written since the snapshot is dropped, so that it
     continues with its current sequence number.
     """
-    transactional = {each.producer_id for each in snapshot.of(Transaction)}
+    transactional = {each.producer_id for each in snapshot.of(Forked)}
     values: list[tuple[Place, object]] = []
     for place, value in snapshot.values:
         match value:
             case ProducerIdsRecord():
                 values.append((place, ids))
-            case Transaction():
+            case Forked():
                 values.append((place, value.forked()))
             case PartitionRecord():
                 values.append((place, _without_writers_since(value, topics, transactional)))

@@ -18,7 +18,7 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from loadwise.coordinator.apis import api_versions
+from loadwise.coordinator.apis import api_versions_18 as api_versions
 from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp, LastAnswer, NoAnswer
 from loadwise.coordinator.clock import Clock
 from loadwise.coordinator.connection import Connection
@@ -30,11 +30,11 @@ from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.groups.service.history import printable
-from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import Snapshot
 from loadwise.coordinator.large_requests import Joined, LargeRequests, without_body
 from loadwise.coordinator.refusals import refusal
 from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
+from loadwise.coordinator.router import Router
 from loadwise.coordinator.security.login import Login, Stage
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError, TooManyElementsError, UnsupportedVersionError
@@ -46,6 +46,7 @@ if TYPE_CHECKING:  # imports SQLite, which is optional
 log = logging.getLogger("loadwise.coordinator")
 group_log = logging.getLogger("loadwise.coordinator.groups")
 
+_API_VERSIONS = 18
 _TURNS_TO_OPEN = 5
 """Turns of the loop until an accepted connection opens: three in asyncio, one in uvloop."""
 _LONGEST_IDLE_CHECK_S = 30.0
@@ -78,7 +79,7 @@ class Server:
 
     def __init__(
         self,
-        cluster: Cluster,
+        router: Router,
         clock: Clock,
         limits: ServerLimits | None = None,
         faults: Faults | None = None,
@@ -86,7 +87,9 @@ class Server:
         *,
         directory: Directory | None = None,
     ) -> None:
-        self.cluster = cluster
+        self.cluster = router.cluster
+        self._router = FaultInjector(router, faults or Faults({api.name for api in router.cluster.apis}))
+        self._tokens = router.tokens
         self.failure: asyncio.Future[DataDirError] = asyncio.get_running_loop().create_future()
         """Set when the data directory cannot be written and serving stops."""
         self._directory = directory
@@ -95,8 +98,7 @@ class Server:
         self._tls = tls
         self.limits = limits or ServerLimits()
         self._clock = clock
-        self._apis = served(service.api for service in cluster.services.values())
-        self._cluster = FaultInjector(cluster, faults or Faults({api.name for api in self._apis.values()}))
+        self._apis = served(self.cluster.apis)
         self._connections: set[Connection] = set()
         self._connection_ids = count(1)
         self._slow: set[Connection] = set()
@@ -106,15 +108,11 @@ class Server:
             self._apis,
             handle=self._handle,
             hurry=self._hurry,
-            forget=self._cluster.forget,
-            new_token=cluster.tokens.__next__,
+            forget=self._router.forget,
+            new_token=router.tokens.__next__,
             few_elements=self.limits.max_whole_elements,
             most_elements=self._most_whole_elements,
-            new_partitions={
-                key: partial(service.new_partitions, cluster)
-                for key, service in cluster.services.items()
-                if service.new_partitions is not None
-            },
+            new_partitions=router.new_partitions,
             max_bytes=self.limits.max_unsent_bytes,
         )
         self._large_tasks: dict[Token, asyncio.Future[None]] = {}
@@ -188,7 +186,7 @@ class Server:
 
     def carry_on(self) -> None:
         """Send answers that became due when the state was changed from outside."""
-        self._deliver(self._cluster.expire(self._clock.now_ms()))
+        self._deliver(self._router.expire(self._clock.now_ms()))
         self._settle()
 
     def drop_connections(self, node_id: int) -> None:
@@ -208,7 +206,7 @@ class Server:
             connection.abort()
             return
         try:
-            connection.login = self.cluster.new_login(connection.certificate_name)
+            connection.login = self._router.new_login(connection.certificate_name)
         except LoginRefusedError as problem:
             connection.abort(str(problem))  # at once: requests that it has already sent must not be served
             return
@@ -221,10 +219,10 @@ class Server:
         self._slow.discard(connection)
         if connection.waits_for is not None:
             self._waiting.pop(connection.waits_for, None)
-            self._cluster.forget(connection.waits_for)
+            self._router.forget(connection.waits_for)
             if connection.waits_for in self._large_tasks:
                 self._large_tasks[connection.waits_for].cancel()
-        self._deliver(self._cluster.disconnected(connection.id, self._clock.now_ms()))
+        self._deliver(self._router.disconnected(connection.id, self._clock.now_ms()))
         if self._directory is not None and self._directory.has_changes:
             self._settle_soon()
         if not self._connections:
@@ -264,7 +262,7 @@ class Server:
             self._begin_large(connection, frame)
             return
         except UnsupportedVersionError as problem:
-            if problem.api_key != api_versions.SERVICE.api.key:
+            if problem.api_key != _API_VERSIONS:
                 raise
             connection.answer(encode_response(api_versions.unsupported(self.cluster), problem.correlation_id))
             return
@@ -274,12 +272,12 @@ class Server:
 
     def _call(self, connection: Connection, request: Request) -> Call:
         """Return the call of a connection, which waits for its answer from now on."""
-        token = connection.waits_for = next(self.cluster.tokens)
+        token = connection.waits_for = next(self._tokens)
         self._waiting[token] = connection
         return Call(token, request, connection.client_host, connection.node_id, connection.login, connection.id)
 
     def _handle(self, call: Call) -> None:
-        self._deliver(self._cluster.receive(call, self._clock.now_ms()))
+        self._deliver(self._router.receive(call, self._clock.now_ms()))
         self._settle_soon()
 
     def _begin_large(self, connection: Connection, frame: bytes) -> None:
@@ -311,13 +309,13 @@ class Server:
         return self.limits.max_whole_elements + topics.partition_count + 2 * len(topics)
 
     def _hurry(self, token: Token) -> None:
-        self._deliver(self._cluster.hurry(token, self._clock.now_ms()))
+        self._deliver(self._router.hurry(token, self._clock.now_ms()))
 
     def _is_all_well(self, heartbeat: RepeatedHeartbeat, connection: Connection) -> bool:
         """Return whether a repeated heartbeat was handled and can be answered at once."""
         if connection.login is not None or (self._directory is not None and self._directory.has_changes):
             return False
-        return self._cluster.take_repeated(heartbeat, connection.node_id, self._clock.now_ms())
+        return self._router.take_repeated(heartbeat, connection.node_id, self._clock.now_ms())
 
     def _take_raw_token(self, connection: Connection, login: Login, token: bytes) -> None:
         """Handle a login token without a request around it, as in SaslHandshake v0."""
@@ -332,12 +330,12 @@ class Server:
 
     def operate(self, operation: Callable[[Groups, int], Iterable[Reply]]) -> None:
         """Run an operation on the groups that no client requested; it gets the groups and the time."""
-        self._deliver(self._cluster.operate(operation, self._clock.now_ms()))
+        self._deliver(self._router.operate(operation, self._clock.now_ms()))
         self._settle()
 
     def restore(self, snapshot: Snapshot) -> None:
         """Restore a snapshot. All connections are closed without answers to pending requests."""
-        self._cluster.restore(snapshot, self._clock.now_ms())
+        self._router.restore(snapshot, self._clock.now_ms())
         self._waiting.clear()
         self._unsafe.clear()
         for connection in list(self._connections):
@@ -359,9 +357,9 @@ class Server:
     def step(self, ms: int) -> None:
         """Advance the clock; everything due within the step happens at its own time."""
         end_ms = self._clock.now_ms() + ms
-        while (deadline_ms := self._cluster.next_deadline_ms) is not None and deadline_ms <= end_ms:
+        while (deadline_ms := self._router.next_deadline_ms) is not None and deadline_ms <= end_ms:
             self._clock.advance_to(deadline_ms)
-            self._deliver(self._cluster.expire(self._clock.now_ms()))
+            self._deliver(self._router.expire(self._clock.now_ms()))
         self._clock.advance_to(end_ms)
         self._disarm()
         self._settle()
@@ -430,7 +428,7 @@ class Server:
     def _arm(self) -> None:
         """Set the timer for the next deadline, or earlier; then it is set again."""
         assert self._loop is not None
-        deadline_ms = self._cluster.next_deadline_ms
+        deadline_ms = self._router.next_deadline_ms
         if (
             deadline_ms is None
             or (self._armed_ms is not None and self._armed_ms <= deadline_ms)

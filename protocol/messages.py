@@ -12,9 +12,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
+from loadwise.protocol import kafka_messages
 from loadwise.protocol.decoding import AT_ONCE, decoder, skip_tags
 from loadwise.protocol.encoding import Encoder, encoder
 from loadwise.protocol.errors import (
@@ -23,40 +24,40 @@ from loadwise.protocol.errors import (
     UnknownApiError,
     UnsupportedVersionError,
 )
+from loadwise.protocol.schemas import key_and_versions
 
 _REQUEST = struct.Struct(">hhih")
 _RESPONSE = struct.Struct(">ii")
 _API_VERSIONS = 18
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Api:
-    """One API that is served: its messages, and the versions of it that are advertised."""
+    """One API that is served, with the versions that are advertised. Its messages are made when they are needed."""
 
-    request: Any
-    """A class of `loadwise.protocol.kafka_messages`."""
-    response: Any
-    """The same."""
-    min_version: int
-    max_version: int
-    key: int
-    """Kafka's API key."""
     name: str
     """Kafka's name of the API, as ``JoinGroup``."""
+    key: int
+    """Kafka's API key."""
+    min_version: int
+    max_version: int
 
     @classmethod
-    def of(cls, request: Any, response: Any, *, max_version: int | None = None) -> Api:
+    def of(cls, name: str, *, max_version: int | None = None) -> Api:
         """Serve an API from the oldest version that Kafka 4 knows to ``max_version`` (default: the newest known)."""
-        versions = request.schema.versions
+        key, versions = key_and_versions(f"{name}Request")
         newest = versions[-1]
-        return cls(
-            request=request,
-            response=response,
-            min_version=versions[0],
-            max_version=newest if max_version is None else min(newest, max_version),
-            key=request.schema.key,
-            name=request.schema.name.removesuffix("Request"),
-        )
+        return cls(name, key, versions[0], newest if max_version is None else min(newest, max_version))
+
+    @cached_property
+    def request(self) -> Any:
+        """The class of its requests, of `loadwise.protocol.kafka_messages`."""
+        return getattr(kafka_messages, f"{self.name}Request")
+
+    @cached_property
+    def response(self) -> Any:
+        """The class of its responses."""
+        return getattr(kafka_messages, f"{self.name}Response")
 
 
 class Request(NamedTuple):

@@ -77,6 +77,15 @@ def schema(name: str) -> MessageSchema:
     return _message(found)
 
 
+def key_and_versions(name: str) -> tuple[int, range]:
+    """The API key and the versions of a message, without its fields. Raises `LookupError`."""
+    found = _texts().get(name)
+    if found is None:
+        raise LookupError(f"there is no schema of {name}")
+    _, key, versions, *_ = found[0].split()
+    return int(key), _range(versions)
+
+
 def names() -> Sequence[str]:
     """The names of all messages."""
     return list(_texts())

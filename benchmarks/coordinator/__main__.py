@@ -20,12 +20,12 @@ from kafka.protocol.consumer import (
 )
 
 from benchmarks.coordinator.driver import ConsumerGroupHeartbeatRequest
-from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
 from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.service.groups import Groups
-from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.router import Router
+from loadwise.coordinator.services import services
 from loadwise.coordinator.settings import BrokerSettings
 from loadwise.protocol.consumer import Subscription
 from loadwise.protocol.messages import decode_request, encode_response, served
@@ -75,20 +75,21 @@ class Wire:
 
     def __init__(self, partitions: int) -> None:
         limits = ConsumerGroupLimits(assignment_interval_ms=1000)
-        self.cluster = Cluster(SERVICES, BrokerSettings(consumer_groups=limits))
+        self.router = Router(BrokerSettings(consumer_groups=limits))
+        self.cluster = self.router.cluster
         self.topics = Topics(partitions)
         # Apache Kafka's default ceiling of a classic group's record would end at about 100,000 partitions.
         unlimited = GroupLimits(max_record_bytes=2**31 - 1)
         self.cluster.groups = Groups(unlimited, limits, self.topics)
         self.now_ms = 1_000_000
-        self._apis = served(service.api for service in SERVICES.values())
+        self._apis = served(service.api for service in services().values())
         self._tokens = 0
 
     def send(self, frame: bytes) -> dict[int, Any]:
         """One request; the answers that it lets go, by token."""
         self._tokens += 1
         request = decode_request(frame, self._apis, most=1_000_000)
-        answers = self.cluster.receive(Call(self._tokens, request, HOST), self.now_ms)
+        answers = self.router.receive(Call(self._tokens, request, HOST), self.now_ms)
         for answer in answers:
             encode_response(answer.response, 1)
         return {answer.call.token: answer.response for answer in answers}

@@ -24,7 +24,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "tests" / "support")) 
 from large_frames import arrays, large_frame
 
 from benchmarks.coordinator.brokers import WITHOUT_UVLOOP, Served, ours
-from loadwise.coordinator.apis import SERVICES
+from loadwise.coordinator.services import services
 from loadwise.protocol.messages import Api, served
 
 WAIT_S = 600
@@ -45,7 +45,7 @@ BaseEventLoop._run_once = timed
 """Notes the processor time of the longest turn of the loop in a file."""
 _BEHIND = struct.pack(">ihhih", 10, 18, 0, 8, -1)
 """An ApiVersions request, sent behind the large one: a Produce may have no answer of its own."""
-APIS = {api.name: api for api in served(service.api for service in SERVICES.values()).values()}
+APIS = {api.name: api for api in served(service.api for service in services().values()).values()}
 
 
 @dataclass

@@ -18,8 +18,6 @@ from loadwise.coordinator.calls import (
     DelayedFetch,
     EncodedBody,
     GroupRequest,
-    Guard,
-    Handler,
     HangUp,
     LastAnswer,
     Message,
@@ -27,7 +25,7 @@ from loadwise.coordinator.calls import (
     Outcome,
     Response,
 )
-from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.kafka_cluster import Cluster, Guard, Handler
 from loadwise.coordinator.refusals import refusal, refused_rows, rows_of
 from loadwise.protocol.error_codes import ErrorCode
 

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from loadwise.coordinator.apis.access import Access, after, allowed, item_by_item, names
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
-from loadwise.coordinator.calls import Call, Handler, Message, Outcome
-from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.calls import Call, Message, Outcome
+from loadwise.coordinator.kafka_cluster import Cluster, Handler
 from loadwise.protocol.error_codes import ErrorCode
 
 _Group = TypeVar("_Group")

@@ -7,9 +7,9 @@ from typing import Any
 
 from loadwise.coordinator.apis.access import Access, Need, refused, refused_without
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
-from loadwise.coordinator.calls import Call, Guard, Handler, Message, Outcome
+from loadwise.coordinator.calls import Call, Message, Outcome
 from loadwise.coordinator.groups.effects import ConsumerHeartbeatReply, ShareHeartbeatReply
-from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.kafka_cluster import Cluster, Guard, Handler
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.structs import Struct
 
@@ -55,5 +55,5 @@ def guarding(topics: Callable[[Call], Iterable[str] | Message]) -> Guard:
     return guard
 
 
-guard = guarding(lambda call: call.body.subscribed_topic_names or ())
+GUARD = guarding(lambda call: call.body.subscribed_topic_names or ())
 """Guards heartbeats whose members name their topics."""

@@ -1,6 +1,6 @@
-"""Applies faults to requests and responses, between the server and the cluster.
+"""Applies faults to requests and responses, between the server and the router.
 
-To the server it looks like a cluster. Calls and the time go in; answers come out, at once or at a deadline. Without
+To the server it looks like a router. Calls and the time go in; answers come out, at once or at a deadline. Without
 faults it changes nothing.
 """
 
@@ -18,10 +18,11 @@ from loadwise.coordinator.groups.deadlines import Deadlines
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.service.groups import Groups
-from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import Snapshot
 from loadwise.coordinator.refusals import refusal
 from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
+from loadwise.coordinator.router import Router
+from loadwise.coordinator.security.login import Login
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +33,10 @@ class _Late:
 
 
 class FaultInjector:
-    """A cluster that injects the configured faults."""
+    """A router that injects the configured faults."""
 
-    def __init__(self, cluster: Cluster, faults: Faults) -> None:
-        self.cluster = cluster
+    def __init__(self, router: Router, faults: Faults) -> None:
+        self.router = router
         self.faults = faults
         self._late: dict[Token, _Late] = {}
         self._deadlines: Deadlines[Token] = Deadlines()
@@ -44,56 +45,60 @@ class FaultInjector:
     @property
     def next_deadline_ms(self) -> int | None:
         """Return when `expire` must be called next; None if nothing is due."""
-        deadlines = (self.cluster.next_deadline_ms, self._deadlines.next_ms)
+        deadlines = (self.router.next_deadline_ms, self._deadlines.next_ms)
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def receive(self, call: Call, now_ms: int) -> list[Answer]:
         """Handle a call, unless a fault applies to it."""
         fault = self.faults.take(subject_of(call, self._topic_name)) if self.faults.has_pending else None
         if fault is None:
-            return self._passed(self.cluster.receive(call, now_ms), now_ms)
+            return self._passed(self.router.receive(call, now_ms), now_ms)
         if fault.after_handling:
             self._spoiled[call.token] = fault.action
-            return self._passed(self.cluster.receive(call, now_ms), now_ms)
+            return self._passed(self.router.receive(call, now_ms), now_ms)
         return self._spoil(call, None, fault.action, now_ms)
 
     def take_repeated(self, heartbeat: RepeatedHeartbeat, node_id: int, now_ms: int) -> bool:
-        """Call `Cluster.take_repeated`; False if there are faults, since one may apply."""
-        return not self.faults.has_pending and self.cluster.take_repeated(heartbeat, node_id, now_ms)
+        """Call `Router.take_repeated`; False if there are faults, since one may apply."""
+        return not self.faults.has_pending and self.router.take_repeated(heartbeat, node_id, now_ms)
 
     def expire(self, now_ms: int) -> list[Answer]:
         """Complete everything that is due."""
-        answers = self._passed(self.cluster.expire(now_ms), now_ms)
+        answers = self._passed(self.router.expire(now_ms), now_ms)
         for token in self._deadlines.due(now_ms):
             late = self._late.pop(token)
             if late.answer is None:
-                answers += self._passed(self.cluster.receive(late.call, now_ms), now_ms)
+                answers += self._passed(self.router.receive(late.call, now_ms), now_ms)
             else:
                 answers.append(late.answer)
         return answers
 
     def operate(self, operation: Callable[[Groups, int], Iterable[Reply]], now_ms: int) -> list[Answer]:
         """Run an operation on the groups that no client requested."""
-        return self._passed(self.cluster.operate(operation, now_ms), now_ms)
+        return self._passed(self.router.operate(operation, now_ms), now_ms)
 
     def hurry(self, token: Token, now_ms: int) -> list[Answer]:
-        """Call `Cluster.hurry`."""
-        return self._passed(self.cluster.hurry(token, now_ms), now_ms)
+        """Call `Router.hurry`."""
+        return self._passed(self.router.hurry(token, now_ms), now_ms)
 
     def forget(self, token: Token) -> None:
         """Drop a waiting request whose client disconnected."""
         self._spoiled.pop(token, None)
         if self._late.pop(token, None) is not None:
             self._deadlines.set(token, None)
-        self.cluster.forget(token)
+        self.router.forget(token)
 
     def disconnected(self, connection_id: int, now_ms: int) -> list[Answer]:
         """Clean up after a closed connection."""
-        return self._passed(self.cluster.disconnected(connection_id, now_ms), now_ms)
+        return self._passed(self.router.disconnected(connection_id, now_ms), now_ms)
+
+    def new_login(self, certificate_name: str | None) -> Login | None:
+        """Call `Router.new_login`."""
+        return self.router.new_login(certificate_name)
 
     def restore(self, snapshot: Snapshot, now_ms: int) -> None:
         """Restore a snapshot; delayed requests and answers are dropped."""
-        self.cluster.restore(snapshot, now_ms)
+        self.router.restore(snapshot, now_ms)
         for token in self._late:
             self._deadlines.set(token, None)
         self._late.clear()
@@ -134,5 +139,5 @@ class FaultInjector:
                 return [Answer(call, HangUp(f"a fault is configured for {call.request.api.name}"))]
 
     def _topic_name(self, topic_id: UUID) -> str | None:
-        topic = self.cluster.topics.get_by_id(topic_id)
+        topic = self.router.cluster.topics.get_by_id(topic_id)
         return None if topic is None else topic.name

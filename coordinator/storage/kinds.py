@@ -7,7 +7,7 @@ another `FORMAT`; a new kind, or a new field with a default, does not, as long a
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, get_type_hints
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from loadwise.coordinator.cluster.records import CoordinatorsRecord, PartitionRe
 from loadwise.coordinator.configs.client_quotas import QuotaRecord
 from loadwise.coordinator.configs.resources import ConfigsRecord
 from loadwise.coordinator.errors import MissingLibraryError
+from loadwise.coordinator.features import features
 from loadwise.coordinator.groups.consumer_records import (
     GroupEpoch,
     MemberAssignment,
@@ -42,13 +43,12 @@ from loadwise.coordinator.groups.streams_records import (
 )
 from loadwise.coordinator.keeper import Place
 from loadwise.coordinator.security.users import ScramRecord
-from loadwise.coordinator.transactions.transaction import Transaction
 from loadwise.installation import pip_install
 
 FORMAT = 1
 """The version of the format. A directory of a newer one is refused."""
 
-KINDS: Mapping[str, type] = {
+KINDS: dict[str, type] = {
     "coordinators": CoordinatorsRecord,
     "producer ids": ProducerIdsRecord,
     "topic": TopicRecord,
@@ -57,7 +57,6 @@ KINDS: Mapping[str, type] = {
     "quota": QuotaRecord,
     "scram": ScramRecord,
     "acl": AclRecord,
-    "transaction": Transaction,
     "group": GroupRecord,
     "offset": OffsetRecord,
     "pending offset": PendingOffsetRecord,
@@ -80,6 +79,8 @@ KINDS: Mapping[str, type] = {
     "streams current": StreamsMemberAssignment,
 }
 """Each kind of value by its name in the directory."""
+for _feature in features():
+    KINDS |= _feature.kinds
 
 _NAMES = {kind: name for name, kind in KINDS.items()}
 

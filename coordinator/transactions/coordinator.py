@@ -7,8 +7,8 @@ comes out as `Markers`, and whoever has written them calls `Transactions.complet
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set
-from dataclasses import dataclass
 
+from loadwise.coordinator.configs.transaction_limits import TransactionLimits
 from loadwise.coordinator.groups.deadlines import Deadlines
 from loadwise.coordinator.keeper import NOTHING, Keeper
 from loadwise.coordinator.transactions.outcomes import (
@@ -20,18 +20,6 @@ from loadwise.coordinator.transactions.outcomes import (
 )
 from loadwise.coordinator.transactions.transaction import Transaction, TransactionState
 from loadwise.protocol.error_codes import ErrorCode
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionLimits:
-    """What holds for all transactions; the names in brackets are Kafka's, and so are the values."""
-
-    max_timeout_ms: int = 15 * 60 * 1000
-    """Longest timeout that a producer may ask for (transaction.max.timeout.ms)."""
-    max_ids: int = 10_000
-    """Most transactional ids; Kafka has no such limit."""
-    id_expiration_ms: int = 7 * 24 * 3600 * 1000
-    """How long a transactional id is remembered that is not used (transactional.id.expiration.ms)."""
 
 
 class Transactions:

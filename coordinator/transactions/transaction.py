@@ -11,7 +11,7 @@ from collections.abc import Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from loadwise.coordinator.keeper import Place
+from loadwise.coordinator.keeper import Forked, Place
 from loadwise.coordinator.transactions.outcomes import (
     NO_EPOCH,
     NO_PRODUCER_ID,
@@ -52,7 +52,7 @@ class TransactionState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Transaction:
+class Transaction(Forked):
     """A transactional id and the last transaction under it."""
 
     transactional_id: str

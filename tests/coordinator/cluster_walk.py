@@ -16,7 +16,6 @@ from record_batches import batch
 from streams_exchanges import streams_heartbeat, topology
 
 from loadwise.coordinator import leadership
-from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, coordinator_partition
 from loadwise.coordinator.configs.client_quotas import CLIENT_ID, USER
@@ -26,12 +25,14 @@ from loadwise.coordinator.faults.rules import Faults
 from loadwise.coordinator.groups.classic.states import GroupState
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import NOTHING, Keeper, KeptBatch, LogContents, LogName, Place, Snapshot
+from loadwise.coordinator.router import Router
 from loadwise.coordinator.security.users import ScramCredential
+from loadwise.coordinator.services import services
 from loadwise.protocol.consumer import Subscription
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import decode_request, encode_response, frame_body, served
 
-APIS = served(service.api for service in SERVICES.values())
+APIS = served(service.api for service in services().values())
 TOPICS = ["s", "t", "u"]
 GROUPS = ["g", "h"]
 IDS = ["x", "y"]
@@ -70,13 +71,14 @@ class MemoryKeeper:
         )
 
 
-def new_cluster(keeper: Keeper = NOTHING) -> Cluster:
-    cluster = Cluster(SERVICES)
+def new_router(keeper: Keeper = NOTHING) -> Router:
+    router = Router()
+    cluster = router.cluster
     (node,) = cluster.brokers.nodes
     node.host, node.port = "127.0.0.1", 9092
     if keeper is not NOTHING:
         cluster.load(Snapshot((), {}), keeper, 1000)
-    return cluster
+    return router
 
 
 def facts(cluster: Cluster) -> dict[str, Any]:
@@ -113,10 +115,11 @@ class ClusterWalk(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.keeper = MemoryKeeper()
-        self.cluster = new_cluster(self.keeper)
+        router = new_router(self.keeper)
+        self.cluster = router.cluster
         self.cluster.now_ms = self.now_ms = 1000
-        self.faults = Faults({service.api.name for service in SERVICES.values()})
-        self.injector = FaultInjector(self.cluster, self.faults)
+        self.faults = Faults({service.api.name for service in services().values()})
+        self.injector = FaultInjector(router, self.faults)
         self.tokens = count(1)
         self.waiting: set[int] = set()
         """Requests that have no answer yet."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from cluster_walk import GROUPS, IDS, TOPICS, ClusterWalk, facts, new_cluster
+from cluster_walk import GROUPS, IDS, TOPICS, ClusterWalk, facts, new_router
 from hypothesis.stateful import invariant, precondition, rule
 
 from loadwise.coordinator.cluster.records import LogRecord, PartitionRecord
@@ -65,12 +65,13 @@ class RestartingWalk(ClusterWalk):
     def restart(self) -> None:
         """The cluster is rebuilt from what its keeper has, and goes on; its values are written and read meanwhile."""
         before = facts(self.cluster)
-        again = new_cluster()
+        router = new_router()
+        again = router.cluster
         state = self.keeper.state()
         values = [(place, CODEC.decoded(*CODEC.encoded(value))) for place, value in state.values]
         again.load(Snapshot(values, state.logs), self.keeper, self.now_ms)
         self.cluster = again
-        self.injector = FaultInjector(again, self.faults)
+        self.injector = FaultInjector(router, self.faults)
         self.lose_connections()
         after = facts(again)
         assert before["groups"].items() <= after["groups"].items()

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadwise.coordinator import Acl, Authorization, BadSecurityError, Security
-from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.authorization.acls import AclFilter, Operation, PatternType, Permission, ResourceType
 from loadwise.coordinator.authorization.authorizer import Authorizer, Client
-from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.router import Router
+from loadwise.coordinator.services import services
 
 CASES = (Path(__file__).parents[1] / "golden" / "standard-authorizer-4.3.1.txt").read_text().splitlines()
 
@@ -116,7 +116,8 @@ def test_of_a_long_name_only_those_beginnings_are_looked_for_that_acls_have() ->
 
 def test_a_snapshot_has_the_acls() -> None:
     begun, made = Acl.of("User:x", "READ", "TOPIC", "t"), Acl.of("User:x", "WRITE", "TOPIC", "t")
-    cluster = Cluster(SERVICES, security=Security(protocol="PLAINTEXT", authorization=Authorization(acls=[begun])))
+    security = Security(protocol="PLAINTEXT", authorization=Authorization(acls=[begun]))
+    cluster = Router(security=security).cluster
     assert cluster.authorizer is not None
     cluster.authorizer.add(made)
     cluster.authorizer.remove(begun)
@@ -138,7 +139,7 @@ def test_a_filter_of_an_acls_own_values_finds_it(acl: Acl) -> None:
 def test_every_api_is_asked_for_in_the_comparison_with_kafka() -> None:
     asked = {each.request.name.removesuffix("Request") for each in REQUESTS + GROUP_REQUESTS}
     left_out = {"ApiVersions", "SaslAuthenticate", "SaslHandshake"}  # which everybody may use
-    assert asked == {service.api.name for service in SERVICES.values()} - left_out
+    assert asked == {service.api.name for service in services().values()} - left_out
 
 
 def test_words_and_names_that_cannot_be_are_named() -> None:

@@ -8,7 +8,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from polled import know
 from topics import WAIT_S
 
 from loadwise.coordinator import Coordinator
-from loadwise.coordinator.apis import fetch
+from loadwise.coordinator.apis import fetch_1 as fetch
 from loadwise.coordinator.calls import Call, DelayedFetch
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
 
@@ -36,7 +35,6 @@ class Cluster:
         self.bootstrap_servers = coordinator.bootstrap_servers
         self.fetches: Counter[int] = Counter()
         """Fetches answered with records, by broker."""
-        served = coordinator.cluster.services
 
         def counted(call: Call, response: Any) -> Any:
             if any(each.records for topic in response.responses for each in topic.partitions):
@@ -44,12 +42,12 @@ class Cluster:
             return response
 
         def handle(call: Call, cluster: Any) -> Any:
-            outcome = fetch.SERVICE.handle(call, cluster)
+            outcome = fetch.handle(call, cluster)
             if isinstance(outcome, DelayedFetch):
                 return outcome._replace(respond=lambda: counted(call, outcome.respond()))
             return counted(call, outcome)
 
-        coordinator.cluster.services = {**served, 1: replace(fetch.SERVICE, handle=handle)}
+        coordinator._router.services[1].handle = handle
 
     def partitions(self) -> list[ReplicatedPartition]:
         topic = self.coordinator.cluster.topics.get("numbers")

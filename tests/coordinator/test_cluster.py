@@ -15,17 +15,17 @@ from kafka.protocol import admin, consumer, metadata, producer
 from record_batches import batch
 
 from loadwise.coordinator import BadClusterError, leadership
-from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.calls import Answer, Call, HangUp
 from loadwise.coordinator.cluster.brokers import Brokers, coordinator_partition
 from loadwise.coordinator.cluster.leader_epochs import LeaderEpochs
 from loadwise.coordinator.groups.events import Committer
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
-from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.router import Router
+from loadwise.coordinator.services import services
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import decode_request, encode_response, served
 
-APIS = served(service.api for service in SERVICES.values())
+APIS = served(service.api for service in services().values())
 TOKENS = count(1)
 
 # ---- spreading ----
@@ -118,7 +118,8 @@ class Wire:
     """Three brokers, topic ``t`` with three partitions on all of them, group ``g`` with an offset; asked by bytes."""
 
     def __init__(self) -> None:
-        self.cluster = Cluster(SERVICES, brokers=Brokers(3, ["a", "b", "c"]))
+        self.router = Router(brokers=Brokers(3, ["a", "b", "c"]))
+        self.cluster = self.router.cluster
         for node in self.cluster.brokers.nodes:
             node.host, node.port = "127.0.0.1", 9000 + node.id
         self.topic_id = self.cluster.topics.create("t", 3).id
@@ -133,7 +134,7 @@ class Wire:
     def send(self, request: Any, node_id: int) -> list[Answer]:
         request.with_header(7, "client")
         call = Call(next(TOKENS), decode_request(bytes(request.encode(header=True)), APIS), "/127.0.0.1", node_id)
-        return self.cluster.receive(call, 1000)
+        return self.router.receive(call, 1000)
 
     def ask(self, request: Any, node_id: int) -> Any:
         version = request.API_VERSION
@@ -270,7 +271,7 @@ def test_a_fetch_that_waits_hears_that_the_leader_moved() -> None:
     wire.produce(leader)
     assert wire.send(wire.fetch(offset=1, version=10), leader) == []
     leadership.move_leader(wire.cluster, "t", 0)
-    (answer,) = wire.cluster.expire(1001)
+    (answer,) = wire.router.expire(1001)
     assert only(only(answer.response.responses).partitions).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
@@ -373,7 +374,7 @@ def test_who_waits_in_a_group_hears_that_its_coordinator_moved_and_members_stay(
     assert wire.send(second, wire.coordinator) == [], "it waits for the first to come again"
 
     leadership.move_coordinator(wire.cluster, "g")
-    (answer,) = wire.cluster.expire(1001)
+    (answer,) = wire.router.expire(1001)
     assert answer.response.error_code == ErrorCode.NOT_COORDINATOR
     now = wire.cluster.brokers.coordinator_of("g").id
     assert now != wire.coordinator

@@ -12,14 +12,14 @@ import client_messages
 import pytest
 
 from loadwise.coordinator import Acl, Authorization, Security
-from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.calls import Call
-from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.router import Router
 from loadwise.coordinator.security.login import Login
+from loadwise.coordinator.services import services
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import decode_request, served
 
-APIS = served(each.api for each in SERVICES.values())
+APIS = served(each.api for each in services().values())
 MAY = Acl.of("User:x", "CREATE_TOKENS", "USER", "User:y")
 
 
@@ -28,7 +28,7 @@ def asked(request: Any, user: str | None, acls: Sequence[Acl] | None = None) -> 
     request.with_header(1, "c")
     login = None if user is None else Login.by_certificate(user)
     call = Call(1, decode_request(bytes(request.encode(header=True)), APIS), "/127.0.0.1", login=login)
-    (answer,) = Cluster(SERVICES, security=security).receive(call, 1000)
+    (answer,) = Router(security=security).receive(call, 1000)
     return answer.response
 
 

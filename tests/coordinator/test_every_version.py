@@ -25,9 +25,9 @@ from record_batches import batch
 from seeds import examples
 from wires import APIS, Wire
 
-from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.calls import EncodedBody, HangUp, NoAnswer
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
+from loadwise.coordinator.services import services
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api, encode_response
 
@@ -41,7 +41,7 @@ def api_versions(wire: Wire, version: int) -> None:
     request = metadata.ApiVersionsRequest(version=version, client_software_name="x", client_software_version="1.0")
     answer = wire.ask(request, version)
     assert answer.error_code == 0
-    assert {row.api_key for row in answer.api_keys} == set(SERVICES)
+    assert {row.api_key for row in answer.api_keys} == set(services())
 
 
 def metadata_of_topics(wire: Wire, version: int) -> None:

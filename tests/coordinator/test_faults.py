@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 from kafka.protocol import consumer, metadata
 
 from loadwise.coordinator import BadFaultError, Faults
-from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.calls import Answer, Call, HangUp
 from loadwise.coordinator.faults.injector import FaultInjector
 from loadwise.coordinator.faults.rules import Fault, Subject
 from loadwise.coordinator.faults.subjects import subject_of
 from loadwise.coordinator.groups.events import Committer
 from loadwise.coordinator.groups.partitions import Partition
-from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.router import Router
+from loadwise.coordinator.services import services
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import decode_request, served
 
-APIS = served(service.api for service in SERVICES.values())
+APIS = served(service.api for service in services().values())
 NAMES = {api.name for api in APIS.values()}
 HEARTBEAT = Subject(api="Heartbeat", client_id="c", groups=frozenset({"g"}), members=frozenset({"m", "i"}))
 
@@ -143,10 +143,11 @@ class Wire:
     """A broker with topic ``t`` behind a fault injector, and a clock."""
 
     def __init__(self) -> None:
-        self.cluster = Cluster(SERVICES)
+        self.router = Router()
+        self.cluster = self.router.cluster
         self.topic_id = self.cluster.topics.create("t", 1).id
         self.faults = faults()
-        self.gate = FaultInjector(self.cluster, self.faults)
+        self.gate = FaultInjector(self.router, self.faults)
         self.now_ms = 1000
         self._tokens = count(1)
 

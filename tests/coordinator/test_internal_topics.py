@@ -6,6 +6,7 @@ import pytest
 from kafka.protocol import admin, producer
 from wires import Wire
 
+from loadwise.coordinator.transactions.feature import ClusterTransactions
 from loadwise.coordinator.transactions.transaction import TransactionState
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -59,7 +60,7 @@ def test_a_producer_adds_no_internal_topic_to_its_transaction() -> None:
     answered = wire.ask(request, 3).results_by_topic_v3_and_below
     errors = [each.partition_error_code for topic in answered for each in topic.results_by_partition]
     assert errors == [ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.OPERATION_NOT_ATTEMPTED]
-    assert wire.cluster.transactions.all[ID].state is TransactionState.EMPTY
+    assert ClusterTransactions.of(wire.cluster).ids.all[ID].state is TransactionState.EMPTY
 
 
 def test_offsets_of_unknown_topics_alone_begin_no_transaction() -> None:
@@ -76,4 +77,4 @@ def test_offsets_of_unknown_topics_alone_begin_no_transaction() -> None:
     )  # fmt: skip
     (answered,) = wire.ask(request, 5).topics
     assert [each.error_code for each in answered.partitions] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
-    assert wire.cluster.transactions.all[ID].state is TransactionState.EMPTY
+    assert ClusterTransactions.of(wire.cluster).ids.all[ID].state is TransactionState.EMPTY

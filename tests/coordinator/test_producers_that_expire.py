@@ -82,8 +82,8 @@ def append(wire: Wire, now_ms: int, sequence: int, *, transactional: bool = Fals
 
 
 def run_until(wire: Wire, end_ms: int) -> None:
-    while (due_ms := wire.cluster.next_deadline_ms) is not None and due_ms <= end_ms:
-        wire.cluster.expire(due_ms)
+    while (due_ms := wire.router.next_deadline_ms) is not None and due_ms <= end_ms:
+        wire.router.expire(due_ms)
 
 
 def remembered(wire: Wire) -> list[int]:

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from client_messages import client_message
 
-from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.calls import Call, NoAnswer
 from loadwise.coordinator.refusals import refusal
+from loadwise.coordinator.services import services
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import decode_request, encode_body, served
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "kafka-clients-4.3.1-refusals.jsonl"
 VECTORS = [json.loads(line) for line in GOLDEN.read_text().splitlines()]
-APIS = served(service.api for service in SERVICES.values())
+APIS = served(service.api for service in services().values())
 TEXTS_FOR_PEOPLE = {"error_message"}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +19,14 @@ from kafka.protocol.consumer import (
 from peers import Peer, join
 
 from loadwise.coordinator import Coordinator
-from loadwise.coordinator.apis import heartbeat
+from loadwise.coordinator.apis import heartbeat_12 as heartbeat
 from loadwise.coordinator.authorization.acls import Acl
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
 from loadwise.coordinator.security.options import Authorization, Security
 from loadwise.protocol.error_codes import ErrorCode
-from loadwise.protocol.messages import decode_request, served
+from loadwise.protocol.messages import Api, decode_request, served
 
 SESSION_MS = 60_000
 MAY_READ = Acl.of("User:ANONYMOUS", "READ", "GROUP", "g")
@@ -48,8 +47,7 @@ class Member:
             self.handled += 1
             return heartbeat.handle(call, cluster)
 
-        cluster = self.coordinator.cluster
-        cluster.services = {**cluster.services, 12: replace(heartbeat.SERVICE, handle=handle)}
+        self.coordinator._router.services[12].handle = handle
         self.coordinator.clock.freeze()
         await self.join_again(generation=1)
 
@@ -162,7 +160,7 @@ async def test_what_was_wrong_is_wrong_again(member: Member) -> None:
         assert await member.beat(instance_id="nobody's") is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-HEARTBEATS = served([heartbeat.SERVICE.api])
+HEARTBEATS = served([Api.of("Heartbeat")])
 
 
 @given(st.data())

@@ -8,7 +8,6 @@ import socket
 import struct
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,7 +23,7 @@ from record_batches import batch
 from topics import WAIT_S
 
 from loadwise.coordinator import BrokerSettings, Coordinator
-from loadwise.coordinator.apis import heartbeat, metadata
+from loadwise.coordinator.apis import metadata_3 as metadata
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.connection import host_in_java
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -199,7 +198,7 @@ async def test_a_failure_of_ours_closes_one_connection(
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    coordinator.cluster.services = {**coordinator.cluster.services, 12: replace(heartbeat.SERVICE, handle=fail)}
+    coordinator._router.services[12].handle = fail
     peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
     peer.send(beat())
     assert await peer.is_hung_up_on()
@@ -253,9 +252,9 @@ async def test_a_peer_that_does_not_read_is_not_answered_on_and_on(coordinator: 
     def handle(call: Call, cluster: Cluster) -> object:
         nonlocal handled
         handled += 1
-        return metadata.SERVICE.handle(call, cluster)
+        return metadata.handle(call, cluster)
 
-    coordinator.cluster.services = {**coordinator.cluster.services, 3: replace(metadata.SERVICE, handle=handle)}
+    coordinator._router.services[3].handle = handle
     peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
     for number in range(2000):  # each is answered with 50 kB
         peer.send(MetadataRequest(version=4, topics=None), number)

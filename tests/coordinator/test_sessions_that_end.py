@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import replace
 
 import pytest
 from confluent_kafka import Producer
@@ -15,7 +14,7 @@ from topics import WAIT_S
 from visitors import Door, Visitor
 
 from loadwise.coordinator import BadSecurityError, Coordinator, Security, Token
-from loadwise.coordinator.apis import sasl_handshake
+from loadwise.coordinator.apis import sasl_handshake_17 as sasl_handshake
 from loadwise.coordinator.calls import Call, Response
 from loadwise.coordinator.errors import UnansweredLoginError
 from loadwise.coordinator.kafka_cluster import Cluster
@@ -134,8 +133,7 @@ def test_librdkafka_renews_its_sessions_and_loses_nothing() -> None:
         return sasl_handshake.handle(call, cluster)
 
     coordinator = Coordinator(security=Security(users={"orders": "a-secret"}, max_session_ms=1500))
-    service = replace(sasl_handshake.SERVICE, handle=counted)
-    coordinator.cluster.services = {**coordinator.cluster.services, service.api.key: service}
+    coordinator._router.services[17].handle = counted
     errors: list[object] = []
     delivered: list[object] = []
     with coordinator.in_thread() as running:

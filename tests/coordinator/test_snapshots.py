@@ -5,16 +5,15 @@ from __future__ import annotations
 from uuid import UUID
 
 import pytest
-from cluster_walk import MemoryKeeper, new_cluster
+from cluster_walk import MemoryKeeper, new_router
 from restarting_walk import RestartingWalk
 from seeds import random_walk
 
 from loadwise.coordinator import BadClusterError, leadership
-from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.cluster.brokers import Brokers
 from loadwise.coordinator.cluster.producer_ids import BLOCK_SIZE
-from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import NOTHING
+from loadwise.coordinator.router import Router
 
 TestWalk = random_walk(RestartingWalk, walks=30, steps=30)
 
@@ -26,7 +25,7 @@ def test_a_snapshot_copies_no_record() -> None:
     snapshot = walk.cluster.snapshot()
     walk.produce("t", 0, "")
     ((batch,), _, _) = next(iter(snapshot.logs.values()))
-    other = new_cluster()
+    other = new_router().cluster
     other.restore(snapshot, 2000)
     log = other.topics.log("t", 0)
     assert log is not None
@@ -35,15 +34,15 @@ def test_a_snapshot_copies_no_record() -> None:
 
 
 def test_it_wants_the_brokers_that_its_partitions_are_on() -> None:
-    three = Cluster(SERVICES, brokers=Brokers(3))
+    three = Router(brokers=Brokers(3)).cluster
     three.topics.create("t", 3)
     leadership.move_coordinator(three, "g", 3)
-    one = new_cluster()
+    one = new_router().cluster
     one.topics.create("kept", 1)
     with pytest.raises(BadClusterError, match=r"brokers \[1, 2, 3\]"):
         one.restore(three.snapshot(), 0)
     assert one.topics.get("kept") is not None
-    other = Cluster(SERVICES, brokers=Brokers(3))
+    other = Router(brokers=Brokers(3)).cluster
     other.restore(three.snapshot(), 0)
     assert other.brokers.coordinator_of("g").id == 3
     with pytest.raises(BadClusterError, match="use the same number"):
@@ -52,7 +51,7 @@ def test_it_wants_the_brokers_that_its_partitions_are_on() -> None:
 
 def test_a_restart_after_a_snapshot_was_put_back_gives_no_id_twice() -> None:
     keeper = MemoryKeeper()
-    cluster, again = (Cluster(SERVICES, new_uuid=lambda: UUID(int=0)) for _ in range(2))
+    cluster, again = (Router(new_uuid=lambda: UUID(int=0)).cluster for _ in range(2))
     cluster.load(keeper.state(), keeper, 1000)
     snapshot = cluster.snapshot()
     given = [cluster.new_producer_id() for _ in range(BLOCK_SIZE + 1)]

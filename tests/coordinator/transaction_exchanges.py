@@ -9,6 +9,7 @@ from kafka.protocol import admin, producer
 from record_batches import batch
 
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
+from loadwise.coordinator.transactions.feature import ClusterTransactions
 from loadwise.coordinator.transactions.transaction import TransactionState
 from loadwise.protocol.error_codes import ErrorCode
 
@@ -21,7 +22,7 @@ def only(items: Any) -> Any:
 
 
 def state(wire: Any) -> TransactionState:
-    found: TransactionState = wire.cluster.transactions.all[ID].state
+    found: TransactionState = ClusterTransactions.of(wire.cluster).ids.all[ID].state
     return found
 
 
@@ -79,7 +80,7 @@ def add_offsets_to_txn(wire: Any, version: int) -> None:
         version=version, transactional_id=ID, producer_id=who[0], producer_epoch=who[1], group_id="g"
     )
     assert wire.ask(request, version).error_code == 0
-    assert only(wire.cluster.transactions.all[ID].partitions).topic == "__consumer_offsets"
+    assert only(ClusterTransactions.of(wire.cluster).ids.all[ID].partitions).topic == "__consumer_offsets"
 
 
 def end_txn(wire: Any, version: int) -> None:

@@ -10,14 +10,14 @@ from client_messages import client_message
 from commits import commit
 from record_batches import batch
 
-from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.calls import Answer, Call, EncodedBody
 from loadwise.coordinator.groups.events import Committer
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
-from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.router import Router
+from loadwise.coordinator.services import services
 from loadwise.protocol.messages import decode_request, encode_response, frame_body, served
 
-APIS = served(service.api for service in SERVICES.values())
+APIS = served(service.api for service in services().values())
 TOKENS = count(1)
 
 
@@ -25,7 +25,8 @@ class Wire:
     """A broker with topic ``t`` (2 partitions, 3 records in partition 0) and group ``g`` (offset 2), by bytes."""
 
     def __init__(self) -> None:
-        self.cluster = Cluster(SERVICES)
+        self.router = Router()
+        self.cluster = self.router.cluster
         (node,) = self.cluster.brokers.nodes
         node.host, node.port = "127.0.0.1", 9092
         self.topic_id: UUID = self.cluster.topics.create("t", 2).id
@@ -37,7 +38,7 @@ class Wire:
 
     def send(self, frame: bytes) -> list[Answer]:
         call = Call(next(TOKENS), decode_request(frame, APIS, most=1_000_000), "/127.0.0.1")
-        return self.cluster.receive(call, 1000)
+        return self.router.receive(call, 1000)
 
     def ask(self, request: Any, version: int) -> Any:
         """Send a request, and read the one answer that comes, as the client would."""

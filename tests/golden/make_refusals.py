@@ -21,7 +21,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))  # no pack
 
 from client_messages import client_message
 
-from loadwise.coordinator.apis import SERVICES
+from loadwise.coordinator.services import services
 
 _VALUES: dict[str, Any] = {"string": "name", "bytes": b"", "records": b"", "uuid": UUID(int=7), "bool": False}
 _FIXED = {"key_type": 0, "acks": 1, "resource_type": 2, "session_id": 0}
@@ -48,7 +48,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--libs", required=True, help="folder with the jars of org.apache.kafka:kafka_2.13:4.3.1")
     asked = []
-    for _, service in sorted(SERVICES.items()):
+    for _, service in sorted(services().items()):
         for version in range(service.api.min_version, service.api.max_version + 1):
             schema = client_message(service.api.request.__name__)
             request = schema(version=version, **_filled(schema.fields.values(), version))

@@ -23,10 +23,10 @@ from loadwise.protocol.messages import (
     served,
 )
 
-HEARTBEAT = Api.of(ours.HeartbeatRequest, ours.HeartbeatResponse)
-JOIN = Api.of(ours.JoinGroupRequest, ours.JoinGroupResponse)
-METADATA = Api.of(ours.MetadataRequest, ours.MetadataResponse, max_version=12)
-VERSIONS = Api.of(ours.ApiVersionsRequest, ours.ApiVersionsResponse)
+HEARTBEAT = Api.of("Heartbeat")
+JOIN = Api.of("JoinGroup")
+METADATA = Api.of("Metadata", max_version=12)
+VERSIONS = Api.of("ApiVersions")
 APIS = served([HEARTBEAT, JOIN, METADATA, VERSIONS])
 
 

@@ -14,8 +14,8 @@ from client_messages import (
 from loadwise.protocol import kafka_messages as ours
 from loadwise.protocol.messages import Api, decode_request, encode_response, served
 
-HEARTBEAT = Api.of(ours.StreamsGroupHeartbeatRequest, ours.StreamsGroupHeartbeatResponse)
-DESCRIBE = Api.of(ours.StreamsGroupDescribeRequest, ours.StreamsGroupDescribeResponse)
+HEARTBEAT = Api.of("StreamsGroupHeartbeat")
+DESCRIBE = Api.of("StreamsGroupDescribe")
 APIS = served([HEARTBEAT, DESCRIBE])
 
 

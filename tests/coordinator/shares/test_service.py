@@ -12,16 +12,16 @@ from record_batches import batch
 from wires import TOKENS, Wire
 
 from loadwise.coordinator import leadership
-from loadwise.coordinator.apis import SERVICES
 from loadwise.coordinator.calls import Answer, Call
 from loadwise.coordinator.cluster.brokers import Brokers
 from loadwise.coordinator.configs.resources import ResourceType
-from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.router import Router
+from loadwise.coordinator.services import services
 from loadwise.coordinator.shares import service, sessions
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import decode_request, served
 
-APIS = served(each.api for each in SERVICES.values())
+APIS = served(each.api for each in services().values())
 
 
 def share_fetch(wire: Wire, group: str, epoch: int = 0, numbers: tuple[int, ...] = (0,), **values: Any) -> Any:
@@ -76,7 +76,8 @@ class Brokered(Wire):
     """Three brokers with topic ``t`` on each of them."""
 
     def __init__(self) -> None:
-        self.cluster = Cluster(SERVICES, brokers=Brokers(3))
+        self.router = Router(brokers=Brokers(3))
+        self.cluster = self.router.cluster
         for node in self.cluster.brokers.nodes:
             node.host, node.port = "127.0.0.1", 9092 + node.id
         self.topic_id = self.cluster.topics.create("t", 1, replication_factor=3).id
@@ -91,7 +92,7 @@ class Brokered(Wire):
         request.with_header(7, "client")
         frame = bytes(request.encode(header=True))
         call = Call(next(TOKENS), decode_request(frame, APIS), "/127.0.0.1", node_id)
-        return self.cluster.receive(call, 1000)
+        return self.router.receive(call, 1000)
 
 
 def row_of(answers: list[Answer]) -> Any:
@@ -118,7 +119,7 @@ def test_a_fetch_that_waits_is_told_when_its_partition_has_another_leader(how: s
             leadership.stop_broker(wire.cluster, wire.leader)
         case _:
             getattr(leadership, how)(wire.cluster, "t", 0)
-    row = row_of(wire.cluster.expire(1000))
+    row = row_of(wire.router.expire(1000))
     assert (row.error_code, row.current_leader.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, wire.leader)
 
 
@@ -191,7 +192,7 @@ def test_deleted_records_make_room_for_a_fetch_that_waits() -> None:
     other = share_fetch(wire, "s", member_id="other", max_wait_ms=2**31 - 1)
     assert wire.ask_node(wire.leader, other) == []
     wire.cluster.delete_records(log, 3)
-    assert acquired(row_of(wire.cluster.expire(1000))) == [(3, 5, 1)]
+    assert acquired(row_of(wire.router.expire(1000))) == [(3, 5, 1)]
 
 
 def test_a_topic_that_is_made_again_is_another_one() -> None:

@@ -89,33 +89,33 @@ class WaitingFetches(RuleBasedStateMachine):
     def hang_up(self, name: str) -> None:
         member = self.members[name]
         if member.waits is not None:
-            self.wire.cluster.forget(member.waits[0])
+            self.wire.router.forget(member.waits[0])
         gone = member.connection
         self.members[name] = Member(max(each.connection for each in self.members.values()) + 1, has=[])
-        self.take(self.wire.cluster.disconnected(gone, self.now_ms))
+        self.take(self.wire.router.disconnected(gone, self.now_ms))
 
     @rule(number=PARTITIONS, count=st.integers(1, 70))
     def produce(self, number: int, count: int) -> None:
         log = self.wire.cluster.topics.log("t", number)
         assert log is not None
         self.wire.cluster.grown(log, log.append(batch([b"x"] * count)))
-        self.take(self.wire.cluster.expire(self.now_ms))
+        self.take(self.wire.router.expire(self.now_ms))
 
     @rule(number=PARTITIONS, share=st.floats(0, 1))
     def delete_records(self, number: int, share: float) -> None:
         log = self.wire.cluster.topics.log("t", number)
         assert log is not None
         self.wire.cluster.delete_records(log, log.start_offset + int((log.end_offset - log.start_offset) * share))
-        self.take(self.wire.cluster.expire(self.now_ms))
+        self.take(self.wire.router.expire(self.now_ms))
 
     @rule(passed_ms=st.sampled_from([0, 1, 400, 999, 1000, 5000]))
     def pass_time(self, passed_ms: int) -> None:
         until_ms = self.now_ms + passed_ms
-        while (due := self.wire.cluster.next_deadline_ms) is not None and due <= until_ms:  # as the server does
+        while (due := self.wire.router.next_deadline_ms) is not None and due <= until_ms:  # as the server does
             self.now_ms = max(self.now_ms, due)
-            self.take(self.wire.cluster.expire(self.now_ms))
+            self.take(self.wire.router.expire(self.now_ms))
         self.now_ms = until_ms
-        self.take(self.wire.cluster.expire(self.now_ms))
+        self.take(self.wire.router.expire(self.now_ms))
 
     # ---- what has to be so ----
 
@@ -128,7 +128,7 @@ class WaitingFetches(RuleBasedStateMachine):
         call = Call(token, frame, "/127.0.0.1", connection_id=member.connection)
         if waits is not None:
             member.waits = (token, self.now_ms + waits[0], waits[1])
-        self.take(self.wire.cluster.receive(call, self.now_ms))
+        self.take(self.wire.router.receive(call, self.now_ms))
 
     def take(self, answers: list[Answer]) -> None:
         for answer in answers:

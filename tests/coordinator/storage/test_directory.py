@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from cluster_walk import new_cluster
+from cluster_walk import new_router
 from record_batches import batch
 from streams_groups import Client, Driver
 
@@ -30,7 +30,7 @@ from loadwise.protocol.error_codes import ErrorCode
 def filled(path: Path, records: int = 3) -> None:
     """A directory with a topic, and a batch for each record."""
     directory = Directory(path)
-    cluster = new_cluster()
+    cluster = new_router().cluster
     cluster.load(directory.read(), directory, 1000)
     cluster.topics.create("t", 1, {"retention.ms": "-1"})
     log = cluster.topics.log("t", 0)
@@ -45,7 +45,7 @@ def filled(path: Path, records: int = 3) -> None:
 
 def log_of(path: Path) -> PartitionLog:
     directory = Directory(path)
-    cluster = new_cluster()
+    cluster = new_router().cluster
     cluster.load(directory.read(), directory, 1000)
     directory.close()
     log = cluster.topics.log("t", 0)
@@ -56,7 +56,7 @@ def log_of(path: Path) -> PartitionLog:
 def test_what_was_not_committed_is_not_there(tmp_path: Path) -> None:
     filled(tmp_path)
     directory = Directory(tmp_path)
-    cluster = new_cluster()
+    cluster = new_router().cluster
     cluster.load(directory.read(), directory, 1000)
     cluster.topics.create("late", 1)
     assert directory.has_changes
@@ -135,7 +135,7 @@ def test_a_log_that_ends_within_an_acknowledged_write_is_refused_until_that_is_a
     """As after a loss of power: SQLite's write-ahead log ends within what was committed last."""
     filled(tmp_path / "begun")
     directory = Directory(tmp_path / "begun")
-    cluster = new_cluster()
+    cluster = new_router().cluster
     cluster.load(directory.read(), directory, 1000)
     log = cluster.topics.log("t", 0)
     assert log is not None

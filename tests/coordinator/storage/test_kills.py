@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from cluster_walk import new_cluster
+from cluster_walk import new_router
 from confluent_kafka import Consumer, TopicPartition
 from kafka.protocol import metadata, producer
 from kafka.record import MemoryRecords
@@ -211,7 +211,7 @@ def _batches(data: bytes) -> list[Any]:
 def check(path: Path, acknowledged: Acknowledged) -> None:
     """Compare what is in the directory with what was acknowledged."""
     directory = Directory(path)
-    cluster = new_cluster()
+    cluster = new_router().cluster
     state = directory.read()
     cluster.load(state, directory, NOW_MS)
     directory.close()

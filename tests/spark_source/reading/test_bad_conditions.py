@@ -14,7 +14,7 @@ from resolved_ranges import resolved
 from topics import fill
 
 from loadwise.coordinator import Coordinator
-from loadwise.coordinator.apis import fetch
+from loadwise.coordinator.apis import fetch_1 as fetch
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.spark_source.cluster.brokers import Brokers
 from loadwise.spark_source.errors import OffsetsUnavailableError, ReadError, ReadTimeoutError

@@ -1,0 +1,42 @@
+"""AlterClientQuotas (49, v0 to v1): sets or deletes quotas of users, client ids and addresses (KIP-546).
+
+v1 flexible.
+"""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis.access import of_cluster
+from loadwise.coordinator.authorization.acls import Operation
+from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.configs.definitions import BadConfigError
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import AlterClientQuotasResponse
+
+_Entry = AlterClientQuotasResponse.EntryData
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Change each entity separately."""
+    entries = []
+    for entry in call.body.entries:
+        error, message = ErrorCode.NONE, None
+        entity = [(each.entity_type, each.entity_name) for each in entry.entity]
+        changes = {each.key: None if each.remove else each.value for each in entry.ops}
+        try:
+            if len(changes) < len(entry.ops):
+                raise BadConfigError("a quota is named twice, and no quota of this entity was changed")
+            cluster.client_quotas.alter(entity, changes, validate_only=call.body.validate_only)
+        except BadConfigError as problem:
+            error, message = ErrorCode.INVALID_REQUEST, str(problem)
+        entries.append(
+            _Entry(
+                error_code=error,
+                error_message=message,
+                entity=[_Entry.EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+            )
+        )
+    return call.response(throttle_time_ms=0, entries=entries)
+
+
+guard = of_cluster(Operation.ALTER_CONFIGS)

@@ -1,0 +1,46 @@
+"""AlterConfigs (33, v0 to v2): replaces all configs of a resource.
+
+v1 throttled after the response; v2 flexible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from loadwise.coordinator.apis.access import configs, per_item
+from loadwise.coordinator.apis.config_changes import RefusedError, changed, no_duplicates, no_nulls
+from loadwise.coordinator.authorization.acls import Operation
+from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.configs.definitions import Definitions
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import AlterConfigsResponse
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Replace the configs of each resource."""
+    row = AlterConfigsResponse.AlterConfigsResourceResponse
+    responses = [
+        row(
+            error_code=error,
+            error_message=message,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+        for resource, error, message in changed(cluster, call.body, _replaced, _no_loggers)
+    ]
+    return call.response(throttle_time_ms=0, responses=responses)
+
+
+def _replaced(_: Mapping[str, str], __: Definitions, resource: Message) -> Mapping[str, str]:
+    no_duplicates([each.name for each in resource.configs])
+    no_nulls([each.name for each in resource.configs if each.value is None])
+    return {each.name: each.value for each in resource.configs}
+
+
+def _no_loggers(_: Message) -> None:
+    message = "AlterConfigs is deprecated and does not support the resource type BROKER_LOGGER."
+    raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+
+
+guard = per_item(configs(Operation.ALTER_CONFIGS), message=True)

@@ -1,0 +1,78 @@
+"""AlterUserScramCredentials (51, v0): adds, changes and deletes SCRAM users (KIP-554).
+
+Mirrors Kafka's ``ScramControlManager``: one change per user and request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from loadwise.coordinator.apis.access import of_cluster
+from loadwise.coordinator.authorization.acls import Operation
+from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.security.users import LEAST_ITERATIONS, MOST_ITERATIONS, ScramCredential
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import AlterUserScramCredentialsResponse
+
+SCRAM_TYPES: Mapping[str, int] = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
+"""Kafka's numbers for the mechanisms."""
+
+_NAMES = {number: name for name, number in SCRAM_TYPES.items()}
+_Result = AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Change each user separately."""
+    changes: dict[str, Message] = {}
+    refused: dict[str, tuple[ErrorCode, str]] = {}
+    for each in (*call.body.deletions, *call.body.upsertions):
+        if each.name in refused:
+            continue
+        if changes.pop(each.name, None) is not None:
+            message = "A user credential cannot be altered twice in the same request"
+            refused[each.name] = (ErrorCode.DUPLICATE_RESOURCE, message)
+        elif (problem := _problem(cluster, each)) is not None:
+            refused[each.name] = problem
+        else:
+            changes[each.name] = each
+    for name, each in changes.items():
+        _change(cluster, name, each)
+    results = [_Result(user=name, error_code=ErrorCode.NONE, error_message=None) for name in changes]
+    results += [
+        _Result(user=name, error_code=error, error_message=message) for name, (error, message) in refused.items()
+    ]
+    return call.response(throttle_time_ms=0, results=results)
+
+
+def _problem(cluster: Cluster, change: Message) -> tuple[ErrorCode, str] | None:
+    """Return why a credential is not valid; None if it is."""
+    if not change.name:
+        return ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty"
+    mechanism = _NAMES.get(change.mechanism)
+    if mechanism is None:
+        return ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"
+    if _deletes(change):
+        if not cluster.users.has_scram(change.name, mechanism):
+            return ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist"
+    elif change.iterations < LEAST_ITERATIONS:
+        return ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations"
+    elif change.iterations > MOST_ITERATIONS:
+        return ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations"
+    return None
+
+
+def _change(cluster: Cluster, name: str, change: Message) -> None:
+    mechanism = _NAMES[change.mechanism]
+    if _deletes(change):
+        cluster.users.delete_scram(name, mechanism)
+    else:
+        credential = ScramCredential.of(mechanism, change.salt, change.salted_password, change.iterations)
+        cluster.users.put_scram(name, mechanism, credential)
+
+
+def _deletes(change: Message) -> bool:
+    return not hasattr(change, "salted_password")
+
+
+guard = of_cluster(Operation.ALTER)

@@ -1,0 +1,93 @@
+"""ApiVersions (18, v0 to v4): lists the served APIs and versions.
+
+v0; v1 throttle time; v2 throttled after the response; v3 flexible, client's name and version (KIP-511); v4 zero as a
+feature's lowest version. An unsupported version gets a v0 response with UNSUPPORTED_VERSION.
+"""
+
+from __future__ import annotations
+
+import re
+
+from loadwise.coordinator.apis.access import open_to_all
+from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import ApiVersionsResponse
+
+_PRODUCE = 0
+_FEATURES = 3
+_ZERO_AS_LOWEST = 4
+FEATURES = {
+    "eligible.leader.replicas.version": (0, 1),
+    "group.version": (0, 1),
+    "kraft.version": (0, 1),
+    "metadata.version": (7, 30),
+    "share.version": (0, 1),
+    "streams.version": (0, 1),
+    "transaction.version": (0, 2),
+}
+"""The oldest and the newest version of each feature.
+
+Eligible leader replicas (KIP-966), consumer groups (KIP-848), a dynamic quorum (KIP-853), Kafka 4.3, share groups
+(KIP-932), streams groups (KIP-1071), KIP-890's transactions.
+"""
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """List the services. A client's name that KIP-511 does not allow gets INVALID_REQUEST."""
+    error = ErrorCode.NONE
+    if call.version >= 3:
+        names = (call.body.client_software_name, call.body.client_software_version)
+        if not all(_SOFTWARE.fullmatch(name) for name in names):
+            error = ErrorCode.INVALID_REQUEST
+    if error is ErrorCode.NONE and call.login is not None:
+        call.login.told_versions()
+    api_keys = _advertised(cluster) if error is ErrorCode.NONE else []
+    supported, finalized = _features(call)
+    return call.response(
+        error_code=error,
+        api_keys=api_keys,
+        throttle_time_ms=0,
+        supported_features=supported,
+        finalized_features_epoch=0,
+        finalized_features=finalized,
+    )
+
+
+def _features(call: Call) -> tuple[list[Message], list[Message]]:
+    """Return the supported feature flags and the enabled ones: all, in their newest version."""
+    if call.version < _FEATURES:
+        return [], []
+    # Before v4 clients reject a lowest version of 0, so the feature is omitted, as in Kafka.
+    supported = [
+        ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=oldest, max_version=newest)
+        for name, (oldest, newest) in FEATURES.items()
+        if oldest > 0 or call.version >= _ZERO_AS_LOWEST
+    ]
+    finalized = [
+        ApiVersionsResponse.FinalizedFeatureKey(name=name, min_version_level=newest, max_version_level=newest)
+        for name, (_, newest) in FEATURES.items()
+    ]
+    return supported, finalized
+
+
+def unsupported(cluster: Cluster) -> Message:
+    """Return the v0 response to a newer version, with the list for the client's next try."""
+    return ApiVersionsResponse(version=0, error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_advertised(cluster))
+
+
+def _advertised(cluster: Cluster) -> list[Message]:
+    row = ApiVersionsResponse.ApiVersion
+    return [
+        row(
+            api_key=api.key,
+            # Unsupported versions of Produce are listed too, because older librdkafka compress only then (KAFKA-18659).
+            min_version=0 if api.key == _PRODUCE else api.min_version,
+            max_version=api.max_version,
+        )
+        for api in cluster.apis
+    ]
+
+
+guard = open_to_all

@@ -1,0 +1,85 @@
+"""ConsumerGroupHeartbeat (68, v0 to v1): keeps a member alive and returns its assignment (KIP-848).
+
+v1 regular expressions; member ids from the consumers (KIP-1082).
+"""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis.access import describable_topics
+from loadwise.coordinator.apis.member_heartbeats import GUARD, answered
+from loadwise.coordinator.calls import Call, GroupRequest, Message
+from loadwise.coordinator.groups.effects import ConsumerHeartbeatReply
+from loadwise.coordinator.groups.events import ConsumerHeartbeat
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import ConsumerGroupHeartbeatResponse
+
+_OWN_MEMBER_IDS = 1
+_Assignment = ConsumerGroupHeartbeatResponse.Assignment
+_JOIN, _LEAVE, _LEAVE_FOR_NOW = 0, -1, -2
+
+
+def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
+    """Check what does not depend on the group, then pass the event to it."""
+    body = call.body
+    problem = _problem(call)
+    if problem is not None:
+        return _response(call, ConsumerHeartbeatReply(error=ErrorCode.INVALID_REQUEST, message=problem))
+    assignors = cluster.settings.consumer_groups.assignors
+    if body.server_assignor is not None and body.server_assignor not in assignors:
+        message = f"there is no assignor {body.server_assignor!r}; there are {', '.join(assignors)}"
+        return _response(call, ConsumerHeartbeatReply(error=ErrorCode.UNSUPPORTED_ASSIGNOR, message=message))
+    owned = body.topic_partitions
+    event = ConsumerHeartbeat(
+        token=call.token,
+        member_id=body.member_id or str(cluster.new_uuid()),
+        epoch=body.member_epoch,
+        instance_id=body.instance_id,
+        rack=body.rack_id,
+        rebalance_timeout_ms=None if body.rebalance_timeout_ms == -1 else body.rebalance_timeout_ms,
+        topics=body.subscribed_topic_names,
+        regex=body.subscribed_topic_regex,
+        assignor=body.server_assignor,
+        owned=None if owned is None else {topic.topic_id: topic.partitions for topic in owned},
+        may_describe=describable_topics(call, cluster),
+        client_id=call.request.client_id or "",
+        client_host=call.client_host,
+    )
+    return GroupRequest(body.group_id, event, _response)
+
+
+def _problem(call: Call) -> str | None:
+    """Return what is wrong with the request.
+
+    Mirrors ``throwIfConsumerGroupHeartbeatRequestIsInvalid``.
+    """
+    body = call.body
+    epoch = body.member_epoch
+    needs_id = call.version >= _OWN_MEMBER_IDS or epoch > 0 or epoch == _LEAVE
+    if needs_id and not body.member_id.strip():
+        return "MemberId can't be empty."
+    if not body.group_id.strip():
+        return "GroupId can't be empty."
+    if body.instance_id is not None and not body.instance_id.strip():
+        return "InstanceId can't be empty."
+    if body.rack_id is not None and not body.rack_id.strip():
+        return "RackId can't be empty."
+    if epoch == _JOIN:
+        if body.rebalance_timeout_ms == -1:
+            return "RebalanceTimeoutMs must be provided in first request."
+        if body.topic_partitions is None or body.topic_partitions:
+            return "TopicPartitions must be empty when (re-)joining."
+        if body.subscribed_topic_names is None and body.subscribed_topic_regex is None:
+            return "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
+    elif epoch == _LEAVE_FOR_NOW and body.instance_id is None:
+        return "InstanceId can't be null."
+    elif epoch < _LEAVE_FOR_NOW:
+        return "MemberEpoch is invalid."
+    return None
+
+
+def _response(call: Call, reply: ConsumerHeartbeatReply) -> Message:
+    return answered(call, reply, _Assignment)
+
+
+guard = GUARD

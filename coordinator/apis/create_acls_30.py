@@ -1,0 +1,63 @@
+"""CreateAcls (30, v1 to v3): new ACLs; SECURITY_DISABLED without an authorizer. v2 flexible.
+
+v1 prefixed patterns (KIP-290); v3 ACLs of users (KIP-373). Mirrors Kafka's ``AclControlManager``.
+"""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis.access import of_cluster
+from loadwise.coordinator.apis.acl_rows import NO_AUTHORIZER
+from loadwise.coordinator.authorization.acls import Acl, Operation, PatternType, Permission, ResourceType
+from loadwise.coordinator.calls import Call, HangUp, Message
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import CreateAclsResponse
+
+_Result = CreateAclsResponse.AclCreationResult
+
+
+def handle(call: Call, cluster: Cluster) -> Message | HangUp:
+    """Add each ACL separately; an existing one is no error."""
+    acls = [
+        Acl(
+            ResourceType(each.resource_type),
+            each.resource_name,
+            PatternType(each.resource_pattern_type),
+            each.principal,
+            each.host,
+            Operation(each.operation),
+            Permission(each.permission_type),
+        )
+        for each in call.body.creations
+    ]
+    if any(0 in _numbers(each) for each in call.body.creations):
+        return HangUp("a CreateAcls contains the number of UNKNOWN")
+    if any(_is_for_filters(acl) for acl in acls):
+        refused = _Result(error_code=ErrorCode.UNKNOWN_SERVER_ERROR, error_message=None)
+        return call.response(throttle_time_ms=0, results=[refused for _ in acls])
+    return call.response(throttle_time_ms=0, results=[_created(cluster, acl) for acl in acls])
+
+
+def _numbers(creation: Message) -> tuple[int, ...]:
+    return (
+        creation.resource_type, creation.resource_pattern_type, creation.operation, creation.permission_type
+    )  # fmt: skip
+
+
+def _is_for_filters(acl: Acl) -> bool:
+    """Return whether it has a value for filters only, on which Kafka fails."""
+    words = {acl.resource_type.name, acl.pattern_type.name, acl.operation.name, acl.permission.name}
+    return not words.isdisjoint({"ANY", "MATCH"})
+
+
+def _created(cluster: Cluster, acl: Acl) -> Message:
+    if cluster.authorizer is None:
+        return _Result(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
+    problem = acl.problem()
+    if problem is not None:
+        return _Result(error_code=ErrorCode.INVALID_REQUEST, error_message=problem)
+    cluster.authorizer.add(acl)
+    return _Result(error_code=ErrorCode.NONE, error_message="")
+
+
+guard = of_cluster(Operation.ALTER)

@@ -1,0 +1,61 @@
+"""CreatePartitions (37, v0 to v3): adds partitions to topics.
+
+v1 throttled after the response; v2 flexible; v3 throttling error.
+"""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis.access import per_item, topics
+from loadwise.coordinator.authorization.acls import Operation
+from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, TOO_MANY_AT_ONCE, Refusal
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import CreatePartitionsResponse
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Grow each topic separately; more than `MAX_NEW_PARTITIONS` fail as a whole, as in Kafka."""
+    is_too_many = new_partitions(cluster, call.body) > MAX_NEW_PARTITIONS
+    results = []
+    for wanted in call.body.topics:
+        refusal = TOO_MANY_AT_ONCE if is_too_many else _grow(call, cluster, wanted)
+        results.append(
+            CreatePartitionsResponse.CreatePartitionsTopicResult(
+                name=wanted.name,
+                error_code=ErrorCode.NONE if refusal is None else refusal.error,
+                error_message=None if refusal is None else refusal.message,
+            )
+        )
+    return call.response(throttle_time_ms=0, results=results)
+
+
+def new_partitions(cluster: Cluster, body: Message) -> int:
+    """Return how many partitions a request would add."""
+    added = 0
+    for wanted in body.topics:
+        topic = cluster.topics.get(wanted.name)
+        added += 0 if topic is None else max(wanted.count - len(topic.partitions), 0)
+    return added
+
+
+def _grow(call: Call, cluster: Cluster, wanted: Message) -> Refusal | None:
+    topic = cluster.topics.get(wanted.name)
+    if topic is None:
+        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {wanted.name!r}")
+    refusal = cluster.topics.growth_refusal(topic, wanted.count)
+    replicas = None
+    if refusal is None and wanted.assignments is not None:
+        replicas = [each.broker_ids for each in wanted.assignments]
+        added = wanted.count - len(topic.partitions)
+        problem = cluster.brokers.misplaced(replicas, len(topic.partitions[0].replicas))
+        if len(replicas) != added:
+            problem = f"{added} new partitions, but assignments of {len(replicas)}"
+        if problem is not None:
+            refusal = Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+    if refusal is None and not call.body.validate_only:
+        cluster.topics.grow(topic, wanted.count, replicas)
+    return refusal
+
+
+guard = per_item(topics(Operation.ALTER))

@@ -1,0 +1,170 @@
+"""CreateTopics (19, v2 to v7): creates topics.
+
+v2 throttled after the response; v4 the broker's defaults for partitions and replicas (KIP-464); v5 flexible, configs in
+the response (KIP-525); v7 topic id (KIP-516).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from loadwise.coordinator.apis.access import Access, item_by_item, topics
+from loadwise.coordinator.apis.config_rows import new_topic_rows
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Message, Outcome
+from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, TOO_MANY_AT_ONCE, Refusal
+from loadwise.coordinator.configs.definitions import BadConfigError
+from loadwise.coordinator.configs.topic_configs import check_topic_configs
+from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import CreateTopicsResponse
+
+_BROKERS_DEFAULT = -1
+_TELLS_CONFIGS = 5
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Create each topic separately; a topic that is named twice is not created, as in Kafka.
+
+    A request for more than `MAX_NEW_PARTITIONS` fails as a whole, as in Kafka, because other clients wait meanwhile.
+    """
+    if new_partitions(cluster, call.body) > MAX_NEW_PARTITIONS:
+        names_once = dict.fromkeys(topic.name for topic in call.body.topics)
+        return call.response(throttle_time_ms=0, topics=[_result(name, None, TOO_MANY_AT_ONCE) for name in names_once])
+    names = Counter(topic.name for topic in call.body.topics)
+    tell_configs = _ConfigsToTell(cluster) if call.version >= _TELLS_CONFIGS else None
+    topics: list[Message] = []
+    for topic in call.body.topics:
+        if names.pop(topic.name, 0) != 1:
+            if topic.name not in {row.name for row in topics}:
+                twice = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+                topics.append(_result(topic.name, None, twice))
+            continue
+        topics.append(_create(call, cluster, topic, tell_configs))
+    return call.response(throttle_time_ms=0, topics=topics)
+
+
+def _create(call: Call, cluster: Cluster, topic: Message, tell_configs: _ConfigsToTell | None) -> Message:
+    count = _partition_count(cluster, topic)
+    factor = topic.replication_factor
+    factor = cluster.brokers.default_replication_factor if factor == _BROKERS_DEFAULT else factor
+    replicas = None
+    if topic.assignments:
+        by_number = {each.partition_index: each.broker_ids for each in topic.assignments}
+        replicas = [by_number[number] for number in sorted(by_number)]
+    configs = {config.name: config.value for config in topic.configs if config.value is not None}
+    refusal = (
+        _layout_refusal(cluster, topic, replicas)
+        or _config_refusal(topic)
+        or cluster.topics.refusal(topic.name, count, len(replicas[0]) if replicas else factor)
+    )
+    if refusal is not None:
+        return _result(topic.name, None, refusal)
+    if call.body.validate_only:
+        topic_id = cluster.new_uuid()  # an unused id, as in Kafka
+    else:
+        topic_id = cluster.topics.create(topic.name, count, configs, replication_factor=factor, replicas=replicas).id
+    rows = [] if tell_configs is None else tell_configs(configs)
+    copies = len(replicas[0]) if replicas else factor
+    return _result(topic.name, topic_id, None, partitions=count, replicas=copies, rows=rows)
+
+
+class _ConfigsToTell:
+    """A topic's configs in the response; topics with the same ones share them."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._known: dict[tuple[tuple[str, str], ...], list[Message]] = {}
+
+    def __call__(self, configs: Mapping[str, str]) -> list[Message]:
+        key = tuple(sorted(configs.items()))
+        if key not in self._known:
+            self._known[key] = [
+                CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs(
+                    name=row.name, value=row.value, read_only=False, config_source=row.source, is_sensitive=False
+                )
+                for row in new_topic_rows(self._cluster, configs)
+            ]
+        return self._known[key]
+
+
+def new_partitions(cluster: Cluster, body: Message) -> int:
+    """Return the number of partitions of a request's topics."""
+    return sum(_partition_count(cluster, topic) for topic in body.topics)
+
+
+def _partition_count(cluster: Cluster, topic: Message) -> int:
+    if topic.assignments:
+        return len(topic.assignments)
+    count: int = topic.num_partitions
+    return cluster.settings.default_partitions if count == _BROKERS_DEFAULT else count
+
+
+def _config_refusal(topic: Message) -> Refusal | None:
+    nulls = [config.name for config in topic.configs if config.value is None]
+    if nulls:
+        message = f"Null value not supported for topic configs: {','.join(nulls)}"
+        return Refusal(ErrorCode.INVALID_CONFIG, message)
+    try:
+        check_topic_configs({config.name: config.value for config in topic.configs})
+    except BadConfigError as problem:
+        return Refusal(ErrorCode.INVALID_CONFIG, str(problem))
+    return None
+
+
+def _layout_refusal(cluster: Cluster, topic: Message, replicas: Sequence[Sequence[int]] | None) -> Refusal | None:
+    if replicas is not None:
+        if topic.num_partitions != -1 or topic.replication_factor != -1:
+            both = "set either the assignments or the numbers of partitions and replicas"
+            return Refusal(ErrorCode.INVALID_REQUEST, both)
+        if sorted(each.partition_index for each in topic.assignments) != list(range(len(topic.assignments))):
+            gaps = "the assignments must name the partitions from 0 on, each once"
+            return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, gaps)
+        problem = cluster.brokers.misplaced(replicas)
+        if problem is not None:
+            return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+    elif topic.replication_factor != _BROKERS_DEFAULT and topic.replication_factor < 1:
+        wrong = "Replication factor must be larger than 0, or -1 to use the default value."
+        return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, wrong)
+    return None
+
+
+def _result(
+    name: str,
+    topic_id: object,
+    refusal: Refusal | None,
+    *,
+    partitions: int = -1,
+    replicas: int = -1,
+    rows: Sequence[Message] = (),
+) -> Message:
+    return CreateTopicsResponse.CreatableTopicResult(
+        name=name,
+        topic_id=topic_id,
+        error_code=ErrorCode.NONE if refusal is None else refusal.error,
+        error_message=None if refusal is None else refusal.message,
+        num_partitions=partitions,
+        replication_factor=replicas,
+        configs=rows,
+    )
+
+
+def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+    """Skip the check of each topic if the client may create any topic."""
+    access = Access(call, cluster)
+
+    def visible(rest: Call, cluster: Cluster) -> Message:
+        response: Message = handle(rest, cluster)
+        for topic in response.topics:
+            if topic.error_code is ErrorCode.NONE and not access.may(
+                Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name
+            ):
+                topic.num_partitions = topic.replication_factor = _BROKERS_DEFAULT
+                topic.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                topic.configs = []
+        return response
+
+    if access.may(Operation.CREATE, ResourceType.CLUSTER):
+        return visible(call, cluster)
+    return item_by_item(topics(Operation.CREATE), call, cluster, visible)

@@ -1,0 +1,28 @@
+"""DeleteGroups (42, v0 to v2): deletes groups without members, and their offsets.
+
+v1 throttled after the response; v2 flexible.
+"""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis.access import names, per_item
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.kafka_messages import DeleteGroupsResponse
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Delete each group separately."""
+    row = DeleteGroupsResponse.DeletableGroupResult
+    results = [
+        row(
+            group_id=group_id,
+            error_code=cluster.delete_group(call, group_id),
+        )
+        for group_id in call.body.groups_names
+    ]
+    return call.response(throttle_time_ms=0, results=results)
+
+
+guard = per_item(names(Operation.DELETE, ResourceType.GROUP))

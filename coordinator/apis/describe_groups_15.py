@@ -1,0 +1,111 @@
+"""DescribeGroups (15, v0 to v6): describes groups and their members.
+
+v1 throttle time; v3 authorized operations; v4 instance ids; v5 flexible; v6 GROUP_ID_NOT_FOUND for a missing group,
+which had the state Dead and no error before. Consumer groups are not found here: ConsumerGroupDescribe returns them.
+"""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis.access import Access, names, per_item
+from loadwise.coordinator.apis.group_descriptions import described
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.groups.classic.states import GroupState
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import DescribeGroupsResponse
+
+_OPERATIONS = 3
+_NAMES_MISSING_GROUPS = 6
+_Group = DescribeGroupsResponse.DescribedGroup
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Describe each group separately.
+
+    A response can contain the maximum number of members once. Groups that are named again beyond that get an error, so
+    that a small request cannot ask for gigabytes.
+    """
+    groups = described(
+        call.body.groups,
+        lambda group_id: _describe(call, cluster, group_id),
+        _repeated,
+        max_members=cluster.settings.groups.max_members,
+    )
+    if call.version >= _OPERATIONS and call.body.include_authorized_operations:
+        access = Access(call, cluster)
+        for group in groups:
+            if group.error_code is ErrorCode.NONE:
+                group.authorized_operations = access.operations(ResourceType.GROUP, group.group_id)
+    return call.response(throttle_time_ms=0, groups=groups)
+
+
+def _repeated(group_id: str) -> Message:
+    return _Group(
+        error_code=ErrorCode.INVALID_REQUEST,
+        error_message=f"Group {group_id} is named too often in one request.",
+        group_id=group_id,
+        group_state="",
+        protocol_type="",
+        protocol_data="",
+        members=[],
+        authorized_operations=None,
+    )
+
+
+def _describe(call: Call, cluster: Cluster, group_id: str) -> Message:
+    if not cluster.coordinates(call, group_id):
+        return _Group(
+            error_code=ErrorCode.NOT_COORDINATOR,
+            error_message=None,
+            group_id=group_id,
+            group_state="",
+            protocol_type="",
+            protocol_data="",
+            members=[],
+            authorized_operations=None,
+        )
+    group = cluster.groups.classic(group_id)
+    if group is None:
+        is_named = call.version >= _NAMES_MISSING_GROUPS
+        return _Group(
+            error_code=ErrorCode.GROUP_ID_NOT_FOUND if is_named else ErrorCode.NONE,
+            error_message=_missing(cluster, group_id) if is_named else None,
+            group_id=group_id,
+            group_state=GroupState.DEAD.value,
+            protocol_type="",
+            protocol_data="",
+            members=[],
+            authorized_operations=None,
+        )
+    # Only a stable group returns subscriptions and protocol, because they may change before that.
+    protocol = group.protocol_name if group.state is GroupState.STABLE else None
+    members = [
+        _Group.DescribedGroupMember(
+            member_id=member.member_id,
+            group_instance_id=member.instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            member_metadata=b"" if protocol is None else member.metadata(protocol),
+            member_assignment=member.assignment,
+        )
+        for member in group.members.values()
+    ]
+    return _Group(
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        group_id=group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=protocol or "",
+        members=members,
+        authorized_operations=None,
+    )
+
+
+def _missing(cluster: Cluster, group_id: str) -> str:
+    is_there = cluster.groups.get(group_id) is not None
+    return f"Group {group_id} not found." if not is_there else f"Group {group_id} is not a classic group."
+
+
+guard = per_item(names(Operation.DESCRIBE, ResourceType.GROUP))

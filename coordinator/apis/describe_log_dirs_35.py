@@ -1,0 +1,49 @@
+"""DescribeLogDirs (35, v1 to v5): returns the size of each partition on a broker.
+
+v1 throttled after the response; v2 flexible; v3 error of the whole response; v4 the disk's size; v5 whether it is
+cordoned.
+
+There is one log directory without a disk. Its size is the limit of all records.
+"""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis.access import of_cluster
+from loadwise.coordinator.authorization.acls import Operation
+from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import DescribeLogDirsResponse
+
+LOG_DIR = "memory"
+_Directory = DescribeLogDirsResponse.DescribeLogDirsResult
+_Topic = _Directory.DescribeLogDirsTopic
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Describe this broker's partitions: all, or the requested ones."""
+    asked = call.body.topics
+    wanted = None if asked is None else {topic.topic: set(topic.partitions) for topic in asked}
+    topics = []
+    for topic in cluster.topics:
+        rows = [
+            _Topic.DescribeLogDirsPartition(
+                partition_index=number, partition_size=partition.log.size_bytes, offset_lag=0, is_future_key=False
+            )
+            for number, partition in enumerate(topic.partitions)
+            if call.node_id in partition.replicas and (wanted is None or number in wanted.get(topic.name, ()))
+        ]
+        if rows:
+            topics.append(_Topic(name=topic.name, partitions=rows))
+    limit = cluster.settings.max_kept_bytes
+    directory = _Directory(
+        error_code=ErrorCode.NONE,
+        log_dir=LOG_DIR,
+        topics=topics,
+        total_bytes=limit,
+        usable_bytes=max(limit - cluster.topics.kept_bytes, 0),
+    )
+    return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, results=[directory])
+
+
+guard = of_cluster(Operation.DESCRIBE)

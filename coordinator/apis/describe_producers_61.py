@@ -1,0 +1,59 @@
+"""DescribeProducers (61, v0): lists a partition's producers and their open transactions (KIP-664)."""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis.access import per_item, topics
+from loadwise.coordinator.authorization.acls import Operation
+from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.cluster.log import PartitionLog
+from loadwise.coordinator.cluster.replication import NO_EPOCH
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import DescribeProducersResponse
+
+_Topic = DescribeProducersResponse.TopicResponse
+_Partition = _Topic.PartitionResponse
+_NONE_OPEN = -1
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Describe each partition with a replica on this broker. Mirrors ``activeProducerState``.
+
+    One that is named twice is described once, so that a small request is cheap.
+    """
+    wanted: dict[str, dict[int, None]] = {}
+    for topic in call.body.topics:
+        wanted.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
+    topics = [
+        _Topic(name=name, partitions=[_described(call, cluster, name, number) for number in numbers])
+        for name, numbers in wanted.items()
+    ]
+    return call.response(throttle_time_ms=0, topics=topics)
+
+
+def _described(call: Call, cluster: Cluster, topic: str, number: int) -> Message:
+    partition = cluster.topics.partition(topic, number)
+    error = ErrorCode.NONE
+    if partition is None:
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    else:
+        error = partition.refusal(call.node_id, NO_EPOCH, leader_only=False)
+    producers = [] if partition is None or error is not ErrorCode.NONE else _active(partition.log)
+    return _Partition(partition_index=number, error_code=error, error_message=None, active_producers=producers)
+
+
+def _active(log: PartitionLog) -> list[Message]:
+    return [
+        _Partition.ProducerState(
+            producer_id=producer_id,
+            producer_epoch=producer.epoch,
+            last_sequence=producer.last_sequence,
+            last_timestamp=producer.last_timestamp_ms,
+            coordinator_epoch=producer.coordinator_epoch,
+            current_txn_start_offset=log.transactions.open.get(producer_id, _NONE_OPEN),
+        )
+        for producer_id, producer in log.producers.known.items()
+    ]
+
+
+guard = per_item(topics(Operation.READ), message=True)

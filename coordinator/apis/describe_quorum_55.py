@@ -1,0 +1,68 @@
+"""DescribeQuorum (55, v0 to v2): describes the quorum of the cluster's metadata (KIP-595).
+
+v1 timestamps (KIP-836); v2 directories and addresses (KIP-853). The controller is the only voter. The metadata have no
+log here, so its end is the number of changes of the topics.
+"""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis.access import of_cluster
+from loadwise.coordinator.authorization.acls import Operation
+from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import DescribeQuorumResponse
+
+_METADATA = "__cluster_metadata"
+_Topic = DescribeQuorumResponse.TopicData
+_Partition = _Topic.PartitionData
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Describe the only partition, and return an error for others."""
+    topics = [
+        _Topic(
+            topic_name=topic.topic_name,
+            partitions=[_described(cluster, topic.topic_name, each.partition_index) for each in topic.partitions],
+        )
+        for topic in call.body.topics
+    ]
+    controller = cluster.brokers.controller
+    node = DescribeQuorumResponse.Node
+    listener = node.Listener(name="CONTROLLER", host=controller.host, port=controller.port)
+    is_there = any(each.error_code == ErrorCode.NONE for topic in topics for each in topic.partitions)
+    nodes = [node(node_id=controller.id, listeners=[listener])] if is_there else []
+    return call.response(error_code=ErrorCode.NONE, error_message="", topics=topics, nodes=nodes)
+
+
+def _described(cluster: Cluster, topic: str, number: int) -> Message:
+    if (topic, number) != (_METADATA, 0):
+        return _Partition(
+            partition_index=number,
+            error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            error_message="there is only partition 0 of __cluster_metadata",
+            current_voters=[],
+            observers=[],
+        )
+    end_offset = cluster.topics.version
+    return _Partition(
+        partition_index=0,
+        error_code=ErrorCode.NONE,
+        error_message="",
+        leader_id=cluster.brokers.controller.id,
+        leader_epoch=1,
+        high_watermark=end_offset,
+        current_voters=[
+            _Partition.ReplicaState(
+                replica_id=cluster.brokers.controller.id,
+                replica_directory_id=None,
+                log_end_offset=end_offset,
+                last_fetch_timestamp=cluster.now_ms,
+                last_caught_up_timestamp=cluster.now_ms,
+            )
+        ],
+        observers=[],
+    )
+
+
+guard = of_cluster(Operation.DESCRIBE)

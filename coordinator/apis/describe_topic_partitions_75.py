@@ -1,0 +1,97 @@
+"""DescribeTopicPartitions (75, v0): lists topics and their partitions in pages (KIP-966)."""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis.access import Access, open_to_all
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.cluster.replication import NO_NODE
+from loadwise.coordinator.cluster.topics import is_topic_name
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import DescribeTopicPartitionsResponse
+
+_MOST = 2000
+"""Maximum partitions of a response (max.request.partition.size.limit)."""
+_Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """List topics by name from the cursor on, up to the requested number of partitions."""
+    body = call.body
+    if body.cursor is not None and body.cursor.partition_index < 0:
+        refused = [_refused(topic.name, ErrorCode.INVALID_REQUEST) for topic in body.topics]
+        return call.response(throttle_time_ms=0, topics=refused, next_cursor=None)
+    access = Access(call, cluster)
+    named = {topic.name for topic in body.topics}
+    asked = sorted(
+        name
+        for name in named or (topic.name for topic in cluster.topics)
+        if access.may(Operation.DESCRIBE, ResourceType.TOPIC, name)
+    )
+    first_name, first_partition = ("", 0)
+    if body.cursor is not None:
+        first_name, first_partition = body.cursor.topic_name, body.cursor.partition_index
+    left = max(min(body.response_partition_limit, _MOST), 1)
+    topics: list[Message] = []
+    cursor = None
+    for name in asked:
+        if name < first_name:
+            continue
+        if left == 0:
+            cursor = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=0)
+            break
+        start = first_partition if name == first_name else 0
+        row, count, total = _described(cluster, name, start, left)
+        row.topic_authorized_operations = access.operations(ResourceType.TOPIC, name)
+        topics.append(row)
+        left -= count
+        if start + count < total:
+            cursor = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=start + count)
+            break
+    hidden = sorted(name for name in named.difference(asked) if name >= first_name)
+    topics += [_refused(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in hidden]
+    return call.response(throttle_time_ms=0, topics=topics, next_cursor=cursor)
+
+
+def _described(cluster: Cluster, name: str, start: int, limit: int) -> tuple[Message, int, int]:
+    """Return a topic's row, its number of partitions, and the topic's."""
+    topic = cluster.topics.get(name)
+    if topic is None:
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_topic_name(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
+        return _refused(name, error), 0, 0
+    partitions = [
+        _Topic.DescribeTopicPartitionsResponsePartition(
+            error_code=ErrorCode.NONE if partition.leader != NO_NODE else ErrorCode.LEADER_NOT_AVAILABLE,
+            partition_index=start + index,
+            leader_id=partition.leader,
+            leader_epoch=partition.leader_epoch,
+            replica_nodes=partition.replicas,
+            isr_nodes=partition.isr,
+            eligible_leader_replicas=partition.elr,
+            last_known_elr=[],
+            offline_replicas=cluster.brokers.stopped_of(partition.replicas),
+        )
+        for index, partition in enumerate(topic.partitions[start : start + limit])
+    ]
+    row = _Topic(
+        error_code=ErrorCode.NONE,
+        name=name,
+        topic_id=topic.id,
+        is_internal=topic.is_internal,
+        partitions=partitions,
+    )
+    return row, len(partitions), len(topic.partitions)
+
+
+def _refused(name: str, error: ErrorCode) -> Message:
+    return _Topic(
+        error_code=error,
+        name=name,
+        topic_id=None,
+        is_internal=False,
+        partitions=[],
+    )
+
+
+guard = open_to_all

@@ -1,0 +1,40 @@
+"""DescribeUserScramCredentials (50, v0): lists SCRAM users without their secrets (KIP-554)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from loadwise.coordinator.apis.access import of_cluster
+from loadwise.coordinator.apis.alter_user_scram_credentials_51 import SCRAM_TYPES
+from loadwise.coordinator.authorization.acls import Operation
+from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import DescribeUserScramCredentialsResponse
+
+_Result = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Describe the named users, or all."""
+    named = Counter(each.name for each in call.body.users or ())
+    results = [_result(cluster, name, named[name]) for name in named or cluster.users.scram_names]
+    return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, results=results)
+
+
+def _result(cluster: Cluster, name: str, times: int) -> Message:
+    infos = [
+        _Result.CredentialInfo(mechanism=SCRAM_TYPES[mechanism], iterations=iterations)
+        for mechanism, iterations in cluster.users.scram_iterations(name).items()
+    ]
+    error, message = ErrorCode.NONE, ""
+    if times > 1:
+        error = ErrorCode.DUPLICATE_RESOURCE
+        message = f"Cannot describe SCRAM credentials for the same user twice in a single request: {name}"
+    elif not infos:
+        error = ErrorCode.RESOURCE_NOT_FOUND
+        message = f"Attempt to describe a user credential that does not exist: {name}"
+    return _Result(user=name, error_code=error, error_message=message, credential_infos=[] if error else infos)
+
+
+guard = of_cluster(Operation.DESCRIBE)

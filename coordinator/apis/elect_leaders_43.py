@@ -1,0 +1,59 @@
+"""ElectLeaders (43, v0 to v2): makes the preferred replicas leaders.
+
+v1 unclean elections (KIP-460), for partitions without a leader; v2 flexible.
+"""
+
+from __future__ import annotations
+
+from loadwise.coordinator import leadership
+from loadwise.coordinator.apis.access import of_cluster
+from loadwise.coordinator.authorization.acls import Operation
+from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.cluster.replication import NO_NODE
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import ElectLeadersResponse
+
+_KINDS = 1
+_PREFERRED = 0
+_Topic = ElectLeadersResponse.ReplicaElectionResult
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Elect in each partition; null means all, and then only changed ones are in the response."""
+    asked = call.body.topic_partitions
+    is_preferred = call.version < _KINDS or call.body.election_type == _PREFERRED
+    wanted = (
+        [(topic.name, range(len(topic.partitions))) for topic in cluster.topics]
+        if asked is None
+        else [(topic.topic, topic.partitions) for topic in asked]
+    )
+    results = []
+    for name, numbers in wanted:
+        rows = [_elected(cluster, name, number, is_preferred=is_preferred) for number in numbers]
+        if asked is None:
+            rows = [row for row in rows if row.error_code != ErrorCode.ELECTION_NOT_NEEDED]
+        results.append(_Topic(topic=name, partition_result=rows))
+    return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, replica_election_results=results)
+
+
+def _elected(cluster: Cluster, name: str, number: int, *, is_preferred: bool) -> Message:
+    error, message = ErrorCode.NONE, None
+    partition = cluster.topics.partition(name, number)
+    if partition is None:
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        message = (
+            f"No such topic as {name}" if cluster.topics.get(name) is None else f"No such partition as {name}-{number}"
+        )
+    elif partition.leader != NO_NODE and (not is_preferred or partition.leader == partition.replicas[0]):
+        error, message = ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."
+    elif is_preferred and cluster.brokers.stopped_of(partition.replicas[:1]):
+        error, message = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available."
+    elif len(cluster.brokers.stopped_of(partition.replicas)) == len(partition.replicas):
+        error, message = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "Eligible topic partition leaders are not available."
+    else:
+        leadership.move_leader(cluster, name, number, partition.replicas[0] if is_preferred else None)
+    return _Topic.PartitionResult(partition_id=number, error_code=error, error_message=message)
+
+
+guard = of_cluster(Operation.ALTER)

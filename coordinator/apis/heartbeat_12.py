@@ -1,0 +1,31 @@
+"""Heartbeat (12, v0 to v4): keeps a member alive, and reports a rebalance.
+
+v1 throttle time; v3 static members (KIP-345); v4 flexible.
+"""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis.access import OF_GROUP_MEMBERS
+from loadwise.coordinator.calls import Call, GroupRequest, Message
+from loadwise.coordinator.groups.effects import HeartbeatReply
+from loadwise.coordinator.groups.events import Heartbeat
+from loadwise.coordinator.kafka_cluster import Cluster
+
+
+def handle(call: Call, cluster: Cluster) -> GroupRequest:
+    """Pass the event to the group."""
+    body = call.body
+    event = Heartbeat(
+        token=call.token,
+        member_id=body.member_id,
+        instance_id=body.group_instance_id,
+        generation=body.generation_id,
+    )
+    return GroupRequest(body.group_id, event, _respond)
+
+
+def _respond(call: Call, reply: HeartbeatReply) -> Message:
+    return call.response(throttle_time_ms=0, error_code=reply.error)
+
+
+guard = OF_GROUP_MEMBERS

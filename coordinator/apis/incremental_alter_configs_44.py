@@ -1,0 +1,100 @@
+"""IncrementalAlterConfigs (44, v0 to v1): sets or deletes configs, or changes list items (KIP-339).
+
+v1 flexible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from functools import partial
+
+from loadwise.coordinator.apis.access import configs, per_item
+from loadwise.coordinator.apis.config_changes import RefusedError, changed, no_duplicates, no_nulls
+from loadwise.coordinator.apis.config_rows import other_broker
+from loadwise.coordinator.authorization.acls import Operation
+from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.configs.definitions import BadConfigError, Definitions, items
+from loadwise.coordinator.configs.loggers import ROOT, check_level, check_logger, set_level
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import IncrementalAlterConfigsResponse
+
+
+class _Operation(IntEnum):
+    """The operation on a config (``AlterConfigOp.OpType``)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Change the configs of each resource."""
+    row = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+    responses = [
+        row(
+            error_code=error,
+            error_message=message,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+        for resource, error, message in changed(cluster, call.body, _operated, partial(_set_levels, call))
+    ]
+    return call.response(throttle_time_ms=0, responses=responses)
+
+
+def _operated(configs: Mapping[str, str], definitions: Definitions, resource: Message) -> Mapping[str, str]:
+    no_duplicates([each.name for each in resource.configs])
+    no_nulls([e.name for e in resource.configs if e.value is None and e.config_operation != _Operation.DELETE])
+    after = dict(configs)
+    for each in resource.configs:
+        match each.config_operation:
+            case _Operation.SET:
+                after[each.name] = each.value
+            case _Operation.DELETE:
+                after.pop(each.name, None)
+            case _Operation.APPEND | _Operation.SUBTRACT:
+                if not definitions.is_list(each.name):
+                    verb = _Operation(each.config_operation).name
+                    raise BadConfigError(f"Can't {verb} to key {each.name} because its type is not LIST.")
+                now = items(after.get(each.name, definitions.by_name[each.name].default))
+                asked = items(each.value)
+                if each.config_operation == _Operation.APPEND:
+                    result = [*now, *(item for item in asked if item not in now)]
+                else:
+                    result = [item for item in now if item not in asked]
+                after[each.name] = ",".join(result)
+            case unknown:
+                raise RefusedError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown operation type {unknown}")
+    return after
+
+
+def _set_levels(call: Call, resource: Message) -> None:
+    problem = other_broker(call, resource.resource_name)
+    if problem is not None:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, problem)
+    no_duplicates([each.name for each in resource.configs])
+    for each in resource.configs:
+        match each.config_operation:
+            case _Operation.SET:
+                check_level(each.name, each.value)
+            case _Operation.DELETE if each.name == ROOT:
+                message = f"Removing the log level of the {ROOT} logger is not allowed"
+                raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+            case _Operation.DELETE:
+                check_logger(each.name)
+            case _Operation.APPEND | _Operation.SUBTRACT:
+                message = (
+                    f"{_Operation(each.config_operation).name} operation is not allowed for the BROKER_LOGGER resource"
+                )
+                raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+            case unknown:
+                raise RefusedError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown operation type {unknown}")
+    if not call.body.validate_only:
+        for each in resource.configs:
+            set_level(each.name, each.value if each.config_operation == _Operation.SET else None)
+
+
+guard = per_item(configs(Operation.ALTER_CONFIGS), message=True)

@@ -1,0 +1,41 @@
+"""InitProducerId (22, v0 to v5): assigns an id to an idempotent producer.
+
+v1 throttled after the response; v2 flexible; v3 the producer's current id and epoch (KIP-360). v6 (two-phase commit,
+KIP-939) is not served. Transactions have a module of their own, which replaces this one.
+"""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis.access import Access, refused
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.protocol.error_codes import ErrorCode
+
+_TELLS_WHO = 3
+_NONE = -1
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Assign the next id. A transactional id needs transactions."""
+    body = call.body
+    error = ErrorCode.NONE
+    if call.version >= _TELLS_WHO and (body.producer_id == _NONE) != (body.producer_epoch == _NONE):
+        error = ErrorCode.INVALID_REQUEST
+    elif body.transactional_id is not None:
+        error = ErrorCode.UNSUPPORTED_VERSION
+    if error is not ErrorCode.NONE:
+        return call.response(throttle_time_ms=0, error_code=error, producer_id=_NONE, producer_epoch=_NONE)
+    return call.response(
+        throttle_time_ms=0, error_code=ErrorCode.NONE, producer_id=cluster.new_producer_id(), producer_epoch=0
+    )
+
+
+def guard(call: Call, cluster: Cluster, handle: Handler) -> Message:
+    """Allow idempotent writes to clients that may write to any topic (KIP-679)."""
+    access = Access(call, cluster)
+    if access.may(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER) or access.may_some(
+        Operation.WRITE, ResourceType.TOPIC
+    ):
+        return handle(call, cluster)
+    return refused(call, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

@@ -1,0 +1,44 @@
+"""ListConfigResources (74, v0 to v1): lists resources with configs.
+
+v0 client metrics subscriptions (it was ListClientMetricsResources); v1 resources of every type (KIP-1142).
+"""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis.access import of_cluster
+from loadwise.coordinator.authorization.acls import Operation
+from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.configs.resources import ResourceType
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import ListConfigResourcesResponse
+
+_TYPES = 1
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """List topics and brokers, and the groups and subscriptions with configs."""
+    asked = call.body.resource_types if call.version >= _TYPES else [ResourceType.CLIENT_METRICS]
+    if not set(asked) <= set(ResourceType):
+        return call.response(throttle_time_ms=0, error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=[])
+    row = ListConfigResourcesResponse.ConfigResource
+    resources = [
+        row(resource_name=name, resource_type=kind)
+        for kind in ResourceType
+        if not asked or kind in asked
+        for name in _names(cluster, kind)
+    ]
+    return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, config_resources=resources)
+
+
+def _names(cluster: Cluster, kind: ResourceType) -> list[str]:
+    match kind:
+        case ResourceType.TOPIC:
+            return [topic.name for topic in cluster.topics]
+        case ResourceType.BROKER | ResourceType.BROKER_LOGGER:
+            return [str(node.id) for node in cluster.brokers.nodes]
+        case _:
+            return cluster.resource_configs.names(kind)
+
+
+guard = of_cluster(Operation.DESCRIBE_CONFIGS)

@@ -1,0 +1,45 @@
+"""ListGroups (16, v0 to v5): lists groups, optionally by state or type.
+
+v1 throttle time; v3 flexible; v4 filter by state (KIP-518); v5 filter by type (KIP-848).
+"""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis.access import Access
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Message, Outcome
+from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import ListGroupsResponse
+
+_FILTERED_AS = {"NotReady": "not_ready"}
+"""States whose names in filters differ from the response, as in Kafka."""
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """List the groups that match the filters, which ignore case. An empty filter matches all."""
+    states = {state.lower() for state in call.body.states_filter}
+    types = {name.lower() for name in call.body.types_filter}
+    groups = [
+        ListGroupsResponse.ListedGroup(
+            group_id=group_id,
+            protocol_type=group.protocol_type or "",
+            group_state=group.state.value,
+            group_type=group.type,
+        )
+        for group_id, group in cluster.groups.all().items()
+        if cluster.coordinates(call, group_id)
+        and (not states or _FILTERED_AS.get(group.state.value, group.state.value.lower()) in states)
+        and (not types or group.type in types)
+    ]
+    return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, groups=groups)
+
+
+def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+    access = Access(call, cluster)
+    response: Message = handle(call, cluster)
+    if not access.may(Operation.DESCRIBE, ResourceType.CLUSTER):
+        response.groups = [
+            each for each in response.groups if access.may(Operation.DESCRIBE, ResourceType.GROUP, each.group_id)
+        ]
+    return response

@@ -1,0 +1,206 @@
+"""Metadata (3, v0 to v13): brokers, topics, partitions and their leaders.
+
+v0 empty list: all topics; v1 null: all topics, rack; v2 cluster id; v3 throttle time; v4 may forbid topic creation; v5
+offline replicas; v7 leader epoch; v8 authorized operations; v9 flexible; v10 topic ids (KIP-516); v12 topics by id; v13
+error of the whole response.
+
+Encoding thousands of partitions takes milliseconds (kafka-python: 4.7 µs each), and clients ask often. So encoded
+bodies are cached until a topic or leader changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+from uuid import UUID
+
+from loadwise.coordinator.apis.access import Access, cluster_operations
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, EncodedBody, Message
+from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, Brokers
+from loadwise.coordinator.cluster.replication import NO_NODE
+from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, Topic, is_topic_name
+from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import MetadataResponse
+from loadwise.protocol.messages import encode_body
+
+_OPERATIONS = 8
+_CLUSTER_OPERATIONS = range(8, 11)
+_MAX_KEPT = 64
+_MAX_KEPT_BYTES = 16 * 1024 * 1024
+_Topic = MetadataResponse.MetadataResponseTopic
+
+
+Wanted: TypeAlias = "tuple[tuple[str | None, UUID | None], ...] | None"
+"""Names and ids of topics; None: all of them."""
+
+
+def handle(call: Call, cluster: Cluster) -> EncodedBody | Message:
+    """Answer from the cache, or encode and cache; slices are not cached."""
+    wanted = _wanted(call)
+    if wanted is not None and _may_create(call, cluster):
+        _create_missing(cluster, [name for name, _ in wanted if name is not None])
+    if call.is_slice:
+        return _response(call, cluster, wanted)
+    key = (call.version, wanted, cluster.topics.version, *_tells_operations(call))
+    encoded = cluster.encoded.get(key)
+    if encoded is None:
+        response = _response(call, cluster, wanted)
+        flexible = call.version in MetadataResponse.schema.flexible
+        encoded = EncodedBody(encode_body(response), flexible)
+        kept_bytes = sum(len(each.data) for each in cluster.encoded.values())
+        if len(cluster.encoded) >= _MAX_KEPT or kept_bytes + len(encoded.data) > _MAX_KEPT_BYTES:
+            cluster.encoded.clear()
+        cluster.encoded[key] = encoded
+    return encoded
+
+
+def _wanted(call: Call) -> Wanted:
+    topics = call.body.topics
+    if topics is None or (call.version == 0 and not topics):
+        return None
+    # Java writes an empty name beside an id.
+    names = ((None if topic.topic_id else topic.name, topic.topic_id) for topic in topics)
+    return tuple(dict.fromkeys(names))  # once each, as in Kafka
+
+
+def _may_create(call: Call, cluster: Cluster) -> bool:
+    return cluster.settings.auto_create_topics and (call.version < 4 or call.body.allow_auto_topic_creation)
+
+
+def _tells_operations(call: Call) -> tuple[bool, bool]:
+    """Return whether the response contains the client's rights on topics, and on the cluster."""
+    body = call.body
+    return (
+        call.version >= _OPERATIONS and body.include_topic_authorized_operations,
+        call.version in _CLUSTER_OPERATIONS and body.include_cluster_authorized_operations,
+    )
+
+
+def _create_missing(cluster: Cluster, names: Iterable[str]) -> None:
+    """Create missing topics, up to the limit of a request.
+
+    The others get UNKNOWN_TOPIC_OR_PARTITION, so that clients retry. Kafka returns it for all while it creates them.
+    """
+    partitions = cluster.settings.default_partitions
+    left = MAX_NEW_PARTITIONS
+    for name in names:
+        if name == CONSUMER_OFFSETS:
+            cluster.offsets_topic.make()
+        elif cluster.topics.get(name) is None and cluster.topics.refusal(name, partitions) is None:
+            if partitions > left:
+                return
+            left -= partitions
+            cluster.topics.create(name, partitions)
+
+
+def _response(call: Call, cluster: Cluster, wanted: Wanted) -> Message:
+    if wanted is None:
+        topics = [_described(topic, cluster.brokers) for topic in cluster.topics]
+    else:
+        topics = [_looked_up(cluster, name, topic_id) for name, topic_id in wanted]
+    of_topics, of_cluster = _tells_operations(call)
+    access = Access(call, cluster)
+    if of_topics:
+        for topic in topics:
+            if topic.name is not None:
+                topic.topic_authorized_operations = access.operations(ResourceType.TOPIC, topic.name)
+    row = MetadataResponse.MetadataResponseBroker
+    return call.response(
+        throttle_time_ms=0,
+        brokers=[
+            row(node_id=node.id, host=node.host, port=node.port, rack=node.rack) for node in cluster.brokers.running
+        ],
+        cluster_id=cluster.cluster_id,
+        controller_id=cluster.brokers.controller.id,
+        topics=topics,
+        cluster_authorized_operations=cluster_operations(access) if of_cluster else None,
+        error_code=ErrorCode.NONE,
+    )
+
+
+def _looked_up(cluster: Cluster, name: str | None, topic_id: UUID | None) -> Message:
+    if name is None:
+        topic = cluster.topics.get_by_id(topic_id)
+        missing = ErrorCode.UNKNOWN_TOPIC_ID
+    else:
+        topic = cluster.topics.get(name)
+        missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_topic_name(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
+    if topic is not None:
+        return _described(topic, cluster.brokers)
+    return _refused(missing, name, topic_id)
+
+
+def _refused(error: ErrorCode, name: str | None, topic_id: UUID | None) -> Message:
+    return _Topic(
+        error_code=error,
+        name=name,
+        topic_id=topic_id,
+        is_internal=False,
+        partitions=[],
+        topic_authorized_operations=None,
+    )
+
+
+def _described(topic: Topic, brokers: Brokers) -> Message:
+    partitions = [
+        _Topic.MetadataResponsePartition(
+            error_code=ErrorCode.NONE if partition.leader != NO_NODE else ErrorCode.LEADER_NOT_AVAILABLE,
+            partition_index=index,
+            leader_id=partition.leader,
+            leader_epoch=partition.leader_epoch,
+            replica_nodes=partition.replicas,
+            isr_nodes=partition.isr,
+            offline_replicas=brokers.stopped_of(partition.replicas),
+        )
+        for index, partition in enumerate(topic.partitions)
+    ]
+    return _Topic(
+        error_code=ErrorCode.NONE,
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.is_internal,
+        partitions=partitions,
+        topic_authorized_operations=None,
+    )
+
+
+def guard(call: Call, cluster: Cluster, _: Handler) -> Message:
+    """Answer without the cache, because each client may see other topics.
+
+    Topics that a client may not describe are omitted if it asks for all. If it names one, it gets an error whether or
+    not the topic exists. Topics are created if the client may create them.
+    """
+    access = Access(call, cluster)
+    wanted = _wanted(call)
+    if wanted is None:
+        names = (topic.name for topic in cluster.topics)
+        return _response(call, cluster, tuple((name, None) for name in names if _may_see(access, name)))
+    allowed: list[tuple[str | None, UUID | None]] = []
+    refused: list[tuple[str | None, UUID | None]] = []
+    missing: list[str] = []
+    for name, topic_id in wanted:
+        topic = cluster.topics.get_by_id(topic_id) if name is None else cluster.topics.get(name)
+        found = name if topic is None else topic.name
+        if found is not None and not _may_see(access, found):
+            refused.append((name, topic_id))
+        elif topic is None and name is not None and _may_create(call, cluster):
+            may = access.may(Operation.CREATE, ResourceType.CLUSTER) or access.may(
+                Operation.CREATE, ResourceType.TOPIC, name
+            )
+            (allowed if may else refused).append((name, topic_id))
+            missing += [name] if may else []
+        else:
+            allowed.append((name, topic_id))
+    _create_missing(cluster, missing)
+    response = _response(call, cluster, tuple(allowed))
+    response.topics = [
+        *response.topics,
+        *(_refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, topic_id) for name, topic_id in refused),
+    ]
+    return response
+
+
+def _may_see(access: Access, name: str) -> bool:
+    return access.may(Operation.DESCRIBE, ResourceType.TOPIC, name)

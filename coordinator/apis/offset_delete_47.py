@@ -1,0 +1,48 @@
+"""OffsetDelete (47, v0): deletes offsets of topics that the group does not read (KIP-496)."""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis.access import Need, per_item, topics
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.groups.partitions import Partition
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import OffsetDeleteResponse
+
+_Topic = OffsetDeleteResponse.OffsetDeleteResponseTopic
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Delete offsets by partition; subscribed topics keep their offsets."""
+    group_id = call.body.group_id
+    if group_id and not cluster.coordinates(call, group_id):
+        return _refused(call, ErrorCode.NOT_COORDINATOR)
+    group = cluster.groups.get(group_id)
+    if group is None:
+        return _refused(call, ErrorCode.GROUP_ID_NOT_FOUND if group_id else ErrorCode.INVALID_GROUP_ID)
+    refusal = group.validate_offset_delete()
+    if refusal is not ErrorCode.NONE:
+        return _refused(call, refusal)
+    is_read = group.subscribed_topics()
+    topics = []
+    for topic in call.body.topics:
+        error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic.name in is_read else ErrorCode.NONE
+        partitions = []
+        for each in topic.partitions:
+            outcome = error
+            if cluster.topics.log(topic.name, each.partition_index) is None:
+                outcome = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif error is ErrorCode.NONE:
+                cluster.groups.forget_offsets(group_id, [Partition(topic.name, each.partition_index)])
+            row = _Topic.OffsetDeleteResponsePartition
+            partitions.append(row(partition_index=each.partition_index, error_code=outcome))
+        topics.append(_Topic(name=topic.name, partitions=partitions))
+    return call.response(error_code=ErrorCode.NONE, throttle_time_ms=0, topics=topics)
+
+
+def _refused(call: Call, error: ErrorCode) -> Message:
+    return call.response(error_code=error, throttle_time_ms=0, topics=[])
+
+
+guard = per_item(topics(Operation.READ), Need(Operation.DELETE, ResourceType.GROUP, "group_id"))

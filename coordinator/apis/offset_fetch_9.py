@@ -1,0 +1,213 @@
+"""OffsetFetch (9, v1 to v10): returns groups' committed offsets.
+
+v2 null: all partitions; v3 throttle time; v5 leader epoch; v6 flexible; v7 require_stable (KIP-447):
+UNSTABLE_OFFSET_COMMIT if an open transaction may change the offset; v8 several groups at once (KIP-709); v9 member and
+epoch, KIP-848; v10 topics by id (KIP-516).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from loadwise.coordinator.apis.access import Access, with_body
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Message, Outcome
+from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
+from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import OffsetFetchResponse
+
+_ERROR_OF_ALL = 2
+_REQUIRE_STABLE = 7
+_MANY_GROUPS = 8
+_MEMBERS = 9
+_BY_ID = 10
+_MAX_REPEATED = 10_000
+"""Maximum partitions in the response for groups that a request names again."""
+_NOTHING = CommittedOffset(-1, -1, "")
+_Topic = OffsetFetchResponse.OffsetFetchResponseTopic
+_Group = OffsetFetchResponse.OffsetFetchResponseGroup
+_GroupTopic = _Group.OffsetFetchResponseTopics
+
+
+class _Offsets(NamedTuple):
+    """A group's offsets."""
+
+    committed: Mapping[Partition, CommittedOffset]
+    unstable: Container[Partition]
+    """Partitions without a result, because an open transaction may change the offset."""
+
+    @classmethod
+    def of(cls, call: Call, cluster: Cluster, group_id: str) -> _Offsets:
+        """Return the offsets that this call may see."""
+        wants_stable = call.version >= _REQUIRE_STABLE and call.body.require_stable
+        unstable = cluster.groups.pending_offsets.of(group_id) if wants_stable else ()
+        return cls(cluster.groups.offsets.of(group_id), unstable)
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Look up each group's partitions; one without a commit, or in a missing group, has offset -1."""
+    body = call.body
+    if call.version < _MANY_GROUPS:
+        if not cluster.coordinates(call, body.group_id):
+            return _refused(call, ErrorCode.NOT_COORDINATOR)
+        topics = _of_one_group(call, cluster)
+        return call.response(throttle_time_ms=0, topics=topics, error_code=ErrorCode.NONE)
+    return call.response(throttle_time_ms=0, groups=_answered_groups(call, cluster))
+
+
+def _answered_groups(call: Call, cluster: Cluster) -> list[Message]:
+    """Return a row for each named group.
+
+    A response can contain all committed offsets once, and `_MAX_REPEATED` more partitions for groups that are named
+    again. Beyond that they get an error, so that a small request cannot ask for gigabytes.
+    """
+    rows = []
+    named: set[str] = set()
+    repeated_left = _MAX_REPEATED
+    for group in call.body.groups:
+        if group.group_id in named and group.topics is None:
+            repeated_left -= len(cluster.groups.offsets.of(group.group_id))
+        named.add(group.group_id)
+        if repeated_left >= 0:
+            rows.append(_answered(call, cluster, group))
+        else:
+            rows.append(_Group(group_id=group.group_id, topics=[], error_code=ErrorCode.INVALID_REQUEST))
+    return rows
+
+
+def _answered(call: Call, cluster: Cluster, group: Message) -> Message:
+    error = ErrorCode.NONE
+    if not cluster.coordinates(call, group.group_id):
+        error = ErrorCode.NOT_COORDINATOR
+    elif call.version >= _MEMBERS:
+        error = cluster.groups.fetch_error(group.group_id, group.member_id, group.member_epoch)
+    topics = _of_group(call, cluster, group) if error is ErrorCode.NONE else []
+    return _Group(group_id=group.group_id, topics=topics, error_code=error)
+
+
+def _refused(call: Call, error: ErrorCode) -> Message:
+    """Return the error of a request for one group, which before v2 is in each partition."""
+    topics = []
+    nothing = _Offsets({}, ())
+    if call.version < _ERROR_OF_ALL:
+        row = _Topic.OffsetFetchResponsePartition
+        topics = [
+            _Topic(
+                name=topic.name,
+                partitions=_partitions(row, nothing, topic.name, topic.partition_indexes, error),
+            )
+            for topic in call.body.topics
+        ]
+    return call.response(throttle_time_ms=0, topics=topics, error_code=error)
+
+
+def _of_one_group(call: Call, cluster: Cluster) -> list[Message]:
+    body = call.body
+    offsets = _Offsets.of(call, cluster, body.group_id)
+    row = _Topic.OffsetFetchResponsePartition
+    if body.topics is None:
+        wanted = list(_by_topic(offsets.committed).items())
+    else:
+        wanted = [(topic.name, topic.partition_indexes) for topic in body.topics]
+    return [_Topic(name=name, partitions=_partitions(row, offsets, name, numbers)) for name, numbers in wanted]
+
+
+def _of_group(call: Call, cluster: Cluster, group: Message) -> list[Message]:
+    offsets = _Offsets.of(call, cluster, group.group_id)
+    row = _GroupTopic.OffsetFetchResponsePartitions
+    topics = []
+    if group.topics is None:
+        for name, numbers in _by_topic(offsets.committed).items():
+            found = cluster.topics.get(name)
+            if found is not None:
+                partitions = _partitions(row, offsets, name, numbers)
+                topics.append(_GroupTopic(name=name, topic_id=found.id, partitions=partitions))
+        return topics
+    for topic in group.topics:
+        error = ErrorCode.NONE
+        name = topic.name
+        if call.version >= _BY_ID:
+            found = cluster.topics.get_by_id(topic.topic_id)
+            error = ErrorCode.UNKNOWN_TOPIC_ID if found is None else ErrorCode.NONE
+            name = "" if found is None else found.name
+        partitions = _partitions(row, offsets, name, topic.partition_indexes, error)
+        topics.append(_GroupTopic(name=name, topic_id=topic.topic_id, partitions=partitions))
+    return topics
+
+
+def _by_topic(committed: Mapping[Partition, CommittedOffset]) -> dict[str, list[int]]:
+    by_topic: dict[str, list[int]] = {}
+    for partition in committed:
+        by_topic.setdefault(partition.topic, []).append(partition.number)
+    return by_topic
+
+
+def _partitions(
+    row: Message,
+    offsets: _Offsets,
+    topic: str,
+    numbers: Iterable[int],
+    error: ErrorCode = ErrorCode.NONE,
+) -> list[Message]:
+    partitions = []
+    for number in numbers:
+        partition = Partition(topic, number)
+        is_unstable = error is ErrorCode.NONE and partition in offsets.unstable
+        found = _NOTHING if is_unstable else offsets.committed.get(partition, _NOTHING)
+        partitions.append(
+            row(
+                partition_index=number,
+                committed_offset=found.offset,
+                committed_leader_epoch=found.leader_epoch,
+                metadata=found.metadata,
+                error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT if is_unstable else error,
+            )
+        )
+    return partitions
+
+
+def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+    """Refuse groups that the client may not describe, and such topics in the others."""
+    access = Access(call, cluster)
+    if call.version < _MANY_GROUPS:
+        if not access.may(Operation.DESCRIBE, ResourceType.GROUP, call.body.group_id):
+            return _refused(call, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        response: Message = handle(call, cluster)
+        if response.error_code is ErrorCode.NONE:
+            response.topics = _visible(access, call.body.topics, response.topics)
+        return response
+    forbidden = [not access.may(Operation.DESCRIBE, ResourceType.GROUP, each.group_id) for each in call.body.groups]
+    allowed = [each for each, is_forbidden in zip(call.body.groups, forbidden, strict=True) if not is_forbidden]
+    response = handle(with_body(call, {"groups": allowed}), cluster)
+    answered = iter(response.groups)
+    response.groups = [
+        _Group(group_id=each.group_id, topics=[], error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        if is_forbidden
+        else _with_topics(access, each, next(answered))
+        for each, is_forbidden in zip(call.body.groups, forbidden, strict=True)
+    ]
+    return response
+
+
+def _with_topics(access: Access, asked: Message, group: Message) -> Message:
+    if group.error_code is ErrorCode.NONE:
+        group.topics = _visible(access, asked.topics, group.topics)
+    return group
+
+
+def _visible(access: Access, asked: Sequence[Message] | None, topics: Sequence[Message]) -> list[Message]:
+    """Return the rows of topics that the client may describe; other named ones get an error."""
+    visible = []
+    for topic in topics:
+        # Without a name the id was unknown, and already has its error.
+        if not topic.name or access.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+            visible.append(topic)
+        elif asked is not None:
+            for each in topic.partitions:
+                each.committed_offset = each.committed_leader_epoch = _NOTHING.offset
+                each.metadata = ""
+                each.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            visible.append(topic)
+    return visible

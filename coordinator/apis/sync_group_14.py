@@ -1,0 +1,46 @@
+"""SyncGroup (14, v0 to v5): the leader sends all assignments, and each member gets its own.
+
+v1 throttle time; v3 static members (KIP-345); v4 flexible; v5 protocol type and name, checked (KIP-559).
+"""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis.access import OF_GROUP_MEMBERS
+from loadwise.coordinator.calls import Call, GroupRequest, Message
+from loadwise.coordinator.groups.effects import SyncReply
+from loadwise.coordinator.groups.events import Sync
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.protocol.error_codes import ErrorCode
+
+_PROTOCOL_REQUIRED = 5
+
+
+def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
+    """Pass the event to the group; the response follows with the leader's assignment."""
+    body = call.body
+    if call.version >= _PROTOCOL_REQUIRED and (body.protocol_type is None or body.protocol_name is None):
+        # As in Kafka, a client of this version must send the protocol of its join.
+        return _respond(call, SyncReply(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+    event = Sync(
+        token=call.token,
+        member_id=body.member_id,
+        instance_id=body.group_instance_id,
+        generation=body.generation_id,
+        protocol_type=body.protocol_type,
+        protocol_name=body.protocol_name,
+        assignments=[(each.member_id, each.assignment) for each in body.assignments],
+    )
+    return GroupRequest(body.group_id, event, _respond)
+
+
+def _respond(call: Call, reply: SyncReply) -> Message:
+    return call.response(
+        throttle_time_ms=0,
+        error_code=reply.error,
+        protocol_type=reply.protocol_type,
+        protocol_name=reply.protocol_name,
+        assignment=reply.assignment,
+    )
+
+
+guard = OF_GROUP_MEMBERS

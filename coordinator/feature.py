@@ -1,0 +1,62 @@
+"""The interface between a cluster and a feature, which has a folder of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+from uuid import UUID
+
+from loadwise.coordinator.calls import Answer, Call
+from loadwise.coordinator.cluster.log import PartitionLog
+from loadwise.coordinator.groups.events import Token
+from loadwise.coordinator.keeper import Place, Snapshot
+from loadwise.protocol.batches import BatchHeader
+from loadwise.protocol.error_codes import ErrorCode
+
+
+class Feature:
+    """The state of a feature in one cluster. The cluster calls these hooks; here they do nothing."""
+
+    kinds: ClassVar[Mapping[str, type]] = {}
+    """The kinds of values that it keeps, by their names in a data directory."""
+
+    def __init__(self, cluster: Any) -> None:
+        """Begin without state in this `Cluster`."""
+
+    def load(self, state: Snapshot) -> None:
+        """Load its values from a state, once the rest of the cluster has loaded."""
+
+    def values(self) -> Iterable[tuple[Place, object]]:
+        """Return its values with their places."""
+        return ()
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """Return when `expire` must be called next; None if nothing is due."""
+        return None
+
+    def expire(self, now_ms: int) -> None:
+        """Complete everything that is due."""
+
+    def take_answers(self, now_ms: int) -> Iterable[Answer]:  # noqa: ARG002
+        """Return the answers to calls whose outcome was `LATER`, as far as they are ready."""
+        return ()
+
+    def forget(self, token: Token) -> None:
+        """Drop a call that waits for its answer."""
+
+    def disconnected(self, connection_id: int) -> None:
+        """Note that a connection was closed."""
+
+    def log_changed(self, log: PartitionLog) -> None:
+        """Note that a log grew, lost records, was deleted or has another leader."""
+
+    def topic_deleted(self, topic_id: UUID) -> None:
+        """Note that a topic was deleted."""
+
+    def group_deleted(self, group_id: str) -> None:
+        """Note that a group was deleted."""
+
+    def produce_error(self, call: Call, topic: str, partition: int, header: BatchHeader) -> ErrorCode | None:  # noqa: ARG002
+        """Return whether a producer may write to a partition in its transaction; None: another feature decides."""
+        return None

@@ -1,0 +1,236 @@
+"""The way of a call: to its API, to the group or the fetch that it waits for, and back as an answer.
+
+A `Call` goes in with the time, and `Answer` objects come out, for that call or for earlier ones. Tests can run it
+without a network, under their own clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from itertools import count
+from typing import Any
+from uuid import UUID, uuid4
+
+from loadwise.coordinator.calls import (
+    Answer,
+    Call,
+    DelayedFetch,
+    DelayedShareFetch,
+    GroupRequest,
+    HangUp,
+    LastAnswer,
+    Later,
+    Message,
+    Outcome,
+    Response,
+)
+from loadwise.coordinator.cluster.brokers import Brokers
+from loadwise.coordinator.errors import LoginRefusedError
+from loadwise.coordinator.features import features
+from loadwise.coordinator.groups.effects import Reply
+from loadwise.coordinator.groups.events import Token
+from loadwise.coordinator.groups.service.groups import Groups
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.keeper import Keeper, Snapshot
+from loadwise.coordinator.refusals import refusal
+from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
+from loadwise.coordinator.security.login import Login, Stage
+from loadwise.coordinator.security.options import Security
+from loadwise.coordinator.security.principal_rules import principal_name, principal_rules
+from loadwise.coordinator.services import Service, services
+from loadwise.coordinator.settings import REBALANCE_PROTOCOLS, BrokerSettings
+from loadwise.protocol.error_codes import ErrorCode
+
+
+class Router:
+    """Passes calls to a cluster, and answers them at once or later."""
+
+    def __init__(
+        self,
+        settings: BrokerSettings | None = None,
+        *,
+        brokers: Brokers | None = None,
+        security: Security | None = None,
+        new_uuid: Callable[[], UUID] = uuid4,
+    ) -> None:
+        self.services: Mapping[int, Service] = services()
+        """The served APIs by key."""
+        self.cluster = Cluster(
+            settings,
+            apis=[service.api for service in self.services.values()],
+            features=features(),
+            brokers=brokers,
+            security=security,
+            new_uuid=new_uuid,
+        )
+        """The state behind it."""
+        self.tokens = count(1)
+        """Tokens of pending answers. They are never reused, so no client gets an answer from before a restart."""
+        self._principal_rules = principal_rules(self.cluster.security.principal_mapping_rules)
+        self._waiting: dict[Token, tuple[Call, Callable[[Call, Any], Response]]] = {}
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """Return when `expire` must be called next; None if nothing is due."""
+        cluster = self.cluster
+        deadlines = (
+            cluster.groups.next_deadline_ms,
+            cluster.fetches.next_deadline_ms,
+            cluster.shares.next_deadline_ms,
+            cluster.share_fetches.next_deadline_ms,
+            cluster.upkeep.next_deadline_ms,
+            *(feature.next_deadline_ms for feature in cluster.features.values()),
+        )
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    # ---- calls ----
+
+    def receive(self, call: Call, now_ms: int) -> list[Answer]:
+        """Handle a call. This or a later `receive` or `expire` returns its answer."""
+        cluster = self.cluster
+        cluster.now_ms = now_ms
+        outcome = self._refused(call)
+        if outcome is None:
+            service = self.services[call.request.api.key]
+            if cluster.authorizer is None:
+                outcome = service.handle(call, cluster)
+            else:
+                outcome = service.guard(call, cluster, service.handle)
+        answers = []
+        if isinstance(outcome, GroupRequest):
+            self._waiting[call.token] = (call, outcome.respond)
+            is_here = cluster.coordinates(call, outcome.group_id)
+            cluster.outbox += cluster.groups.handle(outcome.group_id, outcome.event, now_ms, is_here=is_here)
+        elif isinstance(outcome, DelayedFetch):
+            cluster.fetches.delay(call, outcome, now_ms)
+        elif isinstance(outcome, DelayedShareFetch):
+            cluster.share_fetches.delay(call, outcome, now_ms)
+        elif not isinstance(outcome, Later):
+            answers.append(Answer(call, outcome))
+        return answers + self._answers()
+
+    def new_partitions(self, key: int) -> Callable[[Message], int] | None:
+        """Return the function that counts the partitions that a request of an API would create; None for most."""
+        count = self.services[key].new_partitions
+        return None if count is None else partial(count, self.cluster)
+
+    def take_repeated(self, heartbeat: RepeatedHeartbeat, node_id: int, now_ms: int) -> bool:
+        """Keep a classic group's member alive if it repeats its last heartbeat.
+
+        Returns False and changes nothing if the heartbeat needs normal handling: if its answer may be an error, or an
+        authorizer must check it.
+        """
+        cluster = self.cluster
+        if cluster.authorizer is not None or cluster.brokers.coordinator_of(heartbeat.group_id).id != node_id:
+            return False
+        group = cluster.groups.classic(heartbeat.group_id)
+        return group is not None and group.keep_alive(
+            heartbeat.member_id, heartbeat.instance_id, heartbeat.generation, now_ms
+        )
+
+    def expire(self, now_ms: int) -> list[Answer]:
+        """Complete everything that is due."""
+        cluster = self.cluster
+        cluster.now_ms = now_ms
+        cluster.outbox += cluster.groups.expire(now_ms)
+        cluster.shares.expire(now_ms)
+        for feature in cluster.features.values():
+            feature.expire(now_ms)
+        cluster.upkeep.run(now_ms)
+        return self._answers()
+
+    def operate(self, operation: Callable[[Groups, int], Iterable[Reply]], now_ms: int) -> list[Answer]:
+        """Run an operation on the groups that no client requested; it gets the groups and the time."""
+        self.cluster.now_ms = now_ms
+        self.cluster.outbox += operation(self.cluster.groups, now_ms)
+        return self._answers()
+
+    def hurry(self, token: Token, now_ms: int) -> list[Answer]:
+        """Complete a waiting fetch now and return its answer."""
+        self.cluster.now_ms = now_ms
+        self.cluster.fetches.hurry(token)
+        return self._answers()
+
+    def forget(self, token: Token) -> None:
+        """Drop a request whose client disconnected. A join stays, as in Kafka: only its session ends a member."""
+        self.cluster.fetches.forget(token)
+        self.cluster.share_fetches.forget(token)
+        for feature in self.cluster.features.values():
+            feature.forget(token)
+
+    def disconnected(self, connection_id: int, now_ms: int) -> list[Answer]:
+        """Note that a connection was closed."""
+        self.cluster.now_ms = now_ms
+        self.cluster.shares.disconnected(connection_id)
+        for feature in self.cluster.features.values():
+            feature.disconnected(connection_id)
+        return self._answers()
+
+    # ---- state ----
+
+    def restore(self, snapshot: Snapshot, now_ms: int) -> None:
+        """Restore a snapshot, as `Cluster.restore` does. Pending calls are dropped."""
+        self.cluster.restore(snapshot, now_ms)
+        self._waiting.clear()
+
+    def load(self, state: Snapshot, keeper: Keeper, now_ms: int) -> None:
+        """Load a keeper's state, as `Cluster.load` does. Pending calls are dropped."""
+        self.cluster.load(state, keeper, now_ms)
+        self._waiting.clear()
+
+    # ---- logins ----
+
+    def new_login(self, certificate_name: str | None) -> Login | None:
+        """Return the login of a new connection; None if clients need not log in.
+
+        The client may have a certificate. Raises `LoginRefusedError` if no rule matches its name.
+        """
+        options = self.cluster.security
+        if options.asks_for_login:
+            return Login(self.cluster.users, options.mechanisms, options.validate_token, options.max_session_ms)
+        if certificate_name is None:
+            return None
+        name = principal_name(self._principal_rules, certificate_name)
+        if name is None:
+            raise LoginRefusedError(
+                f"no rule of ssl.principal.mapping.rules matches the certificate of {certificate_name}"
+            )
+        return Login.by_certificate(name)
+
+    def _refused(self, call: Call) -> Outcome | None:
+        """Return the answer to a call that does not reach its API; None if it does."""
+        api = call.request.api.name
+        if call.login is not None and not call.login.expects(api, self.cluster.now_ms):
+            if call.login.stage is Stage.DONE:
+                return HangUp(f"{api} came after the session had expired: the client must log in again")
+            reason = f"{api} came before the login was complete"
+            if call.login.stage is Stage.TOKENS:
+                return LastAnswer(refusal(call, ErrorCode.ILLEGAL_SASL_STATE), reason)
+            return HangUp(reason)
+        enabled = self.cluster.settings.rebalance_protocols
+        if enabled != REBALANCE_PROTOCOLS:
+            for protocol in REBALANCE_PROTOCOLS:
+                if protocol not in enabled and api.startswith(f"{protocol.title()}Group"):
+                    return refusal(call, ErrorCode.UNSUPPORTED_VERSION, tells_why=False)
+        return None
+
+    # ---- answers ----
+
+    def _answers(self) -> list[Answer]:
+        """Return the answers that have become ready."""
+        cluster = self.cluster
+        answers = []
+        if cluster.outbox:
+            replies, cluster.outbox = cluster.outbox, []
+            for reply in replies:
+                call, respond = self._waiting.pop(reply.token)
+                answers.append(Answer(call, respond(call, reply.body)))
+        if cluster.fetches:
+            answers += cluster.fetches.take_completed(cluster.now_ms)
+        cluster.share_fetches.changed(cluster.shares.take_woken())
+        if cluster.share_fetches:
+            answers += cluster.share_fetches.take_completed(cluster.now_ms)
+        for feature in cluster.features.values():
+            answers += feature.take_answers(cluster.now_ms)
+        return answers

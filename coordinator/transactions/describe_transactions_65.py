@@ -1,0 +1,57 @@
+"""DescribeTransactions (65, v0): describes transactional ids (KIP-664)."""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis.access import Access, item_by_item, names
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Message, Outcome
+from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.coordinator.transactions.feature import ClusterTransactions
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import DescribeTransactionsResponse
+
+_State = DescribeTransactionsResponse.TransactionState
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Describe each id separately, and repeated ones once, so that a small request is cheap."""
+    states = [_described(call, cluster, each) for each in dict.fromkeys(call.body.transactional_ids)]
+    return call.response(throttle_time_ms=0, transaction_states=states)
+
+
+def _described(call: Call, cluster: Cluster, transactional_id: str) -> Message:
+    found = ClusterTransactions.of(cluster).ids.all.get(transactional_id)
+    error = ErrorCode.NONE
+    if not transactional_id:
+        error = ErrorCode.INVALID_REQUEST
+    elif not ClusterTransactions.of(cluster).is_coordinator(call, transactional_id):
+        error = ErrorCode.NOT_COORDINATOR
+    elif found is None:
+        error = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    if found is None or error is not ErrorCode.NONE:
+        return _State(error_code=error, transactional_id=transactional_id, topics=[])
+    by_topic: dict[str, list[int]] = {}
+    for partition in sorted(found.partitions):
+        by_topic.setdefault(partition.topic, []).append(partition.number)
+    return _State(
+        error_code=error,
+        transactional_id=transactional_id,
+        transaction_state=found.state.value,
+        transaction_timeout_ms=found.timeout_ms,
+        transaction_start_time_ms=found.started_ms,
+        producer_id=found.producer_id,
+        producer_epoch=found.epoch,
+        topics=[_State.TopicData(topic=topic, partitions=numbers) for topic, numbers in by_topic.items()],
+    )
+
+
+def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+    access = Access(call, cluster)
+
+    def visible(rest: Call, cluster: Cluster) -> Message:
+        response: Message = handle(rest, cluster)
+        for each in response.transaction_states:
+            each.topics = [row for row in each.topics if access.may(Operation.DESCRIBE, ResourceType.TOPIC, row.topic)]
+        return response
+
+    return item_by_item(names(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID), call, cluster, visible)

@@ -1,0 +1,43 @@
+"""EndTxn (26, v0 to v5): commits or aborts a producer's transaction.
+
+v1 throttled after the response; v2 PRODUCER_FENCED, which was INVALID_PRODUCER_EPOCH before; v3 flexible; v4
+TRANSACTION_ABORTABLE; v5 an epoch for each transaction (KIP-890), with the next id and epoch in the response.
+"""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis.access import Need, needs
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.transactions.feature import ClusterTransactions
+from loadwise.coordinator.transactions.outcomes import Outcome, ProducerAt
+from loadwise.protocol.error_codes import ErrorCode
+
+_FENCED = 2
+_BUMPS_EPOCH = 5
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """End the transaction, and write its markers before the response."""
+    body = call.body
+    if ClusterTransactions.of(cluster).is_coordinator(call, body.transactional_id):
+        outcome = ClusterTransactions.of(cluster).ids.end(
+            body.transactional_id,
+            ProducerAt(body.producer_id, body.producer_epoch),
+            committed=body.committed,
+            bumps_epoch=call.version >= _BUMPS_EPOCH,
+            now_ms=cluster.now_ms,
+        )
+    else:
+        outcome = Outcome(error=ErrorCode.NOT_COORDINATOR)
+    if outcome.markers is not None:
+        ClusterTransactions.of(cluster).write_markers(outcome.markers)
+    error = outcome.error
+    if error is ErrorCode.PRODUCER_FENCED and call.version < _FENCED:
+        error = ErrorCode.INVALID_PRODUCER_EPOCH
+    producer_id, epoch = outcome.producer
+    return call.response(throttle_time_ms=0, error_code=error, producer_id=producer_id, producer_epoch=epoch)
+
+
+guard = needs(Need(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id"))

@@ -1,0 +1,96 @@
+"""The transactions of one cluster: who may write, and the markers that end them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
+
+from loadwise.coordinator.calls import Call
+from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, TRANSACTION_STATE
+from loadwise.coordinator.feature import Feature
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.keeper import Place, Snapshot
+from loadwise.coordinator.transactions.coordinator import Transactions
+from loadwise.coordinator.transactions.outcomes import Markers, ProducerAt, TopicPartition
+from loadwise.coordinator.transactions.transaction import Transaction
+from loadwise.coordinator.transactions.verification import Verification, verified
+from loadwise.protocol.batches import BatchHeader
+from loadwise.protocol.error_codes import ErrorCode
+
+_COORDINATOR_EPOCH = 0
+"""The epoch of every transaction coordinator, which its markers contain."""
+_ADDS_PARTITIONS = 12
+"""The version of Produce that adds a partition to the transaction."""
+
+
+class ClusterTransactions(Feature):
+    """The transactional ids of a cluster, in its partitions and groups."""
+
+    kinds: ClassVar[Mapping[str, type]] = {"transaction": Transaction}
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.ids = Transactions(cluster.new_producer_id, cluster.settings.transactions, cluster.keeper)
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> ClusterTransactions:
+        """Return the transactions of a cluster."""
+        return cluster.feature(cls)
+
+    def load(self, state: Snapshot) -> None:
+        """Load the ids, and write the markers that are missing."""
+        self.ids.load(state.of(Transaction))
+        for markers in self.ids.unfinished:
+            self.write_markers(markers)
+
+    def values(self) -> Iterable[tuple[Place, object]]:
+        """Return all ids."""
+        return ((each.place, each) for each in self.ids.all.values())
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """Return when the next transaction times out, or id expires."""
+        return self.ids.next_deadline_ms
+
+    def expire(self, now_ms: int) -> None:
+        """Abort the transactions that took too long."""
+        for markers in self.ids.expire(now_ms):
+            self.write_markers(markers)
+
+    def produce_error(self, call: Call, topic: str, partition: int, header: BatchHeader) -> ErrorCode:
+        """Return whether the producer may write to the partition; it may add it."""
+        return verified(
+            self.ids,
+            call.body.transactional_id,
+            ProducerAt(header.producer_id, header.producer_epoch),
+            TopicPartition(topic, partition),
+            kind=Verification.of(call.version, _ADDS_PARTITIONS),
+            now_ms=self._cluster.now_ms,
+        )
+
+    def is_coordinator(self, call: Call, transactional_id: str) -> bool:
+        """Return whether the call's broker coordinates an id; if not, answer NOT_COORDINATOR."""
+        return self._cluster.brokers.coordinator_of(transactional_id, TRANSACTION_STATE).id == call.node_id
+
+    def write_markers(self, markers: Markers) -> None:
+        """End a transaction in all its partitions and groups; deleted partitions are skipped."""
+        cluster = self._cluster
+        producer_id, epoch = markers.producer
+        for partition in markers.partitions:
+            if partition.topic == CONSUMER_OFFSETS:
+                cluster.groups.end_transaction(producer_id, partition.number, committed=markers.committed)
+                continue
+            log = cluster.topics.log(*partition)
+            if log is not None:
+                appended = log.end_transaction(
+                    producer_id,
+                    epoch,
+                    committed=markers.committed,
+                    coordinator_epoch=_COORDINATOR_EPOCH,
+                    timestamp_ms=cluster.now_ms,
+                )
+                cluster.grown(log, appended)
+        self.ids.complete(markers.transactional_id, cluster.now_ms)
+
+
+FEATURE = ClusterTransactions

@@ -1,0 +1,61 @@
+"""InitProducerId (22, v0 to v5): assigns an id, or the id and epoch of a transactional producer.
+
+v1 throttled after the response; v2 flexible; v3 the producer's current id and epoch (KIP-360); v4 PRODUCER_FENCED,
+which was INVALID_PRODUCER_EPOCH before; v5 TRANSACTION_ABORTABLE. v6 (two-phase commit, KIP-939) is not served.
+"""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis import init_producer_id_22 as idempotent
+from loadwise.coordinator.apis.access import Need, refused_without
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.coordinator.transactions.feature import ClusterTransactions
+from loadwise.coordinator.transactions.outcomes import (
+    NO_EPOCH,
+    NO_PRODUCER,
+    NO_PRODUCER_ID,
+    Outcome,
+    ProducerAt,
+)
+from loadwise.protocol.error_codes import ErrorCode
+
+_TELLS_WHO = 3
+_FENCED = 4
+_NEED = Need(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id")
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Restart the transactional id with a new epoch; without one, assign the next id."""
+    if call.body.transactional_id is None:
+        return idempotent.handle(call, cluster)
+    outcome = _initialized(call, cluster)
+    error = outcome.error
+    if error is ErrorCode.PRODUCER_FENCED and call.version < _FENCED:
+        error = ErrorCode.INVALID_PRODUCER_EPOCH
+    producer_id, epoch = outcome.producer
+    return call.response(throttle_time_ms=0, error_code=error, producer_id=producer_id, producer_epoch=epoch)
+
+
+def _initialized(call: Call, cluster: Cluster) -> Outcome:
+    body = call.body
+    told = ProducerAt(body.producer_id, body.producer_epoch) if call.version >= _TELLS_WHO else NO_PRODUCER
+    if (told.producer_id == NO_PRODUCER_ID) != (told.epoch == NO_EPOCH):
+        return Outcome(error=ErrorCode.INVALID_REQUEST)
+    transactions = ClusterTransactions.of(cluster)
+    if not transactions.is_coordinator(call, body.transactional_id):
+        return Outcome(error=ErrorCode.NOT_COORDINATOR)
+    expected = None if told == NO_PRODUCER else told
+    timeout_ms = body.transaction_timeout_ms
+    outcome = transactions.ids.init_producer_id(body.transactional_id, timeout_ms, expected, cluster.now_ms)
+    if outcome.markers is not None:
+        transactions.write_markers(outcome.markers)
+    return outcome
+
+
+def guard(call: Call, cluster: Cluster, handle: Handler) -> Message:
+    """Check the right to the transactional id, or to idempotent writes."""
+    if call.body.transactional_id is None:
+        return idempotent.guard(call, cluster, handle)
+    return refused_without(call, cluster, _NEED) or handle(call, cluster)

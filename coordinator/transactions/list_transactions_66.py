@@ -1,0 +1,71 @@
+"""ListTransactions (66, v0 to v2): lists a broker's transactional ids, optionally by state or producer.
+
+v1 only transactions that started before a duration (KIP-994); v2 only ids that match a pattern (KIP-1152).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from loadwise.coordinator.apis.access import Access
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Message, Outcome
+from loadwise.coordinator.errors import BadRegexError
+from loadwise.coordinator.groups.consumer.topic_regex import matching
+from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.coordinator.transactions.feature import ClusterTransactions
+from loadwise.coordinator.transactions.transaction import Transaction, TransactionState
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import ListTransactionsResponse
+
+_DURATION = 1
+_PATTERN = 2
+_STATES = {state.value for state in TransactionState}
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """List the ids that match all filters."""
+    body = call.body
+    pattern = body.transactional_id_pattern if call.version >= _PATTERN else None
+    error = ErrorCode.NONE
+    unknown = [state for state in body.state_filters if state not in _STATES]
+    ids: Collection[str] = ClusterTransactions.of(cluster).ids.all
+    try:
+        if pattern:
+            ids = matching(pattern, ids)
+    except BadRegexError:
+        error, ids = ErrorCode.INVALID_REGULAR_EXPRESSION, ()
+    found = [
+        each
+        for transactional_id, each in ClusterTransactions.of(cluster).ids.all.items()
+        if transactional_id in ids
+        and ClusterTransactions.of(cluster).is_coordinator(call, transactional_id)
+        and _is_wanted(call, cluster, each)
+    ]
+    row = ListTransactionsResponse.TransactionState
+    states = [
+        row(transactional_id=each.transactional_id, producer_id=each.producer_id, transaction_state=each.state.value)
+        for each in found
+    ]
+    return call.response(throttle_time_ms=0, error_code=error, unknown_state_filters=unknown, transaction_states=states)
+
+
+def _is_wanted(call: Call, cluster: Cluster, each: Transaction) -> bool:
+    body = call.body
+    if body.state_filters and each.state.value not in body.state_filters:
+        return False
+    if body.producer_id_filters and each.producer_id not in body.producer_id_filters:
+        return False
+    longer_than_ms = body.duration_filter if call.version >= _DURATION else -1
+    return longer_than_ms < 0 or cluster.now_ms - each.started_ms > longer_than_ms
+
+
+def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+    access = Access(call, cluster)
+    response: Message = handle(call, cluster)
+    response.transaction_states = [
+        each
+        for each in response.transaction_states
+        if access.may(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, each.transactional_id)
+    ]
+    return response

@@ -1,0 +1,67 @@
+"""WriteTxnMarkers (27, v1 to v2): ends a transaction in some partitions, like Admin's abortTransaction.
+
+v1 flexible; v2 the version of transactions (KIP-1228). Kafka's coordinators also use it; the one here does not need it.
+"""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis.access import Access, of_cluster
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Message, Outcome
+from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS
+from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import WriteTxnMarkersResponse
+
+_OF_BROKERS = of_cluster(Operation.CLUSTER_ACTION)
+_TRANSACTION_VERSION = 2
+_EPOCH_EACH = 2
+"""The version of transactions with an epoch for each one (KIP-890)."""
+_Marker = WriteTxnMarkersResponse.WritableTxnMarkerResult
+_Topic = _Marker.WritableTxnMarkerTopicResult
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Write each marker separately."""
+    markers = []
+    for marker in call.body.markers:
+        topics = [
+            _Topic(
+                name=topic.name,
+                partitions=[
+                    _Topic.WritableTxnMarkerPartitionResult(
+                        partition_index=number, error_code=_written(call, cluster, marker, topic.name, number)
+                    )
+                    for number in topic.partition_indexes
+                ],
+            )
+            for topic in marker.topics
+        ]
+        markers.append(_Marker(producer_id=marker.producer_id, topics=topics))
+    return call.response(markers=markers)
+
+
+def _written(call: Call, cluster: Cluster, marker: Message, topic: str, number: int) -> ErrorCode:
+    committed = marker.transaction_result
+    if topic == CONSUMER_OFFSETS:
+        cluster.groups.end_transaction(marker.producer_id, number, committed=committed)
+        return ErrorCode.NONE
+    partition = cluster.topics.partition(topic, number)
+    if partition is None or partition.leader != call.node_id:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    appended = partition.log.end_transaction(
+        marker.producer_id,
+        marker.producer_epoch,
+        committed=committed,
+        coordinator_epoch=marker.coordinator_epoch,
+        timestamp_ms=cluster.now_ms,
+        bumps_epoch=call.version >= _TRANSACTION_VERSION and marker.transaction_version >= _EPOCH_EACH,
+    )
+    cluster.grown(partition.log, appended)
+    return appended.error
+
+
+def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:
+    if Access(call, cluster).may(Operation.ALTER, ResourceType.CLUSTER):
+        return handle(call, cluster)
+    return _OF_BROKERS(call, cluster, handle)
