@@ -15,6 +15,8 @@ from loadwise.assignor.algorithms.weighted.subset import pairs
 from loadwise.assignor.algorithms.weighted.working_assignment import WorkingAssignment
 from loadwise.assignor.model import Bools, Floats, Ints
 
+_NO_ROWS = np.empty(0, np.int64)
+
 
 def exchange_moving(
     working: WorkingAssignment,
@@ -42,7 +44,7 @@ def exchange_moving(
         if hopeless[high] or level[high] <= good_enough:
             return
         best: tuple[float, Ints, Ints, int] | None = None
-        for low in np.argsort(level, kind="stable")[:partners].tolist():
+        for low in lowest(level, partners).tolist():
             if level[low] >= level[high]:
                 break
             if tried.get((high, low), -1) >= max(changed[high], changed[low]):
@@ -91,10 +93,18 @@ def _best_exchange(working: WorkingAssignment, choices: Choices, high: int, low:
     moved = down.weight - up.ascending[near]
     level = np.maximum((working.load[high] - moved) / wide, (working.load[low] + moved) / narrow)
     side, index = divmod(int(level.argmin()), level.shape[1])
-    if level[side, index] >= working.level[high]:
-        nothing = np.empty(0, np.int64)
-        return float(working.level[high]), nothing, nothing
-    return float(level[side, index]), down.set(index), up.set(int(up.order[near[side, index]]))
+    before, after = float(working.load[high] / wide), float(level[side, index])
+    if after >= before:
+        return before, _NO_ROWS, _NO_ROWS
+    return after, down.set(index), up.set(int(up.order[near[side, index]]))
+
+
+def lowest(level: Floats, count: int) -> Ints:
+    """Return the ``count`` lowest members, from the lowest level up; the first of equals first."""
+    if count >= len(level):
+        return np.argsort(level, kind="stable")
+    low = np.flatnonzero(level <= np.partition(level, count)[count])
+    return low[np.argsort(level[low], kind="stable")][:count]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -149,6 +159,8 @@ class Choices:
 
     def of(self, giver: int, taker: int) -> Sets:
         """Return the sets that ``giver`` may give to ``taker``."""
+        if self._working.is_open:
+            taker = 0  # every taker has the same choices
         known = self._known.get(giver)
         if known is None:
             rows = self._movable(giver)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadwise.assignor.algorithms.weighted.exchange import Choices, Sets
+from loadwise.assignor.algorithms.weighted.exchange import Choices, Sets, lowest
 from loadwise.assignor.algorithms.weighted.subset import lightest_cover
 from loadwise.assignor.algorithms.weighted.working_assignment import WorkingAssignment
 from loadwise.assignor.model import NOBODY, Floats, Ints
@@ -121,9 +121,9 @@ def give_to_empty(working: WorkingAssignment, epsilon: float) -> None:
 
 
 def _best_plan(working: WorkingAssignment, choices: Choices, high: int, ceiling: float, partners: int) -> _Plan | None:
-    lowest = np.argsort(working.level, kind="stable")[:partners].tolist()
+    takers = lowest(working.level, partners).tolist()
     best: _Plan | None = None
-    for low in lowest:
+    for low in takers:
         if low != high:
             even = (working.load[high] + working.load[low]) / (working.capacity[high] + working.capacity[low])
             if best is not None and even - ceiling > best.over:
@@ -136,7 +136,7 @@ def _best_plan(working: WorkingAssignment, choices: Choices, high: int, ceiling:
         remains = (working.load[high] - working.weight[row]) / working.capacity[high] - ceiling
         if best is not None and remains > best.over:
             break  # ejecting this one, or a lighter one, cannot be better
-        for low in lowest[:_EJECTED_BY]:
+        for low in takers[:_EJECTED_BY]:
             if low != high and working.eligible[working.class_of[row], low]:
                 ejection = _eject(working, high, row, low, ceiling)
                 best = ejection if ejection is not None and ejection.better_than(best) else best

@@ -57,6 +57,8 @@ class WorkingAssignment:
         """int32[P]: the planned owner; `NOBODY` while it is open."""
         self.load = self.sum_of(current)
         self.pattern_of, self.misplaced = _locality(group)
+        self.is_open = self.misplaced is None and bool(self.eligible.all())
+        """Whether every member may read every partition, and racks do not matter."""
         self.spent = 0
         """The work so far, in examined combinations of partitions."""
         self._rows: dict[int, Ints] = {}
