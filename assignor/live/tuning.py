@@ -156,6 +156,38 @@ class ScalingTuning:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkTuning:
+    """What a member measures of itself; see `loadwise.assignor.live.work`."""
+
+    moment_ns: int = 250_000_000
+    """Polls that give alike within this time are added up at once: a program may poll for each record."""
+    again_ns: int = 2_000_000_000
+    """What is expected of a poll is found again after so long."""
+    half_life_s: float = 90.0
+    """What was measured is forgotten by half in this time: a machine may get slower, and records may cost more."""
+    enough_s: float = 0.5
+    """So much work must have been seen before it is a measurement..."""
+    share: float = 0.02
+    """... and so large a part of all time: an application that polls again at once does its work elsewhere."""
+    large_poll: float = 100.0
+    """What a large poll gives at least. Members get such polls once they are busy."""
+    fewest_polls: float = 4.0
+    """So many polls must have given records for a speed..."""
+    precise: float = 0.05
+    """... and its standard error must be no larger than this part of it."""
+    fewest_polls_of_topics: float = 20.0
+    """So many polls must have given records for the times of topics..."""
+    polls_of_topic: float = 3.0
+    """... so many must have had the topic..."""
+    precise_for_topics: float = 0.2
+    """... and a standard error up to this part of a time will do: the leader takes the median of all members."""
+    topics: int = 32
+    """Of so many topics the times are measured; all others are one."""
+    far: float = 8.0
+    """A poll that takes longer than so many times what is expected counts as no more: a process may stand still."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
     """All of them."""
 
@@ -167,5 +199,6 @@ class Tuning:
     demand: DemandTuning = field(default_factory=DemandTuning)
     restraint: RestraintTuning = field(default_factory=RestraintTuning)
     scaling: ScalingTuning = field(default_factory=ScalingTuning)
+    work: WorkTuning = field(default_factory=WorkTuning)
     soon_s: float = 2.0
     """A reading that shows an overload is confirmed by another one so much later."""
