@@ -23,7 +23,6 @@ from confluent_kafka import (
 from secured_kafka import PASSWORDS, PREFIX
 from topics import WAIT_S, fill, make_topic
 
-from loadwise.assignor.clients import confluent_kafka as consumers
 from loadwise.assignor.clients.confluent_kafka import confluent_consumer
 from loadwise.assignor.clients.membership.librdkafka_config import member_settings
 from loadwise.assignor.errors import UnsupportedByClientError
@@ -71,7 +70,7 @@ def test_members_share_the_topic_and_take_over_from_each_other(topic, members, s
 
 
 def test_a_member_reads_although_the_leaders_come_too_late(coordinator, topic_name, group_id, monkeypatch):
-    monkeypatch.setattr(consumers, "LEADERS_WITHIN_S", 0.01)
+    monkeypatch.setattr("loadwise.assignor.clients.confluent_kafka.consumer.LEADERS_WITHIN_S", 0.01)
     make_topic(coordinator.bootstrap_servers, topic_name, PARTITIONS)
     fill(coordinator.bootstrap_servers, topic_name, [5] * PARTITIONS)
     members = ConfluentGroup(coordinator.bootstrap_servers, group_id)
