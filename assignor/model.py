@@ -295,6 +295,10 @@ class Assignment:
     owner: Owners
     """int32[P]: the owner of each row, as an index of ``group.members``; `NOBODY` for none."""
 
+    def __post_init__(self) -> None:
+        # numpy's own whole numbers are int64, and an algorithm of a user's may well answer with these.
+        object.__setattr__(self, "owner", self.owner.astype(np.int32, casting="same_kind", copy=False))
+
     def counts(self) -> Ints:
         """int64[M]: the number of partitions of each member."""
         return np.bincount(self.owner[self.owner >= 0], minlength=len(self.group.members))
