@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 # Images of containers often set this. The tests start hundreds of Python processes, and each would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo hunt mutants test test-kafka test-live test-long test-upstream test-programs lint bench bench-confluent bench-coordinator bench-live bench-quality bench-spark readme clean
+.PHONY: demo docs hunt mutants test test-kafka test-live test-long test-upstream test-programs lint bench bench-confluent bench-coordinator bench-live bench-quality bench-spark readme clean
 
 demo: $(VENV)/.all
 	$(BIN)/loadwise demo $(DEMO)
@@ -69,7 +69,7 @@ mutants: $(VENV)/.dev
 test-upstream: $(VENV)/.dev
 	$(BIN)/python tests/upstream/run.py $(CLIENTS)
 
-# Programs of other people's, installed and run on Apache Kafka and on our coordinator: the table docs/programs.md.
+# Programs of other people's, installed and run on Apache Kafka and on our coordinator: the table docs/lab/programs.md.
 test-programs: $(VENV)/.dev
 	$(BIN)/python tests/programs/run.py $(PROGRAMS)
 
@@ -103,6 +103,11 @@ bench: $(VENV)/.all
 readme: $(VENV)/.all
 	$(BIN)/python -m benchmarks.readme
 
+# The documentation site, build/docs/index.html. Warnings and broken internal links are errors.
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs
+	@echo "file://$(CURDIR)/build/docs/index.html"
+
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "loadwise needs Python 3.11 or later; name one with: make PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
@@ -115,6 +120,10 @@ $(VENV)/.all: $(VENV)/bin/python pyproject.toml
 
 $(VENV)/.dev: $(VENV)/.all
 	$(BIN)/python -m pip install --quiet --group dev
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.all
+	$(BIN)/python -m pip install --quiet --group docs
 	@touch $@
 
 clean:

@@ -1,8 +1,8 @@
 """The options of ``format("loadwise")``, each declared once: name, type, form, default, effect and line in the guide.
 
 Names, defaults and forms are those of Spark's Kafka integration (``KafkaSourceProvider``), and this source's own.
-To add an option, declare it here and give it a field in `loadwise.spark_source.options.query`. Then write the table of
-the guide with ``python -m loadwise.spark_source.options docs/spark.md``. Refusals and warnings follow by themselves.
+To add an option, declare it here and give it a field in `loadwise.spark_source.options.query`. Refusals, warnings and
+the reference (``make docs``) follow by themselves.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ REFUSED = {
 
 
 def guide() -> str:
-    """Return the options as the table of docs/spark.md."""
+    """Return the options as a table in Markdown."""
     rows = ["| Option | Default | For | Meaning |", "|---|---|---|---|"]
     for option in OPTIONS.values():
         fixed = "" if option.default in (None, "") else f"`{str(option.default).lower()}`"

@@ -1,4 +1,4 @@
-"""Runs programs of other people's on Apache Kafka and on our coordinator, and makes ``docs/programs.md`` of that.
+"""Runs programs of other people's on Apache Kafka and on our coordinator, and makes ``docs/lab/programs.md`` of that.
 
 ``make test-programs`` runs all of them, and writes the page when the last one is done. A run that was ended before goes
 on where it was; ``make test-programs PROGRAMS=--afresh`` begins with the first one. ``PROGRAMS="kcat Faust"`` runs
@@ -28,7 +28,7 @@ from kafka_process import VERSION, running_kafka  # noqa: E402
 from progress import Progress  # noqa: E402
 from steps import failure  # noqa: E402
 
-PAGE = HERE.parents[1] / "docs" / "programs.md"
+PAGE = HERE.parents[1] / "docs" / "lab" / "programs.md"
 HEAD = f"""# Programs on Apache Kafka and on the coordinator
 
 Programs of other people's, each run with the same commands on Apache Kafka {VERSION} and on loadwise's coordinator.

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import confluent_kafka
 import pytest
 
@@ -13,10 +10,7 @@ from loadwise.spark_source.errors import OptionError, UnknownOptionError
 from loadwise.spark_source.options.client_config import (
     NO_EFFECT,
     OTHER_NAME,
-    OURS,
-    REFUSED,
     SAME_NAME,
-    SPECIAL,
     Store,
     translate,
 )
@@ -245,12 +239,6 @@ def test_what_librdkafka_takes_in_several_ways_both_readers_take_in_one(name: st
     assert config.read_committed == (meant == "read_committed")
     assert config.check_crcs == (meant != "false")
     assert config.max_wait_ms == (100 if meant == "100" else 1)
-
-
-def test_the_guide_has_every_setting():
-    guide = (Path(__file__).parents[3] / "docs" / "spark.md").read_text()
-    listed = set(re.findall(r"`([a-z0-9.]+)`", guide.partition("## Settings of the Kafka client")[2]))
-    assert {*SAME_NAME, *OTHER_NAME, *OURS, *SPECIAL, *NO_EFFECT, *REFUSED} <= listed
 
 
 def test_each_setting_has_a_meaning_for_the_other_reader_or_keeps_it_from_reading():

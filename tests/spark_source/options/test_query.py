@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from loadwise.assignor.model import TopicPartition
 from loadwise.spark_source.errors import OptionError, UnknownOptionError
 from loadwise.spark_source.options.bounds import EARLIEST, LATEST, AtTimestamp, Everywhere, Specific
-from loadwise.spark_source.options.declared import guide
 from loadwise.spark_source.options.membership import GroupMember
 from loadwise.spark_source.options.query import parse
 from loadwise.spark_source.options.topics import Assign, Subscribe, SubscribePattern
@@ -35,12 +32,6 @@ def test_names_come_in_any_case():
     options = parse(given)
     assert options.fail_on_data_loss is False
     assert options.client.settings["client.id"] == "me"
-
-
-def test_the_guide_has_the_options_as_they_are_declared():
-    """``python -m loadwise.spark_source.options docs/spark.md`` writes them."""
-    page = (Path(__file__).parents[3] / "docs" / "spark.md").read_text()
-    assert f"<!-- begin: options -->\n{guide()}<!-- end -->" in page
 
 
 def test_ways_to_name_topics():

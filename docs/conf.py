@@ -1,0 +1,34 @@
+"""The documentation site: ``make docs`` builds it into build/docs; warnings are errors."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
+
+import loadwise  # noqa: E402
+
+project = "loadwise"
+author = "The loadwise developers"
+copyright = "The loadwise developers, Apache-2.0"  # noqa: A001
+version = release = loadwise.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "generated", "repository_links"]
+exclude_patterns = ["lab", "_ext"]
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 4
+nitpicky = False
+default_role = "code"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+autodoc_member_order = "bysource"
+autodoc_class_signature = "separated"
+highlight_language = "text"
+
+html_theme = "furo"
+html_title = f"loadwise {version}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_theme_options = {"source_repository": "https://github.com/loadwise/loadwise", "source_branch": "main"}
