@@ -17,7 +17,7 @@ EAGER = [name for name, strategy in strategies().items() if not strategy.coopera
 
 
 class Announce(ConsumerRebalanceListener):
-    """Prints what the consumer is given and what is taken from it."""
+    """Prints the partitions that the consumer gains and loses."""
 
     def on_partitions_assigned(self, assigned):
         print("assigned", sorted(tuple(partition) for partition in assigned))

@@ -14,7 +14,7 @@ from loadwise.assignor.strategy import strategies
 
 
 def announce(what):
-    """Prints what the consumer is given and what is taken from it."""
+    """Prints the partitions that the consumer gains and loses."""
     return lambda _, partitions: print(what, sorted((each.topic, each.partition) for each in partitions))
 
 

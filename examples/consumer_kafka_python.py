@@ -14,7 +14,7 @@ from loadwise.assignor.strategy import strategies
 
 
 class Announce(ConsumerRebalanceListener):
-    """Prints what the consumer is given and what is taken from it."""
+    """Prints the partitions that the consumer gains and loses."""
 
     def on_partitions_assigned(self, assigned):
         print("assigned", sorted(tuple(partition) for partition in assigned))

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaException
 
 
 def announce(what):
-    """Says what the consumer is given and what is taken from it."""
+    """Prints the partitions that the consumer gains and loses."""
     return lambda _, partitions: print(what, sorted((each.topic, each.partition) for each in partitions))
 
 

@@ -1,23 +1,22 @@
-"""What topics have held by partition and hour, as a table for ``loadwise loads`` and ``loadwise compare --loads``.
+"""Write the load of partitions by hour, as a table for ``loadwise loads`` and ``loadwise compare --loads``.
 
 For a cluster: ``spark-submit examples/spark_loads.py broker:9092 clicks s3a://lake/loads s3a://lake/loads-checkpoint``
-reads what has arrived since its last run, so let it run every hour or day. docs/spark.md tells how executors get
-loadwise. On one machine ``loadwise loads`` does the same.
+reads the records since its last run, so run it every hour or day. docs/spark.md describes how executors get loadwise.
+On one machine ``loadwise loads`` does the same.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 
 from pyspark.sql import SparkSession
 
 from loadwise.loads.job import write_new
+from loadwise.spark_source.session import use_this_python
 
 
 def main(bootstrap_servers: str, topics: str, folder: str, checkpoint: str) -> None:
-    # Spark looks for the data source with the `python3` on PATH, unless it is told which environment has it.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    use_this_python()  # else Spark looks for the data source with the `python3` on PATH
     spark = SparkSession.builder.appName("loads of Kafka's partitions").getOrCreate()
     options = {
         "kafka.bootstrap.servers": bootstrap_servers,

@@ -35,7 +35,7 @@ from loadwise.spark_source.errors import MissingDependencyError, OptionError
 from loadwise.spark_source.options.bounds import EARLIEST, LATEST
 from loadwise.spark_source.options.membership import GroupMember
 from loadwise.spark_source.planning.member_progress import Holdings, MemberOffset, apart, as_json, member_offset
-from loadwise.spark_source.planning.progress import MODE, Positions, apart_from_made_anew
+from loadwise.spark_source.planning.progress import MODE, Positions, apart_from_recreated
 from loadwise.spark_source.planning.query import shared_out
 from loadwise.spark_source.pyspark_version import ReadAllAvailable, ReadLimit
 from loadwise.spark_source.stream import LoadwiseStreamReader
@@ -109,7 +109,7 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         ranges = ended.ranges()
         if end != self._answered:
             # It was planned before this process started. Topics recreated since cannot be read any more.
-            same, losses = apart_from_made_anew(ended.begins, ended.ids, self._ids_now(ended.ids.keys(), ended.ids))
+            same, losses = apart_from_recreated(ended.begins, ended.ids, self._ids_now(ended.ids.keys(), ended.ids))
             self._lose(losses)
             ranges = tuple(wanted for wanted in ranges if (wanted.topic, wanted.partition) in same)
         if not ranges:
@@ -150,8 +150,8 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
                 self._claim = claimed(member.group, options.client.settings["bootstrap.servers"])
             self._members = GroupMembers(options.client, member, options.topics)
             self._log(
-                "joining group %s as %d member(s); a trigger interval and a micro-batch that together take longer than"
-                " kafka.max.poll.interval.ms (%d ms) put the stream out of its group, and others read it again",
+                "joining group %s as %d member(s); if trigger interval and micro-batch together take longer than"
+                " kafka.max.poll.interval.ms (%d ms), the group evicts the stream and others read its records again",
                 member.group,
                 member.members,
                 self._most_ms,
@@ -165,23 +165,23 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         holdings.given_back(begun)
         if holdings.owned:
             # Before the commits: the coordinator would accept offsets of the old topic for the new one.
-            begun = self._without_made_anew(begun, {})
-        self._tell()
+            begun = self._without_recreated(begun, {})
+        self._commit()
         changes = members.take_part(options.client.api_timeout_ms / 1000)
         if changes is None:
-            self._log("group %s has been rebalancing for %d ms; retrying", members.group, options.client.api_timeout_ms)
+            self._log("group %s has rebalanced for %d ms; retrying", members.group, options.client.api_timeout_ms)
             return begun
         taken = {place: at for place, at in holdings.held.items() if place in changes.lost}
         holdings.lost(changes.lost)
         if changes.gained:
             commits = self._kafka.committed(changes.gained)
-            begun = self._without_made_anew(begun, commits)
+            begun = self._without_recreated(begun, commits)
             unknown = [place for place, commit in commits.items() if commit is None and place not in begun.positions]
             jumps = holdings.gained(begun, commits, self._kafka.offsets(EARLIEST, unknown))
-            self._log("group %s: now %d partitions are this stream's", members.group, len(holdings.owned))
+            self._log("group %s: this stream now owns %d partitions", members.group, len(holdings.owned))
             for jump in jumps:
                 self._log("group %s: continues in %s", members.group, jump)
-        self._tell()
+        self._commit()
         ends = self._ends_of(holdings.held, taken)
         self._latest = dict(ends)
         end = holdings.next_offset(begun, ends, most=options.stream.max_offsets, generation=members.generation)
@@ -190,7 +190,7 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
             members.given({place: end.positions[place] - at for place, at in end.begins.items()})
         return end
 
-    def _without_made_anew(self, begun: MemberOffset, commits: Mapping[TopicPartition, int | None]) -> MemberOffset:
+    def _without_recreated(self, begun: MemberOffset, commits: Mapping[TopicPartition, int | None]) -> MemberOffset:
         """Return ``begun`` without positions in recreated topics; ``commits`` are those of newly owned partitions.
 
         Unread records of the old topic are lost. The stream continues at commits of other members in the new topic.
@@ -198,23 +198,23 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         held = self._holdings.held
         stood = {**begun.positions, **held}
         topics = {place.topic for place in (*stood, *commits)}
-        known = {topic: told for topic, told in begun.ids.items() if topic in topics}
+        known = {topic: id_ for topic, id_ in begun.ids.items() if topic in topics}
         ids = known | self._ids_now(topics, known)
         if ids == begun.ids:
             return begun
-        same, _ = apart_from_made_anew(begun.positions, begun.ids, ids)
+        same, _ = apart_from_recreated(begun.positions, begun.ids, ids)
         mine = {place for place in held if place not in self._gone} | {
             place for place, commit in commits.items() if commit is None
         }
         mine_stood = {place: at for place, at in stood.items() if place in mine}
-        kept, losses = apart_from_made_anew(mine_stood, begun.ids, ids)
+        kept, losses = apart_from_recreated(mine_stood, begun.ids, ids)
         self._lose(losses)
         anew = [place for place in held if place in mine and place not in kept]
         # It may have fewer partitions now.
         self._holdings.moved(self._kafka.offsets(EARLIEST, self._kafka.there(anew)) if anew else {})
         return apart(begun, same, ids)
 
-    def _tell(self) -> None:
+    def _commit(self) -> None:
         """Commit processed offsets; stop reading partitions whose commit the coordinator refuses."""
         offsets = self._holdings.to_commit()
         if offsets:
@@ -240,12 +240,12 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
                 break
         self._lose(
             tuple(
-                f"{place.topic}-{place.partition} is gone, with what it held from offset {known[place]} on"
+                f"{place.topic}-{place.partition} was deleted, and its records from offset {known[place]} on are lost"
                 for place in gone
             )
             + tuple(
                 f"{place.topic}-{place.partition} was read up to offset {held[place]} and now ends at {end}: it was"
-                " deleted and made anew"
+                " deleted and created again"
                 for place, end in behind.items()
             )
         )
@@ -253,9 +253,9 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         # Nothing of these was read, wherever they end now.
         firsts: dict[TopicPartition, int] = self._kafka.offsets(EARLIEST, new)
         for place, first in firsts.items():
-            logger.warning("%s-%d was made anew, and is read from its first offset %d on", *place, first)
+            logger.warning("%s-%d was created again; reading from its first offset, %d", *place, first)
         self._holdings.moved(behind | firsts)
-        self._tell()
+        self._commit()
         return ends
 
     @property
@@ -270,8 +270,8 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         if passed_ms > self._most_ms / 2:
             self._warned = True
             logger.warning(
-                "%d ms have passed between two micro-batches of group %s, which puts out a member after %d ms: raise"
-                " kafka.max.poll.interval.ms, or set a shorter trigger interval or maxOffsetsPerTrigger",
+                "%d ms passed between two micro-batches of group %s, which evicts members after %d ms: raise"
+                " kafka.max.poll.interval.ms, shorten the trigger interval, or set maxOffsetsPerTrigger",
                 passed_ms,
                 self._member.group,
                 self._most_ms,
@@ -286,7 +286,7 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
             self._leaving = threading.Lock()
             woken, wakes = socket.socketpair()
             wakes.setblocking(False)
-            signal.signal(signal.SIGTERM, _go_on)
+            signal.signal(signal.SIGTERM, _left_to_the_thread)
             signal.set_wakeup_fd(wakes.fileno())
             threading.Thread(target=self._wait_to_leave, args=(woken, wakes), daemon=True).start()
 
@@ -307,10 +307,10 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
     def _refuse_to_end(self, trigger: str) -> None:
         raise OptionError(
             MODE,
-            f"member goes against the trigger {trigger}: what there is to read is shared with the other members of the"
-            " group, so no member can read all of it and end; use processingTime, or leave out assignment.mode=member",
+            f"member conflicts with the trigger {trigger}: the group's members share the records, so none can read all"
+            " of them and end; use processingTime, or leave out assignment.mode=member",
         )
 
 
-def _go_on(*_: object) -> None:
-    """Leave the rest to the thread that waits for the signal."""
+def _left_to_the_thread(*_: object) -> None:
+    """Do nothing: a thread waits for the signal."""

@@ -1,7 +1,4 @@
-"""For the user's own program: a Spark of this machine, how many task slots there are, a stream's lag and imbalance.
-
-All but the first need the session or the query, which the processes that Spark starts for a data source do not have.
-"""
+"""For the user's own program: a local session, the number of task slots, and a stream's lag and imbalance."""
 
 from __future__ import annotations
 
@@ -26,15 +23,14 @@ _QUIET = {"spark.ui.showConsoleProgress": "false"}
 
 @contextmanager
 def local_session(name: str, *, master: str = "local[*]", settings: Mapping[str, str] | None = None) -> Iterator[Any]:
-    """A `SparkSession` for the length of a with block, which finds ``format("loadwise")`` in this environment.
+    """A `SparkSession` for a with block, which finds ``format("loadwise")`` in this environment.
 
     It runs on this machine, listens on loopback only and has no user interface; ``settings`` are added to that. Under
-    ``spark-submit`` it is the session that was submitted, where it was and as it was told to be.
+    ``spark-submit`` it is the submitted session, with its own settings.
     """
     from pyspark.sql import SparkSession  # noqa: PLC0415 - so that lag_of works on recorded progress
 
-    if "PYSPARK_PYTHON" not in os.environ:  # Spark looks for the data source with the `python3` on PATH
-        os.environ |= python_for_spark(sys.executable, os.environ.get("PATH", ""))
+    use_this_python()
     builder = SparkSession.builder.appName(name)
     mine = _QUIET if "PYSPARK_GATEWAY_PORT" in os.environ else _QUIET | _OF_THIS_MACHINE | {"spark.master": master}
     session = builder.config(map=mine | dict(settings or {})).getOrCreate()
@@ -46,11 +42,10 @@ def local_session(name: str, *, master: str = "local[*]", settings: Mapping[str,
 
 
 def slots(spark: Any) -> int:
-    """How many tasks the session runs at a time, for ``numTasks``: its default parallelism.
+    """Return how many tasks the session runs at a time, for ``numTasks``: its default parallelism.
 
-    Seldom needed: `loadwise.spark_source.planning.slots` mostly knows. Not where executors come and go.
-
-    Runs a job of a moment, since Spark Connect has no other way to find out.
+    Needed only with dynamic allocation or settings that the driver's JVM was not started with. It runs a short job,
+    because Spark Connect has no other way.
     """
     from pyspark.sql.functions import spark_partition_id  # noqa: PLC0415 - so that lag_of works on recorded progress
 
@@ -58,28 +53,26 @@ def slots(spark: Any) -> int:
 
 
 def lag_of(source: Any) -> Lag | None:
-    """How far one source of a ``StreamingQueryProgress`` was behind the end of its partitions.
+    """Return how far a source was behind the end of its partitions: ``lag_of(query.lastProgress.sources[0])``.
 
-    ``lag_of(query.lastProgress.sources[0])``. Of a member of a group: behind the end of those that it owns.
-
-    None where the progress does not tell where the partitions end, or how far the query has got: before the first
-    micro-batch, and of one that a restarted query replays, since Spark has not asked for an end of it then
-    (``MicroBatchExecution``).
+    For a member of a group, only its own partitions count. None if the progress has no end of the partitions, or no
+    end of the micro-batch: before the first one, and in a replay after a restart, for which Spark does not ask for an
+    end (``MicroBatchExecution``).
     """
-    end, latest = _told(source.endOffset), _told(source.latestOffset)
+    end, latest = _offset(source.endOffset), _offset(source.latestOffset)
     if end is None or latest is None:
         return None
     return lag(positions_of(end), positions_of(latest))
 
 
 def imbalance_of(source: Any) -> float | None:
-    """How uneven the partitions were in what a micro-batch read: the most of any by the mean, 1.0 at best.
+    """Return how uneven the partitions of a micro-batch were: the largest over the mean, 1.0 at best.
 
-    It is how much longer the longest task would have taken than the mean with a task for each partition. ``source`` is
-    one of a ``StreamingQueryProgress``. None where nothing was read, or where the progress does not tell where the
-    micro-batch began or ended, as that of the first one. Of a member of a group: among those that it read.
+    With a task for each partition, the longest task would have taken so much longer than the mean. ``source`` is
+    one of a ``StreamingQueryProgress``. None if nothing was read, or if the progress has no start or no end, as that of
+    the first micro-batch. For a member of a group, only the partitions that it read count.
     """
-    start, end = _told(source.startOffset), _told(source.endOffset)
+    start, end = _offset(source.startOffset), _offset(source.endOffset)
     if start is None or end is None:
         return None
     if end.get(MODE) == MEMBER:
@@ -87,15 +80,18 @@ def imbalance_of(source: Any) -> float | None:
     return imbalance(positions_of(start), positions_of(end))
 
 
-def _told(offset: str | None) -> dict[str, Any] | None:
-    """An offset of a progress, None where there is none.
-
-    Spark's null is ``"null"`` in the progress of a query, and ``"None"`` in the one that a listener is given.
-    """
-    if not offset or offset == "None":
+def _offset(text: str | None) -> dict[str, Any] | None:
+    """Parse an offset of a progress. Null is ``"null"`` in a query's progress, and ``"None"`` in a listener's."""
+    if not text or text == "None":
         return None
-    told: dict[str, Any] | None = json.loads(offset)
-    return told
+    offset: dict[str, Any] | None = json.loads(text)
+    return offset
+
+
+def use_this_python() -> None:
+    """Let Spark run this Python, unless PYSPARK_PYTHON is set. Call it before the session is created."""
+    if "PYSPARK_PYTHON" not in os.environ:
+        os.environ |= python_for_spark(sys.executable, os.environ.get("PATH", ""))
 
 
 def python_for_spark(executable: str, path: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A task: the offset ranges that planning hands to one Spark task to read."""
+"""The offset ranges that one Spark task reads."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class OffsetRange:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What one Spark task reads: the share of one member."""
+    """The work of one Spark task: the share of one member."""
 
     member: str
     """``slot-i`` for task i."""
     ranges: tuple[OffsetRange, ...]
-    """Never empty ones; by topic, partition and offset. Ranges of one partition neither touch nor overlap."""
+    """None is empty. Sorted by topic, partition and offset; ranges of one partition neither touch nor overlap."""
     weight: float
     """Records in the ranges, times the topic's cost."""
 

@@ -1,9 +1,9 @@
-"""How fast `confluent_consumer` and the stock ``Consumer`` read, by turns: ``python -m benchmarks.confluent``.
+"""How fast `confluent_consumer` and the stock ``Consumer`` read: ``python -m benchmarks.confluent``.
 
 Each run is a new consumer in a new group that reads the same topic from its beginning to its end, by ``consume(500)``
-or by ``poll()``, and looks at each record's error and value. The clock runs from the first record to the last. Each is
-run several times, by turns, and the middle run counts. The process's CPU time is told too, because it varies less where
-a machine has more to do than this.
+or by ``poll()``, and looks at each record's error and value. The clock runs from the first record to the last. The
+consumers alternate for several runs, and the median counts. The process's CPU time is reported too, because it varies
+less on a busy machine.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How long a kafka-python member stops reading while a join waits for a slow one: ``python -m benchmarks.joins``.
 
-Two members share a topic. One works on its records for so many seconds without polling, and at that moment a third one
-joins. The group waits for the slow one. What is told is the longest time for which the other got no record of the
-partitions that it keeps, while records arrive in all partitions. Stock consumers stand beside ours.
+Two members share a topic. One works on its records for some seconds without polling, and at that moment a third one
+joins. The group waits for the slow one. The result is the longest time for which the other got no record of the
+partitions that it keeps, while records arrive in all partitions; for stock consumers and for ours.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ NEW_YEAR_MS = 1_356_998_400_000
 
 
 def assignors() -> list[Assignor]:
-    """Everybody who takes part."""
+    """All assignors."""
     ours = [algorithm(name) for name in ("range", "roundrobin", "sticky")]
     return [*ours, LagBased(), Greedy(), BrooklinLike(), algorithm("weighted")]
 

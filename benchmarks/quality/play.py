@@ -1,4 +1,4 @@
-"""Playing a scene: every assignor by itself; what it gave out in one round is what members own in the next."""
+"""Plays a scene with each assignor: its assignment of one round is owned in the next."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Summary:
     ratio_mean: float
     ratio_worst: float
     moved_mean: float
-    """Of the rounds after the first; NaN where there is none."""
+    """Of the rounds after the first; NaN without any."""
     crossed_mean: float
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Other projects' load-aware assignors, for comparison: what each decides, written anew from its public description.
+"""Other projects' load-aware assignors, for comparison, written from their public descriptions.
 
 None of them knows capacities or racks. Unknown loads count as 0, unless noted otherwise.
 """
@@ -58,8 +58,8 @@ class Greedy:
 class BrooklinLike:
     """LinkedIn Brooklin's ``LoadBasedPartitionAssigner``: members keep all they own; the rest goes as in `Greedy`.
 
-    What is owned is never moved, so a drift of the load stays, and a newcomer gets only what is free. Partitions whose
-    load is not known are dealt out in turn (there in random order, here in theirs).
+    Owned partitions never move, so a drift of the load stays, and a newcomer gets only free ones. Partitions without a
+    load are dealt out in turn (there in random order, here in theirs).
     """
 
     name: str = "brooklin-like"

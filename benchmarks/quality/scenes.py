@@ -19,14 +19,14 @@ Loads = Mapping[str, Floats]
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One rebalance: who is there, what each partition's load is, and what the assignor is told of it."""
+    """One rebalance: the members, the load of each partition, and the load that the assignor sees."""
 
     members: Sequence[Member]
-    """Without what they own: that is what the assignor gave them in the round before."""
+    """Without their partitions, which come from the assignment of the round before."""
     load: Loads
-    """What the answer is measured with; topic to float64[partitions]."""
+    """The load that measures the assignment; topic to float64[partitions]."""
     told: Loads
-    """What the assignor is given: NaN where a load is kept from it."""
+    """The load that the assignor sees: NaN where it is hidden."""
 
 
 @dataclass(frozen=True, slots=True)

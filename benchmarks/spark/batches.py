@@ -25,7 +25,7 @@ WORKS: Mapping[str, Callable[[Any], Any]] = {
     # About 5 µs for a record of 100 bytes.
     "work for each record": lambda frame: frame.selectExpr("max(sha2(repeat(value, 8), 512))").collect(),
 }
-"""What is done with the records that were read."""
+"""The work on the records."""
 
 
 def publish(brokers: str, kind: str, records: int) -> str:

@@ -15,9 +15,9 @@ _EVERY_S = 0.1
 class CpuMeter:
     """Counts what is used within its with block.
 
-    PySpark's daemon ignores how its children end (SIGCHLD), so their time goes to nobody: neither `os.wait3` nor the
-    parent's own figures have it. So this looks at all processes ten times a second, and misses of each one that ends at
-    most what it used since the last look.
+    PySpark's daemon ignores the end of its children (SIGCHLD), so neither `os.wait3` nor the parent's own figures have
+    their time. So this samples all processes ten times a second, and misses at most the time between the last sample
+    and the end of a process.
     """
 
     def __init__(self, root: int) -> None:
@@ -65,7 +65,7 @@ class CpuMeter:
                 for children in process.glob("task/*/children"):
                     left += map(int, children.read_text().split())
             except OSError:
-                continue  # it has ended; what was seen of it stays
+                continue  # it has ended; its last sample stays
             self._seen[int(process.name), int(fields[19])] = int(fields[11]) + int(fields[12])
 
 

@@ -59,6 +59,6 @@ def _installed() -> str | None:
 
 
 def _run(command: Sequence[str]) -> None:
-    # Packages are looked for in that environment, not in what this one was told.
+    # Look for packages in that environment only.
     environment = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "PYTHONHOME"}}
     subprocess.run(command, env=environment, check=True)

@@ -54,7 +54,7 @@ def _measure(spark: Any, brokers: str, reader: Reader, *, records: int, count: i
     found: list[Measured] = []
     with tempfile.TemporaryDirectory(prefix="loadwise-benchmark-", ignore_cleanup_errors=True) as checkpoint:
         told = PARTITIONS
-        if reader.format == READY:  # reads no Kafka, and is told of the records when they are there
+        if reader.format == READY:  # reads no Kafka, and gets the time at which the records exist
             counter = Path(checkpoint, COUNTER)
             write_counter(counter, told)
             options = {COUNTER: str(counter)}

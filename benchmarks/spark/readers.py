@@ -1,6 +1,6 @@
-"""Who is measured: this source and Spark's own Kafka source, each as it comes and tuned, on the same topic.
+"""The readers: this source and Spark's own Kafka source, each with defaults and tuned, on the same topic.
 
-And beside them a Python source that reads nothing: `benchmarks.spark.ready`.
+Beside them a Python source that reads nothing: `benchmarks.spark.ready`.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ def _at_a_time(slots: int) -> int:
 
 
 def batch_readers(slots: int, records: int, *, connector: bool) -> list[Reader]:
-    """Everybody who reads a batch of so many records, in a session with so many task slots."""
+    """The readers of a batch of this many records, in a session with this many task slots."""
     minimum = {"minPartitions": str(MIN_PARTITIONS)}
     python = [
         Reader(OURS, OURS),
         Reader(by_hand(slots), OURS, {"numTasks": str(_at_a_time(slots)), "loadBy": "records"}),
-        # Spark tells the connector which columns a query needs, and a Python source only what .schema() says.
+        # Spark passes the connector the columns of a query, and a Python source only those of .schema().
         Reader(f"{OURS}, value only", OURS, schema="value binary"),
         Reader(READY, READY, {RECORDS: str(records), TASKS: str(_at_a_time(slots))}),
     ]
@@ -68,6 +68,6 @@ def batch_readers(slots: int, records: int, *, connector: bool) -> list[Reader]:
 
 
 def stream_readers(slots: int, *, connector: bool) -> list[Reader]:
-    """Everybody whose micro-batches are measured: more tasks than partitions help nobody there."""
+    """The readers of micro-batches, where more tasks than partitions do not help."""
     everybody = batch_readers(slots, 0, connector=connector)
     return [reader for reader in everybody if "minPartitions" not in reader.options]

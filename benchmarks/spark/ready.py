@@ -123,5 +123,5 @@ def write_counter(counter: Path, records: int) -> None:
 
 
 def read_counter(counter: Path) -> int:
-    """What was told last."""
+    """The last value."""
     return int(counter.read_text())

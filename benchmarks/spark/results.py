@@ -24,7 +24,7 @@ class Measured:
     longest_over_mean: float | None = None
     """How long the longest task ran, by the mean; None where it was not looked at."""
     memory_mb: float | None = None
-    """What the Python worker of a task took at most, above one that has read nothing; None where there is none."""
+    """The most memory of a task's Python worker above one that has read nothing; None without a Python worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Scenario:
     name: str
     slots: int
     micro: bool = False
-    """Whether each measurement is of a micro-batch, which is told in milliseconds."""
+    """Whether each measurement is of a micro-batch, which is shown in milliseconds."""
     delay_ms: float = 0
     """What is added to each round trip to the broker."""
 
@@ -54,7 +54,7 @@ class Goal:
     text: str
     value: float
     most: float | None
-    """The value may be so much at most; None if it is only to be told."""
+    """The largest allowed value; None if it is only shown."""
 
     @property
     def bound(self) -> str:
@@ -98,7 +98,7 @@ def markdown(scenario: Scenario, readers: Mapping[str, Measured]) -> str:
 
 
 def amount(seconds: float, scenario: Scenario) -> str:
-    """A time as the scenario's tables and pictures tell it, without its unit."""
+    """A time as in the scenario's tables and pictures, without its unit."""
     return f"{1000 * seconds:.0f}" if scenario.micro else f"{seconds:.2f}"
 
 

@@ -83,7 +83,7 @@ class Brokers:
     topics: frozenset[str] = frozenset()
     """The topics of the task: the next metadata request covers all of them."""
     asked: str = ""
-    """The broker whose answer is pending; empty if there is none."""
+    """The broker whose answer is pending; empty without one."""
     _connections: dict[Address, Any] = field(default_factory=dict)
     _connecting: dict[Address, asyncio.Lock] = field(default_factory=dict)
     """The holder makes the connection; others wait for it."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loadwise.installation import pip_install
-from loadwise.spark_source.cluster.kept import Kept, made_from
 from loadwise.spark_source.errors import MissingDependencyError, OptionError
 from loadwise.spark_source.options.client_config import ClientConfig, java_name
+from loadwise.spark_source.reuse import Kept, made_from
 
 try:
     import confluent_kafka
@@ -124,7 +124,7 @@ class Client:
             self._admin.poll(0)
 
 
-_KEPT: Kept[Client] = Kept(lambda client: client.consumer.close())
+_KEPT: Kept[Client] = Kept()
 
 
 @contextmanager
@@ -151,7 +151,8 @@ def kept_or_connected(config: ClientConfig, *, group_id_prefix: str) -> Iterator
     except BaseException:
         client.consumer.close()
         raise
-    _KEPT.give(of, client)
+    for ended in _KEPT.give(of, client):
+        ended.consumer.close()
 
 
 def connect(config: ClientConfig, *, group_id_prefix: str, reads_samples: bool = False) -> Client:

@@ -44,15 +44,15 @@ class OnceAMinute(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._told_at: dict[str, float] = {}
+        self._logged_at: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether this message was not logged within the time, by the record's own clock."""
         text = record.getMessage()
-        if record.created - self._told_at.get(text, -AGAIN_S) < AGAIN_S:
+        if record.created - self._logged_at.get(text, -AGAIN_S) < AGAIN_S:
             return False
-        self._told_at = {each: at for each, at in self._told_at.items() if record.created - at < AGAIN_S}
-        self._told_at[text] = record.created
+        self._logged_at = {each: at for each, at in self._logged_at.items() if record.created - at < AGAIN_S}
+        self._logged_at[text] = record.created
         return True
 
 
@@ -83,7 +83,7 @@ class _Member:
         self.taken.update(TopicPartition(*each) for each in partitions)
 
     def revoked(self, partitions: Collection[Partition]) -> None:
-        """Remove partitions: what was processed of them is committed before the next join."""
+        """Remove partitions: their processed records are committed before the next join."""
         self.given_up.update(TopicPartition(*each) for each in partitions)
 
     def lost(self, partitions: Collection[Partition]) -> None:

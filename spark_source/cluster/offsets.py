@@ -74,7 +74,7 @@ _REMEDY = (
     " kafka.default.api.timeout.ms"
 )
 _REMEDIES = {
-    _Error.UNKNOWN_TOPIC_OR_PART: "check the name and kafka.bootstrap.servers; reading makes no topic",
+    _Error.UNKNOWN_TOPIC_OR_PART: "check the name and kafka.bootstrap.servers; reading creates no topic",
     _Error.TOPIC_AUTHORIZATION_FAILED: "give this user (kafka.sasl.*, kafka.ssl.*) DESCRIBE and READ on the topic",
 }
 
@@ -129,7 +129,7 @@ class Cluster:
                 for topic, partition in assigned:
                     count = topics_found[topic].partitions
                     if partition >= count and topic not in known:
-                        problem = f"{topic}-{partition} is not there: the topic has {count} partitions"
+                        problem = f"{topic}-{partition} does not exist: the topic has {count} partitions"
                         raise OptionError("assign", problem)
         everything = {
             TopicPartition(name, at) for name, topic in topics_found.items() for at in range(topic.partitions)
@@ -196,8 +196,8 @@ class Cluster:
                     if offset == LATEST and not latest_if_none:
                         raise OptionError(
                             option,
-                            f"{place.topic}-{place.partition} has no record as young as {moments[place]} ms; give an"
-                            " earlier moment, or startingOffsetsByTimestampStrategy=latest",
+                            f"{place.topic}-{place.partition} has no record from {moments[place]} ms on; give an"
+                            " earlier time, or set startingOffsetsByTimestampStrategy=latest",
                         )
                 return found
 
@@ -248,8 +248,8 @@ class Cluster:
             except TimeoutError:
                 yield name, _Topic(), _Error(_Error._TIMED_OUT)
             else:
-                told = str(described.topic_id).translate(_AS_KAFKA_WRITES_IDS)
-                yield name, _Topic(len(described.partitions), None if told == NO_ID else told), None
+                id_ = str(described.topic_id).translate(_AS_KAFKA_WRITES_IDS)
+                yield name, _Topic(len(described.partitions), None if id_ == NO_ID else id_), None
 
     def _counts(self) -> dict[str, int]:
         found = self._answer("the topics", lambda wait_s: self.client.consumer.list_topics(timeout=wait_s))
@@ -301,7 +301,7 @@ class Cluster:
         why = self.client.why()  # may update the error and with it the remedy
         unheard = self.client.remedy if error.code() in _NO_ANSWER else ""
         remedy = _REMEDIES.get(error.code()) or unheard or _REMEDY
-        return OffsetsUnavailableError(f"Kafka does not tell {what}: {error.str()}{why}; {remedy}")
+        return OffsetsUnavailableError(f"cannot look up {what}: {error.str()}{why}; {remedy}")
 
 
 def _some(places: Iterable[TopicPartition]) -> str:

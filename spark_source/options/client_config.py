@@ -289,7 +289,7 @@ def _server(given: str) -> str:
     """Return ``host:port`` without a protocol prefix, which Java allows (``ClientUtils.parseAndValidateAddresses``)."""
     address = re.fullmatch(r"(?:[a-zA-Z0-9_+]+://)?(\[[0-9a-fA-F:.%]+\]|[^\[\]:/\s]+)(?::(\d{1,5}))?", given, re.ASCII)
     if address is None or int(address[2] or 1) not in range(1, 1 << 16):
-        raise OptionError("kafka.bootstrap.servers", f"must be host:port of one or more brokers; {given!r} is not")
+        raise OptionError("kafka.bootstrap.servers", f"must be host:port of one or more brokers, not {given!r}")
     return given.rpartition("//")[2]
 
 
@@ -323,13 +323,13 @@ def _login(java: Mapping[str, str]) -> dict[str, str]:
     """Translate a JAAS line for PLAIN, SCRAM and OAUTHBEARER. No message repeats any of it."""
     handler, endpoint = "sasl.login.callback.handler.class", "sasl.oauthbearer.token.endpoint.url"
     if java.get(handler, _OAUTH_HANDLER).rpartition(".")[2] != _OAUTH_HANDLER:
-        problem = f"a class of Java's cannot be called from here; there is {_OAUTH_HANDLER}, which is not needed"
+        problem = f"Java classes cannot be called here; leave it out: {_OAUTH_HANDLER} is built in"
         raise OptionError(f"kafka.{handler}", problem)
     uses_sasl = java.get("security.protocol", "").upper().startswith("SASL_")
     mechanism = java.get("sasl.mechanism", "GSSAPI").upper()
     if "sasl.jaas.config" not in java:
         if uses_sasl and mechanism != "GSSAPI":
-            raise OptionError("kafka.sasl.jaas.config", f"must be given with {mechanism}: what to log in with")
+            raise OptionError("kafka.sasl.jaas.config", f"must be given with {mechanism}: it has the credentials")
         return {}
     login = _JAAS.match(java["sasl.jaas.config"])
     if login is None:
@@ -338,7 +338,7 @@ def _login(java: Mapping[str, str]) -> dict[str, str]:
     if module not in _JAAS_MODULES:
         raise OptionError(
             "kafka.sasl.jaas.config",
-            f"login module {login['module']} has no counterpart in librdkafka; there are {', '.join(_JAAS_MODULES)}",
+            f"login module {login['module']} has no counterpart in librdkafka; use {', '.join(_JAAS_MODULES)}",
         )
     given = {option["name"]: _jaas_value(option) for option in _JAAS_OPTION.finditer(login["rest"])}
     oauth = module == "OAuthBearerLoginModule"
@@ -352,7 +352,7 @@ def _login(java: Mapping[str, str]) -> dict[str, str]:
     if not oauth:
         return {"sasl.username": given["username"], "sasl.password": given["password"]}
     if endpoint not in java:
-        raise OptionError(f"kafka.{endpoint}", "must be given with OAUTHBEARER: where tokens are to be had")
+        raise OptionError(f"kafka.{endpoint}", "must be given with OAUTHBEARER: the URL that issues tokens")
     answer = {
         "sasl.oauthbearer.method": "oidc",
         "sasl.oauthbearer.token.endpoint.url": java[endpoint],

@@ -1,1 +1,1 @@
-"""Which task reads which offsets."""
+"""Decides which task reads which offsets."""

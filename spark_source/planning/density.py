@@ -1,8 +1,8 @@
-"""Where in a partition the weight lies: cuts move to where tasks are even though records differ along the partition.
+"""Moves the cuts of a plan, so that tasks are even although records differ along a partition. Pure.
 
-The old part of a compacted topic is thin, records grow over the years, a transaction was aborted. A plan is made as if
-each partition were alike from its start to its end; then each cut inside a partition is put where as much of the
-partition's weight lies before it as the plan meant. Pure.
+The old part of a compacted topic is thin, records grow over the years, a transaction was aborted. A plan assumes that
+a partition is the same from its start to its end. Then each cut inside a partition is moved so that the planned share
+of the partition's weight lies before it.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from loadwise.spark_source.task import OffsetRange
 
 @dataclass(frozen=True, slots=True)
 class Density:
-    """What offsets weigh along a range, part by part."""
+    """The weight of an offset in each part of a range."""
 
     edges: tuple[int, ...]
-    """Where the parts begin, in order, and the end of the last."""
+    """The start of each part, in order, and the end of the last."""
     weights: tuple[float, ...]
     """Of an offset in each part; not all of them 0."""
 
     @property
     def mean(self) -> float:
-        """What an offset of the whole range weighs."""
+        """The mean weight of an offset in the range."""
         return self._until[-1] / self._length
 
     def moved(self, offset: int) -> int:
-        """Where as much weight lies before as offsets do before ``offset``; the start stays, and the end."""
+        """Return the offset with as large a share of the weight before it as ``offset`` has of the offsets."""
         if not self.edges[0] < offset < self.edges[-1]:
             return offset
         until = self._until
@@ -44,7 +44,7 @@ class Density:
 
     @property
     def _until(self) -> list[float]:
-        """What all before each edge weighs."""
+        """The weight before each edge."""
         sizes = (end - start for start, end in pairwise(self.edges))
         return list(accumulate(map(mul, self.weights, sizes), initial=0.0))
 
@@ -54,7 +54,7 @@ class Density:
 
 
 def even(plan: Plan, densities: Mapping[TopicPartition, Density]) -> Plan:
-    """The plan with its cuts moved; ``densities`` are those of the whole ranges that it was made of."""
+    """Return the plan with its cuts moved; ``densities`` are those of its whole ranges."""
 
     def moved(item: OffsetRange) -> OffsetRange:
         density = densities.get(TopicPartition(item.topic, item.partition))

@@ -1,8 +1,8 @@
-"""Follows a consumer group: its live assignment is the plan, one task a member (``assignment.mode=follow``).
+"""Uses a consumer group's current assignment as the plan, one task a member (``assignment.mode=follow``).
 
-Any client's group will do, classic or of the new protocol (KIP-848): Kafka is asked who is in it and who owns what
-(DescribeGroups, ConsumerGroupDescribe). So task i reads just what member i of the group reads, to replay or to shadow
-what each member sees. What a replayed micro-batch reads is the same; who reads it may not be, since groups live.
+The group may be of any client and of either protocol (DescribeGroups, ConsumerGroupDescribe). Task i reads the
+partitions of member i, to replay or to shadow that member. A replayed micro-batch reads the same records, but its tasks
+may differ, because the group may have changed.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from loadwise.spark_source.task import OffsetRange, Task
 logger = logging.getLogger(__name__)
 
 UNASSIGNED = "(unassigned)"
-"""The member that stands for nobody: its task, the last one, reads what no member of the group owns."""
+"""The member of the last task, which reads partitions without an owner."""
 ASK_AGAIN_S = 0.2
-"""The time between two questions to a group that rebalances."""
+"""The time between two requests to a group that rebalances."""
 MOST_WAIT_S = 3600.0
-"""librdkafka takes no request for longer."""
+"""librdkafka's longest timeout of a request."""
 
 _Error = confluent_kafka.KafkaError
 _PASSING = frozenset(
@@ -45,12 +45,12 @@ _PASSING = frozenset(
         _Error.REQUEST_TIMED_OUT,
     )
 )
-"""Errors of a broker that restarts, which another one stands in for: librdkafka does not ask again by itself."""
+"""Errors while a broker restarts or another one takes over: librdkafka does not retry by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A member of the group, and what it owns."""
+    """A member of the group with its partitions."""
 
     member_id: str
     instance_id: str | None
@@ -58,14 +58,14 @@ class Owner:
 
     @property
     def rank(self) -> tuple[bool, bytes]:
-        """Where it stands in Kafka's order: static members by instance id, then the others by member id."""
+        """Its place in Kafka's order: static members by instance id, then the others by member id."""
         return self.instance_id is None, utf16_order(self.instance_id or self.member_id)
 
 
 def follow(ranges: Sequence[OffsetRange], owners: Sequence[Owner], group: str) -> Plan:
-    """One task a member, in Kafka's order of members, with the ranges of the partitions that it owns.
+    """Return a plan with a task for each member, in Kafka's order of members.
 
-    Ranges of partitions that nobody owns are one more task. Raises `PlanError` for one with two owners.
+    Partitions without an owner are one more task. Raises `PlanError` for a partition with two owners.
     """
     left = {TopicPartition(item.topic, item.partition): item for item in sorted(ranges)}
     tasks: list[Task] = []
@@ -77,7 +77,7 @@ def follow(ranges: Sequence[OffsetRange], owners: Sequence[Owner], group: str) -
         raise PlanError(f"group {group}: {doubled} partitions have more than one owner; it is not a consumer group")
     unowned = tuple(item for item in left.values() if len(item))
     if unowned:
-        logger.warning("group %s: nobody owns %s; one more task reads it", group, ", ".join(map(str, unowned)))
+        logger.warning("group %s: no member owns %s; one more task reads it", group, ", ".join(map(str, unowned)))
         tasks.append(_task(UNASSIGNED, unowned))
     return Plan(tuple(tasks), f"group {group}")
 
@@ -88,10 +88,10 @@ def _task(member: str, ranges: tuple[OffsetRange, ...]) -> Task:
 
 
 def owners_of(config: ClientConfig, group: str) -> list[Owner]:
-    """Who is in the group now and owns what, once it is stable and has members: a restart empties it for a moment.
+    """Return the group's members and their partitions, once it is stable and not empty.
 
     Raises `GroupUnavailableError` if it has no members, is not stable or has no coordinator for
-    ``kafka.default.api.timeout.ms``, or if Kafka does not tell.
+    ``kafka.default.api.timeout.ms``, or if Kafka does not describe it.
     """
     deadline = monotonic() + config.api_timeout_ms / 1000
     admin = admin_client(config)
@@ -101,8 +101,8 @@ def owners_of(config: ClientConfig, group: str) -> list[Owner]:
             described = _described(admin, group, min(max(left_s, ASK_AGAIN_S), MOST_WAIT_S))
         except confluent_kafka.KafkaException as error:
             if error.args[0].code() not in _PASSING or left_s <= 0:
-                raise _untold(group, error.args[0].str()) from None
-            admin = admin_client(config)  # the other one remembers who the coordinator was
+                raise _undescribed(group, error.args[0].str()) from None
+            admin = admin_client(config)  # the old one remembers the old coordinator
         else:
             if described.state == confluent_kafka.ConsumerGroupState.STABLE and described.members:
                 return [_owner(member) for member in described.members]
@@ -110,7 +110,7 @@ def owners_of(config: ClientConfig, group: str) -> list[Owner]:
                 problem = (
                     f"has been rebalancing for {config.api_timeout_ms} ms"
                     if described.members
-                    else f"has had no members to follow for {config.api_timeout_ms} ms; start them,"
+                    else f"has had no members to follow for {config.api_timeout_ms} ms; start its consumers,"
                     " leave out assignment.mode=follow"
                 )
                 raise GroupUnavailableError(
@@ -129,11 +129,11 @@ def _described(admin: AdminClient, group: str, wait_s: float) -> Any:
     try:
         return admin.describe_consumer_groups([group], request_timeout=wait_s)[group].result(wait_s + 1)
     except TimeoutError:
-        raise _untold(group, "no answer in time") from None
+        raise _undescribed(group, "no answer in time") from None
 
 
-def _untold(group: str, problem: str) -> GroupUnavailableError:
+def _undescribed(group: str, problem: str) -> GroupUnavailableError:
     return GroupUnavailableError(
-        f"option assignment.group: Kafka does not tell who is in group {group}: {problem}; check its name and the"
+        f"option assignment.group: Kafka does not describe group {group}: {problem}; check its name and the"
         " rights of this user, or raise kafka.default.api.timeout.ms"
     )

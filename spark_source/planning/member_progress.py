@@ -1,21 +1,19 @@
-"""How far a stream has got that is a member of a group, and what it reads next (``assignment.mode=member``).
+"""The progress of a stream that is a member of a group, and its next micro-batch (``assignment.mode=member``).
 
-The group hands partitions out, and takes them away again; its commits are what its members agree on. A checkpoint is
-what Spark goes on from. This module brings the two together, by one rule: **a micro-batch begins in each partition
-where the group's commit stands, and the coordinator has acknowledged that commit before the micro-batch is planned.**
-So what is committed was processed, and what comes twice after a member was put out, or killed, is at most what it had
-processed and not committed: the micro-batch in flight.
+The group assigns and revokes partitions, and its commits are what all members share. Spark continues from a checkpoint.
+This module reconciles the two by one rule: **in each partition a micro-batch begins at the group's commit, and the
+coordinator has acknowledged that commit before the micro-batch is planned.** So committed records were processed. If a
+member is evicted or killed, at most its processed but uncommitted records come twice: the micro-batch in flight.
 
 ::
 
-    Holdings.given_back   Spark gives back an end offset: that micro-batch is processed, and may be committed
-    Holdings.to_commit    what to commit now; Holdings.acknowledged: what the coordinator has taken
-    Holdings.lost         these partitions belong to others now, or will in a moment
-    Holdings.gained       these were assigned: go on at the group's commit, or at the checkpoint where both agree
-    Holdings.next_offset  where the next micro-batch ends, and where it begins in each partition that it reads
+    Holdings.given_back   Spark passes back an end offset: that micro-batch is processed, and may be committed
+    Holdings.to_commit    what to commit now; Holdings.acknowledged: what the coordinator has accepted
+    Holdings.lost         these partitions belong to others now, or soon will
+    Holdings.gained       these were assigned: continue at the group's commit, or at the checkpoint if both agree
+    Holdings.next_offset  where the next micro-batch ends, and where it begins in each of its partitions
 
-Positions of partitions that the stream does not own stay in its offset: nobody has lost them. Pure: Kafka's answers
-come in as arguments.
+The offset keeps positions of partitions that the stream does not own. Pure: Kafka's answers are arguments.
 """
 
 from __future__ import annotations
@@ -30,44 +28,43 @@ from loadwise.spark_source.planning.progress import MEMBER, MODE, Positions, fro
 from loadwise.spark_source.task import OffsetRange
 
 VERSION = 1
-"""Of the form of an offset in a checkpoint."""
+"""The version of offsets in a checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberOffset:
-    """The end of a micro-batch, as a checkpoint keeps it: enough to read the micro-batch again without the group."""
+    """The end of a micro-batch in a checkpoint: enough to read the micro-batch again without the group."""
 
     group: str
     positions: Positions = field(default_factory=dict)
     """The next offset of every partition that the stream knows, whoever owns it."""
     begins: Positions = field(default_factory=dict)
-    """Where this micro-batch begins in each partition that it reads; it ends at the position."""
+    """Where this micro-batch begins in each of its partitions; it ends at the position."""
     committed: Positions = field(default_factory=dict)
-    """What the stream last committed of a partition that it lost before its position could be committed."""
+    """The stream's last commit of a partition that it lost before its position could be committed."""
     generation: int = -1
-    """The group's generation that the micro-batch was planned in, for those who look at a checkpoint."""
+    """The group's generation when the micro-batch was planned, for people who read a checkpoint."""
     ids: Mapping[str, str] = field(default_factory=dict)
-    """The id of each topic (KIP-516) that the positions are in, where the broker gives one."""
+    """The id of each topic (KIP-516), where the broker has one."""
 
     def ranges(self) -> tuple[OffsetRange, ...]:
-        """What the micro-batch reads, by topic and partition."""
+        """Return the ranges of the micro-batch, by topic and partition."""
         return tuple(OffsetRange(*place, begin, self.positions[place]) for place, begin in sorted(self.begins.items()))
 
     def last_committed(self, place: TopicPartition) -> int | None:
-        """What the stream had last committed of a partition when this was written; None where it does not know it."""
+        """Return the stream's last commit of a partition at the time of this offset; None if it has none."""
         known = self.committed.get(place, self.begins.get(place))
         return self.positions.get(place) if known is None else known
 
 
 def member_offset(offset: Mapping[str, Any], group: str) -> MemberOffset:
-    """An offset out of a checkpoint. Raises `OptionError` for one of another mode, form or group."""
+    """Read an offset of a checkpoint. Raises `OptionError` for another mode, version or group."""
     if offset.get(MODE) != MEMBER:
         raise OptionError(
             MODE,
             "this checkpoint belongs to a stream that is no member of a group (format('kafka'), or another"
-            " assignment.mode), whose offsets tell nothing of a group's commits; use a new checkpointLocation: the"
-            f" stream goes on where group {group} stands, and at startingOffsets (latest by default) in partitions that"
-            " the group has no commit of",
+            " assignment.mode), so it has no commits of a group; use a new checkpointLocation: the stream continues at"
+            f" the commits of group {group}, and at startingOffsets (latest by default) in partitions without a commit",
         )
     if offset["version"] != VERSION:
         raise OptionError(
@@ -77,8 +74,8 @@ def member_offset(offset: Mapping[str, Any], group: str) -> MemberOffset:
         raise OptionError(
             "kafka.group.id",
             f"this checkpoint belongs to a member of group {offset['group']!r}, not {group!r}; give that group, or"
-            " another checkpointLocation: the stream goes on where the new group stands, and at startingOffsets (latest"
-            " by default) in partitions that it has no commit of",
+            " another checkpointLocation: the stream continues at the commits of the new group, and at startingOffsets"
+            " (latest by default) in partitions without a commit",
         )
     return MemberOffset(
         group,
@@ -91,7 +88,7 @@ def member_offset(offset: Mapping[str, Any], group: str) -> MemberOffset:
 
 
 def as_json(offset: MemberOffset) -> dict[str, Any]:
-    """An offset as a checkpoint has it. Spark's Kafka source fails at it, and shows it: it must not go on from it."""
+    """Return an offset as a checkpoint has it. Spark's Kafka source refuses it, because it must not continue there."""
     return {
         MODE: MEMBER,
         "group": offset.group,
@@ -105,7 +102,7 @@ def as_json(offset: MemberOffset) -> dict[str, Any]:
 
 
 def apart(offset: MemberOffset, same: Positions, ids: Mapping[str, str]) -> MemberOffset:
-    """An offset that reads nothing, and knows no other positions than these, in topics with these ids."""
+    """Return an offset that reads nothing and has only these positions, in topics with these ids."""
     last = {place: own for place in same if (own := offset.last_committed(place)) is not None}
     committed = {place: own for place, own in last.items() if own != same[place]}
     return MemberOffset(offset.group, same, committed=committed, generation=offset.generation, ids=ids)
@@ -113,7 +110,7 @@ def apart(offset: MemberOffset, same: Positions, ids: Mapping[str, str]) -> Memb
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """The stream goes on elsewhere than where it stood: others have committed in the meantime."""
+    """The stream continues at another offset than its own, because others have committed meanwhile."""
 
     place: TopicPartition
     stood: int
@@ -125,22 +122,22 @@ class Jump:
 
 
 class Holdings:
-    """The partitions that one process of a stream holds, and what the group has committed of them."""
+    """The partitions that one process of a stream owns, and the group's commits of them."""
 
     def __init__(self) -> None:
         self._held: dict[TopicPartition, int] = {}
-        """Where each owned partition is read on."""
+        """The next offset of each owned partition."""
         self._new: dict[TopicPartition, int] = {}
-        """Owned ones that neither the checkpoint nor the group knows; read once Spark has written down where."""
-        self._told: dict[TopicPartition, int] = {}
-        """What the stream knows to be its own last commit of a partition, or the group's when it gained it."""
+        """Owned partitions without a position or a commit; read once Spark has stored their start."""
+        self._committed: dict[TopicPartition, int] = {}
+        """The stream's own last commit of a partition, or the group's when the stream gained it."""
         self._reading: dict[TopicPartition, int] = {}
-        """Where the micro-batch that was answered last ends in each partition that it reads and that is still held."""
+        """The end of the last answered micro-batch in each of its partitions that is still owned."""
         self._answered: MemberOffset | None = None
 
     @property
     def held(self) -> Positions:
-        """Where each owned partition is read on."""
+        """The next offset of each owned partition."""
         return self._held
 
     @property
@@ -149,7 +146,7 @@ class Holdings:
         return frozenset((*self._held, *self._new))
 
     def given_back(self, start: MemberOffset) -> None:
-        """Spark asks for what comes behind ``start``: it has processed all up to there."""
+        """Note that Spark has processed everything up to ``start``, because it asks for more."""
         if start == self._answered:
             self._held |= self._reading
         self._answered, self._reading = None, {}
@@ -158,15 +155,15 @@ class Holdings:
             self._held[place] = start.positions[place]
 
     def to_commit(self) -> dict[TopicPartition, int]:
-        """What the group has still to be told."""
-        return {place: at for place, at in self._held.items() if self._told.get(place) != at}
+        """Return the offsets that are still to be committed."""
+        return {place: at for place, at in self._held.items() if self._committed.get(place) != at}
 
     def acknowledged(self, offsets: Positions) -> None:
-        """The coordinator has taken these."""
-        self._told |= offsets
+        """Note commits that the coordinator has accepted."""
+        self._committed |= offsets
 
     def lost(self, places: Collection[TopicPartition]) -> None:
-        """These are owned no more. What is being read of them is neither committed nor read on."""
+        """Give partitions up: records in flight are neither committed nor continued."""
         for place in places:
             for kept in (self._held, self._new, self._reading):
                 kept.pop(place, None)
@@ -174,23 +171,23 @@ class Holdings:
     def gained(
         self, start: MemberOffset, commits: Mapping[TopicPartition, int | None], firsts: Positions
     ) -> tuple[Jump, ...]:
-        """Take partitions up, with the group's commit of each (None: it has none), and answer the jumps.
+        """Take partitions over, with the group's commit of each (or None), and return the jumps.
 
-        Where the group's commit is the stream's own last one, or where the stream stands, nobody has read on since:
-        then the stream goes on where it stands. Otherwise the commit wins, in either direction. ``firsts`` are the
-        first offsets of those that neither knows.
+        If the group's commit is the stream's own last one, or equals its position, no other member has read since:
+        then the stream continues at its position. Otherwise the commit wins, in either direction. ``firsts`` are the
+        first offsets of partitions with neither.
         """
         jumps = []
         for place, commit in commits.items():
             stood = start.positions.get(place)
-            own = self._told.pop(place, start.last_committed(place))
+            own = self._committed.pop(place, start.last_committed(place))
             if commit is None:
                 if stood is None:
                     self._new[place] = firsts[place]
                 else:
                     self._held[place] = stood
                 continue
-            self._told[place] = commit
+            self._committed[place] = commit
             if stood is None or commit in (own, stood):
                 self._held[place] = commit if stood is None else stood
             else:
@@ -199,18 +196,18 @@ class Holdings:
         return tuple(jumps)
 
     def moved(self, positions: Positions) -> None:
-        """Go on here in partitions of a topic that was made anew; Kafka has forgotten the group's commits of them."""
+        """Continue here in partitions of a recreated topic, of which Kafka has no commits any more."""
         self._held |= positions
         for place in positions:
-            self._told.pop(place, None)
+            self._committed.pop(place, None)
 
     def next_offset(
         self, start: MemberOffset, ends: Positions, *, most: int | None = None, generation: int = -1
     ) -> MemberOffset:
-        """The end of the micro-batch behind ``start``; ``start`` itself where there is nothing to read or write down.
+        """Return the end of the micro-batch after ``start``, or ``start`` if there is nothing to read or store.
 
-        ``ends`` are where the partitions end; those that are not held, or whose commit is not acknowledged, are left
-        out. ``most`` is ``maxOffsetsPerTrigger``.
+        ``ends`` are the ends of the partitions; partitions that are not owned, or whose commit is not acknowledged, do
+        not count. ``most`` is ``maxOffsetsPerTrigger``.
         """
         waiting = self.to_commit()
         ready = {place: at for place, at in self._held.items() if place in ends and place not in waiting}
@@ -226,7 +223,7 @@ class Holdings:
             for place, at in positions.items()
             if place not in ready
             and place not in self._new
-            and (own := self._told.get(place, start.last_committed(place))) is not None
+            and (own := self._committed.get(place, start.last_committed(place))) is not None
             and own != at
         }
         answer = MemberOffset(

@@ -1,15 +1,12 @@
-"""Which task reads what: offset ranges in, tasks out, by way of an assignor.
+"""Makes tasks of offset ranges with an assignor. Pure, so a replay makes the same plan.
 
-A task is a member of a group that exists only here, ``slot-0``, ``slot-1``, …; task i is ``slot-i``. What there is to
-read is cut into pieces, the pieces are the partitions of that group, and the assignor (any `Assignor`, the user's own
-included) decides which member gets which. Whole partitions (``split=False``) make the very group that consumers of
-these topics would be, so the plan is the assignment that they would get.
+Task i is the member ``slot-i`` of a group that exists only here. The offsets are cut into pieces, which are the
+partitions of that group, and the assignor (any `Assignor`, the user's own too) assigns them. With whole partitions
+(``split=False``) the plan is the assignment that consumers of these topics would get.
 
-With ``split=True`` the partitions are first cut into offset ranges that make even tasks, with each range at the task
-that it fits into. An assignor that moves nothing without need leaves them there. For others, which count ranges or
-deal them in a circle, finer cuts are tried while the tasks come out uneven.
-
-A pure function of its arguments, so a replay plans the same.
+With ``split=True`` partitions are first cut into ranges that make even tasks, each at the task that it fits into. An
+assignor that moves nothing without need leaves them there. For others, which count ranges or deal them out in turn,
+finer cuts are tried as long as tasks are uneven.
 """
 
 from __future__ import annotations
@@ -36,52 +33,49 @@ from loadwise.spark_source.errors import PlanError
 from loadwise.spark_source.task import OffsetRange, Task
 
 EVEN_ENOUGH = 1.05
-"""Largest max/mean with which no finer cut is tried."""
+"""The largest max/mean without finer cuts."""
 FULL_AT_HOME = 1.04
-"""How much of a fair share partitions may fill at their home: below what an assignor would move anything for."""
+"""How far partitions may fill their home task, in fair shares: below the excess that makes an assignor move one."""
 FINENESS = (1, 2, 4, 8, 16)
-"""How small pieces get, of a fair share. Largest-first leaves no task above the mean and one such piece: 1 + 1/16."""
+"""The pieces of a fair share. Largest-first leaves no task more than one piece above the mean: 1 + 1/16."""
 MORE_TASKS = 5
-"""How often the number of tasks is raised, to no more than double, to keep `max_records`. Pieces are a fair share at
-most, so one is mostly enough, and two where the last task comes out 1/16 above it."""
+"""How often to raise the number of tasks, each time at most to double, to keep `max_records`."""
 WORTH_A_TASK = 10_000
-"""Records that a task has on average at least where `numTasks` is not given. A task in Python
-costs as much CPU as reading tens of thousands of small records does, whoever wrote the source (measured with one that
-reads nothing), so some records in each of many partitions are read sooner by few tasks.
-(Spark itself joins partitions of a shuffle below 1 MB: `spark.sql.adaptive.coalescePartitions.minPartitionSize`.)"""
+"""The least mean number of records in a task without `numTasks`. A Python task costs as much CPU as reading tens of
+thousands of small records (measured with a source that reads nothing), so few tasks are faster for few records. Spark
+too joins small shuffle partitions (`spark.sql.adaptive.coalescePartitions.minPartitionSize`)."""
 LONG_TASK = 4_000_000
-"""Records that a task has on average at most where the slots are known: seconds of reading, beside which starting one
-more task counts for nothing, and not so many that a task that fails has taken the whole query's time."""
+"""The largest mean number of records in a task if the slots are known: seconds of reading, so that one more task costs
+little, and a task that fails costs only a part of the query's time."""
 FULL_TASK = 250_000
-"""Records that make a task worth it even where nothing is done with them: Spark takes 60 ms of CPU to start one."""
+"""Records that are worth a task even without work on them: Spark takes 60 ms of CPU to start one."""
 ROUND = 8
-"""Where the slots are not known, default numbers of tasks above this are its multiples."""
+"""If the slots are unknown, larger default numbers of tasks are multiples of this."""
 USUAL_BYTES = 200.0
-"""What a record weighs (100 bytes, and the work on it) where tasks are worth it by the number of records. Larger ones
-are worth more."""
+"""The usual weight of a record: 100 bytes, and the work on it."""
 ROUNDING = 1e-9
-"""What floating point may have added or lost where a partition weighs just a fair share: it must not fall in two."""
+"""Rounding errors of a partition that weighs one fair share: it must not be cut in two."""
 
 
 Costs: TypeAlias = Mapping[tuple[str, int], float]
-"""By topic and partition, what one of its records weighs."""
+"""The weight of a record, by topic and partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All tasks of a query. Every offset to be read is in exactly one."""
+    """All tasks of a query. Every offset is in exactly one."""
 
     tasks: tuple[Task, ...]
     assignor: str
 
     @property
     def filled(self) -> tuple[Task, ...]:
-        """The tasks that have something to read, in order."""
+        """The tasks with records, in order."""
         return tuple(task for task in self.tasks if task.ranges)
 
     @property
     def max_over_mean(self) -> float:
-        """Weight of the heaviest task over the mean; 1.0 where there is nothing to read."""
+        """Weight of the heaviest task over the mean; 1.0 without records."""
         weights = [task.weight for task in self.tasks]
         total = math.fsum(weights)
         return max(weights) * len(weights) / total if total else 1.0
@@ -104,22 +98,26 @@ def plan(
     max_records: int | None = None,
     sticky: bool = False,
 ) -> Plan:
-    """Share the ranges out to ``num_tasks`` tasks, by default as many as `_default_tasks` finds worth it.
+    """Share the ranges among ``num_tasks`` tasks, by default as many as `_default_tasks` returns.
 
-    That goes by ``slots``, how many tasks Spark runs at a time, where it is known; ``min_tasks`` is its lower bound.
+    Args:
+        ranges: Each partition at most once, in any order. Empty ones count as partitions of the group if partitions
+            stay whole.
+        assignor: Assigns the pieces.
+        num_tasks: The number of tasks.
+        min_tasks: The least default number of tasks.
+        slots: How many tasks Spark runs at a time, if known.
+        split: Whether partitions may be cut.
+        cost_per_record: The cost of a topic's record, by default 1.
+        record_bytes: The size of a partition's record, which multiplies its cost. It does not count if tasks that are
+            even in bytes exceed ``max_records``: few heavy records would make many times as many tasks.
+        max_records: The most records in a task; takes as many more tasks as needed.
+        sticky: For plans that follow each other. Each partition has a home task, by its place in the sorted ranges; an
+            assignor that regards owners leaves it there unless tasks become uneven.
 
-    ``ranges`` holds each partition at most once, in any order; empty ones count as partitions of the group when whole
-    partitions are asked for. With ``max_records`` there are as many more tasks as it takes for none to have more.
+    Raises:
+        PlanError: The assignor leaves a piece out, returns something else, or exceeds ``max_records``.
 
-    A record weighs the cost of its topic, 1 if it has none, times what ``record_bytes`` has for its partition if given.
-    Where tasks that are even in bytes have more than ``max_records``, bytes do not count: else few heavy records would
-    make many times as many tasks.
-
-    ``sticky`` is for plans that follow each other: every partition has a home, by its place in the sorted ``ranges``
-    alone, which an assignor that looks at owners leaves it in unless that makes the tasks uneven.
-
-    Raises `PlanError` if the assignor leaves a piece to nobody, answers something else, or piles up more than
-    ``max_records`` in a task however many there are.
     """
     ranges = sorted(ranges, key=lambda item: (utf16_order(item.topic), item.partition))
     records = sum(map(len, ranges))
@@ -151,11 +149,10 @@ def plan(
 
 
 def _default_tasks(ranges: Sequence[OffsetRange], costs: Costs, slots: int | None, *, split: bool, usual: float) -> int:
-    """As many tasks as run at a time, but none for less than is `WORTH_A_TASK`; of much there are multiples.
+    """Return as many tasks as run at a time, but each with `WORTH_A_TASK`, or a multiple for many records.
 
-    Where the slots are not known there is a task for each range that has something to read. Above `ROUND` tasks there
-    are multiples of that, which the slots of most machines share without a rest, and no more than give each
-    `FULL_TASK`. A record counts as its topic's cost: ten that cost 1,000 are worth a task.
+    If the slots are unknown, each range with records is a task. More than `ROUND` tasks are rounded up to multiples of
+    it, which divide evenly among most machines' slots, but each with `FULL_TASK`. A record counts as its topic's cost.
     """
     filled = sum(1 for item in ranges if len(item))
     weight = math.fsum(len(item) * costs[item.topic, item.partition] for item in ranges) / usual
@@ -195,7 +192,7 @@ def _planned(
 
 @dataclass(frozen=True, slots=True)
 class _Shares:
-    """What an assignor has answered for one way to cut."""
+    """An assignor's answer for one way to cut."""
 
     pieces: Sequence[OffsetRange]
     owners: Sequence[int]
@@ -220,10 +217,10 @@ class _Shares:
 def _proposals(
     filled: Sequence[OffsetRange], slots: int, costs: Costs, homes: Mapping[tuple[str, int], int]
 ) -> Iterator[tuple[list[OffsetRange], list[int]]]:
-    """Ways to cut, the best first, and the member that owns each piece before the assignor decides.
+    """Yield ways to cut, the best first, with the member that owns each piece before the assignor decides.
 
-    The first is even already, so an assignor that looks at owners and loads has nothing left to do. The others are for
-    assignors that look at neither.
+    The first is even already, so an assignor that regards owners and loads changes nothing. The others are for
+    assignors that regard neither.
     """
     yield _poured(filled, slots, costs, homes)
     if homes:
@@ -235,7 +232,7 @@ def _proposals(
 
 
 def _at_home(pieces: Sequence[OffsetRange], homes: Mapping[tuple[str, int], int]) -> list[int]:
-    """The home of the first piece of each partition; the others are cut off so that they may go elsewhere."""
+    """Return the home of each partition's first piece; the other pieces have none, so that they may move."""
     owners: list[int] = []
     seen: set[tuple[str, int]] = set()
     for piece in pieces:
@@ -250,7 +247,7 @@ def _poured(
 ) -> tuple[list[OffsetRange], list[int]]:
     """Fill the members one after the other with a fair share each, and cut a range where a member is full.
 
-    A partition with a home stays there with what fits in, up to `FULL_AT_HOME` of a fair share.
+    A partition with a home first fills that, up to `FULL_AT_HOME` of a fair share.
     """
     fair = math.fsum(len(item) * costs[item.topic, item.partition] for item in filled) / slots
     weights = [0.0] * slots
@@ -270,7 +267,7 @@ def _poured(
     left = [put(item, homes[item.topic, item.partition], fair * FULL_AT_HOME) if homes else item for item in filled]
     before = list(weights)
     level = _level(weights, math.fsum(len(item) * costs[item.topic, item.partition] for item in left))
-    slot, owed = 0, 0.0  # what whole records left over or took too much of the members before
+    slot, owed = 0, 0.0  # what earlier members lack or exceed, because records are whole
     for item in left:
         rest = item
         while len(rest):
@@ -283,7 +280,7 @@ def _poured(
 
 
 def _level(weights: Sequence[float], more: float) -> float:
-    """How high the lower ones get where so much more is poured over all."""
+    """Return the level to which the lower weights rise if ``more`` is added to them."""
     ordered = sorted(weights)
     total = more
     for count, weight in enumerate(ordered, 1):
@@ -294,10 +291,10 @@ def _level(weights: Sequence[float], more: float) -> float:
 
 
 def _cuts(filled: Sequence[OffsetRange], slots: int, costs: Costs) -> Iterator[list[OffsetRange]]:
-    """Ways to cut, from coarse to fine, each in two manners.
+    """Yield ways to cut, from coarse to fine, two of each.
 
-    Whole fair shares and a remainder make the fewest pieces, for assignors that weigh them. Equal pieces are what those
-    that count need: range, round robin, sticky.
+    Whole fair shares and a remainder make the fewest pieces, for assignors that weigh them. Assignors that count them
+    (range, round robin, sticky) need equal pieces.
     """
     fair = math.fsum(len(item) * costs[item.topic, item.partition] for item in filled) / slots
     for fineness in FINENESS:
@@ -320,7 +317,7 @@ def _cut(whole: OffsetRange, most: float) -> list[OffsetRange]:
     size = len(whole)
     if not size:
         return []
-    # At least one: what is next to nothing beside a fair share is to be read all the same.
+    # At least one: even a range that is tiny beside a fair share must be read.
     pieces = max(1, min(size, math.ceil(size / most - ROUNDING)))
     edges = [whole.start + size * index // pieces for index in range(pieces + 1)]
     return [OffsetRange(whole.topic, whole.partition, start, end) for start, end in pairwise(edges)]
@@ -353,7 +350,7 @@ def _assigned(
     )
     rows = [piece for topic in group.topics for piece in by_topic[topic]]
     found = _owners(assignor, group, rows)
-    # Members are in Kafka's order in the group: slot-10 stands before slot-2.
+    # Members are in Kafka's order in the group: slot-10 comes before slot-2.
     slot_of = [int(member.removeprefix("slot-")) for member in group.members]
     slot = [slot_of[owner] for owner in found]
     loads = np.concatenate([weights[topic] for topic in group.topics]) if rows else np.empty(0)
@@ -362,7 +359,7 @@ def _assigned(
 
 
 def _owners(assignor: Assignor, group: GroupSnapshot, rows: Sequence[OffsetRange]) -> list[int]:
-    """The member of each row, as the assignor answers; checked, since it may be the user's own."""
+    """Return the member of each row from the assignor's answer, checked because it may be the user's own."""
     if not group.size:
         return []
     try:
@@ -371,9 +368,9 @@ def _owners(assignor: Assignor, group: GroupSnapshot, rows: Sequence[OffsetRange
         problem = f"{type(error).__name__}: {error}"
         raise PlanError(f"option assignor: {assignor.name!r} fails on these ranges: {problem}") from error
     if not isinstance(answer, Assignment) or len(answer.owner) != group.size:
-        raise PlanError(f"assignor {assignor.name!r} must answer an Assignment of all {group.size} partitions")
+        raise PlanError(f"assignor {assignor.name!r} must return an Assignment of all {group.size} partitions")
     if not np.issubdtype(answer.owner.dtype, np.integer):
-        raise PlanError(f"assignor {assignor.name!r} must answer rows of members, not {answer.owner.dtype} numbers")
+        raise PlanError(f"assignor {assignor.name!r} must return indexes of members, not {answer.owner.dtype} numbers")
     owners: list[int] = answer.owner.tolist()
     for piece, owner in zip(rows, owners, strict=True):
         if not 0 <= owner < len(group.members):
@@ -382,7 +379,7 @@ def _owners(assignor: Assignor, group: GroupSnapshot, rows: Sequence[OffsetRange
 
 
 def _joined(pieces: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
-    """Join neighbours again, so that a task asks once for what is in one piece; drop what is empty."""
+    """Join adjacent pieces again, so that a task reads them as one range; drop empty ones."""
     joined: list[OffsetRange] = []
     for piece in sorted(piece for piece in pieces if len(piece)):
         last = joined[-1] if joined else None

@@ -5,17 +5,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from time import monotonic
 from typing import Any
 
-from loadwise.assignor.model import TopicPartition
+from loadwise.assignor.algorithms import ALGORITHMS, ON_REQUEST, algorithm
+from loadwise.assignor.model import Assignor, TopicPartition
+from loadwise.assignor.strategy import strategies
 from loadwise.installation import pip_install
-from loadwise.spark_source.errors import MissingDependencyError
+from loadwise.spark_source.errors import MissingDependencyError, OptionError
 from loadwise.spark_source.options.keystores import with_key
 from loadwise.spark_source.options.query import SourceOptions, parse
 from loadwise.spark_source.options.truststores import with_certificates
-from loadwise.spark_source.planning.assignors import assignor_named
 from loadwise.spark_source.planning.density import Density, even
 from loadwise.spark_source.planning.plan import Plan, plan
 from loadwise.spark_source.planning.slots import slots_of_driver
@@ -25,7 +29,9 @@ from loadwise.spark_source.task import OffsetRange
 logger = logging.getLogger(__name__)
 
 MUCH = 5_000
-"""With more records than these, their sizes are looked at where ``loadBy`` is not given."""
+"""Without ``loadBy``, the sizes of more records than these are sampled."""
+ASSIGNORS = (*ALGORITHMS, *ON_REQUEST)
+"""The names of our algorithms. A plan has no rebalance, so they have no eager or cooperative form."""
 LIBRARIES = {
     "confluent_kafka": "confluent-kafka",
     "pyarrow": "pyarrow",
@@ -33,11 +39,11 @@ LIBRARIES = {
     "crc32c": "crc32c",
     "cramjam": "cramjam",
 }
-"""What reading takes: modules, and the packages that have them."""
+"""The modules that reading needs, and their packages."""
 
 
 def check_installed() -> None:
-    """Raise `MissingDependencyError`, which names the extra, unless everything that reading takes is there."""
+    """Raise `MissingDependencyError`, which names the extra, unless everything that reading needs is installed."""
     for module, name in LIBRARIES.items():
         if find_spec(module) is None:
             raise MissingDependencyError(
@@ -46,7 +52,7 @@ def check_installed() -> None:
 
 
 def checked(options: Mapping[str, str], *, streaming: bool = False) -> SourceOptions:
-    """The options of a query that can be tried: all are right, and what it takes is installed.
+    """Return the options of a query, with all that can be checked without Kafka.
 
     Raises `OptionError`, `MissingDependencyError`.
     """
@@ -58,16 +64,16 @@ def checked(options: Mapping[str, str], *, streaming: bool = False) -> SourceOpt
 
 
 def planned(options: Mapping[str, str]) -> Plan:
-    """The plan that a query with these options would have now: to look at, without Spark.
+    """Return the plan that a query with these options would have now; needs no Spark.
 
-    Raises what `checked`, `loadwise.spark_source.planning.ranges.resolve` and
-    `loadwise.spark_source.planning.plan.plan` raise.
+    Raises the errors of `checked`, `loadwise.spark_source.planning.ranges.resolve` and
+    `loadwise.spark_source.planning.plan.plan`.
     """
     return planned_by(checked(options))
 
 
 def partition_counts(options: Mapping[str, str], *, streaming: bool = False) -> dict[str, int]:
-    """How many partitions each topic has now that a query with these options reads; with ``assign``, at least.
+    """Return the number of partitions of each topic of a query; with ``assign``, the least possible one.
 
     Raises `OptionError`, `MissingDependencyError`, `OffsetsUnavailableError`.
     """
@@ -81,7 +87,7 @@ def partition_counts(options: Mapping[str, str], *, streaming: bool = False) -> 
 
 
 def planned_by(options: SourceOptions) -> Plan:
-    """As `planned`, of options that were parsed."""
+    """Return the same as `planned`, for parsed options."""
     from loadwise.spark_source.cluster.client import kept_or_connected  # noqa: PLC0415 - needs confluent-kafka: see check_installed
     from loadwise.spark_source.cluster.offsets import Cluster  # noqa: PLC0415 - likewise
     from loadwise.spark_source.planning.ranges import resolve  # noqa: PLC0415 - likewise
@@ -100,10 +106,10 @@ def shared_out(
     sticky: bool = False,
     learned: dict[TopicPartition, tuple[float, float]] | None = None,
 ) -> Plan:
-    """The plan for these ranges that the options ask for. Raises `PlanError`, `GroupUnavailableError`.
+    """Return the plan for these ranges. Raises `PlanError`, `GroupUnavailableError`.
 
-    ``client`` (`loadwise.spark_source.cluster.client.Client`) is what the ranges were found out with; ``learned`` is
-    what a stream keeps for `loadwise.spark_source.planning.sampling.record_bytes`.
+    ``client`` looked the ranges up; ``learned`` is kept by a stream for
+    `loadwise.spark_source.planning.sampling.record_bytes`.
     """
     wanted = options.plan
     if wanted.follow_group is not None:
@@ -121,17 +127,56 @@ def shared_out(
         assignor_named(wanted.assignor),
         num_tasks=wanted.num_tasks,
         min_tasks=wanted.min_tasks,
-        slots=slots_of_driver(),
+        slots=_slots(),
         split=wanted.split,
         cost_per_record=wanted.cost_per_record,
         record_bytes=sizes,
         max_records=wanted.max_records,
         sticky=sticky,
     )
-    # A limit of records is one of offsets, and goes before even bytes.
+    # A limit of records is one of offsets, and wins over even bytes.
     return even(found, densities) if densities and not wanted.max_records else found
 
 
+@cache
+def _slots() -> int | None:
+    """Return the driver's slots, which do not change while its JVM and so this process run."""
+    return slots_of_driver()
+
+
 def _is_much(ranges: Sequence[OffsetRange]) -> bool:
-    """Whether a look at the records is worth it, so that tasks are even in their bytes."""
+    """Whether sampling the sizes of records is worth it."""
     return sum(map(len, ranges)) > MUCH
+
+
+def assignor_named(name: str) -> Assignor:
+    """Find an assignor: one of `ASSIGNORS`, or ``package.module.Name`` of an object or of a class without arguments.
+
+    Raises `OptionError` for an unknown name, or an object that is no `Assignor`.
+    """
+    if name in ASSIGNORS:
+        return algorithm(name)
+    module, dot, attribute = name.rpartition(".")
+    if not dot:
+        # A name on the wire, such as cooperative-weighted, means its algorithm.
+        on_the_wire = strategies().get(name)
+        near = [on_the_wire.algorithm] if on_the_wire is not None else get_close_matches(name, ASSIGNORS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(ASSIGNORS)}, or your own as module.Name"
+        raise OptionError("assignor", f"there is no {name!r}; {hint}")
+    if not module or module.startswith("."):
+        raise OptionError("assignor", f"{name!r} is relative to a module; write the whole name: package.module.Name")
+    try:
+        found = getattr(import_module(module), attribute)
+    except ImportError as error:
+        raise OptionError("assignor", f"cannot import {module!r} in Spark's Python process: {error}") from error
+    except AttributeError:
+        raise OptionError("assignor", f"module {module!r} has no {attribute!r}") from None
+    if isinstance(found, type):
+        try:
+            found = found()
+        except TypeError as error:
+            raise OptionError("assignor", f"class {name} must be made without arguments: {error}") from error
+    if not callable(getattr(found, "assign", None)) or not isinstance(getattr(found, "name", None), str):
+        raise OptionError("assignor", f"{name} is no Assignor: it needs a name (str) and assign(group) -> Assignment")
+    assignor: Assignor = found
+    return assignor

@@ -1,11 +1,10 @@
-"""What a record of each partition weighs in bytes, from a look at a few records (``loadBy=bytes``).
+"""Estimates the size of records in each partition from a sample of them (``loadBy=bytes``).
 
-What counts is the size that the records have unpacked, which a task decodes and hands on, and `RECORD_BYTES` for the
-work that each of them is whatever its size. Offsets that compaction removed weigh nothing. A range with a large share
-of all records is looked at in several parts: records may have grown, or an old part may be thin. The consumer that has
-found out the offsets looks at the records, too: it is connected already. Kafka's DescribeLogDirs would tell the bytes
-of a whole partition, but packed, with what lies outside the range, and only to users with rights on the cluster; it
-takes another client, which takes longer to import than the look takes.
+The weight of a record is its uncompressed size, which a task decodes and passes on, plus `RECORD_BYTES` for the work
+that does not depend on the size. Offsets that compaction removed weigh nothing. A range with a large share of all
+records is sampled in several parts: records may have grown, or an old part may be thin. The consumer that has looked up
+the offsets is connected already, so it samples too. DescribeLogDirs has the compressed bytes of a whole partition only,
+needs rights on the cluster, and its client takes longer to import than sampling takes.
 """
 
 from __future__ import annotations
@@ -30,48 +29,46 @@ from loadwise.spark_source.task import OffsetRange
 logger = logging.getLogger(__name__)
 
 MOST_PARTITIONS = 64
-"""How many partitions are looked at, those with the most records first. Others count as the mean of their topic."""
+"""How many partitions are sampled, those with the most records first. Others count as the mean of their topic."""
 PARTS, MOST_PARTS, LEAST_PART = 16, 8, 1_000
-"""In how many parts all ranges together are looked at, as far as one look at each does not make more of them; in how
-many one range is at most; and how many offsets a part has at least."""
+"""The number of parts of all ranges together (at least one each), the most parts of one range, and the least offsets of
+a part."""
 ENOUGH = 100
-"""How many records of a part are looked at, from its middle on."""
+"""The records to sample of a part, from its middle on."""
 ENOUGH_BYTES = 64 << 10
-"""With so many bytes, fewer will do."""
+"""Or this many bytes of them."""
 TURN_S = 0.005
-"""How long one call waits for as many. Not a delay: a full call returns at once."""
+"""The longest wait of one call; a full call returns at once."""
 RECORD_BYTES = 100
-"""How many bytes are as much work as one record more. Measured: a record takes 0.15 us with 20 bytes, 0.3 with 100, 2.2
-with 1,000 and 6.7 with 5,000 until it is in Arrow's form, and Spark makes a row of each."""
+"""The work of one record in bytes. Measured until a record is in Arrow's form, of which Spark makes a row: 0.15 us with
+20 bytes, 0.3 with 100, 2.2 with 1,000 and 6.7 with 5,000."""
 AGAIN_S = 60.0
-"""A stream looks at a partition again after so long; what it learns then counts as much as what it knew."""
+"""A stream samples a partition again after this time; old and new size count the same."""
 PATIENCE_S = 5.0
-"""How long all of it may take. What is not known by then counts as the mean of what is."""
+"""The longest time for all samples. Unknown sizes count as the mean of known ones."""
 
 
 Learned: TypeAlias = dict[TopicPartition, tuple[float, float]]
-"""By partition, what an offset weighs, NaN where a look has found out nothing so far, and the second (of a monotonic
-clock) in which that was last looked at."""
+"""By partition, the mean weight of an offset (NaN if no sample had a record), and the second of the last sample, of a
+monotonic clock."""
 
 
 class Weights(NamedTuple):
-    """What was found out about ranges."""
+    """The weights of ranges."""
 
     means: dict[TopicPartition, float]
-    """What an offset weighs on average."""
+    """The mean weight of an offset."""
     densities: dict[TopicPartition, Density]
-    """Of those that were looked at just now, what offsets weigh along the range."""
+    """The weights along the ranges that were sampled now."""
 
 
 def record_bytes(
     options: SourceOptions, client: Client, ranges: Sequence[OffsetRange], learned: Learned, now_s: float
 ) -> Weights:
-    """What offsets weigh, for each range that has any; empty where nothing could be found out.
+    """Return the weights of ranges that are not empty; none if no record was seen.
 
-    ``learned`` is kept by the caller from one micro-batch to the next, and changed here. The client's consumer is one
-    that nothing is assigned to; it is so again afterwards.
-
-    Never raises for what Kafka answers or does not answer: a log line tells that records are counted instead.
+    The caller keeps ``learned`` from one micro-batch to the next; it is changed here. The client's consumer has no
+    assignment, before and afterwards. Errors of Kafka raise nothing; then records count, and the log says so.
     """
     filled = [item for item in ranges if len(item)]
     old = [item for item in filled if now_s - learned.get(_place(item), (0.0, -AGAIN_S))[1] >= AGAIN_S]
@@ -80,7 +77,7 @@ def record_bytes(
     if looked_at:
         found = sampled(client, looked_at)
         for place in map(_place, looked_at):
-            # What was not found out is not asked again at each micro-batch, which would wait for it each time.
+            # A partition without a record seen is not sampled at each micro-batch, which would wait for it each time.
             seen = found[place].mean if place in found else math.nan
             sizes = [size for size in (learned.get(place, (math.nan,))[0], seen) if not math.isnan(size)]
             learned[place] = (fmean(sizes) if sizes else math.nan, now_s)
@@ -88,7 +85,7 @@ def record_bytes(
     known = {place: size for place, size in weights.items() if not math.isnan(size)}
     if looked_at and not known:
         trouble = logging.WARNING if options.plan.load_by == "bytes" else logging.INFO
-        logger.log(trouble, "loadBy=bytes saw no record within %g s%s; counting records", PATIENCE_S, client.why())
+        logger.log(trouble, "loadBy=bytes: no record came within %g s%s; tasks share records", PATIENCE_S, client.why())
     return Weights(completed(known, filled), found)
 
 
@@ -97,7 +94,7 @@ def _place(item: OffsetRange) -> TopicPartition:
 
 
 def completed(found: dict[TopicPartition, float], filled: Sequence[OffsetRange]) -> dict[TopicPartition, float]:
-    """With the mean of its topic, or of all, for each partition that was not looked at. Pure."""
+    """Add partitions that were not sampled, with the mean of their topic or of all. Pure."""
     if not found:
         return {}
     topics: dict[str, list[float]] = {}
@@ -110,35 +107,35 @@ def completed(found: dict[TopicPartition, float], filled: Sequence[OffsetRange])
 
 @dataclass(slots=True)
 class Sample:
-    """What was seen of a part of a partition, from one offset in its middle on."""
+    """The sample of a part of a partition, from an offset in its middle on."""
 
     start: int
     part_end: int
     """The offset behind the part."""
     filled_from: int = -1
-    """The part is empty before this offset; -1 where nobody has seen that."""
+    """The part is empty before this offset; -1 if unknown."""
     records: int = 0
     size_bytes: int = 0
     end: int = -1
-    """The offset behind the last that was seen, with a record or without."""
+    """The offset behind the last one seen, with a record or without."""
 
     def add(self, offset: int, size_bytes: int) -> None:
-        """The next record. What was empty before the first counts for itself."""
+        """Add the next record. Empty offsets before the first one count separately."""
         self.start = max(self.start, self.filled_from)
         self.records, self.size_bytes, self.end = self.records + 1, self.size_bytes + size_bytes, offset + 1
 
     def ends(self) -> None:
-        """There is no further record in the part."""
+        """Note that the part has no further record."""
         self.end = self.part_end
 
     @property
     def is_enough(self) -> bool:
-        """Whether more would tell little more."""
+        """Whether more records would change little."""
         return self.records >= ENOUGH or self.size_bytes >= ENOUGH_BYTES
 
     @property
     def weight_of_offset(self) -> float | None:
-        """What an offset weighs; None where nothing was seen."""
+        """The weight of an offset; None if nothing was seen."""
         weight = self.size_bytes + RECORD_BYTES * self.records
         return weight / (self.end - self.start) if self.end > self.start else None
 
@@ -150,7 +147,7 @@ class _Look:
     wanted: OffsetRange
     samples: list[Sample]
     at: int = 0
-    """Which of them is looked at."""
+    """The index of the current sample."""
 
     @classmethod
     def of(cls, wanted: OffsetRange, count: int) -> _Look:
@@ -159,11 +156,11 @@ class _Look:
 
     @property
     def position(self) -> int | None:
-        """Where to look next; None where all has been seen."""
+        """The next offset to sample; None at the end."""
         return self.samples[self.at].start if self.at < len(self.samples) else None
 
     def add(self, offset: int, size_bytes: int) -> bool:
-        """The next record. Whether the look goes on from there: otherwise it goes on at `position`."""
+        """Add the next record. Return whether the following ones are wanted; if not, continue at `position`."""
         while self.at < len(self.samples):
             sample = self.samples[self.at]
             if offset < sample.start:
@@ -179,14 +176,14 @@ class _Look:
         return False
 
     def ends(self, *, with_all_seen: bool) -> None:
-        """Nothing more comes; ``with_all_seen`` because the partition has no further record."""
+        """Note that nothing more comes; with ``with_all_seen`` the partition has no further record."""
         for sample in self.samples[self.at :] if with_all_seen else ():
             sample.ends()
         self.at = len(self.samples)
 
     @property
     def density(self) -> Density | None:
-        """None without any record: markers of transactions alone, or what compaction removed, tell nothing."""
+        """The weights along the range; None without a record (transaction markers or removed records only)."""
         if not any(sample.records for sample in self.samples):
             return None
         mean = fmean(weight for sample in self.samples if (weight := sample.weight_of_offset) is not None)
@@ -202,13 +199,13 @@ class _Look:
 
 
 def looks(ranges: Sequence[OffsetRange]) -> list[int]:
-    """In how many parts of each range to look: more in those with a large share of all records. Pure."""
+    """Return the number of parts to sample in each range: more in those with a large share of all records. Pure."""
     total = sum(map(len, ranges))
     return [max(1, min(MOST_PARTS, PARTS * len(item) // total, len(item) // LEAST_PART)) for item in ranges]
 
 
 def sampled(client: Client, ranges: Sequence[OffsetRange]) -> dict[TopicPartition, Density]:
-    """What offsets weigh along each range that a record of was seen in time."""
+    """Return the weights along each range of which a record came in time."""
     found = {_place(item): _Look.of(item, count) for item, count in zip(ranges, looks(ranges), strict=True)}
     left = dict(found)
     deadline = monotonic() + PATIENCE_S
@@ -236,7 +233,7 @@ def sampled(client: Client, ranges: Sequence[OffsetRange]) -> dict[TopicPartitio
             for place, position in moved.items():
                 consumer.seek(confluent_kafka.TopicPartition(*place, position))
             if done and left:
-                # What has come of them already is dropped by the client, unseen.
+                # The client drops their records that have arrived already.
                 consumer.incremental_unassign([confluent_kafka.TopicPartition(*place) for place in done])
     except confluent_kafka.KafkaException as error:
         client.note(error.args[0])

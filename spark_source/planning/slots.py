@@ -1,9 +1,9 @@
-"""How many tasks Spark runs at a time, as far as the process that plans can know.
+"""Finds out how many tasks Spark runs at a time, from the command line of the driver's JVM.
 
-PySpark (4.2, 4.3) hands a data source neither the session nor its configuration, nor does the environment tell. But the
-driver's JVM is above the process that plans, and its command line has what it was started with: ``--master``,
-``--conf``, ``--properties-file``, and all that ``SparkSession.builder`` was given where that started the JVM. What a
-program sets in a JVM that runs already is not there. So this is good for a default, which an option overrides.
+PySpark (4.2, 4.3) passes a data source neither the session nor its configuration. But the driver's JVM is an ancestor
+of the process that plans, and its command line has the settings at its start: ``--master``, ``--conf``,
+``--properties-file``, and those of ``SparkSession.builder`` if that started the JVM. Settings of a running JVM are
+missing. So this is only a default, which an option overrides.
 
 Spark's classes: ``SparkSubmitArguments`` for the command line, ``SparkContext.createTaskScheduler`` for masters.
 """
@@ -24,10 +24,10 @@ STAND_FOR = {
     "--num-executors": "spark.executor.instances",
     "--total-executor-cores": "spark.cores.max",
 }
-"""Arguments that stand for a setting, and go before it."""
+"""Arguments for a setting; they win over it."""
 WITHOUT_VALUE = frozenset(("--help", "-h", "--supervise", "--usage-error", "--verbose", "-v", "--version"))
 MOST_ABOVE = 5
-"""How many processes are looked at: PySpark's daemon is between, and a wrapper may be."""
+"""The most ancestors to look at: PySpark's daemon is between, and a wrapper may be."""
 
 _LOCAL = re.compile(r"local\[\s*([0-9]+|\*)\s*(?:,\s*[0-9]+\s*)?\]")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*([0-9]+)\s*,\s*([0-9]+)\s*,\s*[0-9]+\s*\]")
@@ -35,10 +35,7 @@ _PROPERTY = re.compile(r"\s*(spark\.[^\s=:]+)\s*[\s=:]\s*(.*?)\s*")
 
 
 def slots_of_driver() -> int | None:
-    """The task slots of the Spark that plans in this process; None where that cannot be found out.
-
-    It reads ``/proc``, which only Linux has.
-    """
+    """Return the task slots of the Spark that started this process; None if unknown. Reads ``/proc`` of Linux."""
     for command in _commands_above():
         settings = settings_of(command, os.environ, _text)
         if settings is not None:
@@ -49,9 +46,9 @@ def slots_of_driver() -> int | None:
 def settings_of(
     command: Sequence[str], environment: Mapping[str, str], text: Callable[[Path], str]
 ) -> dict[str, str] | None:
-    """The settings that a driver's JVM was started with; None if the command is not that of one. Pure.
+    """Return the settings at the start of a driver's JVM; None for another command. Pure.
 
-    ``text`` answers what a file holds, and nothing for one that cannot be read.
+    ``text`` returns the text of a file, empty if it cannot be read.
     """
     main = next((index for index, word in enumerate(command) if word in MAINS), None)
     if main is None:
@@ -82,11 +79,10 @@ def settings_of(
 
 
 def slots_of(settings: Mapping[str, str], cpus: int) -> int | None:
-    """How many tasks run at a time with these settings, on a driver's machine of so many CPUs. Pure.
+    """Return how many tasks run at a time with these settings and this number of CPUs at the driver. Pure.
 
-    In local mode that is no more than CPUs: further tasks would take turns with them, and each costs its start.
-    None where executors come and go (dynamic allocation), where the settings leave their number open, and for a
-    setting that is no number.
+    In local mode these are at most the CPUs: more tasks would share them, and each costs its start. None with dynamic
+    allocation, with an open number of executors, and for a setting that is no number.
     """
     master = settings.get("spark.master", "local[*]").strip()
     cores: int | None
@@ -116,7 +112,7 @@ def _number(settings: Mapping[str, str], name: str, *, default: int | None = Non
 
 
 def _commands_above() -> Iterator[list[str]]:
-    """The command lines of the processes that this one comes from, the nearest first; none without ``/proc``."""
+    """Yield the command lines of this process's ancestors, the nearest first; none without ``/proc``."""
     process = os.getppid()
     for _ in range(MOST_ABOVE):
         folder = Path("/proc", str(process))
@@ -124,19 +120,19 @@ def _commands_above() -> Iterator[list[str]]:
             yield (folder / "cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
             # The second field, the name, may hold spaces and brackets; the parent is the second one behind it.
             process = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:  # another user's, or gone: then the number of slots is not known
+        except OSError:  # another user's process, or one that has ended
             return
 
 
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:  # there are no defaults, mostly
+    except OSError:  # mostly there is no file of defaults
         return ""
 
 
 def _cpus() -> int:
-    """The CPUs that this process may use, as Java counts them: those of a container's quota, rounded up."""
+    """Return the CPUs of this process as Java counts them, with a container's quota rounded up."""
     cpus = len(os.sched_getaffinity(0))
     quota, _, period = _text(Path("/sys/fs/cgroup/cpu.max")).strip().partition(" ")
     if quota.isdecimal() and period.isdecimal():

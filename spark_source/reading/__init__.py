@@ -1,1 +1,1 @@
-"""What one task does: from offset ranges to Arrow batches."""
+"""Reads one task: from offset ranges to Arrow batches."""

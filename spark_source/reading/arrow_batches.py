@@ -1,13 +1,14 @@
-"""The shape of what is read: Spark's columns for Kafka records, as Arrow batches.
+"""Spark's columns for Kafka records, as Arrow batches.
 
-The schema is that of Spark's Kafka integration (``KafkaRecordToRowConverter``). A user's own schema of fewer columns
-(``.schema("value binary")``) prunes: a column that nobody asked for is never built.
+The schema is that of Spark's Kafka integration (``KafkaRecordToRowConverter``). With a schema of fewer columns
+(``.schema("value binary")``) the others are never built.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Mapping
+from inspect import signature
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from pyspark.sql.types import (
@@ -22,9 +23,12 @@ from pyspark.sql.types import (
 )
 
 from loadwise.installation import pip_install
-from loadwise.spark_source.errors import MissingDependencyError, SchemaError
-from loadwise.spark_source.pyspark_version import arrow_schema
-from loadwise.spark_source.reading.timestamps import microseconds
+from loadwise.spark_source.errors import START_BEHIND, BatchError, MissingDependencyError, SchemaError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 
@@ -43,7 +47,7 @@ COLUMNS = StructType(
 
 
 def full_schema(*, include_headers: bool) -> StructType:
-    """All columns that a query can have."""
+    """Return all columns that a query can have."""
     return StructType([*COLUMNS.fields, *([StructField("headers", HEADERS)] if include_headers else [])])
 
 
@@ -52,7 +56,7 @@ def check_schema(asked: StructType, *, include_headers: bool) -> None:
     names = [column.name for column in asked]
     doubled = next((name for name in names if names.count(name) > 1), None)
     if doubled is not None:
-        raise SchemaError(f"schema: column {doubled} is there twice; select it again with DataFrame operations")
+        raise SchemaError(f"schema: column {doubled} occurs twice; copy it with DataFrame operations")
     ours = {column.name: column.dataType for column in full_schema(include_headers=include_headers)}
     for column in asked:
         if column.name == "headers" and not include_headers:
@@ -67,39 +71,23 @@ def check_schema(asked: StructType, *, include_headers: bool) -> None:
             )
 
 
-FEW_RECORDS, FEW_BYTES = 1_000, 64 << 10
-"""Smaller batches are joined up to these: what Spark does for each costs more than the records in it."""
+_MOST_MS = ((1 << 63) - 1) // 1000
+"""The year 294,247. Spark's own Kafka source fails behind it too, with "long overflow"."""
 
 
-def joined(batches: Iterator[Any], most_records: int) -> Iterator[Any]:
-    """The same records in the same order, in fewer Arrow batches where these are small, and no larger than allowed."""
-    few = min(FEW_RECORDS, most_records)
-    held: list[Any] = []
-    records = size_bytes = 0
-    for batch in batches:
-        if held and (records + batch.num_rows > few or size_bytes + batch.nbytes > FEW_BYTES):
-            yield _one_of(held)
-            held, records, size_bytes = [], 0, 0
-        held.append(batch)
-        records += batch.num_rows
-        size_bytes += batch.nbytes
-        if records >= few or size_bytes >= FEW_BYTES:
-            yield _one_of(held)
-            held, records, size_bytes = [], 0, 0
-    if held:
-        yield _one_of(held)
-
-
-def _one_of(batches: list[Any]) -> Any:
-    if len(batches) == 1:
-        return batches[0]
-    import pyarrow as pa  # noqa: PLC0415 - the caller has batches of it
-
-    return pa.concat_batches(batches)
+def microseconds(milliseconds: Numbers) -> Numbers:
+    """Return Kafka's timestamps as Spark's. Raises `BatchError` for one that 64 bits cannot hold."""
+    beyond = milliseconds[(milliseconds > _MOST_MS) | (milliseconds < -_MOST_MS)]
+    if beyond.size:
+        raise BatchError(
+            f"a record there has the timestamp {beyond[0]} ms, which is too large for Spark",
+            f"leave out the column timestamp with .schema(…), or {START_BEHIND}",
+        )
+    return milliseconds * 1000
 
 
 class BatchBuilder:
-    """Turns messages of one partition into Arrow record batches of one schema."""
+    """Makes Arrow record batches of one schema."""
 
     def __init__(self, schema: StructType) -> None:
         """Raises `MissingDependencyError` without pyarrow."""
@@ -110,50 +98,32 @@ class BatchBuilder:
                 f"reading Kafka from Spark needs pyarrow, which is not installed: {pip_install('spark')}"
             ) from error
         self._pa = pa
-        self._schema = arrow_schema(schema)
+        self._schema = _arrow_schema(schema)
+        self.wanted = {field.name: field.type for field in self._schema if field.name not in ("topic", "partition")}
+        """The columns to give to `batch`, with Arrow's type of each."""
 
-    def build(self, topic: str, partition: int, messages: Sequence[Any]) -> Any:
-        """A RecordBatch with a row for each of librdkafka's messages, in their order."""
-        return self.assemble(topic, partition, len(messages), lambda name, kind: self._column(name, kind, messages))
-
-    def assemble(self, topic: str, partition: int, count: int, column: Callable[[str, Any], Any]) -> Any:
-        """A RecordBatch of ``count`` rows, of what ``column`` answers for the name and Arrow's type of each column.
-
-        It is not asked for ``topic`` and ``partition``.
-        """
+    def batch(
+        self, topic: str, partition: int, count: int, columns: Mapping[str, pa.Array | Numbers]
+    ) -> pa.RecordBatch:
+        """Return a batch of ``count`` records of one partition; the column ``timestamp`` comes in Kafka's ms."""
         pa = self._pa
         constants: dict[str, object] = {"topic": topic, "partition": partition}
-        arrays = [
-            pa.repeat(pa.scalar(constants[field.name], field.type), count)
-            if field.name in constants
-            else column(field.name, field.type)
-            for field in self._schema
-        ]
+        arrays = []
+        for field in self._schema:
+            if field.name in constants:
+                arrays.append(pa.repeat(pa.scalar(constants[field.name], field.type), count))
+            elif field.name == "timestamp":
+                arrays.append(pa.array(microseconds(columns["timestamp"])).cast(field.type))
+            else:
+                arrays.append(columns[field.name])
         if not arrays:  # count() with an empty schema: only the number of rows is wanted
             return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _column(self, name: str, kind: Any, messages: Sequence[Any]) -> Any:
-        pa = self._pa
-        count = len(messages)
-        match name:
-            case "key":
-                return pa.array([message.key() for message in messages], kind)
-            case "value":
-                return pa.array([message.value() for message in messages], kind)
-            case "offset":
-                return pa.array(np.fromiter((message.offset() for message in messages), np.int64, count))
-            case "timestamp":
-                milliseconds = np.fromiter((message.timestamp()[1] for message in messages), np.int64, count)
-                return pa.array(microseconds(milliseconds)).cast(kind)
-            case "timestampType":
-                # librdkafka counts from 0 (not available), Kafka's TimestampType from -1.
-                return pa.array(np.fromiter((message.timestamp()[0] - 1 for message in messages), np.int32, count))
-            case _:
-                return pa.array([_headers(message) for message in messages], kind)
 
+def _arrow_schema(schema: StructType) -> pa.Schema:
+    """Return the schema that Spark compares a source's batches with. Before PySpark 4.2 times are in UTC anyway."""
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - imports pyarrow
 
-def _headers(message: Any) -> list[dict[str, object]] | None:
-    """Null where there are none, as in Spark's Kafka integration."""
-    headers = message.headers()
-    return [{"key": key, "value": value} for key, value in headers] if headers else None
+    takes_timezone = "timezone" in signature(to_arrow_schema).parameters
+    return to_arrow_schema(schema, timezone="UTC") if takes_timezone else to_arrow_schema(schema)

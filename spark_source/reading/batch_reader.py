@@ -1,6 +1,6 @@
-"""Reads offset ranges as whole record batches: Fetch by aiokafka's connections, columns by numpy and Arrow.
+"""Reads offset ranges as whole record batches: Fetch over aiokafka's connections, columns by numpy and Arrow.
 
-While Spark takes one answer's records, Kafka sends the next ones: see `fetching`.
+While Spark takes the records of one answer, Kafka sends the next ones: see `fetching`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import asyncio
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from time import monotonic
-from typing import Any
+
+import pyarrow as pa
 
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.spark_source.cluster.brokers import (
@@ -22,17 +22,17 @@ from loadwise.spark_source.cluster.brokers import (
     UnreachableError,
     tls_context,
 )
-from loadwise.spark_source.cluster.kept import Kept, made_from
 from loadwise.spark_source.errors import START_BEHIND, BatchError, OtherReaderError
 from loadwise.spark_source.options.bounds import EARLIEST
 from loadwise.spark_source.options.connection_config import ConnectionConfig, connection_config
 from loadwise.spark_source.options.query import SourceOptions
 from loadwise.spark_source.reading import position
-from loadwise.spark_source.reading.arrow_batches import BatchBuilder, joined
+from loadwise.spark_source.reading.arrow_batches import BatchBuilder
 from loadwise.spark_source.reading.fetching import Fetching, LoopThread
 from loadwise.spark_source.reading.position import CHECK_OPTIONS, MAY_READ, Reading, most_records
 from loadwise.spark_source.reading.record_columns import Records
 from loadwise.spark_source.reading.record_sets import record_sets
+from loadwise.spark_source.reuse import Kept, made_from
 from loadwise.spark_source.task import OffsetRange
 
 logger = logging.getLogger(__name__)
@@ -40,17 +40,15 @@ logger = logging.getLogger(__name__)
 _REMEDIES = {
     ErrorCode.CORRUPT_MESSAGE: f"the batch there is corrupt on the broker: {START_BEHIND}",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: MAY_READ,
-    ErrorCode.UNSUPPORTED_VERSION: "set reader=messages, whose client speaks to other versions of Kafka",
+    ErrorCode.UNSUPPORTED_VERSION: "set reader=messages, whose client supports other versions of Kafka",
 }
-"""What to do about errors that trying again does not mend."""
+"""What to do about errors that a retry does not fix."""
 
 
-def read_ranges(ranges: Sequence[OffsetRange], options: SourceOptions, builder: BatchBuilder) -> Iterator[Any]:
-    """Yield the records of the ranges as Arrow RecordBatches. Raises what `read_task` raises."""
-    return joined(_read(ranges, options, builder), most_records(options))
-
-
-def _read(ranges: Sequence[OffsetRange], options: SourceOptions, builder: BatchBuilder) -> Iterator[Any]:
+def read_ranges(
+    ranges: Sequence[OffsetRange], options: SourceOptions, builder: BatchBuilder
+) -> Iterator[pa.RecordBatch]:
+    """Yield the records of the ranges as Arrow record batches. Raises what `read_task` raises."""
     of = made_from(options.client.settings)
     connections = _KEPT.take(of) or _Connections.of(connection_config(options.client.settings))
     brokers, thread = connections.brokers, connections.thread
@@ -66,14 +64,13 @@ def _read(ranges: Sequence[OffsetRange], options: SourceOptions, builder: BatchB
         done = True
     except OtherReaderError as error:
         left = replace(ranged.wanted, start=ranged.position)
-        logger.warning("%s: %s; going on with reader=messages, which takes longer", left, error.problem)
+        logger.warning("%s: %s; continuing with reader=messages, which is slower", left, error.problem)
         others = (left, *ranges[index + 1 :])
     finally:
-        # What is still on its way would come between the next task's answers.
-        if thread.run(fetching.close()) and done:
-            _KEPT.give(of, connections)
-        else:
-            connections.close()
+        # Answers that are still on their way would come between those of the next task.
+        idle = thread.run(fetching.close())
+        for ended in _KEPT.give(of, connections) if idle and done else [connections]:
+            ended.close()
     if others:
         from loadwise.spark_source.reading import message_reader  # noqa: PLC0415 - librdkafka: seldom needed
 
@@ -82,7 +79,7 @@ def _read(ranges: Sequence[OffsetRange], options: SourceOptions, builder: BatchB
 
 @dataclass(frozen=True, slots=True)
 class _Connections:
-    """Connections of one task at a time, and the thread that drives them."""
+    """The connections of one task at a time, and the thread that drives them."""
 
     brokers: Brokers
     thread: LoopThread
@@ -96,7 +93,7 @@ class _Connections:
         self.thread.close()
 
 
-_KEPT = Kept(_Connections.close)
+_KEPT: Kept[_Connections] = Kept()
 
 
 class _RangeReader:
@@ -107,9 +104,9 @@ class _RangeReader:
         self._index = index
         self._complaint = ""
         self._answered_at: int | None = None
-        """Where the range was when the last answer came."""
+        """The position at the last answer."""
         self._unknown_since: float | None = None
-        """Since when brokers have answered that there is no such topic or partition."""
+        """Since when brokers have answered that the topic or partition does not exist."""
         at.position = at.wanted.start
 
     @property
@@ -123,7 +120,7 @@ class _RangeReader:
         return self._reading.position
 
     async def next_answer(self) -> Fetched | None:
-        """The next answer that moves on in the range; None at the range's end."""
+        """Return the next answer with records; None at the range's end."""
         at, config = self._reading, self._brokers.config
         pause_s = config.retry_backoff_ms / 1000
         stuck, self._answered_at = self._answered_at == at.position, at.position
@@ -145,7 +142,7 @@ class _RangeReader:
         return None
 
     async def _taken(self) -> Fetched | None:
-        """The next answer; None if there was nothing in it, or none came."""
+        """Return the next answer; None if it was empty, or none came."""
         try:
             answer = await self._fetching.take(self._index, self._reading.position)
         except UnreachableError as error:
@@ -166,7 +163,7 @@ class _RangeReader:
         elif error.code not in PASSING:
             raise at.refused(str(error), _REMEDIES.get(error.code, CHECK_OPTIONS))
         elif error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self._unknown_for_long():
-            at.lose("there is no such topic or partition", at.wanted.end)
+            at.lose("the topic or partition does not exist", at.wanted.end)
         else:
             self._note(str(error))
 
@@ -185,7 +182,7 @@ class _RangeReader:
             return Cluster(client, options.client.api_timeout_ms).offsets(EARLIEST, [at.place])[at.place]
 
     def _why(self) -> str:
-        """The last complaint as the end of a message; empty if there is none."""
+        """Return the last complaint as the end of a message; empty without one."""
         unanswered = f"{self._brokers.asked} has not answered" if self._brokers.asked else ""
         complaint = self._complaint or unanswered
         return f" (the client's last error: {complaint})" if complaint else ""
@@ -195,8 +192,8 @@ class _RangeReader:
             logger.warning("%s", complaint)
         self._complaint = complaint
 
-    def batches(self, answer: Fetched, builder: BatchBuilder) -> Iterator[Any]:
-        """The records of an answer as Arrow batches of bounded size."""
+    def batches(self, answer: Fetched, builder: BatchBuilder) -> Iterator[pa.RecordBatch]:
+        """Yield the records of an answer as Arrow batches of bounded size."""
         at, config = self._reading, self._brokers.config
         for found in record_sets(
             answer.records,
@@ -208,8 +205,7 @@ class _RangeReader:
             try:
                 records = Records(found)
                 for rows in records.slices(most_records=most_records(at.options), most_bytes=position.BATCH_BYTES):
-                    count = rows.stop - rows.start
-                    yield builder.assemble(*at.place, count, partial(records.column, rows=rows))
+                    yield builder.batch(*at.place, rows.stop - rows.start, records.columns(builder.wanted, rows))
                 at.position = found.next_offset
                 if found.problem is not None:
                     raise found.problem

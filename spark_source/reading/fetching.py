@@ -1,10 +1,10 @@
 """Fetches the answers of one task ahead of their use, on a thread of its own that drives the sockets.
 
-While Spark and the decoder are busy with one answer, the next ones of the same range and the first ones of the ranges
-after it come in, from all leaders. Where an answer ends its headers tell, so nobody has to decode it for the next
-question to be asked. Small questions to one leader go together, in one Fetch: so many short ranges take one round trip,
-and of all that Kafka answers at once only the first batch may be larger than what was asked for (KIP-74). What is held
-is bounded by `MOST_AHEAD_BYTES` and `MOST_AHEAD`.
+While Spark and the decoder are busy with one answer, the next ones of the same range and the first ones of later ranges
+arrive, from all leaders. The headers of an answer say where it ends, so the next request need not wait until it is
+decoded. Small requests to one leader go together in one Fetch, so that many short ranges take one round trip; only the
+first batch of its answer may exceed the requested size (KIP-74). `MOST_AHEAD_BYTES` and `MOST_AHEAD` bound the answers
+in memory.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from loadwise.spark_source.reading.record_sets import end_of_batches
 from loadwise.spark_source.task import OffsetRange
 
 MOST_AHEAD_BYTES = 24 << 20
-"""With so many bytes that were asked for and are not taken yet, nothing more is asked for: three answers of
-``max.partition.fetch.bytes``, or more that are smaller."""
+"""The most bytes that may be requested and not taken yet: three answers of ``max.partition.fetch.bytes``, or more that
+are smaller."""
 MOST_AHEAD = 12
-"""Nor with so many answers."""
+"""The most answers that may be requested and not taken yet."""
 TOGETHER_BYTES = 4 << 20
-"""Questions go together up to so many bytes: of a longer answer the first part would wait for the last."""
+"""The most bytes of one Fetch: the first part of a longer answer would wait for the last."""
 FIRST_BYTES = 1 << 20
-"""What is asked for of a partition of which nobody knows yet how large its records are."""
+"""The size of a request while the size of the partition's records is unknown."""
 LEAST_BYTES = 64 << 10
-"""What is asked for at least."""
+"""The least size of a request."""
 SPARE = 1.1
-"""How much more is asked for than the rest of a range should need: what is short costs one more round trip."""
+"""The margin over the estimated rest of a range: if the answer is short, one more round trip is needed."""
 
 T = TypeVar("T")
 
 
 class LoopThread:
-    """An event loop on a thread of its own; the one that makes it runs coroutines there and waits for them."""
+    """An event loop on its own thread; the creator runs coroutines there and waits for them."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -47,7 +47,7 @@ class LoopThread:
         self._thread.start()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """What the coroutine answers; raises what it raises. An interrupt of the caller cancels it."""
+        """Return the result of the coroutine, or raise its error. An interrupt of the caller cancels it."""
         answer: Future[T] = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return answer.result()
@@ -64,7 +64,7 @@ class LoopThread:
 
 @dataclass(slots=True, eq=False)
 class _Question:
-    """What is asked of one range from an offset on."""
+    """A request for records of one range from an offset on."""
 
     index: int
     place: TopicPartition
@@ -72,35 +72,35 @@ class _Question:
     size_bytes: int
     answer: asyncio.Future[Fetched]
     held_bytes: int
-    """How many bytes its answer counts as: those that are asked for, or those that have come."""
+    """The size that its answer counts as: the requested size, or the actual one."""
 
 
 @dataclass(slots=True)
 class Fetching:
-    """The answers of a task's ranges, each asked for before it is taken. All of it runs on one event loop."""
+    """The answers of a task's ranges, requested before they are taken. It runs on one event loop."""
 
     brokers: Brokers
     ranges: Sequence[OffsetRange]
     _current: int = 0
-    """The range that is being read; those before it are done with."""
+    """The range that is being read; earlier ones are done."""
     _next: dict[int, int | None] = field(default_factory=dict)
-    """By range, where its next question begins; None while an answer is awaited that will tell."""
+    """By range, where its next request begins; None until the pending answer says it."""
     _asked: dict[tuple[int, int], _Question] = field(default_factory=dict)
-    """By range and offset, questions whose answers nobody has taken yet."""
+    """By range and offset, requests whose answers are not taken yet."""
     _record_bytes: dict[TopicPartition, float] = field(default_factory=dict)
     """By partition, bytes of the log for each offset, by its latest answer."""
     _largest_bytes: int = 0
-    """The largest answer that was larger than what was asked for: others may be, too."""
+    """The largest answer that exceeded its requested size: others may, too."""
     _under_way: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def take(self, index: int, offset: int) -> Fetched:
-        """The answer for a range from an offset on.
+        """Return the answer for a range from an offset on.
 
         Raises `UnreachableError`, `AnsweredError`, and any other error of the client.
         """
         self._current = index
         if (index, offset) not in self._asked:
-            # What was asked for of a range that goes on somewhere else is dropped when it comes.
+            # The range continues at another offset, so pending answers for it are dropped.
             for place in [place for place in self._asked if place[0] == index]:
                 del self._asked[place]
             self._next[index] = offset
@@ -111,7 +111,7 @@ class Fetching:
         return await asyncio.shield(question.answer)
 
     async def close(self) -> bool:
-        """Give up what is on its way; whether nothing was, so that the connections are free for others."""
+        """Give up pending answers. Return True if there were none, so that others may use the connections."""
         left = [task for task in self._under_way if not task.done()]
         self._asked.clear()
         self._current = len(self.ranges)
@@ -121,7 +121,7 @@ class Fetching:
         return not left
 
     def _ask_ahead(self, at_least: int = -1) -> None:
-        """Ask for what is next of each range as far as there is room for it, and of one range in any case."""
+        """Request the next records of each range as far as there is room, and of one range in any case."""
         together: list[_Question] = []
         held_bytes = sum(question.held_bytes for question in self._asked.values())
         for index in range(self._current, len(self.ranges)):
@@ -146,7 +146,7 @@ class Fetching:
         place = TopicPartition(wanted.topic, wanted.partition)
         size_bytes = self._bytes_for(place, wanted.end - offset)
         answer: asyncio.Future[Fetched] = asyncio.get_running_loop().create_future()
-        # Who takes it sees its error; one that nobody takes any more is of no interest to anybody.
+        # `take` raises its error; asyncio must not log that of an answer which is not taken any more.
         answer.add_done_callback(lambda done: done.cancelled() or done.exception())
         return _Question(index, place, offset, size_bytes, answer, max(size_bytes, self._largest_bytes))
 
@@ -173,7 +173,7 @@ class Fetching:
         await asyncio.gather(*(self._fetch_from(address, mine) for address, mine in by_leader.items()))
 
     async def _fetch_from(self, address: Address, together: Sequence[_Question]) -> None:
-        """Ask one leader. What its answer had no room for is asked again: alone if it is waited for by now."""
+        """Request records from one leader, and again those that its answer had no room for, awaited ones alone."""
         wanted = [(question.place, question.offset, question.size_bytes) for question in together]
         try:
             answers = await self.brokers.fetch(address, wanted)

@@ -1,6 +1,6 @@
-"""What reading an offset range is, whichever client reads it: where it has got to, and what becomes of trouble.
+"""The position in an offset range, and the errors of reading it, for both readers.
 
-Every error names topic, partition and offset, and the option to change.
+Every error names topic, partition, offset and the option to change.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from loadwise.spark_source.task import OffsetRange
 logger = logging.getLogger(__name__)
 
 BATCH_RECORDS = 10_000
-"""Most records in an Arrow batch, as Spark's own ``spark.sql.execution.arrow.maxRecordsPerBatch``."""
+"""The most records in an Arrow batch, as in Spark's ``spark.sql.execution.arrow.maxRecordsPerBatch``."""
 BATCH_BYTES = 16 << 20
-"""About how many bytes an Arrow batch may hold; a single record may be larger."""
+"""About the most bytes of an Arrow batch; a single record may be larger."""
 
 MAY_READ = "give this user (kafka.sasl.*, kafka.ssl.*) the right to READ the topic"
 CHECK_OPTIONS = "check the kafka.* options and the rights of this user"
 
 
 def most_records(options: SourceOptions) -> int:
-    """How many records an Arrow batch may hold (``kafka.max.poll.records``)."""
+    """Return the most records of an Arrow batch (``kafka.max.poll.records``)."""
     return min(options.client.max_poll_records or BATCH_RECORDS, BATCH_RECORDS)
 
 
@@ -47,34 +47,34 @@ class Reading:
 
     @property
     def left_s(self) -> float:
-        """How long Kafka may still take (``kafkaConsumer.pollTimeoutMs``); 0 if it has taken too long."""
+        """The rest of ``kafkaConsumer.pollTimeoutMs``."""
         return max(0.0, self._deadline - monotonic())
 
     def renew(self) -> None:
-        """Begin to count the time that Kafka takes."""
+        """Start ``kafkaConsumer.pollTimeoutMs`` again."""
         self._deadline = monotonic() + self.options.poll_timeout_ms / 1000
 
     def lose(self, problem: str, resume: int) -> None:
-        """Fail for what is gone, or go on behind it, as ``failOnDataLoss`` demands."""
+        """Fail because of lost records, or continue behind them, depending on ``failOnDataLoss``."""
         if self.options.fail_on_data_loss:
-            raise DataLossError(f"{self} is gone: {problem}; set failOnDataLoss=false to read what there is")
-        where = str(self)  # a handler may look later, when it has moved
-        logger.warning("%s is gone: %s; going on at offset %d, since failOnDataLoss=false", where, problem, resume)
+            raise DataLossError(f"{self} is lost: {problem}; set failOnDataLoss=false to read the other records")
+        where = str(self)  # a handler may format it later, when the position has moved
+        logger.warning("%s is lost: %s; continuing at offset %d (failOnDataLoss=false)", where, problem, resume)
         self.position = resume
 
     def left(self, first: int) -> int:
-        """Where to go on when offsets are gone, and the partition now begins at ``first``.
+        """Return where to continue if offsets were deleted and the partition now begins at ``first``.
 
-        A position behind the partition's end is out of range too, and then nothing of the range is left.
+        If the position is behind the partition's end, nothing of the range is left.
         """
         return first if self.position < first < self.wanted.end else self.wanted.end
 
     def refused(self, problem: str, remedy: str) -> ReadError:
-        """The error for what trying again does not mend."""
+        """Return the error for a problem that a retry does not fix."""
         return ReadError(f"cannot read {self}: {problem}; {remedy}")
 
     def too_late(self, why: str) -> ReadTimeoutError:
-        """The error for records that do not come; ``why`` is the end of a sentence or empty."""
+        """Return the error for records that do not arrive; ``why`` is the end of a sentence or empty."""
         return ReadTimeoutError(
             f"no record of {self} arrived for {self.options.poll_timeout_ms} ms{why}; check"
             " kafka.bootstrap.servers and the brokers, or raise kafkaConsumer.pollTimeoutMs"

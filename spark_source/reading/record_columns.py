@@ -1,13 +1,13 @@
-"""Record batches as columns: all records are decoded at once by numpy, and their bytes cut out by Arrow.
+"""Decodes record batches into columns: numpy decodes all records at once, and Arrow cuts out their bytes.
 
-A record's place depends on the length of the one before it, so where each begins takes a loop; each field of all
-records is then read in one go. Mirrors ``DefaultRecord``. A loop compiled by numba would be ten times faster, but takes
-longer to load than a million records take here.
+The place of a record depends on the length of the one before it, so a loop finds where each begins; then each field of
+all records is read at once. Mirrors ``DefaultRecord``. A loop compiled by numba would be ten times faster, but loads
+longer than a million records take here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, repeat
 from typing import Any, TypeAlias
@@ -19,7 +19,6 @@ from loadwise.protocol.errors import MalformedBytesError
 from loadwise.protocol.record_times import zigzag
 from loadwise.spark_source.errors import OTHERS_MAY_READ, BatchError
 from loadwise.spark_source.reading.record_sets import RecordSet
-from loadwise.spark_source.reading.timestamps import microseconds
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
@@ -28,7 +27,7 @@ Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """Where the bytes of one field begin and end in each record; where the field is null, it has none."""
+    """Where the bytes of one field begin and end in each record, and where the field is null."""
 
     begin: Numbers
     end: Numbers
@@ -38,7 +37,7 @@ class _Field:
         return _Field(self.begin[rows], self.end[rows], self.missing[rows])
 
     def array(self, data: pa.Buffer, kind: pa.DataType) -> pa.Array:
-        """The field as an Arrow array: every other piece of the data is cut out, which Arrow does fast."""
+        """Return the field as an Arrow array: Arrow cuts every other piece out of the data, which is fast."""
         count = len(self.begin)
         if self.missing.all():
             return pa.nulls(count, kind)
@@ -51,11 +50,11 @@ class _Field:
 
 
 class Records:
-    """The records of a `RecordSet`, a row each, in the order of offsets."""
+    """The records of a `RecordSet`, one a row, in the order of offsets."""
 
     def __init__(self, found: RecordSet) -> None:
         """Decode all but headers. Raises `BatchError` for bytes that are no records."""
-        self._bytes = b"".join([*found.parts, b"\0"])  # a byte behind the last, so that one may look there
+        self._bytes = b"".join([*found.parts, b"\0"])  # one more byte, which may be read
         self._data = np.frombuffer(self._bytes, np.uint8)
         counts = [header.record_count for header in found.headers]
         try:
@@ -80,7 +79,7 @@ class Records:
         self._wanted = tuple(int(row) for row in np.searchsorted(self.offset, (found.start, found.end)))
 
     def slices(self, *, most_records: int, most_bytes: int) -> Iterator[slice]:
-        """Cut the rows that are wanted into slices of bounded size; a single record may be larger."""
+        """Cut the rows of the range into slices of bounded size; a single record may be larger."""
         first, last = self._wanted
         bytes_until = np.cumsum(self._sizes)
         while first < last:
@@ -90,8 +89,11 @@ class Records:
             yield slice(first, stop)
             first = stop
 
-    def column(self, name: str, kind: pa.DataType, rows: slice) -> pa.Array:
-        """One of the columns ``key``, ``value``, ``offset``, ``timestamp``, ``timestampType``, ``headers``."""
+    def columns(self, wanted: Mapping[str, pa.DataType], rows: slice) -> dict[str, pa.Array | Numbers]:
+        """Return columns of these rows, by their names; the timestamps are in ms."""
+        return {name: self._column(name, kind, rows) for name, kind in wanted.items()}
+
+    def _column(self, name: str, kind: pa.DataType, rows: slice) -> pa.Array | Numbers:
         data = pa.py_buffer(self._bytes)
         match name:
             case "key":
@@ -101,14 +103,14 @@ class Records:
             case "offset":
                 return pa.array(self.offset[rows], kind)
             case "timestamp":
-                return pa.array(microseconds(self._timestamp_ms[rows])).cast(kind)
+                return self._timestamp_ms[rows]
             case "timestampType":
                 return pa.array(self._append_time[rows].astype(np.int32), kind)
             case _:
                 return self._headers(data, kind, rows)
 
     def _field(self, at: Numbers) -> tuple[_Field, Numbers]:
-        """A field behind its length, and where it ends."""
+        """Return a field, which follows its length, and where it ends."""
         length, begin = _zigzags(self._data, at)
         missing = length < 0
         end = begin + np.where(missing, 0, length)
@@ -117,9 +119,9 @@ class Records:
         return _Field(begin, end, missing), end
 
     def _headers(self, data: pa.Buffer, kind: pa.DataType, rows: slice) -> pa.Array:
-        """A list of headers for each record, null where there are none, as in Spark's Kafka integration.
+        """Return a list of headers for each record, null without headers, as in Spark's Kafka integration.
 
-        The first headers of all records that have one are read at once, then all second ones, and so on.
+        The first headers of all records are read at once, then all second ones, and so on.
         """
         try:
             count, at = _zigzags(self._data, self._rest[rows])
@@ -152,20 +154,20 @@ class Records:
 def _text(keys: pa.Array) -> pa.Array:
     try:
         return keys.cast(pa.string())
-    except pa.ArrowInvalid:  # Java shows what is not UTF-8 by U+FFFD
+    except pa.ArrowInvalid:  # Java replaces bytes that are not UTF-8 by U+FFFD
         return pa.array([key.decode("utf-8", "replace") for key in keys.to_pylist()], pa.string())
 
 
 _LOW = tuple(1 + (byte >> 1) if byte < 0x80 else 2 + ((byte & 0x7F) >> 1) for byte in range(256))
-"""How far the next record is by the first byte of a length, the bytes of the length included."""
+"""The distance to the next record by the first byte of a length, with the bytes of the length."""
 _HIGH = tuple(byte << 6 for byte in range(0x80))
-"""What the second and last byte of a length adds to that. Lengths above 8 kB have a third."""
+"""The distance that the second and last byte of a length adds. Lengths above 8 kB have a third."""
 _WORTH_A_LOOK = 64
-"""Records in a row of which as many at least must have one length for it to be worth looking for more of them."""
+"""The least number of records of one length in a row for which the search of such a run pays."""
 
 
 def _starts(data: bytes, counts: list[int], ends: list[int]) -> Numbers:
-    """Where each record begins, with its length. ``counts`` and ``ends`` are the batches'."""
+    """Return where each record begins, with its length. ``counts`` and ``ends`` are those of the batches."""
     array = np.frombuffer(data, np.uint8)
     parts: list[Numbers] = []
     at = 0
@@ -189,9 +191,9 @@ def _starts(data: bytes, counts: list[int], ends: list[int]) -> Numbers:
 
 
 def _run(array: Bytes, data: bytes, at: int, end: int, most: int) -> Numbers | None:
-    """The places of the records from here on that all have the length of the first; None if they are few.
+    """Return the places of the records from here on that have the length of the first one; None if they are few.
 
-    Where the same length stands at each of these places, each record ends where the next one begins.
+    If each of these places holds the same length, each record ends where the next one begins.
     """
     length, begin = zigzag(data, at)
     size = begin - at + length
@@ -208,7 +210,7 @@ def _run(array: Bytes, data: bytes, at: int, end: int, most: int) -> Numbers | N
 
 
 def _walked(data: bytes, at: int, end: int, count: int) -> tuple[list[int], int]:
-    """The places of so many records, one after the other, and the place behind them."""
+    """Return the places of ``count`` records, found one after the other, and the place behind them."""
     low, high = _LOW, _HIGH
     starts: list[int] = []
     add = starts.append
@@ -230,9 +232,9 @@ def _walked(data: bytes, at: int, end: int, count: int) -> tuple[list[int], int]
 
 
 def _zigzags(data: Bytes, at: Numbers) -> tuple[Numbers, Numbers]:
-    """The numbers of variable length at these places, and the places behind them.
+    """Return the variable-length numbers at these places, and the places behind them.
 
-    Raises IndexError where the bytes end early, `MalformedBytesError` where a number does not end.
+    Raises IndexError if the bytes end early, `MalformedBytesError` if a number does not end.
     """
     value = data[at].astype(np.int64)
     at = at + 1
@@ -256,6 +258,4 @@ _POSITIVE = np.int64((1 << 63) - 1)
 
 
 def _malformed() -> BatchError:
-    return BatchError(
-        "the batch there is malformed: its records do not fit into it", OTHERS_MAY_READ.format(reader="messages")
-    )
+    return BatchError("the batch there is malformed: its records exceed it", OTHERS_MAY_READ.format(reader="messages"))

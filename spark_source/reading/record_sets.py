@@ -1,7 +1,7 @@
-"""What a Fetch brought, as it came: which of its batches hold records of a range, unpacked and put behind each other.
+"""Collects the batches of a Fetch that hold records of a range, uncompressed, by their headers alone.
 
-Headers only: the records are decoded by `loadwise.spark_source.reading.record_columns`. Batches that a consumer is
-never given are left out: transaction markers, and with ``read_committed`` what was aborted. Mirrors ``CompletedFetch``.
+`loadwise.spark_source.reading.record_columns` decodes the records. Batches that a consumer never gets are left out:
+transaction markers, and with ``read_committed`` aborted transactions. Mirrors ``CompletedFetch``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from loadwise.protocol.unpacking import unpacked
 from loadwise.spark_source.errors import OTHERS_MAY_READ, START_BEHIND, BatchError, OtherReaderError
 
 MAX_UNPACKED_BYTES = 4 << 20
-"""No further batch is put into a set beyond these; the next set goes on with it. Larger ones are no faster."""
+"""A set with this size takes no further batch, which begins the next set. Larger sets are no faster."""
 MAX_BATCH_BYTES = (1 << 31) - (64 << 20)
-"""What one batch may unpack to: Arrow's places of text and bytes have 31 bits, and a set may hold others before it."""
+"""The largest uncompressed batch: Arrow's offsets have 31 bits, and a set may hold batches before it."""
 _OTHERS = OTHERS_MAY_READ.format(reader="messages")
 _PLACE = Struct(">qi")
 _LAST_OFFSET_DELTA = Struct(">i")
@@ -29,20 +29,20 @@ _LAST_OFFSET_DELTA_AT = 23
 
 @dataclass(slots=True)
 class RecordSet:
-    """Records of one partition, not yet decoded, a batch after the other."""
+    """Records of one partition in batches, not decoded yet."""
 
     start: int
-    """The first offset that is wanted."""
+    """The first offset of the range."""
     end: int
-    """The offset behind the last that is wanted."""
+    """The offset behind the range."""
     next_offset: int
-    """Where the next Fetch goes on: behind all that was seen, whether it has records or not."""
+    """The offset of the next Fetch, behind all batches seen, with records or without."""
     problem: BatchError | None = None
-    """What stands there instead of a batch that can be read."""
+    """The error of the next batch, which cannot be read."""
     parts: list[bytes | memoryview] = field(default_factory=list)
-    """Of each batch, its records."""
+    """The records of each batch."""
     headers: list[BatchHeader] = field(default_factory=list)
-    """Of each batch, its header."""
+    """The header of each batch."""
 
 
 def record_sets(
@@ -53,10 +53,10 @@ def record_sets(
     check_crcs: bool,
     aborted: Iterable[tuple[int, int]] | None = None,
 ) -> Iterator[RecordSet]:
-    """The batches of ``data`` that may hold records of the offsets [start, end), in one set or more.
+    """Yield the batches of ``data`` that may hold records of the offsets [start, end), in one set or more.
 
-    ``aborted`` has the producer id and the first offset of each transaction that was aborted, as Fetch answers them;
-    None reads uncommitted records too. A batch that cannot be read ends the last set and is its `problem`.
+    ``aborted`` has the producer id and the first offset of each aborted transaction, as in Fetch's answer; None reads
+    uncommitted records too. A batch that cannot be read ends the last set as its `problem`.
     """
     transactions = _Aborted(aborted)
     view = memoryview(data)
@@ -70,7 +70,7 @@ def record_sets(
 
 
 def end_of_batches(data: bytes, start: int) -> int:
-    """The offset behind the last whole batch of ``data``, by the headers alone; ``start`` where there is none."""
+    """Return the offset behind the last whole batch of ``data``, by the headers alone; ``start`` without one."""
     at, end = 0, start
     while at + HEADER_BYTES <= len(data) and data[at + MAGIC_OFFSET] == MAGIC:
         base, length = _PLACE.unpack_from(data, at)
@@ -83,7 +83,7 @@ def end_of_batches(data: bytes, start: int) -> int:
 
 
 def _fill(found: RecordSet, view: memoryview, transactions: _Aborted, *, check_crcs: bool) -> memoryview:
-    """Put batches into the set until it is large enough, and answer the bytes behind them."""
+    """Put batches into the set until it is large enough, and return the bytes behind them."""
     size = 0
     while view and found.next_offset < found.end and size < MAX_UNPACKED_BYTES:
         try:
@@ -109,8 +109,8 @@ def _fill(found: RecordSet, view: memoryview, transactions: _Aborted, *, check_c
 
 
 def _checked(view: memoryview, *, check_crcs: bool) -> BatchHeader | None:
-    """The header of the first batch, of a format that is known; None if the batch is not whole."""
-    # All formats have it at one place, and a set of old messages may be shorter than our header.
+    """Return the header of the first batch, of a known format; None if the batch is not whole."""
+    # The format is at the same place in all of them, and a set of old messages may be shorter than our header.
     if len(view) > MAGIC_OFFSET and view[MAGIC_OFFSET] != MAGIC:
         raise OtherReaderError(
             f"the batch there is of message format {view[MAGIC_OFFSET]}, from before Kafka 0.11",
@@ -124,7 +124,7 @@ def _checked(view: memoryview, *, check_crcs: bool) -> BatchHeader | None:
     if check_crcs and crc32c(checksummed(view[: header.size_bytes])) != header.crc:
         raise BatchError(
             "the batch there is corrupt (its CRC does not match)",
-            f"read it anyway with kafka.check.crcs=false, or {START_BEHIND}",
+            f"to read it anyway set kafka.check.crcs=false, or {START_BEHIND}",
         )
     return header
 
@@ -132,23 +132,23 @@ def _checked(view: memoryview, *, check_crcs: bool) -> BatchHeader | None:
 def _unpacked(records: memoryview, header: BatchHeader) -> bytes | memoryview:
     try:
         found = unpacked(records, header.compression, MAX_BATCH_BYTES)
-        # What was packed stands in a buffer that is several times as large.
+        # The buffer of uncompressed bytes is several times too large.
         return found if found is records else bytes(found)
     except MalformedBytesError as problem:
-        raise BatchError(f"the batch there cannot be unpacked: {problem}", _OTHERS) from None
+        raise BatchError(f"the batch there cannot be decompressed: {problem}", _OTHERS) from None
     except MissingCodecError as missing:
         raise OtherReaderError(str(missing), "do so where this task runs, or set reader=messages") from None
 
 
 class _Aborted:
-    """Which batches belong to transactions that were aborted, told from the order that they come in."""
+    """Finds the batches of aborted transactions, which come in the order of offsets."""
 
     def __init__(self, aborted: Iterable[tuple[int, int]] | None) -> None:
         self._to_come = sorted(((first, producer) for producer, first in aborted or ()), reverse=True)
         self._open: set[int] = set()
 
     def hide(self, header: BatchHeader) -> bool:
-        """Whether the next batch was aborted. A producer's next marker ends its transaction."""
+        """Whether the next batch is aborted. A producer's next marker ends its transaction."""
         last = header.base_offset + header.last_offset_delta
         while self._to_come and self._to_come[-1][0] <= last:
             self._open.add(self._to_come.pop()[1])

@@ -121,7 +121,7 @@ def test_more_partitions_are_no_advice_where_each_hour_has_a_hot_key_of_its_own(
     ]
     pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), tmp_path / "table")
     done = invoke(["loads", str(tmp_path / "table")])
-    assert "in the worst one a single key has 65% of the load. More partitions cannot mend that" in done.output
+    assert "in the worst one a single key has 65% of the load. More partitions do not help" in done.output
 
 
 def test_hours_with_the_same_hot_key_tell_nothing_new(tmp_path: Path) -> None:

@@ -64,18 +64,18 @@ def test_kafka_python_knows_every_setting() -> None:
     [
         (
             "securty.protocol=SSL",
-            r"f: securty.protocol is no .*; did you mean security.protocol\?",
+            r"f: securty.protocol is not supported; did you mean security.protocol\?",
         ),
-        ("sasl.jaas.confg=secret", r"f: sasl.jaas.confg is no .*; did you mean sasl.jaas.config\?"),
-        ("x=1", "f: x is no setting that is used here; there are client.dns.lookup, "),
+        ("sasl.jaas.confg=secret", r"f: sasl.jaas.confg is not supported; did you mean sasl.jaas.config\?"),
+        ("x=1", "f: x is not supported; known are client.dns.lookup, "),
         ("request.timeout.ms=soon", "f: request.timeout.ms is 'soon'; expected a whole number"),
         ("ssl.truststore.location=a.jks", "ssl.truststore.location is of type JKS, .* set ssl.truststore.type=PEM"),
         ("ssl.keystore.location=a\nssl.keystore.type=PKCS12", "ssl.keystore.location is of type PKCS12"),
         (
             "security.protocol=SSSL",
-            "f: security.protocol is 'SSSL'; there are PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL",
+            "f: security.protocol is 'SSSL'; expected one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL",
         ),
-        ("sasl.mechanism=GSSAPI", "f: sasl.mechanism is 'GSSAPI'; there are PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
+        ("sasl.mechanism=GSSAPI", "f: sasl.mechanism is 'GSSAPI'; expected one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
         ("security.protocol=SASL_SSL", "f: security.protocol=SASL_SSL needs sasl.mechanism"),
         (SASL, "f: security.protocol=SASL_SSL needs sasl.jaas.config"),
         (
@@ -84,9 +84,9 @@ def test_kafka_python_knows_every_setting() -> None:
         ),
         (
             f"{SASL}sasl.jaas.config=x.OAuth required username=a password=secret;",
-            "names x.OAuth; there are PlainLoginModule",
+            "names x.OAuth; use PlainLoginModule",
         ),
-        ("client.id=a\n=b", "f, line 2: there is no key; write key=value"),
+        ("client.id=a\n=b", "f, line 2: no key; write key=value"),
     ],
 )
 def test_what_is_refused(text: str, message: str) -> None:

@@ -44,9 +44,9 @@ def described(**changes: Any) -> Any:
     ("changes", "message"),
     [
         ({"error_code": 30}, "does not describe the group g: error 30"),
-        ({"protocol_type": "connect"}, "no group of consumers: its protocol type is 'connect'"),
-        ({"group_state": "Empty", "members": []}, "nobody is in the group g"),
-        ({"error_code": 69, "group_state": "Dead", "members": []}, "nobody is in the group g; check the name"),
+        ({"protocol_type": "connect"}, "not of consumers: its protocol type is 'connect'"),
+        ({"group_state": "Empty", "members": []}, "the group g has no members"),
+        ({"error_code": 69, "group_state": "Dead", "members": []}, "the group g has no members; check the name"),
         (
             {
                 "members": [
@@ -69,7 +69,7 @@ def test_a_broker_that_has_the_new_protocol_switched_off() -> None:
     off = SimpleNamespace(error_code=35, error_message=None, group_id="g", members=[])
     told = Told(described(group_state="Dead", members=[]))
     told.describe_consumer_group = lambda _: off  # type: ignore[method-assign,assignment,return-value]
-    with pytest.raises(UnreadableGroupError, match="nobody is in the group g; check the name"):
+    with pytest.raises(UnreadableGroupError, match="the group g has no members; check the name"):
         read_group(told, "g")
 
 
@@ -99,5 +99,5 @@ def test_an_expression_that_only_the_broker_understands() -> None:
     member = SimpleNamespace(member_id="m", subscribed_topic_names=[], subscribed_topic_regex="(?P<a")
     group = SimpleNamespace(error_code=0, error_message=None, group_id="g", members=[member])
     group.assignor_name, group.group_state = "uniform", "Stable"
-    with pytest.raises(UnreadableGroupError, match="member m subscribes by the expression"):
+    with pytest.raises(UnreadableGroupError, match="member m subscribes to the expression"):
         consumer_group(group, ["t"])

@@ -61,9 +61,10 @@ def test_an_executor_without_what_the_planner_has(module):
         module,
         "from loadwise.spark_source.options.query import parse\n"
         "from loadwise.spark_source.task import OffsetRange, Task\n"
+        "from loadwise.spark_source.reading.arrow_batches import full_schema\n"
         "from loadwise.spark_source.reading.tasks import read_task\n"
         "options = parse({'kafka.bootstrap.servers': 'x:1', 'subscribe': 't'})\n"
-        "read_task(Task('slot-0', (OffsetRange('t', 0, 0, 1),), 1.0), options, None)",
+        "read_task(Task('slot-0', (OffsetRange('t', 0, 0, 1),), 1.0), options, full_schema(include_headers=False))",
     )
     assert line == (
         f"{ERROR}reading Kafka from Spark needs {module}, which is not installed where this task runs: install it"

@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from topics import WAIT_S, make_topic
 
 from loadwise.spark_source.planning.query import checked, planned_by
-from loadwise.spark_source.reading.arrow_batches import BatchBuilder, full_schema
+from loadwise.spark_source.reading.arrow_batches import full_schema
 from loadwise.spark_source.reading.tasks import read_task
 
 SMALL, LARGE = 20, 5_000
@@ -55,7 +55,7 @@ def read(given):
     options = checked(given)
     found = []
     for task in planned_by(options).tasks:
-        batches = list(read_task(task, options, BatchBuilder(full_schema(include_headers=False))))
+        batches = list(read_task(task, options, full_schema(include_headers=False)))
         sizes = [pc.sum(pc.binary_length(batch["value"])).as_py() for batch in batches]
         found.append((sum(sizes), sum(batch.num_rows for batch in batches)))
     return found

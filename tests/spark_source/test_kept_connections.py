@@ -17,13 +17,12 @@ from topics import fill, until
 
 from loadwise.coordinator import Coordinator
 from loadwise.spark_source.cluster import client, offsets
-from loadwise.spark_source.cluster.kept import MOST, REUSED, Kept, made_from
 from loadwise.spark_source.errors import ReadTimeoutError
-from loadwise.spark_source.garbage import exclude_what_is_loaded
 from loadwise.spark_source.planning.query import checked, planned_by
 from loadwise.spark_source.reading import batch_reader
-from loadwise.spark_source.reading.arrow_batches import BatchBuilder, full_schema
+from loadwise.spark_source.reading.arrow_batches import full_schema
 from loadwise.spark_source.reading.tasks import read_task
+from loadwise.spark_source.reuse import MOST, REUSED, Kept, exclude_what_is_loaded, made_from
 from loadwise.spark_source.source import LoadwiseDataSource
 from loadwise.spark_source.task import OffsetRange, Task
 
@@ -33,8 +32,10 @@ def reused(monkeypatch):
     """This process is one that PySpark uses again."""
     monkeypatch.setenv(REUSED, "1")
     yield
-    client._KEPT.clear()
-    batch_reader._KEPT.clear()
+    while client._KEPT._free:
+        client._KEPT._free.popitem()[1].consumer.close()
+    while batch_reader._KEPT._free:
+        batch_reader._KEPT._free.popitem()[1].close()
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def given(cluster, **more):
 
 def read(options, *ranges):
     task = Task("slot-0", tuple(OffsetRange(*item) for item in ranges), 0.0)
-    batches = read_task(task, options, BatchBuilder(full_schema(include_headers=False)))
+    batches = read_task(task, options, full_schema(include_headers=False))
     return [
         place
         for batch in batches
@@ -85,7 +86,7 @@ def test_nothing_is_kept_where_nobody_will_come(cluster, monkeypatch):
 def test_connections_with_something_on_its_way_are_not_kept(cluster, reused):
     options = given(cluster, **{"kafka.max.partition.fetch.bytes": "100", "kafka.max.poll.records": "1"})
     task = Task("slot-0", (OffsetRange("t", 0, 0, 30),), 0.0)
-    batches = read_task(task, options, BatchBuilder(full_schema(include_headers=False)))
+    batches = read_task(task, options, full_schema(include_headers=False))
     next(batches)
     batches.close()  # as a query with LIMIT does
     assert not batch_reader._KEPT._free
@@ -179,22 +180,16 @@ def test_a_certificate_that_was_renewed_on_disk_makes_new_connections(tmp_path):
 
 
 def test_the_longest_unused_goes_first():
-    ended = []
-    kept = Kept(ended.append)
+    kept = Kept()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(REUSED, "1")
-        for number in range(MOST + 2):
-            kept.give(number, f"made from {number}")
-        assert ended == ["made from 0", "made from 1"]
-        kept.give(3, "another made from 3")
-        assert ended[2:] == ["made from 3"]
+        ended = [kept.give(number, f"made from {number}") for number in range(MOST + 2)]
+        assert ended == [*[[]] * MOST, ["made from 0"], ["made from 1"]]
+        assert kept.give(3, "another made from 3") == ["made from 3"]
         assert kept.take(3) == "another made from 3"
         assert kept.take(3) is None
         patch.delenv(REUSED)
-        kept.give(7, "made from 7")
-        assert ended[3:] == ["made from 7"]
-        kept.clear()
-    assert len(ended) == 4 + MOST - 1
+        assert kept.give(7, "made from 7") == ["made from 7"]
 
 
 def test_a_login_that_was_refused_before_the_last_answer_ends_no_question_early(monkeypatch):

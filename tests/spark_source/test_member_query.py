@@ -204,7 +204,7 @@ def test_a_stream_that_a_query_loads_twice_is_refused(spark, topic, tmp_path, gr
 def test_available_now_is_refused(spark, topic, tmp_path, group_id):
     topic = topic([30] * PARTITIONS)
     with Query(frame(spark, topic, group_id), tmp_path, Sink(), availableNow=True) as query:
-        assert "member goes against the trigger availableNow" in query.fails()
+        assert "member conflicts with the trigger availableNow" in query.fails()
 
 
 @pytest.mark.kafka

@@ -161,7 +161,9 @@ def test_a_loss_is_named(spark, topic, tmp_path):
     topic.delete()
     topic.create(1)
     topic.write([8])
-    with pytest.raises(StreamingQueryException, match=f"{topic.name}-0 was deleted and made anew, .* from offset 6 on"):
+    with pytest.raises(
+        StreamingQueryException, match=f"{topic.name}-0 was deleted and created again, .* from offset 6 on"
+    ):
         run(spark, topic, tmp_path, sink, **options)
     assert sink.sizes() == [0, 6]
 

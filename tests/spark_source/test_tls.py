@@ -21,7 +21,7 @@ from loadwise.spark_source.errors import OffsetsUnavailableError, OptionError
 from loadwise.spark_source.options import keystores, truststores
 from loadwise.spark_source.options.query import parse
 from loadwise.spark_source.planning.query import checked, planned_by
-from loadwise.spark_source.reading.arrow_batches import BatchBuilder, full_schema
+from loadwise.spark_source.reading.arrow_batches import full_schema
 from loadwise.spark_source.reading.tasks import read_task
 from loadwise.spark_source.task import OffsetRange, Task
 
@@ -175,15 +175,15 @@ def test_reading_with_a_trust_store_of_javas_and_a_client_certificate(tls, store
     assert PASSWORD not in repr(parsed) + str(parsed.client)
     assert "PRIVATE KEY" not in repr(parsed) + str(parsed.client)
     plan, sent = pickle.loads(pickle.dumps((planned_by(parsed), parsed)))  # as the tasks get them
-    builder = BatchBuilder(full_schema(include_headers=False))
-    assert sum(batch.num_rows for task in plan.tasks for batch in read_task(task, sent, builder)) == 30
+    schema = full_schema(include_headers=False)
+    assert sum(batch.num_rows for task in plan.tasks for batch in read_task(task, sent, schema)) == 30
 
 
 def test_certificates_that_an_executor_lacks_are_named_at_once(stores):
     """The driver has read them; so there is no use in trying until the timeout."""
     change = {"ssl__keystore__location": "/no/such.pem", "ssl__keystore__type": "PEM"}
     parsed = parse(options("127.0.0.1:1", stores, ssl__truststore__type="PEM", **change))
-    reading = read_task(Task("slot-0", (OffsetRange("t", 0, 0, 1),), 1.0), parsed, None)
+    reading = read_task(Task("slot-0", (OffsetRange("t", 0, 0, 1),), 1.0), parsed, full_schema(include_headers=False))
     with pytest.raises(OptionError, match=r"^option kafka.ssl.\*: certificates or keys cannot be read where this task"):
         next(reading)
 

@@ -1,4 +1,4 @@
-"""A stream whose topic was deleted and made anew with no fewer records: its id (KIP-516) tells. No JVM in it."""
+"""A stream whose topic was deleted and created again with no fewer records: its id (KIP-516) tells. No JVM in it."""
 
 from __future__ import annotations
 
@@ -91,10 +91,12 @@ def test_a_topic_that_was_made_anew_with_no_fewer_records_is_a_loss(scene, sizes
     for _ in range(2):  # and again after a restart
         reader = scene.start()
         end = end_of(reader, stopped)
-        with pytest.raises(DataLossError, match=f"^{scene.name}-0 was deleted and made anew, .* offset 5 on .* id was"):
+        with pytest.raises(
+            DataLossError, match=f"^{scene.name}-0 was deleted and created again, .* offset 5 on .* id was"
+        ):
             reader.partitions(stopped, end)
     for another in (reader, scene.start()):
-        with pytest.raises(DataLossError, match="deleted and made anew"):
+        with pytest.raises(DataLossError, match="deleted and created again"):
             another.partitions(stopped, end)
 
 
@@ -104,7 +106,7 @@ def test_where_losses_are_allowed_the_new_topic_is_read_from_its_beginning(scene
     reader = scene.start(failOnDataLoss="false", maxOffsetsPerTrigger="10")
     end = end_of(reader, stopped)
     first = read(reader, stopped, end)
-    assert caplog.text.count("was deleted and made anew, with what it held from offset") == 2
+    assert caplog.text.count("was deleted and created again, and its records from offset") == 2
     caplog.clear()
     last = end_of(reader, end)
     assert sorted(first + read(reader, end, last)) == [(0, 0, 5), (0, 5, 9), (1, 0, 4), (1, 4, 7)]
@@ -118,11 +120,11 @@ def test_an_unfinished_micro_batch_is_not_read_from_another_topic(scene, caplog)
     fill(scene.broker, scene.name, [3, 1])
     unfinished = end_of(scene.start(), stopped)
     scene.make_anew(9, 7)
-    with pytest.raises(DataLossError, match=f"{scene.name}-1 was deleted and made anew, .* from offset 2 on"):
+    with pytest.raises(DataLossError, match=f"{scene.name}-1 was deleted and created again, .* from offset 2 on"):
         scene.start().partitions(stopped, unfinished)
     reader = scene.start(failOnDataLoss="false")
     assert read(reader, stopped, unfinished) == []
-    assert "deleted and made anew" in caplog.text
+    assert "deleted and created again" in caplog.text
     assert read(reader, unfinished, end_of(reader, unfinished)) == [(0, 0, 9), (1, 0, 7)]
 
 
@@ -138,11 +140,11 @@ def test_what_is_available_now_is_nothing_of_a_topic_made_anew_in_the_run(scene,
     scene.make_anew(20)  # with fewer partitions
     last = end_of(reader, end)
     if losses == "refused":
-        with pytest.raises(DataLossError, match=f"^{scene.name}-0 was deleted and made anew, .* offset 7 on"):
+        with pytest.raises(DataLossError, match=f"^{scene.name}-0 was deleted and created again, .* offset 7 on"):
             reader.partitions(end, last)
         return
     assert read(reader, end, last) == []
-    assert caplog.text.count("was deleted and made anew, with what it held from offset") == 2
+    assert caplog.text.count("was deleted and created again, and its records from offset") == 2
     assert end_of(reader, last) == last  # the run is over
     reader = scene.start()
     assert read(reader, last, end_of(reader, last)) == [(0, 0, 20)]

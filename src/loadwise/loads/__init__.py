@@ -1,1 +1,1 @@
-"""``loadwise loads``: what topics have held, by partition and hour, and which keys make their partitions uneven."""
+"""``loadwise loads``: the load of topics by partition and hour, and the keys that make partitions uneven."""

@@ -1,7 +1,7 @@
-"""The PySpark job of ``loadwise loads``: reads topics, and writes what each partition held in each hour to Parquet.
+"""The PySpark job of ``loadwise loads``: reads topics, and writes the load of each partition and hour to Parquet.
 
-`hourly` is the whole of it, a DataFrame in and a DataFrame out: use it in a job of your own, on your cluster, as
-``examples/spark_loads.py`` does. The columns are those of `loadwise.assignor.load.history`.
+`hourly` makes one DataFrame of another: use it in a job of your own, on your cluster, as ``examples/spark_loads.py``
+does. The columns are those of `loadwise.assignor.load.history`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from pyspark.sql import functions as f
 from loadwise.spark_source.planning.query import partition_counts
 
 HOT_KEYS = 20
-"""How many keys of each partition and hour are kept by name."""
+"""How many keys of each partition and hour are kept."""
 
 
 def hourly(records: Any, *, hot_keys: int = HOT_KEYS, partitions: Mapping[str, int] | None = None) -> Any:
-    """A row for each partition and hour (UTC) of records in the columns of Spark's Kafka sources.
+    """Return a row for each partition and hour (UTC) of records with the columns of Spark's Kafka sources.
 
-    Not for streaming DataFrames, but for each micro-batch of one (``foreachBatch``): rows of several add up.
-    ``partitions`` is how many each topic has; without it, partitions behind the last one that holds anything are not
-    known.
+    For streams, use it on each micro-batch (``foreachBatch``): rows of several add up. ``partitions`` is the number of
+    each topic; without it, empty partitions behind the last one with records are unknown.
     """
 
     def size(name: str) -> Any:
@@ -58,7 +57,7 @@ def _of_topic(counts: Mapping[str, int]) -> Any:
 
 
 def write_batch(spark: Any, options: Mapping[str, str], folder: str, *, hot_keys: int = HOT_KEYS) -> None:
-    """Read what ``options`` ask for, once, and write its table to a folder, in place of what is there."""
+    """Read the query ``options`` once, and write its table to a folder, whose content it replaces."""
     records = spark.read.format("loadwise").options(**options).load()
     rows = hourly(records, hot_keys=hot_keys, partitions=partition_counts(options))
     rows.coalesce(1).write.mode("overwrite").parquet(folder)
@@ -67,9 +66,9 @@ def write_batch(spark: Any, options: Mapping[str, str], folder: str, *, hot_keys
 def write_new(
     spark: Any, options: Mapping[str, str], folder: str, checkpoint: str, *, hot_keys: int = HOT_KEYS
 ) -> None:
-    """Add what has arrived since the last run with this checkpoint: a folder ``batch=N`` for each micro-batch.
+    """Add the records since the last run with this checkpoint: a folder ``batch=N`` for each micro-batch.
 
-    A micro-batch that is repeated after a failure takes the place of its first try.
+    A micro-batch that is repeated after a failure replaces its first attempt.
     """
     partitions = partition_counts(options, streaming=True)
 

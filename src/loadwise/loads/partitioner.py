@@ -1,4 +1,4 @@
-"""The partition that Kafka's producers give a key: Java's default, and librdkafka's ``murmur2_random``."""
+"""The partition of a key for Kafka's producers: Java's default, and librdkafka's ``murmur2_random``."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from aiokafka.partitioner import murmur2
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """The partition of a key (``BuiltInPartitioner.partitionForKey``)."""
+    """Return the partition of a key (``BuiltInPartitioner.partitionForKey``)."""
     return int((murmur2(key) & 0x7FFFFFFF) % partitions)

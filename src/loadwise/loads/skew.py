@@ -1,9 +1,9 @@
-"""Why the partitions of a topic are uneven, and what better keys or more partitions would change. Pure.
+"""Explains why the partitions of a topic are uneven, and what better keys or more partitions would change. Pure.
 
-What more partitions would change can be told for keys that Kafka's producers have placed, which is by murmur2 of the
-key. A topic with k times as many partitions has the keys of partition p in p, p + P, p + 2P, … Where the hot ones go is
-calculated, and the rest of p is taken to be spread evenly over these. More partitions are smaller pieces for the same
-members: what is told is how even ``weighted`` makes as many members as there are partitions now.
+The effect of more partitions is known for keys that Kafka's producers have placed by murmur2. A topic with k times as
+many partitions has the keys of partition p in p, p + P, p + 2P, … The places of hot keys are calculated, and the rest
+of p is assumed to spread evenly over these. More partitions are smaller pieces for the same members: the result is the
+balance of ``weighted`` among as many members as there are partitions now.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ PartitionOf: TypeAlias = Callable[[bytes, int], int]
 """Key and number of partitions to the partition that producers give it."""
 
 EVEN = 1.2
-"""The largest max/mean that nobody need do anything about."""
+"""The largest max/mean that counts as even."""
 TIMES = (2, 4)
-"""How many times as many partitions are considered."""
+"""The multiples of the number of partitions to consider."""
 SPREAD = (1, 3, 10)
-"""Of how many of the hottest keys it is considered that each were spread over all partitions."""
+"""How many of the hottest keys to consider spread over all partitions."""
 PLACED = 0.9
 """The share of the hot keys' load that must be where murmur2 puts it, for more partitions to be calculated."""
 
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """One change, and how uneven as many members as there are partitions now would be."""
+    """One change, and the balance after it of as many members as there are partitions now."""
 
     change: str
     max_over_mean: float
@@ -41,12 +41,12 @@ class WhatIf:
 
 @dataclass(frozen=True, slots=True)
 class UnevenHours:
-    """What the sum over all hours hides."""
+    """The uneven hours, which the sum over all hours hides."""
 
     uneven: int
     """How many hours are above `EVEN`."""
     of: int
-    """How many hours hold enough to be looked at: half as much as the mean hour, or more."""
+    """How many hours count: those with at least half the load of the mean hour."""
     worst: Hour
     """The most uneven one."""
     max_over_mean: float
@@ -57,7 +57,7 @@ class UnevenHours:
 
 @dataclass(frozen=True, slots=True)
 class Skew:
-    """What a topic's history tells."""
+    """The balance of a topic's history."""
 
     topic: str
     hours: int
@@ -65,21 +65,21 @@ class Skew:
     """Bytes or records over all hours."""
     partitions: int
     max_over_mean: float
-    """The load of the fullest partition by that of the mean one; 1 where there is no load at all."""
+    """The load of the fullest partition over that of the mean one; 1 without load."""
     fullest: int
     """The partition with the most load."""
     hot: tuple[HotKey, ...]
     """The hottest keys, the hottest first."""
     by_hash: bool
-    """Whether the hot keys are where murmur2 puts them."""
+    """Whether the hot keys are in the partitions that murmur2 gives."""
     what_if: tuple[WhatIf, ...]
     advice: str
     hours_apart: UnevenHours | None = None
-    """None where no hour is uneven."""
+    """None if no hour is uneven."""
 
 
 def skew_of(history: TopicHistory, partition_of: PartitionOf) -> Skew:
-    """Look at one topic."""
+    """Return the balance of one topic."""
     load, hot = history.load, history.hot
     count, total, uneven = len(load), sum(load), max_over_mean(load)
     placed = sum(each.load for each in hot if partition_of(each.key, count) == each.partition)
@@ -106,13 +106,13 @@ def skew_of(history: TopicHistory, partition_of: PartitionOf) -> Skew:
 
 
 def max_over_mean(load: Sequence[float]) -> float:
-    """The largest load over the mean one; 1 where there is none."""
+    """Return the largest load over the mean one; 1 without load."""
     total = sum(load)
     return max(load) * len(load) / total if total else 1.0
 
 
 def shared(load: Sequence[float], members: int) -> float:
-    """The load of the busiest of so many members over the mean one, when ``weighted`` gives them these partitions."""
+    """Return the load of the busiest of ``members`` over the mean, if ``weighted`` assigns these partitions."""
     group = GroupSnapshot.of(
         [Member(id=f"{number:06}", topics=["t"]) for number in range(members)], {"t": len(load)}, load={"t": list(load)}
     )
@@ -131,7 +131,7 @@ def _uneven_hours(hours: Sequence[Hour], total: float) -> UnevenHours | None:
 
 
 def _spread(load: Sequence[float], keys: Sequence[HotKey]) -> list[float]:
-    """The loads, had each of these keys an equal part of its records in each partition."""
+    """Return the loads if these keys were spread evenly over all partitions."""
     everywhere = sum(each.load for each in keys) / len(load)
     changed = [one + everywhere for one in load]
     for each in keys:
@@ -140,7 +140,7 @@ def _spread(load: Sequence[float], keys: Sequence[HotKey]) -> list[float]:
 
 
 def _more(load: Sequence[float], hot: Sequence[HotKey], times: int, partition_of: PartitionOf) -> list[float]:
-    """The loads of so many times as many partitions."""
+    """Return the loads of ``times`` as many partitions."""
     rest = list(load)
     for each in hot:
         rest[each.partition] -= each.load
@@ -162,23 +162,22 @@ def _advice(
 ) -> str:
     if uneven <= EVEN and apart is not None:
         return (
-            f"Over all hours the partitions are even, but {apart.uneven} of {apart.of} hours are not. Loads out of"
-            " history hide that: let the group measure its load live, and give a key that is hot for an hour a finer"
-            " form."
+            f"Over all hours the partitions are even, but {apart.uneven} of {apart.of} hours are not. Mean loads"
+            " hide that: let the group measure its load live, and split keys that are hot for an hour."
         )
     if uneven <= EVEN:
-        return "The partitions are even enough: nothing need be done."
+        return "The partitions are even enough: change nothing."
     if hot and hot[0].load * count > EVEN * total:
         share, fair = hot[0].load / total, hot[0].load * count / total
         return (
-            f"The hottest key alone has {share:.0%} of the load, {fair:.1f} times what a partition should have. More"
-            " partitions cannot mend that: give its records a finer key, or spread them (a number behind the key)."
+            f"The hottest key alone has {share:.0%} of the load, {fair:.1f} times the fair share of a partition. More"
+            " partitions do not help: give its records a finer key, or spread them (add a number to the key)."
         )
     key = apart.worst.hottest if apart is not None else None
     if apart is not None and key is not None and key.load * count > EVEN * (total_then := sum(apart.worst.load)):
         return (
             "No key is too large over all hours, but in the worst one a single key has"
-            f" {key.load / total_then:.0%} of the load. More partitions cannot mend that: give such keys a finer form."
+            f" {key.load / total_then:.0%} of the load. More partitions do not help: split such keys."
         )
     better = min(what_if[-len(TIMES) :], key=lambda each: each.max_over_mean) if by_hash else None
     if better is not None and better.max_over_mean < uneven:
@@ -187,8 +186,10 @@ def _advice(
             f" {count} members could have {better.max_over_mean:.2f} times the mean."
         )
     if by_hash:
-        return "No single key is too large, and more partitions would not part those that share one: change the keys."
+        return (
+            "No single key is too large, and more partitions would not separate keys that share one: change the keys."
+        )
     return (
-        "No single hot key explains it, and the partitions were not chosen by Kafka's hash of the key: look at how the"
-        " producers choose them."
+        "No single hot key explains it, and producers did not choose the partitions by Kafka's hash of the key: check"
+        " how they choose them."
     )

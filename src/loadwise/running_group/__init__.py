@@ -1,4 +1,4 @@
-"""A group that runs somewhere, of any client and either protocol, read with kafka-python's admin client.
+"""Reads a running group, of any client and either protocol, with kafka-python's admin client.
 
-`loadwise compare` and `loadwise watch` look at groups through this package. It only reads.
+`loadwise compare` and `loadwise watch` use it.
 """

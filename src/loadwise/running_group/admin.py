@@ -1,4 +1,4 @@
-"""The connection to the Kafka of a running group: kafka-python's admin client, and what it tells when it fails."""
+"""The connection to the Kafka of a running group: kafka-python's admin client and its errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loadwise.assignor.clients.kafka_python.lag import Admin
 from loadwise.assignor.clients.kafka_python.logged_once import log_once
 from loadwise.running_group.errors import BadConnectionError, UnreadableGroupError
 
-# kafka-python is there: importing its lag reader tells which extra brings it, where it is not.
+# Importing the lag reader first names the extra if kafka-python is not installed.
 from kafka.errors import IncompatibleBrokerVersion, KafkaError, KafkaTimeoutError  # isort: skip
 
 from loadwise.running_group.kafka_python_messages import ConsumerGroupDescribeRequest  # isort: skip
@@ -21,14 +21,14 @@ _TIMEOUT_MS = 10_000
 
 
 class GroupAdmin(Admin):
-    """kafka-python's admin client, which gives back the descriptions of groups as they come."""
+    """kafka-python's admin client, which returns the descriptions of groups unchanged."""
 
     def describe_classic(self, group_id: str) -> Any:
-        """The group as DescribeGroups has it. Raises `KafkaError`."""
+        """Return the group's description from DescribeGroups. Raises `KafkaError`."""
         return self.describe_groups([group_id])[group_id]
 
     def describe_consumer_group(self, group_id: str) -> Any | None:
-        """The group as ConsumerGroupDescribe has it (KIP-848); None from a broker that has no such request.
+        """Return the group's description from ConsumerGroupDescribe (KIP-848); None if the broker lacks the request.
 
         Raises `KafkaError`.
         """
@@ -43,7 +43,7 @@ class GroupAdmin(Admin):
         return await self._manager.send(request, node_id=await self._find_coordinator_id(group_id))
 
     def _describe_groups_process_response(self, response: Any) -> dict[str, Any]:
-        # The client's own processing turns what members send (user data, which are bytes) into text, irreversibly.
+        # The client's own processing turns the members' user data, which are bytes, into text, irreversibly.
         return {group.group_id: group for group in response.groups}
 
 
@@ -51,25 +51,25 @@ class GroupAdmin(Admin):
 def connected(
     bootstrap_servers: str, settings: Mapping[str, Any] | None = None, *, client_id: str
 ) -> Iterator[GroupAdmin]:
-    """Connect for the length of a with block. ``settings`` are keyword arguments of kafka-python's clients.
+    """Connect for a with block. ``settings`` are keyword arguments of kafka-python's clients.
 
     Raises `BadConnectionError` and `UnreadableGroupError`.
     """
     for path in map(Path, {(settings or {}).get(name, "/") for name in ("ssl_cafile", "ssl_certfile")}):
-        if not path.exists():  # kafka-python would try until it gives up, and not tell why
+        if not path.exists():  # kafka-python would retry until its timeout, and not say why
             raise BadConnectionError(f"there is no file {path}; see --command-config")
     failures = _Failures()
     log = logging.getLogger("kafka.net")
     log.addHandler(failures)
-    # A broker that refuses a login closes the connection with its answer. kafka-python reads that answer about every
-    # second time only, so the reason takes some attempts, and its pauses would double up to half a minute.
+    # A broker that refuses a login closes the connection after its answer. kafka-python reads only about half of these
+    # answers, so the reason takes some attempts, and its pauses would double up to half a minute.
     timeouts = {
         "request_timeout_ms": _TIMEOUT_MS, "bootstrap_timeout_ms": _TIMEOUT_MS, "reconnect_backoff_max_ms": 500,
     }  # fmt: skip
     try:
         options = {"client_id": client_id, **timeouts, **(settings or {})}
         admin = GroupAdmin(bootstrap_servers=bootstrap_servers, **options)
-        log_once(admin._net._io_thread)  # what fails from here on is raised
+        log_once(admin._net._io_thread)  # later failures are raised
     except KafkaError as error:
         raise UnreadableGroupError(
             f"no Kafka answers at {bootstrap_servers} ({str(failures) or error}); see --bootstrap-servers, and"
@@ -84,7 +84,7 @@ def connected(
 
 
 class _Failures(logging.Handler):
-    """Why connections failed: kafka-python logs the reason, and tells its user only that time is over."""
+    """Collects why connections failed: kafka-python logs the reason, and raises only a timeout."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

@@ -1,7 +1,7 @@
-"""The file of ``--command-config``, as Kafka's own tools take it, in the words of kafka-python's clients. Pure.
+"""Translates the file of ``--command-config``, which Kafka's own tools read, for kafka-python's clients. Pure.
 
 Java's side: ``java.util.Properties.load`` for the form, ``AdminClientConfig``, ``SaslConfigs`` and ``SslConfigs`` for
-the names. A setting that is not understood is refused: one that were left out in silence could be a password's.
+the names. An unknown setting is refused, because it could be a password.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _SAME: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "retry.backoff.ms": ("retry_backoff_ms", int),
     "ssl.key.password": ("ssl_password", str),
 }
-"""Java's name to kafka-python's, and what the value is, where nothing else differs."""
+"""Java's name to kafka-python's and the type of the value, where nothing else differs."""
 
 _CHOICES = {
     "security.protocol": ("security_protocol", ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")),
     "sasl.mechanism": ("sasl_mechanism", ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")),
 }
-"""Settings with few values. kafka-python takes a protocol that it does not know for PLAINTEXT."""
+"""Settings with few values. For kafka-python an unknown protocol is PLAINTEXT."""
 
 _STORES = ("ssl.truststore.location", "ssl.keystore.location")
 _SPECIAL = (
@@ -47,9 +47,9 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def client_settings(text: str, name: str) -> dict[str, Any]:
-    """The keyword arguments for a client of kafka-python. ``name`` is the file's, for errors, which show no secrets.
+    """Return keyword arguments for kafka-python's clients. ``name`` is that of the file, for errors, without secrets.
 
-    Raises `BadConnectionError` for a setting that there is not, or whose value cannot be translated.
+    Raises `BadConnectionError` for an unknown setting, or a value that cannot be translated.
     """
     java = properties(text, name)
     settings: dict[str, Any] = {}
@@ -62,18 +62,18 @@ def client_settings(text: str, name: str) -> dict[str, Any]:
                 raise BadConnectionError(f"{name}: {key} is {value!r}; expected a whole number") from None
         elif key not in _SPECIAL:
             near = get_close_matches(key, (*_SAME, *_SPECIAL), n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted((*_SAME, *_SPECIAL)))}"
-            raise BadConnectionError(f"{name}: {key} is no setting that is used here; {hint}")
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted((*_SAME, *_SPECIAL)))}"
+            raise BadConnectionError(f"{name}: {key} is not supported; {hint}")
     for key, (ours, choices) in _CHOICES.items():
         if key in java:
             if java[key] not in choices:
-                raise BadConnectionError(f"{name}: {key} is {java[key]!r}; there are {', '.join(choices)}")
+                raise BadConnectionError(f"{name}: {key} is {java[key]!r}; expected one of {', '.join(choices)}")
             settings[ours] = java[key]
     for store in _STORES:
         kind_key = store.replace("location", "type")
         if store in java and java.get(kind_key, "JKS").upper() != "PEM":
             raise BadConnectionError(
-                f"{name}: {store} is of type {java.get(kind_key, 'JKS')}, which takes Java to read; convert it, and set"
+                f"{name}: {store} is of type {java.get(kind_key, 'JKS')}, which only Java reads; convert it, and set"
                 f" {kind_key}=PEM"
             )
     if "ssl.truststore.location" in java:
@@ -91,9 +91,9 @@ def client_settings(text: str, name: str) -> dict[str, Any]:
 
 
 def properties(text: str, name: str) -> dict[str, str]:
-    """The settings as they stand there, by Java's names. Raises `BadConnectionError` for a line without a key.
+    """Return the settings of the file by Java's names. Raises `BadConnectionError` for a line without a key.
 
-    ``#`` and ``!`` begin comments, a backslash at its end goes on with the next line.
+    ``#`` and ``!`` begin comments; after a backslash at its end, a line continues on the next one.
     """
     properties: dict[str, str] = {}
     whole = ""
@@ -107,7 +107,7 @@ def properties(text: str, name: str) -> dict[str, str]:
             continue
         pair = re.fullmatch(r"((?:\\.|[^\s=:\\])+)\s*[\s=:]?\s*(.*)", whole, re.DOTALL)
         if pair is None:
-            raise BadConnectionError(f"{name}, line {number}: there is no key; write key=value")
+            raise BadConnectionError(f"{name}, line {number}: no key; write key=value")
         properties[_unescaped(pair[1])] = _unescaped(pair[2]).strip()
         whole = ""
     return properties
@@ -122,7 +122,7 @@ def _unescaped(text: str) -> str:
 
 
 def _credentials(jaas: str, name: str) -> dict[str, str]:
-    """User name and password out of a JAAS line, for PLAIN and SCRAM."""
+    """Return user name and password of a JAAS line, for PLAIN and SCRAM."""
     try:
         module, _, *options = shlex.split(jaas.strip().removesuffix(";"))
         given = dict(option.split("=", 1) for option in options)
@@ -132,5 +132,5 @@ def _credentials(jaas: str, name: str) -> dict[str, str]:
             f'{name}: sasl.jaas.config must read: <login module> required username="…" password="…";'
         ) from None
     if module.rpartition(".")[2] not in _LOGIN_MODULES:
-        raise BadConnectionError(f"{name}: sasl.jaas.config names {module}; there are {', '.join(_LOGIN_MODULES)}")
+        raise BadConnectionError(f"{name}: sasl.jaas.config names {module}; use {' or '.join(_LOGIN_MODULES)}")
     return settings

@@ -2,21 +2,21 @@
 
 ::
 
-    RunningGroupError             a running group cannot be looked at
-    ├── BadConnectionError        the address or the connection settings cannot be right, whatever runs there
-    └── UnreadableGroupError      no broker answers, there is no such group, or it has no members
+    RunningGroupError             a running group cannot be read
+    ├── BadConnectionError        the address or the connection settings are wrong
+    └── UnreadableGroupError      no broker answers, or the group does not exist or has no members
 """
 
 from __future__ import annotations
 
 
 class RunningGroupError(Exception):
-    """A running group cannot be looked at."""
+    """A running group cannot be read."""
 
 
 class BadConnectionError(RunningGroupError, ValueError):
-    """The address or the connection settings cannot be right; the message names the setting and what to write there."""
+    """The address or the connection settings are wrong; the message names the setting and the remedy."""
 
 
 class UnreadableGroupError(RunningGroupError):
-    """The group cannot be read; the message tells what stands in the way and what to do about it."""
+    """The group cannot be read; the message names the reason and the remedy."""

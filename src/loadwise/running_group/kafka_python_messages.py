@@ -1,4 +1,4 @@
-"""Message classes for kafka-python's clients, made from our schemas: for APIs that kafka-python has no classes for.
+"""Message classes for kafka-python's clients from our schemas, for APIs that kafka-python lacks.
 
 ::
 
@@ -19,10 +19,10 @@ from loadwise.protocol.schemas import Field, MessageSchema, schema
 
 
 class FromSchema(ApiMessageData):  # type: ignore[misc]  # kafka-python is untyped
-    """The metaclass of such a class, which has Kafka's name of the message."""
+    """Metaclass of message classes, which have Kafka's names."""
 
     def __new__(cls, name: str, bases: tuple[type, ...], attributes: dict[str, Any], *, init: bool = True) -> Any:
-        """kafka-python's own metaclass reads a JSON file; ``init=False``: the class of one version."""
+        """Make the class; kafka-python's own metaclass reads a JSON file. ``init=False``: the class of one version."""
         if not init:
             return super().__new__(cls, name, bases, attributes, init=False)
         json = _as_json(schema(name))

@@ -1,7 +1,4 @@
-"""Who is in a running group and owns what: the answers of DescribeGroups and ConsumerGroupDescribe as members.
-
-Pure: the answers come in as kafka-python's message objects.
-"""
+"""Makes members of the answers of DescribeGroups and ConsumerGroupDescribe, kafka-python's message objects. Pure."""
 
 from __future__ import annotations
 
@@ -22,15 +19,15 @@ from loadwise.running_group.errors import UnreadableGroupError
 
 _STABLE = "Stable"
 _GENERATION = 1
-"""DescribeGroups does not tell the generation. All members of a stable group are of one, so any number will do."""
+"""DescribeGroups has no generation. All members of a stable group share one, so any number will do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningMember:
-    """One member, with what tells a person which program it is."""
+    """One member, with names that help a person to recognise it."""
 
     member: Member
-    """What it subscribes to and owns. Its capacity is 1.0 unless it tells one by our protocols."""
+    """Its topics and partitions. Its capacity is 1.0 unless its subscription has one."""
     client_id: str
     """The ``client.id`` of its consumer."""
     client_host: str
@@ -46,14 +43,14 @@ class RunningGroup:
     """The name of its assignor: the clients' in a classic group, the broker's in a consumer group (KIP-848)."""
     is_classic: bool
     state: str
-    """As the broker calls it: Stable, PreparingRebalance, Reconciling, …"""
+    """The broker's name: Stable, PreparingRebalance, Reconciling, …"""
     members: Sequence[RunningMember]
 
     @property
     def labels(self) -> dict[str, str]:
         """A short name for each member id: the client id, or the instance id of a static member.
 
-        Where several members have the same one, they are numbered in the order of their member ids.
+        Members with the same name are numbered in the order of their member ids.
         """
         names = {each.member.id: each.member.instance_id or each.client_id or each.member.id for each in self.members}
         shared = {name for name, count in Counter(names.values()).items() if count > 1}
@@ -68,31 +65,31 @@ class RunningGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What brokers told at one moment."""
+    """The state of a group and its partitions at one moment."""
 
     at_s: float
-    """When, by a monotonic clock, in seconds."""
+    """The moment, in seconds of a monotonic clock."""
     group: RunningGroup
     partitions: Mapping[str, int]
     """Number of partitions of each subscribed topic that exists."""
     offsets: Mapping[tuple[str, int], PartitionOffsets]
     """By (topic, partition), of the partitions that have a leader."""
     racks: Mapping[str, Sequence[Sequence[str]]]
-    """Racks of the replicas of each partition; empty where no member names a rack."""
+    """Racks of the replicas of each partition; empty unless a member names a rack."""
 
 
 def classic_group(described: Any) -> RunningGroup | None:
-    """The group as DescribeGroups answers it (KIP-345's instance ids included).
+    """Return the group from the answer of DescribeGroups (KIP-345's instance ids included).
 
-    None where the broker has a group of the consumer protocol under this id, or none at all. Raises
-    `UnreadableGroupError` for a group of something else than consumers.
+    None if the group is one of the consumer protocol, or does not exist. Raises `UnreadableGroupError` if its members
+    are no consumers.
     """
     group_id = described.group_id
     if described.error_code not in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
         raise UnreadableGroupError(f"the broker does not describe the group {group_id}: error {described.error_code}")
     if described.protocol_type not in ("", PROTOCOL_TYPE):
         raise UnreadableGroupError(
-            f"the group {group_id} is no group of consumers: its protocol type is {described.protocol_type!r}"
+            f"the group {group_id} is not of consumers: its protocol type is {described.protocol_type!r}"
         )
     if not described.members:
         return None
@@ -114,12 +111,12 @@ def classic_group(described: Any) -> RunningGroup | None:
 
 
 def consumer_group(described: Any, topics: Collection[str]) -> RunningGroup | None:
-    """The group as ConsumerGroupDescribe answers it (KIP-848); None if there is none of that protocol with members.
+    """Return the group from the answer of ConsumerGroupDescribe (KIP-848); None without members of that protocol.
 
     ``topics`` are the topics of the cluster, for members that subscribe by a regular expression. Raises
     `UnreadableGroupError`.
     """
-    # Kafka 3.7 to 3.9 has the request, and has it switched off unless told otherwise.
+    # Kafka 3.7 to 3.9 has the request, switched off by default.
     none_such = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
     if described.error_code in none_such or not (described.error_code or described.members):
         return None
@@ -150,23 +147,23 @@ def consumer_group(described: Any, topics: Collection[str]) -> RunningGroup | No
 
 
 def _subscribed(member: Any, topics: Collection[str]) -> list[str]:
-    """The topics of a member. Brokers match with RE2, whose expressions Python reads alike but for rare ones."""
+    """Return the topics of a member. Brokers match with RE2, which differs from Python in rare expressions."""
     names = set(member.subscribed_topic_names or ())
     if member.subscribed_topic_regex:
         try:
             matches = re.compile(member.subscribed_topic_regex).fullmatch
         except re.error as error:
             raise UnreadableGroupError(
-                f"member {member.member_id} subscribes by the expression {member.subscribed_topic_regex!r}, which"
-                f" Python cannot read ({error}); only the broker knows the topics that it means"
+                f"member {member.member_id} subscribes to the expression {member.subscribed_topic_regex!r}, which"
+                f" Python cannot read ({error}); only the broker knows its topics"
             ) from error
         names.update(filter(matches, topics))
     return sorted(names)
 
 
 def _classic_member(member: Any, protocol: str, *, is_stable: bool) -> Member:
-    """What it subscribes to and owns; where the protocol is ours, with the capacity that it tells."""
-    if not is_stable:  # the protocol is not chosen yet, and the bytes are not there
+    """Return a member with its topics and partitions, and with its capacity if the protocol is ours."""
+    if not is_stable:  # the protocol is not chosen yet, and the bytes are missing
         return Member(id=member.member_id, topics=[], instance_id=getattr(member, "group_instance_id", None))
     subscription = read_subscription(member.member_id, bytes(member.member_metadata or b""))
     try:
@@ -191,9 +188,9 @@ def _classic_member(member: Any, protocol: str, *, is_stable: bool) -> Member:
 def racks_of(
     brokers: Sequence[Mapping[str, Any]], metadata: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> dict[str, list[list[str]]]:
-    """The racks that hold each partition's replicas, for the topics of which any is known.
+    """Return the racks of each partition's replicas, for topics with a known rack.
 
-    ``brokers`` and ``metadata`` (topic to its partitions) are as kafka-python's admin client describes them.
+    ``brokers`` and ``metadata`` (topic to its partitions) are those of kafka-python's admin client.
     """
     rack_of = {broker["broker_id"]: broker["rack"] for broker in brokers}
     racks: dict[str, list[list[str]]] = {}

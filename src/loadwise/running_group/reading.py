@@ -1,4 +1,4 @@
-"""One look at a running group: its members, and for each partition where it begins, ends and is committed."""
+"""Reads a running group: its members, and the first, last and committed offset of each partition."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RETENTION = ("cleanup.policy", "retention.ms")
 
 
 def read_group(admin: GroupAdmin, group_id: str) -> RunningGroup:
-    """Who is in the group. Raises `UnreadableGroupError` where nobody is, and `KafkaError`."""
+    """Return the group's members. Raises `UnreadableGroupError` without any, and `KafkaError`."""
     group = classic_group(admin.describe_classic(group_id))
     if group is None:
         described = admin.describe_consumer_group(group_id)
@@ -31,13 +31,13 @@ def read_group(admin: GroupAdmin, group_id: str) -> RunningGroup:
             group = consumer_group(described, admin.list_topics() if by_regex else ())
     if group is None:
         raise UnreadableGroupError(
-            f"nobody is in the group {group_id}; check the name, and look while its consumers are running"
+            f"the group {group_id} has no members; check the name, and run this while its consumers run"
         )
     return group
 
 
 def read(admin: GroupAdmin, group_id: str) -> Reading:
-    """Look at the group once. Raises `UnreadableGroupError`."""
+    """Read the group once. Raises `UnreadableGroupError`."""
     try:
         group = read_group(admin, group_id)
         topics = sorted({topic for each in group.members for topic in each.member.topics})
@@ -58,10 +58,9 @@ def read(admin: GroupAdmin, group_id: str) -> Reading:
 
 
 def read_rates(admin: GroupAdmin, reading: Reading, *, now_ms: int, over_s: float) -> dict[tuple[str, int], float]:
-    """Records that arrived in each second of the last ``over_s`` seconds, by the timestamps of the log.
+    """Return the records per second of the last ``over_s`` seconds, by their timestamps. Raises `UnreadableGroupError`.
 
-    A partition without a record of that time has a rate of 0. ``now_ms`` is the time of day, since records carry it.
-    Raises `UnreadableGroupError`.
+    ``now_ms`` is the time of day, as in records. A partition without a record of that time has a rate of 0.
     """
     begin_ms = now_ms - round(over_s * 1000)
     asked = {TopicPartition(*partition): begin_ms for partition in reading.offsets}
@@ -77,19 +76,19 @@ def read_rates(admin: GroupAdmin, reading: Reading, *, now_ms: int, over_s: floa
 
 
 def read_retention_ms(admin: GroupAdmin, topics: Sequence[str]) -> dict[str, int]:
-    """The ``retention.ms`` of topics whose records are deleted by age; the others are left out.
+    """Return the ``retention.ms`` of topics whose records are deleted by age.
 
-    A user without the right to describe configs, and a broker that does not tell, leave all of them out.
+    It has no topics if the user may not describe configs, or the broker does not answer.
     """
     wanted = dict.fromkeys(_RETENTION)
     resources = [ConfigResource(ConfigResourceType.TOPIC, topic, wanted) for topic in topics]
     try:
-        told = admin.describe_configs(resources, config_filter="all").get("topic", {}) if topics else {}
+        found = admin.describe_configs(resources, config_filter="all").get("topic", {}) if topics else {}
     except KafkaError as error:
-        log.warning("The retention of topics cannot be read (%s): nothing is told about it", error)
+        log.warning("the retention of topics cannot be read (%s), so it is not shown", error)
         return {}
     kept: dict[str, int] = {}
-    for topic, configs in told.items():
+    for topic, configs in found.items():
         policy, kept_ms = (configs.get(name, {}).get("value") for name in _RETENTION)
         if "delete" in (policy or "") and kept_ms is not None:
             kept[topic] = int(kept_ms)

@@ -153,7 +153,7 @@ def test_a_client_of_a_server_of_tokens_out_of_jaas():
     [
         ({"sasl.jaas.config": f'{OAUTH} clientId="us";', TOKENS: "http://h"}, 'sasl.jaas.config: clientSecret="…" is'),
         ({"sasl.jaas.config": f'{OAUTH} clientId="a" clientSecret="b";'}, f"{TOKENS}: must be given with OAUTHBEARER"),
-        ({"sasl.login.callback.handler.class": "com.example.Own"}, "handler.class: a class of Java's cannot be called"),
+        ({"sasl.login.callback.handler.class": "com.example.Own"}, "handler.class: Java classes cannot be called"),
     ],
 )
 def test_tokens_that_cannot_be_had_are_refused(given: dict[str, str], problem: str):

@@ -10,7 +10,7 @@ from loadwise.spark_source.options.bounds import EARLIEST, LATEST, AtTimestamp, 
 from loadwise.spark_source.options.membership import GroupMember
 from loadwise.spark_source.options.query import parse
 from loadwise.spark_source.options.topics import Assign, Subscribe, SubscribePattern
-from loadwise.spark_source.planning.assignors import OURS, assignor_named
+from loadwise.spark_source.planning.query import ASSIGNORS, assignor_named
 
 BROKERS = {"kafka.bootstrap.servers": "localhost:9092"}
 MINIMAL = {**BROKERS, "subscribe": "flights"}
@@ -194,7 +194,7 @@ def test_brokers_and_topics_must_be_given(given, option):
         parse(given)
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", ASSIGNORS)
 def test_our_assignors_by_name(name: str):
     assert assignor_named(name).name == name
 

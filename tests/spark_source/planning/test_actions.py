@@ -11,7 +11,7 @@ pytest.importorskip("pyspark", reason="needs PySpark, which the extra spark brin
 from loadwise.spark_source import source as module
 from loadwise.spark_source.source import LoadwiseDataSource
 
-SAID = "every action on a DataFrame reads up to the offsets that its first one found"
+SAID = "all actions on a DataFrame read the offsets that the first one found"
 
 
 @pytest.fixture(autouse=True)
@@ -37,5 +37,5 @@ def test_that_later_actions_read_the_same_offsets_is_said_once_a_process_and_war
         with caplog.at_level(logging.INFO, logger="loadwise.spark_source"):
             assert len(source.reader(source.schema()).partitions()) == 1
     assert len(said(caplog)) == lines
-    assert all(record.levelno == logging.INFO and "load() looks again" in record.message for record in said(caplog))
+    assert all(record.levelno == logging.INFO and "call load()" in record.message for record in said(caplog))
     assert [record.message for record in caplog.records if record.levelno > logging.INFO] == []

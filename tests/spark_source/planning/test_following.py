@@ -49,7 +49,7 @@ def test_tasks_are_members_in_kafkas_order_and_empty_handed_ones_too():
 def test_what_nobody_owns_is_one_more_task_and_a_warning(caplog):
     plan = follow(ranges(5, 6, 0), [owner("a", 0, 9)], "g")
     assert [(task.member, task.weight) for task in plan.tasks] == [("a", 5), (UNASSIGNED, 6)]
-    assert "group g: nobody owns t-1[0, 6); one more task reads it" in caplog.text
+    assert "group g: no member owns t-1[0, 6); one more task reads it" in caplog.text
 
 
 def test_two_owners_are_refused():
@@ -222,7 +222,7 @@ EMPTY = SimpleNamespace(state=ConsumerGroupState.STABLE, members=[])
     [
         (REBALANCING, "group g has been rebalancing for 3000 ms"),
         (EMPTY, "group g has had no members to follow for 3000 ms"),
-        (KafkaException(KafkaError(KafkaError.NOT_COORDINATOR)), "Kafka does not tell who is in group g"),
+        (KafkaException(KafkaError(KafkaError.NOT_COORDINATOR)), "Kafka does not describe group g"),
     ],
 )
 def test_a_group_is_asked_until_the_patience_is_over(answer, problem, monkeypatch):
@@ -236,6 +236,6 @@ def test_a_group_is_asked_until_the_patience_is_over(answer, problem, monkeypatc
 
 def test_an_error_that_does_not_pass_is_raised_at_once(monkeypatch):
     group = Group(KafkaException(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)))
-    with pytest.raises(GroupUnavailableError, match="Kafka does not tell who is in group g"):
+    with pytest.raises(GroupUnavailableError, match="Kafka does not describe group g"):
         owners_by_the_clock_of(group, monkeypatch, 24 * 3_600_000)
     assert group.waits_s == [MOST_WAIT_S]

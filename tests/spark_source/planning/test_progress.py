@@ -77,9 +77,9 @@ def test_losses_name_partition_and_offsets():
     found = step(at(5, 5, 5, None, None), at(9, 3, None, 7, 8), at(None, None, None, 0, 2))
     assert [str(item) for item in found.ranges] == ["t-0[5, 9)", "t-1[5, 5)", "t-3[0, 7)", "t-4[2, 8)"]
     assert found.losses == (
-        "t-2 is gone, with what it held from offset 5 on",
-        "t-1 was read up to offset 5 and now ends at 3: it was deleted and made anew",
-        "t-4 is new and its offsets [0, 2) are gone already",
+        "t-2 was deleted, and its records from offset 5 on are lost",
+        "t-1 was read up to offset 5 and now ends at 3: it was deleted and created again",
+        "t-4 is new, and its offsets [0, 2) were deleted already",
     )
 
 

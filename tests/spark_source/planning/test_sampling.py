@@ -124,7 +124,7 @@ def test_a_range_that_holds_the_end_of_a_transaction_alone_is_planned(topic_name
     while not (ranges := planned(given).tasks[0].ranges):  # Kafka writes the marker after it has answered the producer
         assert monotonic() < deadline
     assert ranges == (OffsetRange(topic_name, 0, 1, 2),)
-    assert "loadBy=bytes saw no record" in caplog.text
+    assert "loadBy=bytes: no record came" in caplog.text
 
 
 def test_without_any_sample_records_are_counted_with_a_warning(uneven, monkeypatch, caplog):

@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadwise.spark_source.reading.arrow_batches import FEW_BYTES, FEW_RECORDS, joined
+from loadwise.spark_source.reading.tasks import FEW_BYTES, FEW_RECORDS, joined
 
 SIZES = st.lists(st.sampled_from([1, 10, 400, 700, FEW_RECORDS, 5_000]), max_size=30)
 

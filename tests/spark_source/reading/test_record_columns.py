@@ -73,9 +73,7 @@ def read(data, start=0, end=1 << 62, *, most_records=10_000, most_bytes=1 << 24,
     builder = BatchBuilder(full_schema(include_headers=True))
     batches = []
     for rows in records.slices(most_records=most_records, most_bytes=most_bytes):
-        batch = builder.assemble(
-            "t", 3, rows.stop - rows.start, lambda name, kind, rows=rows: records.column(name, kind, rows)
-        )
+        batch = builder.batch("t", 3, rows.stop - rows.start, records.columns(builder.wanted, rows))
         batch.validate(full=True)
         batches.append(batch)
     if found.problem is not None:
@@ -200,9 +198,11 @@ def test_a_timestamp_that_spark_cannot_hold_is_refused_where_it_is_asked_for(mom
     data = bytearray(written([Row(None, b"v", 1, [])]))
     data[27:35] = moment.to_bytes(8, "big", signed=True)  # of the batch; its record adds nothing to it
     records = decoded(bytes(data), check_crcs=False)
-    assert records.column("offset", pa.int64(), slice(0, 1)).to_pylist() == [0]
+    builder = BatchBuilder(full_schema(include_headers=False))
+    columns = records.columns(builder.wanted, slice(0, 1))
+    assert columns["offset"].to_pylist() == [0]
     with pytest.raises(BatchError, match=f"timestamp {moment} ms"):
-        records.column("timestamp", pa.timestamp("us", "UTC"), slice(0, 1))
+        builder.batch("t", 0, 1, columns)
 
 
 def test_a_batch_that_unpacks_to_more_than_128_mib_is_read():
@@ -212,7 +212,7 @@ def test_a_batch_that_unpacks_to_more_than_128_mib_is_read():
     records = decoded(data, check_crcs=True)
     slices = list(records.slices(most_records=10_000, most_bytes=16 << 20))
     assert sum(rows.stop - rows.start for rows in slices) == 140
-    assert records.column("value", pa.binary(), slices[-1])[-1].as_py() == bytes(size)
+    assert records.columns({"value": pa.binary()}, slices[-1])["value"][-1].as_py() == bytes(size)
 
 
 @given(drawn=st.lists(st.integers(1, 5), max_size=5), cut=st.integers(0, 200))

@@ -25,7 +25,7 @@ from loadwise.spark_source.options import client_config
 from loadwise.spark_source.options import query as parsing
 from loadwise.spark_source.options.query import parse
 from loadwise.spark_source.reading import message_reader, position, tasks
-from loadwise.spark_source.reading.arrow_batches import BatchBuilder, full_schema
+from loadwise.spark_source.reading.arrow_batches import full_schema
 from loadwise.spark_source.task import OffsetRange, Task
 
 
@@ -39,7 +39,7 @@ def which(request, monkeypatch):
 def batches(given, *ranges):
     parsed = parse(given)
     task = Task("slot-0", tuple(OffsetRange(*item) for item in ranges), 0.0)
-    yield from tasks.read_task(task, parsed, BatchBuilder(full_schema(include_headers=parsed.include_headers)))
+    yield from tasks.read_task(task, parsed, full_schema(include_headers=parsed.include_headers))
 
 
 def places(given, *ranges):
@@ -138,7 +138,7 @@ def test_a_broker_that_goes_away_is_a_timeout_too(topic_name):
 def test_offsets_out_of_range(topic, caplog):
     topic = topic([10])
     wanted = [(topic.name, 0, 100, 110), (topic.name, 0, 8, 10)]
-    with pytest.raises(DataLossError, match=f"^{topic.name}-0 at offset 100 .* is gone: .* set failOnDataLoss=false"):
+    with pytest.raises(DataLossError, match=f"^{topic.name}-0 at offset 100 .* is lost: .* set failOnDataLoss=false"):
         places(topic.options(), *wanted)
     caplog.clear()
     assert places(topic.options(failOnDataLoss="false"), *wanted) == [(topic.name, 0, 8), (topic.name, 0, 9)]
@@ -150,7 +150,7 @@ def test_a_topic_or_partition_that_was_deleted(topic, caplog, monkeypatch, gone)
     monkeypatch.setitem(client_config.DEFAULTS, "topic.metadata.propagation.max.ms", "100")
     topic = topic([2])
     wanted = ("never-there" if gone == "topic" else topic.name, 7, 0, 5)
-    with pytest.raises(DataLossError, match=f"^{wanted[0]}-7 at offset 0 .* is gone: "):
+    with pytest.raises(DataLossError, match=f"^{wanted[0]}-7 at offset 0 .* is lost: "):
         places(topic.options(), wanted)
     caplog.clear()
     found = places(topic.options(failOnDataLoss="false"), wanted, (topic.name, 0, 0, 2))
