@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple, TypeAlias
@@ -173,45 +174,60 @@ class LargeRequests:
         return response if isinstance(response, NoAnswer) else Joined(*joiner.finish())
 
     async def _side_by_side(self, call: Call, slices: _Slices, joiner: Joiner) -> Response | Joined:
-        """Handle the slices of a fetch; those without records wait together until one has some."""
-        asked: list[tuple[Call, Path, asyncio.Future[Response]]] = []
-        bytes_left = 0
+        """Handle the slices of a fetch; they wait together until one has a result, and then none waits."""
+        asked: deque[tuple[Call, Path, asyncio.Future[Response]]] = deque()
+        most_bytes = spent_bytes = 0
+        has_result = False
 
         def count(answered: asyncio.Future[Response]) -> None:
-            nonlocal bytes_left
+            nonlocal spent_bytes, has_result
             if not answered.cancelled():
-                bytes_left -= _records_bytes(answered.result())
+                spent_bytes += _records_bytes(answered.result())
+                has_result = True
 
+        def limit(one: Call) -> None:
+            left = most_bytes - spent_bytes
+            one.body.max_bytes = left if left > 0 else -1
+
+        async def join() -> Response | None:
+            """Join what was asked, in its order; return an answer that ends the request."""
+            while asked:
+                one, path, answer = asked[0]
+                if not answer.done():
+                    async with self._turn:
+                        limit(one)
+                        self._hurry(one.token)
+                        await asyncio.sleep(0)
+                response = await answer
+                asked.popleft()
+                if _ends(response):
+                    return response
+                await self._join(joiner, response, path)
+            return None
+
+        last = None
         try:
             for frame, path in slices:
                 async with self._turn:
                     one = self._slice(call, frame)
-                    if not asked:
-                        bytes_left = one.body.max_bytes
-                    one.body.max_bytes = bytes_left if bytes_left > 0 else -1
-                    if any(each.done() for *_, each in asked):
+                    most_bytes = one.body.max_bytes
+                    limit(one)
+                    if has_result:
                         one.body.max_wait_ms = 0
                     answer = self._ask(one)
                     answer.add_done_callback(count)
                     asked.append((one, path, answer))
                     await asyncio.sleep(0)
-            await asyncio.wait([answer for *_, answer in asked], return_when=asyncio.FIRST_COMPLETED)
-            for one, _, answer in asked:
-                if not answer.done():
-                    async with self._turn:
-                        one.body.max_bytes = bytes_left if bytes_left > 0 else -1
-                        self._hurry(one.token)
-                        await asyncio.sleep(0)
-            for _, path, answer in asked:
-                response = await answer
-                if _ends(response):
-                    return response
-                await self._join(joiner, response, path)
+                if has_result and (last := await join()) is not None:
+                    return last
+            if asked:
+                await asyncio.wait([answer for *_, answer in asked], return_when=asyncio.FIRST_COMPLETED)
+                last = await join()
         finally:
             for one, _, answer in asked:
                 answer.cancel()
-                self._forget(one.token)
-        return Joined(*joiner.finish())
+                self._drop(one.token)
+        return Joined(*joiner.finish()) if last is None else last
 
     async def _join(self, joiner: Joiner, response: Message, path: Path) -> None:
         async with self._turn:
@@ -234,7 +250,12 @@ class LargeRequests:
             return await answer
         finally:
             if answer.cancelled():
-                self._forget(call.token)
+                self._drop(call.token)
+
+    def _drop(self, token: Token) -> None:
+        """Forget a slice whose answer is no longer needed."""
+        self._waiting.pop(token, None)
+        self._forget(token)
 
 
 def _ends(response: Response) -> bool:

@@ -44,7 +44,7 @@ from wires import APIS
 from loadwise.coordinator import Coordinator, large_requests, server
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS
 from loadwise.coordinator.server import ServerLimits
-from loadwise.protocol.cutting import Cutter
+from loadwise.protocol.cutting import Cutter, Joiner
 from loadwise.protocol.decoding import AT_ONCE
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api, decode_request
@@ -235,6 +235,35 @@ async def test_a_fetch_of_many_partitions_waits_until_one_of_them_has_a_record(
     assert [each.partition_index for each in found.partitions if each.records] == [partition]
     assert not coordinator.cluster.fetches
     await other.close()
+
+
+async def test_the_slices_of_a_fetch_are_joined_as_they_are_answered(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the objects of all answers exist at the same time."""
+    read = joined = most_open = 0
+
+    def reading(*arguments: Any, **options: Any) -> Any:
+        nonlocal read, most_open
+        read += 1
+        most_open = max(most_open, read - joined)
+        return decode_request(*arguments, **options)
+
+    add = Joiner.add
+
+    def joining(*arguments: Any) -> None:
+        nonlocal joined
+        joined += 1
+        add(*arguments)
+
+    monkeypatch.setattr(large_requests, "decode_request", reading)
+    monkeypatch.setattr(Joiner, "add", joining)
+    fetch = fetch_of_all(max_wait_ms=600_000)
+    fetch.topics[0].topic = "unknown"
+    (topic,) = (await peer.ask(fetch, FetchResponse)).responses
+    assert {each.error_code for each in topic.partitions} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert (read, most_open) == (joined, 1)
+    assert read > 1
 
 
 async def test_a_connection_that_is_gone_ends_its_request(coordinator: Coordinator) -> None:
