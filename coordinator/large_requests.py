@@ -39,6 +39,25 @@ class Joined(NamedTuple):
 _Slices: TypeAlias = Iterator[tuple[bytes, Path]]
 
 
+class _Repeated(set[str]):
+    """Names of topics that several slices create or grow, which Kafka refuses as duplicates."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._refused: set[str] = set()
+
+    def refused_once(self, topics: list[Message]) -> list[Message]:
+        """Return a slice's topics. The first slice with a repeated one has it twice, the others do not have it."""
+        result = []
+        for topic in topics:
+            if topic.name not in self:
+                result.append(topic)
+            elif topic.name not in self._refused:
+                self._refused.add(topic.name)
+                result += [topic, topic]
+        return result
+
+
 def without_body(frame: bytes, apis: Mapping[int, Api]) -> Request:
     """Decode a request with empty arrays, for what must be known before they are decoded."""
     api, version, correlation_id, client_id, _ = request_header(frame, apis)
@@ -116,8 +135,8 @@ class LargeRequests:
             slices = cutting.requests(frame, cut)
             if api.name == "Fetch":
                 return await self._side_by_side(call, slices, joiner)
-            makes_too_many = await self._makes_too_many(call, cutting.requests(frame, cut))
-            return await self._one_by_one(call, slices, joiner, makes_too_many=makes_too_many)
+            makes_too_many, repeated = await self._look_ahead(call, cutting.requests(frame, cut))
+            return await self._one_by_one(call, slices, joiner, repeated, makes_too_many=makes_too_many)
         finally:
             self._joiners.discard(joiner)
 
@@ -141,26 +160,34 @@ class LargeRequests:
                     return cut
                 await asyncio.sleep(0)
 
-    async def _makes_too_many(self, call: Call, slices: _Slices) -> bool:
-        """Return whether all slices together would create too many partitions; nothing is created then."""
+    async def _look_ahead(self, call: Call, slices: _Slices) -> tuple[bool, _Repeated]:
+        """Return whether all slices together would create too many partitions, and the topics of several slices."""
         count = self._new_partitions(call.request.api.key)
         if count is None:
-            return False
+            return False, _Repeated()
         made = 0
+        seen: set[str] = set()
+        repeated = _Repeated()
         for frame, _ in slices:
             async with self._turn:
-                made += count(self._slice(call, frame).body)
+                body = self._slice(call, frame).body
+                made += count(body)
+                names = {topic.name for topic in body.topics}
+                repeated |= names & seen
+                seen |= names
                 await asyncio.sleep(0)
-        return made > MAX_NEW_PARTITIONS
+        return made > MAX_NEW_PARTITIONS, repeated
 
     async def _one_by_one(
-        self, call: Call, slices: _Slices, joiner: Joiner, *, makes_too_many: bool
+        self, call: Call, slices: _Slices, joiner: Joiner, repeated: _Repeated, *, makes_too_many: bool
     ) -> Response | Joined:
         """Handle one slice after the other."""
         response: Response = NoAnswer()
         for frame, path in slices:
             async with self._turn:
                 one = self._slice(call, frame)
+                if repeated:
+                    one.body.topics = repeated.refused_once(one.body.topics)
                 answer = None if makes_too_many else self._ask(one)
                 await asyncio.sleep(0)
             if answer is None:

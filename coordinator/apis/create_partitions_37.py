@@ -5,21 +5,30 @@ v1 throttled after the response; v2 flexible; v3 throttling error.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from loadwise.coordinator.apis.access import per_item, topics
 from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message
-from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, TOO_MANY_AT_ONCE, Refusal
+from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, NAMED_TWICE, TOO_MANY_AT_ONCE, Refusal
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import CreatePartitionsResponse
 
 
 def handle(call: Call, cluster: Cluster) -> Message:
-    """Grow each topic separately; more than `MAX_NEW_PARTITIONS` fail as a whole, as in Kafka."""
+    """Grow each topic separately; a topic that is named twice does not grow, as in Kafka.
+
+    More than `MAX_NEW_PARTITIONS` fail as a whole, as in Kafka.
+    """
     is_too_many = new_partitions(cluster, call.body) > MAX_NEW_PARTITIONS
+    names = Counter(topic.name for topic in call.body.topics)
     results = []
-    for wanted in call.body.topics:
-        refusal = TOO_MANY_AT_ONCE if is_too_many else _grow(call, cluster, wanted)
+    for wanted in {topic.name: topic for topic in call.body.topics}.values():
+        if is_too_many:
+            refusal: Refusal | None = TOO_MANY_AT_ONCE
+        else:
+            refusal = NAMED_TWICE if names[wanted.name] > 1 else _grow(call, cluster, wanted)
         results.append(
             CreatePartitionsResponse.CreatePartitionsTopicResult(
                 name=wanted.name,

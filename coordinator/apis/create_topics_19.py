@@ -13,7 +13,7 @@ from loadwise.coordinator.apis.access import Access, item_by_item, topics
 from loadwise.coordinator.apis.config_rows import new_topic_rows
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Message, Outcome
-from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, TOO_MANY_AT_ONCE, Refusal
+from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, NAMED_TWICE, TOO_MANY_AT_ONCE, Refusal
 from loadwise.coordinator.configs.definitions import BadConfigError
 from loadwise.coordinator.configs.topic_configs import check_topic_configs
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
@@ -38,8 +38,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
     for topic in call.body.topics:
         if names.pop(topic.name, 0) != 1:
             if topic.name not in {row.name for row in topics}:
-                twice = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-                topics.append(_result(topic.name, None, twice))
+                topics.append(_result(topic.name, None, NAMED_TWICE))
             continue
         topics.append(_create(call, cluster, topic, tell_configs))
     return call.response(throttle_time_ms=0, topics=topics)

@@ -51,6 +51,8 @@ TOO_MANY_AT_ONCE = Refusal(
     f"one request can make at most {MAX_NEW_PARTITIONS:,} partitions.",
 )
 """What a request gets that would make more than `MAX_NEW_PARTITIONS`."""
+NAMED_TWICE = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+"""What a topic gets that one request creates or grows twice."""
 
 
 def is_topic_name(name: str) -> bool:

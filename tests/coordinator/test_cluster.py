@@ -412,6 +412,16 @@ def test_replicas_that_cannot_be_are_refused(brokers: list[list[int]]) -> None:
     assert only(wire.ask(request, 3).results).error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
+def test_a_topic_that_is_named_twice_does_not_grow() -> None:
+    wire = Wire()
+    row = admin.CreatePartitionsRequest.CreatePartitionsTopic(name="t", count=9, assignments=None)
+    request = admin.CreatePartitionsRequest(version=2, topics=[row, row], timeout_ms=1, validate_only=False)
+    assert only(wire.ask(request, 1).results).error_code == ErrorCode.INVALID_REQUEST
+    topic = wire.cluster.topics.get("t")
+    assert topic is not None
+    assert len(topic.partitions) < 9
+
+
 def test_topics_are_where_their_creator_says() -> None:
     wire = Wire()
     made = create(wire, brokers=[[3, 1], [2, 3]])

@@ -105,6 +105,12 @@ class Records(Session):
         )  # fmt: skip
         return int(self.ask(request, admin.CreatePartitionsResponse).results[0].error_code)
 
+    def grow_twice(self, count: int) -> Any:
+        row = admin.CreatePartitionsRequest.CreatePartitionsTopic(name=self.topic, count=count, assignments=None)
+        request = admin.CreatePartitionsRequest(version=3, topics=[row, row], timeout_ms=10_000, validate_only=False)
+        results = self.ask(request, admin.CreatePartitionsResponse).results
+        return [(each.name == self.topic, each.error_code, each.error_message) for each in results]
+
     def configs(self, kind: int, name: str, *keys: str) -> Any:
         row = admin.DescribeConfigsRequest.DescribeConfigsResource(
             resource_type=kind, resource_name=name, configuration_keys=list(keys) or None
@@ -211,6 +217,7 @@ def topics(broker: Records) -> Iterator[Any]:
     yield [broker.grow(name, count) for name, count in grown]
     some: list[list[list[int]]] = [[[1]], [[9], [1]], [[1], [1], [1]], [[], [1]], [[1, 1], [1]]]
     yield [broker.grow(broker.topic, 4, brokers) for brokers in some]
+    yield broker.grow_twice(9)
     yield [broker.grow(broker.topic, 3, check=True), broker.grow(broker.topic, 3, [[1]]), broker.grow(broker.topic, 3)]
     yield [broker.configs(2, broker.topic), broker.configs(2, f"{broker.topic}-none"), broker.configs(2, "a/b")]
     some_keys = ("cleanup.policy", "no.such.key", "max.message.bytes", "retention.bytes", "compression.type")

@@ -369,3 +369,21 @@ async def test_the_new_partitions_of_all_slices_count_together(over: int, peer: 
     every = MetadataRequest(version=4, topics=None, allow_auto_topic_creation=False)
     there = await peer.ask(every, MetadataResponse)
     assert sum(each.name.startswith("new-") for each in there.topics) == (0 if over else many)
+
+
+async def test_a_topic_that_several_slices_name_is_not_created(peer: Peer) -> None:
+    """As on Apache Kafka, a topic that is named twice is refused, once."""
+    names = ["twice", *(f"new-{number}" for number in range(MANY)), "twice", *["thrice"] * 3]
+    rows = [
+        CreateTopicsRequest.CreatableTopic(
+            name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[]
+        )
+        for name in names
+    ]
+    request = CreateTopicsRequest(version=2, topics=rows, timeout_ms=1000, validate_only=False)
+    answer = await peer.ask(request, CreateTopicsResponse)
+    errors = Counter((each.name, each.error_code) for each in answer.topics)
+    refused = {"twice", "thrice"}
+    assert errors == {(name, ErrorCode.INVALID_REQUEST if name in refused else ErrorCode.NONE): 1 for name in names}
+    every = await peer.ask(MetadataRequest(version=4, topics=None, allow_auto_topic_creation=False), MetadataResponse)
+    assert not refused & {each.name for each in every.topics}
