@@ -37,6 +37,7 @@ _Partition = _Topic.PartitionData
 _Leader = _Partition.LeaderIdAndEpoch
 _MAX_BYTES = 55 * 1024 * 1024
 """Maximum bytes of a response, whatever the client requests (fetch.max.bytes of the broker)."""
+_AT_ONCE = 1000
 _RENEW = 2
 _RECORD_LIMIT = 1
 
@@ -72,7 +73,7 @@ def handle(call: Call, cluster: Cluster) -> Message | DelayedShareFetch:
         return _response(call, cluster, answers, None)
     if _is_renewal(call):
         return _response(call, cluster, answers, None)
-    wanted = _rotated(list(session.partitions), body.share_session_epoch)
+    wanted = _next_partitions(session, body.share_session_epoch)
 
     def attempt(is_last: bool) -> Message | None:
         if cluster.shares.sessions.get(key) is not session:
@@ -85,7 +86,7 @@ def handle(call: Call, cluster: Cluster) -> Message | DelayedShareFetch:
         return response
     logs = [log for topic_id, number in wanted if (log := _log(cluster, (topic_id, number))) is not None]
     keys = [ShareKey(body.group_id, *where) for where in wanted]
-    return DelayedShareFetch(attempt, [*logs, *keys], body.max_wait_ms)
+    return DelayedShareFetch(attempt, [*logs, *keys], body.max_wait_ms * len(wanted) // len(session))
 
 
 def _problem(call: Call) -> str | None:
@@ -104,7 +105,7 @@ def _is_renewal(call: Call) -> bool:
 def _go_on(call: Call, cluster: Cluster, *, has_acknowledgements: bool) -> ErrorCode:
     """Start or continue a session. Mirrors ``SharePartitionManager.newContext``."""
     body, key, sessions = call.body, session_key(call), cluster.shares.sessions
-    named = [(topic.topic_id, each.partition_index) for topic in body.topics for each in topic.partitions]
+    named = [(topic.topic_id, [each.partition_index for each in topic.partitions]) for topic in body.topics]
     if body.share_session_epoch == INITIAL_EPOCH:
         if has_acknowledgements:
             return ErrorCode.INVALID_REQUEST
@@ -116,15 +117,19 @@ def _go_on(call: Call, cluster: Cluster, *, has_acknowledgements: bool) -> Error
     session = sessions.get(key)
     if error is ErrorCode.NONE and session is not None:
         for topic in body.forgotten_topics_data:
-            for number in topic.partitions:
-                session.partitions.pop((topic.topic_id, number), None)
+            session.remove(topic.topic_id, topic.partitions)
     return error
 
 
-def _rotated(partitions: list[TopicPartition], epoch: int) -> list[TopicPartition]:
-    """Rotate the partitions, so that a limit does not always skip the same ones."""
-    start = epoch % len(partitions) if partitions else 0
-    return partitions[start:] + partitions[:start]
+def _next_partitions(session: ShareSession, epoch: int) -> list[TopicPartition]:
+    """Return the partitions that a request looks at; each request starts elsewhere, so that none is skipped always.
+
+    In a session with more than `_AT_ONCE` partitions, the next request looks at the next ones, and waits for a part of
+    its time only.
+    """
+    number = len(session)
+    step = _AT_ONCE if number > _AT_ONCE else 1
+    return session.part(epoch * step % max(number, 1), min(number, _AT_ONCE))
 
 
 def _fetch(
@@ -161,7 +166,7 @@ def _fetch(
             at_least_one=is_empty,
         )
         if delivered.acquired:
-            cluster.shares.acquired(ShareKey(body.group_id, *where))
+            cluster.shares.acquired(ShareKey(body.group_id, *where), session_key(call))
         left -= delivered.number
         is_empty = is_empty and not delivered.records
         fetched[where] = delivered
@@ -186,9 +191,9 @@ def _response(call: Call, cluster: Cluster, answers: _Answers, session: ShareSes
         refusal = answers.acknowledged.get(where)
         delivered, error = (outcome, ErrorCode.NONE) if isinstance(outcome, Delivered) else (Delivered(), outcome)
         is_told = where in answers.acknowledged or error is not ErrorCode.NONE or bool(delivered.acquired)
-        if session is not None and where in session.partitions:
-            is_told = is_told or call.body.share_session_epoch == INITIAL_EPOCH or session.partitions[where]
-            session.partitions[where] = error is not ErrorCode.NONE
+        if session is not None:
+            is_first = call.body.share_session_epoch == INITIAL_EPOCH
+            is_told = session.answered(where, is_error=error is not ErrorCode.NONE) or is_first or is_told
         if not is_told:
             continue
         leader = _Leader(leader_id=0, leader_epoch=0)

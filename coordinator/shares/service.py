@@ -104,8 +104,9 @@ class Shares:
         self._locks.set(key, share.next_deadline_ms)
         return refusal
 
-    def acquired(self, key: ShareKey) -> None:
-        """Note that records were acquired, so that their locks expire."""
+    def acquired(self, key: ShareKey, session: SessionKey) -> None:
+        """Note that records were acquired in a session, so that their locks expire or are released at its end."""
+        self.sessions.hold(session, (key.topic_id, key.partition))
         share = self._partitions[key].share
         self._locks.set(key, share.next_deadline_ms)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -16,11 +17,13 @@ from loadwise.protocol.error_codes import ErrorCode
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 _INT32_MAX = 2**31 - 1
-_MOST_PARTITIONS = 500_000
+_MOST_PARTITIONS = 1_000_000
 """Maximum partitions in all sessions together, because clients may name missing ones."""
 
 TopicPartition: TypeAlias = tuple[UUID, int]
 """A partition by its topic's id."""
+Named: TypeAlias = Sequence[tuple[UUID, Sequence[int]]]
+"""Partitions by their topics' ids."""
 
 
 class SessionKey(NamedTuple):
@@ -39,8 +42,46 @@ class ShareSession:
     """The epoch that the next request must have."""
     connection_id: int
     """The connection on which it started; it ends with the connection."""
-    partitions: dict[TopicPartition, bool] = field(default_factory=dict)
-    """Fetched partitions in the order of the requests; True if the member has had no response about it yet."""
+    topics: dict[UUID, dict[int, bool]] = field(default_factory=dict)
+    """Fetched partitions of each topic; True if the next response about one must include it.
+
+    By topic, because the garbage collector would walk as many keys as partitions.
+    """
+    held: set[TopicPartition] = field(default_factory=set)
+    """Partitions of which the member has acquired records."""
+
+    def __len__(self) -> int:
+        return sum(map(len, self.topics.values()))
+
+    def add(self, named: Named, *, is_told: bool) -> None:
+        """Add partitions; ``is_told`` if the next response must include each new one."""
+        for topic_id, numbers in named:
+            fetched = self.topics.setdefault(topic_id, {})
+            for number in numbers:
+                fetched[number] = is_told
+
+    def remove(self, topic_id: UUID, numbers: Iterable[int]) -> None:
+        """Remove partitions of a topic."""
+        fetched = self.topics.get(topic_id, {})
+        for number in numbers:
+            fetched.pop(number, None)
+
+    def part(self, start: int, most: int) -> list[TopicPartition]:
+        """Return ``most`` partitions, beginning with number ``start``; the first follow the last."""
+        found: list[TopicPartition] = []
+        for topic_id, numbers in chain(self.topics.items(), self.topics.items()):
+            found += [(topic_id, number) for number in islice(numbers, start, start + most - len(found))]
+            start = max(start - len(numbers), 0)
+        return found
+
+    def answered(self, where: TopicPartition, *, is_error: bool) -> bool:
+        """Note a response about a partition; return whether it must include it. The next must after an error."""
+        topic_id, number = where
+        fetched = self.topics.get(topic_id, {})
+        if number not in fetched:
+            return False
+        is_told, fetched[number] = fetched[number], is_error
+        return is_told
 
 
 class ShareSessions:
@@ -56,26 +97,31 @@ class ShareSessions:
         """Return a member's session; None if it has none."""
         return self._sessions.get(key)
 
-    def begin(self, key: SessionKey, connection_id: int, partitions: Iterable[TopicPartition], most: int) -> ErrorCode:
+    def begin(self, key: SessionKey, connection_id: int, named: Named, most: int) -> ErrorCode:
         """Start a session and replace any previous one. A broker has at most ``most`` sessions."""
-        self._sessions.pop(key, None)
-        fetched = dict.fromkeys(partitions, False)
-        if sum(each.node_id == key.node_id for each in self._sessions) >= most or not self._has_room(len(fetched)):
+        before = self._sessions.pop(key, None)
+        if sum(each.node_id == key.node_id for each in self._sessions) >= most or not self._has_room(named):
             return ErrorCode.SHARE_SESSION_LIMIT_REACHED
-        self._sessions[key] = ShareSession(1, connection_id, fetched)
+        session = ShareSession(1, connection_id, held=set() if before is None else before.held)
+        session.add(named, is_told=False)
+        self._sessions[key] = session
         return ErrorCode.NONE
 
-    def add(self, key: SessionKey, partitions: Sequence[TopicPartition]) -> ErrorCode:
+    def add(self, key: SessionKey, named: Named) -> ErrorCode:
         """Add partitions to a session; the next response includes each of them."""
-        fetched = self._sessions[key].partitions
-        new = {each: True for each in partitions if each not in fetched}
-        if new and not self._has_room(len(new)):
+        session = self._sessions[key]
+        known = session.topics
+        new = [
+            (topic_id, [each for each in numbers if each not in known.get(topic_id, {})]) for topic_id, numbers in named
+        ]
+        if any(numbers for _, numbers in new) and not self._has_room(new):
             return ErrorCode.SHARE_SESSION_LIMIT_REACHED
-        fetched |= new
+        session.add(new, is_told=True)
         return ErrorCode.NONE
 
-    def _has_room(self, partitions: int) -> bool:
-        return partitions + sum(len(each.partitions) for each in self._sessions.values()) <= _MOST_PARTITIONS
+    def _has_room(self, named: Named) -> bool:
+        partitions = sum(len(numbers) for _, numbers in named)
+        return partitions + sum(map(len, self._sessions.values())) <= _MOST_PARTITIONS
 
     def go_on(self, key: SessionKey, epoch: int) -> ErrorCode:
         """Check the epoch of a request and advance the session to the next one."""
@@ -87,10 +133,16 @@ class ShareSessions:
         session.epoch = 1 if epoch == _INT32_MAX else epoch + 1
         return ErrorCode.NONE
 
+    def hold(self, key: SessionKey, where: TopicPartition) -> None:
+        """Note that a member has acquired records of a partition."""
+        self._sessions[key].held.add(where)
+
     def end(self, key: SessionKey) -> list[TopicPartition]:
-        """End a session and return its partitions."""
+        """End a session and return the partitions of which its member has acquired records."""
         session = self._sessions.pop(key, None)
-        return [] if session is None else list(session.partitions)
+        if session is None:
+            return []
+        return [where for where in session.held if where[1] in session.topics.get(where[0], {})]
 
     def of_connection(self, connection_id: int) -> list[SessionKey]:
         """Return the sessions that started on a connection."""

@@ -12,6 +12,7 @@ from record_batches import batch
 from wires import TOKENS, Wire
 
 from loadwise.coordinator import leadership
+from loadwise.coordinator.apis import share_fetch_78 as share_fetch_api
 from loadwise.coordinator.calls import Answer, Call
 from loadwise.coordinator.cluster.brokers import Brokers
 from loadwise.coordinator.configs.resources import ResourceType
@@ -193,6 +194,34 @@ def test_deleted_records_make_room_for_a_fetch_that_waits() -> None:
     assert wire.ask_node(wire.leader, other) == []
     wire.cluster.delete_records(log, 3)
     assert acquired(row_of(wire.router.expire(1000))) == [(3, 5, 1)]
+
+
+def test_each_fetch_looks_at_the_next_partitions_of_a_large_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many partitions a session has, one request keeps others waiting for a few of them."""
+    monkeypatch.setattr(share_fetch_api, "_AT_ONCE", 2)
+    wire = Wire()
+    begin_at_the_start(wire, "s")
+    wire.topic_id = wire.cluster.topics.create("wide", 5).id
+    for number in range(5):
+        log = wire.cluster.topics.log("wide", number)
+        assert log is not None
+        log.append(batch([b"x"]))
+    asked = [share_fetch(wire, "s", 0, tuple(range(5))), *(share_fetch(wire, "s", each, ()) for each in (1, 2, 3))]
+    found = [
+        [row.partition_index for topic in wire.ask(each, 1).responses for row in topic.partitions if acquired(row)]
+        for each in asked
+    ]
+    assert found == [[0, 1], [2, 3], [4], []]  # the last ones look at 4, 0 and 1, 2
+
+
+def test_a_fetch_of_a_part_of_a_session_waits_a_part_of_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(share_fetch_api, "_AT_ONCE", 1)
+    wire = Wire()
+    wire.topic_id = wire.cluster.topics.create("wide", 5).id
+    request = share_fetch(wire, "s", 0, tuple(range(5)), max_wait_ms=500)
+    request.with_header(1, "client")
+    assert wire.send(bytes(request.encode(header=True))) == []
+    assert wire.cluster.share_fetches.next_deadline_ms == wire.cluster.now_ms + 100
 
 
 def test_a_topic_that_is_made_again_is_another_one() -> None:

@@ -156,7 +156,7 @@ class WaitingFetches(RuleBasedStateMachine):
             shares = self.wire.cluster.shares
             session = shares.sessions.get(SessionKey(1, GROUP, name))
             assert session is not None
-            for topic_id, number in session.partitions:
+            for topic_id, number in session.part(0, len(session)):
                 share = shares.known(ShareKey(GROUP, topic_id, number))
                 log = self.wire.cluster.topics.log("t", number)
                 assert share is not None
