@@ -25,10 +25,12 @@ test-kafka: $(VENV)/.dev
 
 # Its scenes of real groups under a load that shifts: members have a second's time, so nothing else runs beside them. SCENES=live
 # plays all of them. Ten calm minutes: make test-live CALM_S=600 TESTS=tests/live/test_steady_and_restart.py::test_steady
-SCENES ?= live and not long
-CALM_S ?= 120
+# ONE_BROKER=7 plays each scene on one broker only, which the seed 7 decides.
+SCENES     ?= live and not long
+CALM_S     ?= 120
+ONE_BROKER ?=
 test-live: $(VENV)/.dev
-	LOADWISE_CALM_S=$(CALM_S) $(BIN)/python -m pytest -o faulthandler_timeout=$$((450 + $(CALM_S))) -m "$(SCENES)" -n 1 --dist loadgroup $(TESTS)
+	LOADWISE_CALM_S=$(CALM_S) $(BIN)/python -m pytest -o faulthandler_timeout=$$((450 + $(CALM_S))) -m "$(SCENES)" $(if $(ONE_BROKER),--one-broker=$(ONE_BROKER)) -n 1 --dist loadgroup $(TESTS)
 
 # Days of a group in virtual time, under loadwise and other assignors: a table and benchmark-live.html (docs/live.md).
 bench-live: $(VENV)/.all

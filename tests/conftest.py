@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import socket
 import time
 import uuid
@@ -29,6 +30,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """pytest: options of these tests alone."""
     group = parser.getgroup("loadwise's own tests")
     group.addoption("--shuffle", type=int, metavar="SEED", help="run the tests in an order that this seed decides")
+    group.addoption(
+        "--one-broker", type=int, metavar="SEED", help="play each live scene on the broker that this decides"
+    )
     group.addoption("--minutes", type=float, help="skip the tests that would begin later than so many minutes")
 
 
@@ -50,6 +54,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """pytest: the order in which tests run, the same in each process."""
     if (seed := config.getoption("shuffle")) is not None:
         Random(seed).shuffle(items)
+    if (seed := config.getoption("one_broker")) is not None:
+        elsewhere = [item for item in items if item.get_closest_marker("live") and not _is_played(item, seed)]
+        config.hook.pytest_deselected(items=elsewhere)
+        items[:] = [item for item in items if item not in elsewhere]
+
+
+def _is_played(scene: pytest.Item, seed: int) -> bool:
+    """Return whether a scene is played where it is, on one of two brokers."""
+    test, _, parameters = scene.nodeid.partition("[")
+    where = {"loadwise", "apache"}.intersection(re.split(r"[-\]]", parameters))
+    return not where or Random(f"{seed} {test}").choice(["loadwise", "apache"]) in where
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -88,14 +88,14 @@ def test_a_reader_that_is_above_its_quota_is_answered_without_partitions(cluster
 
 
 def test_a_broker_that_vanishes_in_the_middle_of_a_task(cluster):
-    batches = reading(cluster, kafkaConsumer__pollTimeoutMs=500)
+    batches = reading(cluster, kafkaConsumer__pollTimeoutMs=2000)
     assert next(batches)[0] == 0
     cluster.faults.disconnect("*", times=None)
     with pytest.raises(ReadTimeoutError) as failed:
         list(batches)
     text = str(failed.value)
     assert re.match(
-        r"no record of t-0 at offset \d+ \(of t-0\[0, 20000\)\) arrived for 500 ms \(the client's last", text
+        r"no record of t-0 at offset \d+ \(of t-0\[0, 20000\)\) arrived for 2000 ms \(the client's last", text
     )
     assert text.endswith("check kafka.bootstrap.servers and the brokers, or raise kafkaConsumer.pollTimeoutMs")
 
