@@ -28,6 +28,7 @@ def consumer(coordinator: ThreadedCoordinator, group_id: str, *topics: str, **op
         group_id=group_id,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
+        heartbeat_interval_ms=200,
         **options,
     )
     if topics:

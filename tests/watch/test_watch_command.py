@@ -25,6 +25,8 @@ def test_a_group_of_either_protocol(broker: str, protocol: str) -> None:
     fill(broker, topic, RECORDS)
     settings: dict[str, Any] = {"bootstrap.servers": broker, "group.id": topic, "group.protocol": protocol}
     settings |= {"auto.offset.reset": "earliest", "enable.auto.commit": False}
+    if protocol == "classic":
+        settings["heartbeat.interval.ms"] = 200
     with ExitStack() as stack:
         consumers = [Consumer({**settings, "client.id": name}) for name in ("one", "two")]
         for consumer in consumers:
