@@ -1,8 +1,8 @@
-"""Refuse to build from a checkout whose package links came out as text files.
+"""Refuse an editable installation of a checkout whose package links came out as text files.
 
 ``src/loadwise/{assignor,coordinator,protocol,spark_source}`` are symbolic links to the four top-level folders. Git on
-Windows without ``core.symlinks``, and some archive tools, write them as small text files; a wheel built from such a
-tree would install four broken modules.
+Windows without ``core.symlinks``, and some archive tools, write them as small text files. A wheel takes the folders
+themselves, but an editable installation imports through the links.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ PARTS = ("assignor", "coordinator", "protocol", "spark_source")
 
 
 class LinkCheck(BuildHookInterface):
-    """Check that every part of the package is a folder with an ``__init__.py``."""
+    """Check that every part of the package can be imported through its link."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if version != "editable":
+            return
         package = Path(self.root) / "src" / "loadwise"
         broken = [part for part in PARTS if not (package / part / "__init__.py").is_file()]
         if broken:

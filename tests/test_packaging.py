@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tarfile
@@ -36,30 +37,49 @@ def checkout(tmp_path: Path) -> Path:
     return copy
 
 
+def _wheel_of(built_in: Path) -> set[str]:
+    built = _build(built_in, "wheel")
+    assert built.returncode == 0, built.stderr
+    [wheel] = (built_in / "dist").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        [entry_points] = (name for name in names if name.endswith(".dist-info/entry_points.txt"))
+        assert "[pytest11]\nloadwise = loadwise.pytest_plugin" in archive.read(entry_points).decode()
+        [metadata] = (name for name in names if name.endswith(".dist-info/METADATA"))
+        links = re.findall(r"\]\(([^)]*)\)", archive.read(metadata).decode())
+    assert len(names) == len(set(names))
+    assert len(links) > 20
+    assert all(link.startswith(("https://", "#")) for link in links), "a page of PyPI has no other files"
+    return set(names)
+
+
+EVERY_MODULE = {f"loadwise/{path.relative_to(ROOT)}" for part in PARTS for path in (ROOT / part).rglob("*.py")}
+EVERY_MODULE |= {"loadwise/py.typed", "loadwise/__init__.py", "loadwise/pytest_plugin.py", "pyspark_loadwise.py"}
+
+
 def test_the_wheel_built_from_the_sdist_holds_every_part(checkout: Path, tmp_path: Path) -> None:
     built = _build(checkout, "sdist")
     assert built.returncode == 0, built.stderr
     [sdist] = (checkout / "dist").glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
+        members = archive.getmembers()
+        assert all(member.isfile() or member.isdir() for member in members), "links are lost on some systems"
+        assert not any("/src/loadwise/assignor/" in member.name for member in members), "each part once"
         # Python 3.11.0 to 3.11.3 have no filters yet; later ones warn when none is named.
         archive.extraction_filter = getattr(tarfile, "data_filter", None)
         archive.extractall(tmp_path / "unpacked")
     [unpacked] = (tmp_path / "unpacked").iterdir()
-    built = _build(unpacked, "wheel")
-    assert built.returncode == 0, built.stderr
+    assert _wheel_of(unpacked) == _wheel_of(checkout)
     [wheel] = (unpacked / "dist").glob("*.whl")
-    packed = set(zipfile.ZipFile(wheel).namelist())
-    expected = {f"loadwise/{path.relative_to(ROOT)}" for part in PARTS for path in (ROOT / part).rglob("*.py")}
-    assert expected <= packed
-    assert {"loadwise/py.typed", "loadwise/__init__.py", "loadwise/pytest_plugin.py", "pyspark_loadwise.py"} <= packed
-    [entry_points] = (name for name in packed if name.endswith(".dist-info/entry_points.txt"))
-    assert "[pytest11]\nloadwise = loadwise.pytest_plugin" in zipfile.ZipFile(wheel).read(entry_points).decode()
+    assert set(zipfile.ZipFile(wheel).namelist()) >= EVERY_MODULE
 
 
-def test_a_checkout_that_lost_its_links_is_refused_by_name(checkout: Path) -> None:
+def test_a_checkout_that_lost_its_links_builds_the_same_wheel_but_is_not_installed_editable(checkout: Path) -> None:
     link = checkout / "src" / "loadwise" / "protocol"
     link.unlink()
     link.write_text("../../protocol")
-    built = _build(checkout, "wheel")
-    assert built.returncode != 0
-    assert "src/loadwise/protocol is not a link to ../../protocol" in built.stderr + built.stdout
+    assert _wheel_of(checkout) >= EVERY_MODULE
+    program = "from hatchling.build import build_editable; build_editable('dist')"
+    refused = subprocess.run([sys.executable, "-c", program], cwd=checkout, capture_output=True, text=True, check=False)
+    assert refused.returncode != 0
+    assert "src/loadwise/protocol is not a link to ../../protocol" in refused.stderr + refused.stdout
