@@ -41,12 +41,12 @@ if not is_installed("crc32c"):  # asked here, so that one place names what is mi
 
 from loadwise.coordinator.authorization.acls import Acl
 from loadwise.coordinator.authorization.options import Authorization
+from loadwise.coordinator.configs.share_limits import ShareGroupLimits
+from loadwise.coordinator.configs.streams_limits import StreamsGroupLimits
 from loadwise.coordinator.embedded import Coordinator, HttpOptions
 from loadwise.coordinator.faults.rules import Fault, Faults
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.limits import GroupLimits
-from loadwise.coordinator.groups.share_limits import ShareGroupLimits
-from loadwise.coordinator.groups.streams_limits import StreamsGroupLimits
 from loadwise.coordinator.kafka_container import KafkaContainer
 from loadwise.coordinator.keeper import Snapshot
 from loadwise.coordinator.security.certificates import Certificates

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -111,21 +111,11 @@ class DelayedFetch(NamedTuple):
     """Whether only bytes before the first open transaction count."""
 
 
-class DelayedShareFetch(NamedTuple):
-    """A share fetch that acquired nothing. Its answer follows once it can, or when it times out."""
-
-    attempt: Callable[[bool], Response | None]
-    """Tries again: the response, or None if there is nothing yet. With True it must respond."""
-    subjects: Sequence[Hashable]
-    """The logs and partitions of its group that it waits for."""
-    max_wait_ms: int
-
-
 class Later:
     """The outcome of a call that a feature keeps, and whose answer `Feature.take_answers` returns."""
 
 
-Outcome: TypeAlias = Response | GroupRequest | DelayedFetch | DelayedShareFetch | Later
+Outcome: TypeAlias = Response | GroupRequest | DelayedFetch | Later
 """The result of an API handler: the response, or what must happen first."""
 
 

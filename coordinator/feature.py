@@ -9,6 +9,7 @@ from uuid import UUID
 from loadwise.coordinator.calls import Answer, Call
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.groups.events import Token
+from loadwise.coordinator.groups.kind import GroupKind
 from loadwise.coordinator.keeper import Place, Snapshot
 from loadwise.protocol.batches import BatchHeader
 from loadwise.protocol.error_codes import ErrorCode
@@ -19,6 +20,9 @@ class Feature:
 
     kinds: ClassVar[Mapping[str, type]] = {}
     """The kinds of values that it keeps, by their names in a data directory."""
+
+    group_kind: GroupKind | None = None
+    """The kind of group that it adds."""
 
     def __init__(self, cluster: Any) -> None:
         """Begin without state in this `Cluster`."""

@@ -19,19 +19,15 @@ from loadwise.coordinator.cluster.checksum import crc32c
 from loadwise.coordinator.cluster.log import Appended, PartitionLog
 from loadwise.coordinator.cluster.producer_ids import ProducerIds
 from loadwise.coordinator.cluster.records import CoordinatorsRecord, PartitionRecord, ProducerIdsRecord, TopicRecord
-from loadwise.coordinator.cluster.topics import Topics
+from loadwise.coordinator.cluster.topics import Topic, Topics
 from loadwise.coordinator.configs.client_quotas import ClientQuotas, QuotaRecord
 from loadwise.coordinator.configs.resources import OF_ALL_BROKERS, ConfigsRecord, ResourceConfigs, ResourceType
 from loadwise.coordinator.configs.topic_configs import LogConfig, broker_configs_of_topics
 from loadwise.coordinator.delayed_fetches import DelayedFetches
-from loadwise.coordinator.delayed_share_fetches import DelayedShareFetches
-from loadwise.coordinator.failed_topics import FailedTopics
 from loadwise.coordinator.feature import Feature
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.records import Record
 from loadwise.coordinator.groups.service.groups import Groups
-from loadwise.coordinator.groups.share_limits import ShareGroupLimits
-from loadwise.coordinator.groups.streams_limits import StreamsGroupLimits
 from loadwise.coordinator.keeper import NOTHING, Keeper, LogName, Place, Snapshot
 from loadwise.coordinator.log_upkeep import LogUpkeep
 from loadwise.coordinator.offsets_topic import OffsetsTopic
@@ -39,7 +35,6 @@ from loadwise.coordinator.restored import check_brokers, restored
 from loadwise.coordinator.security.options import Security
 from loadwise.coordinator.security.users import ScramRecord, Users
 from loadwise.coordinator.settings import BrokerSettings
-from loadwise.coordinator.shares.service import Shares
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api
 
@@ -98,6 +93,12 @@ class Cluster:
             keeper=keeper,
         )
         self.topics.load(state.of(TopicRecord), state.of(PartitionRecord), state.logs)
+        self.new_producer_id = ProducerIds(first_producer_id, keeper)
+        """Returns new producer ids, different from those of an earlier coordinator on this port."""
+        for record in state.of(ProducerIdsRecord):
+            self.new_producer_id.load(record)
+        for kind in self.features:
+            self.features[kind] = kind(self)
         records = [value for _, value in state.values if isinstance(value, Record)]
         self.groups = Groups.replay(
             records,
@@ -106,15 +107,10 @@ class Cluster:
             self.settings.consumer_groups,
             self.topics,
             logs=self.topics,
-            share_limits=self.share_limits,
-            streams_limits=self.streams_limits,
+            kinds=[each.group_kind for each in self.features.values() if each.group_kind is not None],
             keeper=keeper,
         )
-        self.shares = Shares(self.groups, self.topics)
         self.fetches = DelayedFetches()
-        self.share_fetches = DelayedShareFetches()
-        self.failed_topics = FailedTopics()
-        """Internal topics of groups that could not be created."""
         self.offsets_topic = OffsetsTopic(
             self.topics,
             self.brokers,
@@ -124,10 +120,6 @@ class Cluster:
             now_ms=lambda: self.now_ms,
             replication_factor=self.settings.offsets_replication_factor,
         )
-        self.new_producer_id = ProducerIds(first_producer_id, keeper)
-        """Returns new producer ids, different from those of an earlier coordinator on this port."""
-        for record in state.of(ProducerIdsRecord):
-            self.new_producer_id.load(record)
         self.encoded: dict[Any, EncodedBody] = {}
         """Metadata responses, cached until the topics change; see ``apis/metadata.py``."""
         self.upkeep = LogUpkeep(
@@ -138,8 +130,6 @@ class Cluster:
             now_ms=self.now_ms,
         )
         self.outbox.clear()
-        for kind in self.features:
-            self.features[kind] = kind(self)
         for feature in self.features.values():
             feature.load(state)
 
@@ -200,20 +190,11 @@ class Cluster:
         for feature in self.features.values():
             yield from feature.values()
 
-    def share_limits(self, group_id: str) -> ShareGroupLimits:
-        """Return the limits of a share group; its own configs override the brokers'."""
-        return self.settings.share_groups.of_group(self.resource_configs.of(ResourceType.GROUP, group_id))
-
-    def streams_limits(self, group_id: str) -> StreamsGroupLimits:
-        """Return the limits of a streams group; its own configs override the brokers'."""
-        return self.settings.streams_groups.of_group(self.resource_configs.of(ResourceType.GROUP, group_id))
-
     def delete_group(self, call: Call, group_id: str) -> ErrorCode:
         """Delete a group without members, and its offsets."""
         error, replies = self.groups.delete(group_id, self.now_ms, is_here=self.coordinates(call, group_id))
         self.outbox += replies
         if error is ErrorCode.NONE:
-            self.shares.forget_group(group_id)
             for feature in self.features.values():
                 feature.group_deleted(group_id)
         return error
@@ -231,7 +212,6 @@ class Cluster:
             self.upkeep.grown(log, self.now_ms)
         if log.high_watermark == log.end_offset:
             self.fetches.grown(log, appended.size_bytes, appended.stable_bytes)
-        self.share_fetches.changed([log])
         self._log_changed(log)
 
     def configs_changed(self) -> None:
@@ -252,14 +232,19 @@ class Cluster:
             partition = self.topics.partition_of(log.name)
             if partition is not None:
                 self.topics.keep(partition)
-            self.share_fetches.changed([log])  # deleted records make room for new ones
             self._log_changed(log)
 
     def log_gone(self, log: PartitionLog) -> None:
         """Answer fetches of a log that was deleted, moved, or has more to report."""
         self.fetches.gone(log)
-        self.share_fetches.changed([log])
         self._log_changed(log)
+
+    def topic_deleted(self, topic: Topic) -> None:
+        """Answer fetches of a deleted topic, and drop what features know of it."""
+        for feature in self.features.values():
+            feature.topic_deleted(topic.id)
+        for partition in topic.partitions:
+            self.log_gone(partition.log)
 
     def _log_changed(self, log: PartitionLog) -> None:
         for feature in self.features.values():

@@ -30,13 +30,12 @@ from loadwise.coordinator.groups.records import (
     ClassicTombstone,
     GroupRecord,
     GroupTombstone,
+    KindRecord,
     OffsetRecord,
     OffsetTombstone,
     Record,
 )
 from loadwise.coordinator.groups.service.groups import Groups
-from loadwise.coordinator.groups.share_records import ShareRecord
-from loadwise.coordinator.groups.streams_records import StreamsRecord
 from loadwise.protocol.encoding import varint
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.one_record import one_record
@@ -161,7 +160,7 @@ class OffsetsTopic:
                 for each in of_group:
                     if isinstance(each, OffsetRecord):
                         yield _offset_key(each.group_id, each.topic, each.partition), None
-                if not any(isinstance(each, ConsumerRecord | ShareRecord | StreamsRecord) for each in of_group):
+                if not any(isinstance(each, ConsumerRecord | KindRecord) for each in of_group):
                     yield _group_key(record.group_id), None
             case _:
                 pass

@@ -16,7 +16,6 @@ from loadwise.coordinator.calls import (
     Answer,
     Call,
     DelayedFetch,
-    DelayedShareFetch,
     GroupRequest,
     HangUp,
     LastAnswer,
@@ -77,8 +76,6 @@ class Router:
         deadlines = (
             cluster.groups.next_deadline_ms,
             cluster.fetches.next_deadline_ms,
-            cluster.shares.next_deadline_ms,
-            cluster.share_fetches.next_deadline_ms,
             cluster.upkeep.next_deadline_ms,
             *(feature.next_deadline_ms for feature in cluster.features.values()),
         )
@@ -104,8 +101,6 @@ class Router:
             cluster.outbox += cluster.groups.handle(outcome.group_id, outcome.event, now_ms, is_here=is_here)
         elif isinstance(outcome, DelayedFetch):
             cluster.fetches.delay(call, outcome, now_ms)
-        elif isinstance(outcome, DelayedShareFetch):
-            cluster.share_fetches.delay(call, outcome, now_ms)
         elif not isinstance(outcome, Later):
             answers.append(Answer(call, outcome))
         return answers + self._answers()
@@ -134,7 +129,6 @@ class Router:
         cluster = self.cluster
         cluster.now_ms = now_ms
         cluster.outbox += cluster.groups.expire(now_ms)
-        cluster.shares.expire(now_ms)
         for feature in cluster.features.values():
             feature.expire(now_ms)
         cluster.upkeep.run(now_ms)
@@ -155,14 +149,12 @@ class Router:
     def forget(self, token: Token) -> None:
         """Drop a request whose client disconnected. A join stays, as in Kafka: only its session ends a member."""
         self.cluster.fetches.forget(token)
-        self.cluster.share_fetches.forget(token)
         for feature in self.cluster.features.values():
             feature.forget(token)
 
     def disconnected(self, connection_id: int, now_ms: int) -> list[Answer]:
         """Note that a connection was closed."""
         self.cluster.now_ms = now_ms
-        self.cluster.shares.disconnected(connection_id)
         for feature in self.cluster.features.values():
             feature.disconnected(connection_id)
         return self._answers()
@@ -228,9 +220,6 @@ class Router:
                 answers.append(Answer(call, respond(call, reply.body)))
         if cluster.fetches:
             answers += cluster.fetches.take_completed(cluster.now_ms)
-        cluster.share_fetches.changed(cluster.shares.take_woken())
-        if cluster.share_fetches:
-            answers += cluster.share_fetches.take_completed(cluster.now_ms)
         for feature in cluster.features.values():
             answers += feature.take_answers(cluster.now_ms)
         return answers

@@ -79,7 +79,7 @@ def _problem(call: Call) -> str | None:
 
 
 def _response(call: Call, reply: ConsumerHeartbeatReply) -> Message:
-    return answered(call, reply, _Assignment)
+    return answered(call, reply, reply.assigned, _Assignment)
 
 
 guard = GUARD

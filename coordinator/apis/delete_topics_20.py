@@ -61,9 +61,7 @@ def _refused(call: Call, wanted: Sequence[tuple[str | None, UUID | None]]) -> Me
 
 def _delete(cluster: Cluster, topic: Topic) -> None:
     cluster.topics.delete(topic)
-    cluster.shares.delete_topic(topic.id)
-    for partition in topic.partitions:
-        cluster.log_gone(partition.log)
+    cluster.topic_deleted(topic)
 
 
 def guard(call: Call, cluster: Cluster, handle: Handler) -> Outcome:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+from uuid import UUID
 
 from loadwise.coordinator.apis.access import Access, Need, refused, refused_without
 from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Message, Outcome
-from loadwise.coordinator.groups.effects import ConsumerHeartbeatReply, ShareHeartbeatReply
+from loadwise.coordinator.groups.effects import EpochHeartbeatReply
 from loadwise.coordinator.kafka_cluster import Cluster, Guard, Handler
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.structs import Struct
@@ -16,12 +17,17 @@ from loadwise.protocol.structs import Struct
 _MEMBER = Need(Operation.READ, ResourceType.GROUP, "group_id")
 
 
-def answered(call: Call, reply: ConsumerHeartbeatReply | ShareHeartbeatReply, assignment_row: Any) -> Message:
-    """Return the response of a group's reply; ``assignment_row`` is the assignment's class."""
+def answered(
+    call: Call, reply: EpochHeartbeatReply, assigned: Mapping[UUID, Iterable[int]] | None, assignment_row: Any
+) -> Message:
+    """Return the response of a group's reply.
+
+    ``assigned`` are the member's partitions by topic id, and ``assignment_row`` is the class of the assignment.
+    """
     row = assignment_row.TopicPartitions
     assignment = None
-    if reply.assigned is not None:
-        topics = [row(topic_id=topic_id, partitions=sorted(numbers)) for topic_id, numbers in reply.assigned.items()]
+    if assigned is not None:
+        topics = [row(topic_id=topic_id, partitions=sorted(numbers)) for topic_id, numbers in assigned.items()]
         assignment = assignment_row(topic_partitions=topics)
     return call.response(
         throttle_time_ms=0,

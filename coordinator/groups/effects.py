@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from loadwise.coordinator.groups.consumer_records import Epochs, Partitions
+from loadwise.coordinator.groups.consumer_records import Epochs
 from loadwise.coordinator.groups.events import NO_GENERATION, Token
 from loadwise.coordinator.groups.records import Record
-from loadwise.coordinator.groups.streams_topology import Endpoint, InternalTopic, Status, Tasks
 from loadwise.protocol.error_codes import ErrorCode
 
 
@@ -83,68 +82,25 @@ class DeleteReply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerHeartbeatReply:
+class EpochHeartbeatReply:
+    """The answer to a heartbeat with a member epoch."""
+
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    """The error's description, for the client's log."""
+    member_id: str | None = None
+    epoch: int = 0
+    """The member's new epoch."""
+    heartbeat_interval_ms: int = 0
+    """How often the member must send heartbeats."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerHeartbeatReply(EpochHeartbeatReply):
     """The answer to a ConsumerHeartbeat."""
 
-    error: ErrorCode = ErrorCode.NONE
-    message: str | None = None
-    """The error's description, for the client's log."""
-    member_id: str | None = None
-    epoch: int = 0
-    """The member's new epoch."""
-    heartbeat_interval_ms: int = 0
-    """How often the member must send heartbeats."""
     assigned: Epochs | None = None
     """Its partitions by topic id; None: unchanged."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShareHeartbeatReply:
-    """The answer to a ShareHeartbeat."""
-
-    error: ErrorCode = ErrorCode.NONE
-    message: str | None = None
-    """The error's description, for the client's log."""
-    member_id: str | None = None
-    epoch: int = 0
-    """The member's new epoch."""
-    heartbeat_interval_ms: int = 0
-    """How often the member must send heartbeats."""
-    assigned: Partitions | None = None
-    """Its partitions by topic id; None: unchanged."""
-
-
-class EndpointPartitions(NamedTuple):
-    """The partitions that a member's endpoint can answer for."""
-
-    endpoint: Endpoint
-    active: Sequence[tuple[str, Sequence[int]]]
-    """Partitions by topic, with the state of active tasks."""
-    standby: Sequence[tuple[str, Sequence[int]]]
-    """The same for standby tasks."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamsHeartbeatReply:
-    """The answer to a StreamsHeartbeat."""
-
-    error: ErrorCode = ErrorCode.NONE
-    message: str | None = None
-    """The error's description, for the client's log."""
-    member_id: str = ""
-    epoch: int = 0
-    """The member's new epoch."""
-    heartbeat_interval_ms: int = 0
-    """How often the member must send heartbeats."""
-    statuses: Sequence[Status] = ()
-    assigned: Tasks | None = None
-    """Its tasks; None: unchanged."""
-    endpoint_epoch: int = 0
-    """The newest endpoint information."""
-    endpoints: Sequence[EndpointPartitions] | None = None
-    """That information; None: the member has it already."""
-    missing_topics: Sequence[InternalTopic] = ()
-    """Topics to create for the group. They are not part of the response."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,15 +112,7 @@ class CommitReply:
 
 
 ReplyBody: TypeAlias = (
-    JoinReply
-    | SyncReply
-    | HeartbeatReply
-    | LeaveReply
-    | DeleteReply
-    | CommitReply
-    | ConsumerHeartbeatReply
-    | ShareHeartbeatReply
-    | StreamsHeartbeatReply
+    JoinReply | SyncReply | HeartbeatReply | LeaveReply | DeleteReply | CommitReply | EpochHeartbeatReply
 )
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 from uuid import UUID
 
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
-from loadwise.coordinator.groups.streams_topology import Endpoint, Tasks, Topology
 
 Token: TypeAlias = int
 """Identifies a client's pending request."""
@@ -176,54 +175,26 @@ class ConsumerHeartbeat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShareHeartbeat:
-    """ShareGroupHeartbeat (KIP-932): a member joins, is alive, changes or leaves.
+class KindHeartbeat:
+    """The heartbeat of a member of a `GroupKind`: it joins, is alive, changes or leaves."""
 
-    None in a field means unchanged.
-    """
-
-    token: Token
-    member_id: str
-    epoch: int
-    """The member's epoch; 0 to join, -1 to leave."""
-    rack: str | None = None
-    topics: Sequence[str] | None = None
-    client_id: str = ""
-    client_host: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamsHeartbeat:
-    """StreamsGroupHeartbeat (KIP-1071): a member joins, is alive, changes or leaves.
-
-    None in a field means unchanged.
-    """
+    kind: ClassVar[str]
+    """The type of its group."""
 
     token: Token
     member_id: str
     epoch: int
     """The member's epoch; 0 to join, negative to leave."""
-    endpoint_epoch: int = -1
-    """The version of its endpoint information."""
-    rack: str | None = None
-    rebalance_timeout_ms: int | None = None
-    """The time limit for revoking tasks."""
-    topology: Topology | None = None
-    """Its topology; only sent when it joins."""
-    owned: Tasks | None = None
-    """Its tasks."""
-    process_id: str | None = None
-    endpoint: Endpoint | None = None
-    tags: Mapping[str, str] | None = None
-    shuts_down: bool = False
-    """Whether all members must stop, because this one has failed."""
     client_id: str = ""
     client_host: str = ""
 
+    @property
+    def size_bytes(self) -> int | None:
+        """Return the bytes that it adds to the group; None if it adds neither bytes nor a member."""
+        return 0 if self.epoch == 0 else None
 
-Request: TypeAlias = (
-    Join | Sync | Heartbeat | Leave | Delete | CommitOffsets | ConsumerHeartbeat | ShareHeartbeat | StreamsHeartbeat
-)
+
+Request: TypeAlias = Join | Sync | Heartbeat | Leave | Delete | CommitOffsets | ConsumerHeartbeat | KindHeartbeat
 """A client's request, which needs a reply."""
 
 Event: TypeAlias = Request | Tick | ExpireSession | ForceRebalance

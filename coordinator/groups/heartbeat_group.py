@@ -16,12 +16,11 @@ from loadwise.coordinator.groups.effects import (
     Append,
     DeleteReply,
     Effect,
+    EpochHeartbeatReply,
     LeaveReply,
     Left,
     Reply,
     ReplyBody,
-    ShareHeartbeatReply,
-    StreamsHeartbeatReply,
     Transition,
 )
 from loadwise.coordinator.groups.events import (
@@ -33,9 +32,8 @@ from loadwise.coordinator.groups.events import (
     ForceRebalance,
     Heartbeat,
     Join,
+    KindHeartbeat,
     Leave,
-    ShareHeartbeat,
-    StreamsHeartbeat,
     Sync,
     Tick,
     Token,
@@ -109,7 +107,7 @@ class HeartbeatGroup(ABC):
         """Handle an event, then everything due at ``now_ms``; time never goes back."""
         before, epoch = self.state, self.generation
         match event:
-            case ShareHeartbeat() | StreamsHeartbeat():
+            case KindHeartbeat():
                 self._reply(event.token, self._answer(event, now_ms))
             case Delete():
                 self._on_delete(event)
@@ -140,9 +138,7 @@ class HeartbeatGroup(ABC):
         return []
 
     @abstractmethod
-    def _answer(
-        self, event: ShareHeartbeat | StreamsHeartbeat, now_ms: int
-    ) -> ShareHeartbeatReply | StreamsHeartbeatReply:
+    def _answer(self, event: KindHeartbeat, now_ms: int) -> EpochHeartbeatReply:
         """Handle a heartbeat."""
 
     @abstractmethod

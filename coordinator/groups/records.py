@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from loadwise.coordinator.groups.consumer_records import ConsumerRecord
 from loadwise.coordinator.groups.partitions import CommittedOffset
-from loadwise.coordinator.groups.share_records import ShareRecord
-from loadwise.coordinator.groups.streams_records import StreamsRecord
 
 Key: TypeAlias = tuple[str | int, ...]
 """The key of a record within its group; a newer record replaces an older one."""
@@ -173,6 +171,29 @@ class PendingOffsetTombstone:
         return ("pending", self.producer_id, self.topic, self.partition)
 
 
+class KindRecord:
+    """A record of a group of a `GroupKind`."""
+
+    __slots__ = ()
+
+    kind: ClassVar[str]
+    """The type of its group."""
+    group_id: str
+
+    @property
+    def key(self) -> Key:
+        """Return its place in the journal."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindTombstone:
+    """Deletes the record of a key of such a group."""
+
+    group_id: str
+    key: Key
+
+
 Record: TypeAlias = (
     GroupRecord
     | GroupTombstone
@@ -182,6 +203,6 @@ Record: TypeAlias = (
     | PendingOffsetTombstone
     | ClassicTombstone
     | ConsumerRecord
-    | ShareRecord
-    | StreamsRecord
+    | KindRecord
+    | KindTombstone
 )

@@ -26,21 +26,6 @@ from loadwise.coordinator.groups.consumer_records import (
     TargetEpoch,
 )
 from loadwise.coordinator.groups.records import GroupRecord, OffsetRecord, PendingOffsetRecord
-from loadwise.coordinator.groups.share_records import (
-    ShareGroupEpoch,
-    ShareMemberAssignment,
-    ShareMemberSubscription,
-    ShareState,
-    ShareTarget,
-    ShareTopic,
-)
-from loadwise.coordinator.groups.streams_records import (
-    StreamsGroupEpoch,
-    StreamsMemberAssignment,
-    StreamsMemberMetadata,
-    StreamsTarget,
-    StreamsTopology,
-)
 from loadwise.coordinator.keeper import Place
 from loadwise.coordinator.security.users import ScramRecord
 from loadwise.installation import pip_install
@@ -66,17 +51,6 @@ KINDS: dict[str, type] = {
     "target": MemberTarget,
     "current": MemberAssignment,
     "regex": ResolvedRegex,
-    "share group": ShareGroupEpoch,
-    "share member": ShareMemberSubscription,
-    "share target": ShareTarget,
-    "share current": ShareMemberAssignment,
-    "share topic": ShareTopic,
-    "share state": ShareState,
-    "streams group": StreamsGroupEpoch,
-    "streams topology": StreamsTopology,
-    "streams member": StreamsMemberMetadata,
-    "streams target": StreamsTarget,
-    "streams current": StreamsMemberAssignment,
 }
 """Each kind of value by its name in the directory."""
 for _feature in features():

@@ -28,6 +28,7 @@ from loadwise.coordinator.keeper import NOTHING, Keeper, KeptBatch, LogContents,
 from loadwise.coordinator.router import Router
 from loadwise.coordinator.security.users import ScramCredential
 from loadwise.coordinator.services import services
+from loadwise.coordinator.streams.feature import StreamsGroups
 from loadwise.protocol.consumer import Subscription
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import decode_request, encode_response, frame_body, served
@@ -373,7 +374,7 @@ class ClusterWalk(RuleBasedStateMachine):
                 for number in numbers
             ]
             assert len(held) == len(set(held)), (group_id, held)
-            application = self.cluster.groups.streams(group_id)
+            application = StreamsGroups.of(self.cluster).group(group_id)
             tasks = [
                 task
                 for member in ([] if application is None else application.members.values())
@@ -482,7 +483,7 @@ class ClusterWalk(RuleBasedStateMachine):
     )  # fmt: skip
     def beat_in_streams_group(self, group_id: str, member: str, reports: bool, source: str, leaves: bool) -> None:
         """A member of a Streams application joins, goes on, or leaves."""
-        group = self.cluster.groups.streams(group_id)
+        group = StreamsGroups.of(self.cluster).group(group_id)
         known = None if group is None else group.members.get(member)
         epoch = -1 if leaves else 0 if known is None else known.current.epoch
         request = streams_heartbeat(

@@ -15,10 +15,10 @@ from loadwise.coordinator.cluster.records import TopicRecord
 from loadwise.coordinator.configs.client_quotas import QuotaRecord
 from loadwise.coordinator.groups.consumer_records import MemberSubscription
 from loadwise.coordinator.groups.records import GroupRecord
-from loadwise.coordinator.groups.share_records import ShareMemberSubscription, ShareState
-from loadwise.coordinator.groups.streams_records import StreamsMemberMetadata
 from loadwise.coordinator.keeper import Snapshot
 from loadwise.coordinator.security.users import ScramRecord
+from loadwise.coordinator.share.records import ShareMemberSubscription, ShareState
+from loadwise.coordinator.streams.records import StreamsMemberMetadata
 
 TOPIC = "t"
 OPTIONS = (

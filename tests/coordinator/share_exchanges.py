@@ -9,6 +9,7 @@ import client_messages
 from wires import Wire
 
 from loadwise.coordinator.configs.resources import ResourceType
+from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.protocol.error_codes import ErrorCode
 
 _MEMBER = "m"
@@ -112,7 +113,7 @@ def share_acknowledge(wire: Wire, version: int) -> None:
     answer = wire.ask(request, version)
     (partition,) = answer.responses[0].partitions
     assert (answer.error_code, partition.error_code) == (0, 0)
-    state = wire.cluster.groups.share_state("s", wire.topic_id, 0)
+    state = ShareGroups.of(wire.cluster).shares.state("s", wire.topic_id, 0)
     assert state is not None
     assert (state.start_offset, state.delivered) == (0, 3)
     assert wire.ask(request, version).error_code == ErrorCode.INVALID_SHARE_SESSION_EPOCH
@@ -157,7 +158,7 @@ def delete_share_group_offsets(wire: Wire, version: int) -> None:
     _heartbeat(wire, -1)
     errors = [each.error_code for each in wire.ask(request, version).responses]
     assert errors == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
-    assert wire.cluster.groups.share_state("s", wire.topic_id, 0) is None
+    assert ShareGroups.of(wire.cluster).shares.state("s", wire.topic_id, 0) is None
 
 
 EXCHANGES: dict[str, Callable[[Wire, int], None]] = {

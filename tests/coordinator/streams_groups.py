@@ -7,11 +7,10 @@ from typing import Any
 from consumer_groups import FakeTopics
 from heartbeat_groups import HeartbeatDriver
 
-from loadwise.coordinator.groups.effects import StreamsHeartbeatReply
-from loadwise.coordinator.groups.events import StreamsHeartbeat
-from loadwise.coordinator.groups.streams.group import StreamsGroup
-from loadwise.coordinator.groups.streams_limits import StreamsGroupLimits
-from loadwise.coordinator.groups.streams_topology import (
+from loadwise.coordinator.configs.streams_limits import StreamsGroupLimits
+from loadwise.coordinator.streams.group import StreamsGroup
+from loadwise.coordinator.streams.heartbeat import StreamsHeartbeat, StreamsHeartbeatReply
+from loadwise.coordinator.streams.topology import (
     NO_TASKS,
     CopartitionGroup,
     InternalTopic,

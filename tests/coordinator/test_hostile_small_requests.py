@@ -17,11 +17,11 @@ from wires import Wire
 from loadwise.coordinator.apis import create_partitions_37 as create_partitions_api
 from loadwise.coordinator.apis import create_topics_19 as create_topics_api
 from loadwise.coordinator.apis import describe_configs_32 as configs_api
-from loadwise.coordinator.apis import describe_share_group_offsets_90 as share_offsets_api
 from loadwise.coordinator.apis import list_offsets_2 as list_offsets_api
 from loadwise.coordinator.apis import metadata_3 as metadata_api
 from loadwise.coordinator.apis import offset_fetch_9 as offset_fetch_api
 from loadwise.coordinator.groups.limits import GroupLimits
+from loadwise.coordinator.share import describe_share_group_offsets_90 as share_offsets_api
 from loadwise.protocol.batches import HEADER_BYTES
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.record_times import ReadingBudget

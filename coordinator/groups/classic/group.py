@@ -46,10 +46,9 @@ from loadwise.coordinator.groups.events import (
     ForceRebalance,
     Heartbeat,
     Join,
+    KindHeartbeat,
     Leave,
     Leaver,
-    ShareHeartbeat,
-    StreamsHeartbeat,
     Sync,
     Tick,
     Token,
@@ -81,7 +80,7 @@ class ClassicGroup(RebalancedGroup):
             case ConsumerHeartbeat():
                 message = f"{self.group_id!r} is a classic group"
                 self._reply(event.token, ConsumerHeartbeatReply(error=ErrorCode.GROUP_ID_NOT_FOUND, message=message))
-            case ShareHeartbeat() | StreamsHeartbeat():
+            case KindHeartbeat():
                 raise AssertionError(f"{type(event).__name__} must be refused before it reaches a classic group")
             case Delete():
                 self._on_delete(event)

@@ -54,10 +54,9 @@ from loadwise.coordinator.groups.events import (
     ForceRebalance,
     Heartbeat,
     Join,
+    KindHeartbeat,
     Leave,
     Leaver,
-    ShareHeartbeat,
-    StreamsHeartbeat,
     Sync,
     Tick,
     Token,
@@ -257,7 +256,7 @@ class ConsumerGroup:
                     rebalancer.refresh("forced by a test")
             case CommitOffsets() | Tick():
                 pass
-            case ShareHeartbeat() | StreamsHeartbeat():
+            case KindHeartbeat():
                 raise AssertionError(f"{type(event).__name__} must be refused before it reaches a consumer group")
             case _:
                 assert_never(event)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from loadwise.coordinator.configs.assignment_interval import assignment_interval_ms
 from loadwise.coordinator.errors import BadAssignorError
-from loadwise.coordinator.groups.assignment_interval import assignment_interval_ms
 from loadwise.coordinator.groups.consumer.assignors import SERVER_ASSIGNORS
 
 if TYPE_CHECKING:  # imports numpy, which is optional

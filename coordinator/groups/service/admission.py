@@ -5,6 +5,8 @@ Mirrors the checks of Kafka's ``GroupCoordinatorService`` and the lookups of ``G
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from loadwise.coordinator.groups.effects import (
     CommitReply,
     ConsumerHeartbeatReply,
@@ -14,8 +16,6 @@ from loadwise.coordinator.groups.effects import (
     LeaveReply,
     Left,
     ReplyBody,
-    ShareHeartbeatReply,
-    StreamsHeartbeatReply,
     SyncReply,
 )
 from loadwise.coordinator.groups.events import (
@@ -26,18 +26,18 @@ from loadwise.coordinator.groups.events import (
     Event,
     Heartbeat,
     Join,
+    KindHeartbeat,
     Leave,
     Request,
-    ShareHeartbeat,
-    StreamsHeartbeat,
     Sync,
 )
 from loadwise.coordinator.groups.group import Group
+from loadwise.coordinator.groups.kind import GroupKind
 from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.protocol.error_codes import ErrorCode
 
-CLASSIC, SHARE, STREAMS = "classic", "share", "streams"
-"""Types of groups, as ListGroups has them."""
+_CLASSIC = "classic"
+"""The type of classic groups in ListGroups."""
 
 
 def refusal(group_id: str, event: Event, limits: GroupLimits, *, exists: bool, is_here: bool) -> ErrorCode:
@@ -57,21 +57,22 @@ def refusal(group_id: str, event: Event, limits: GroupLimits, *, exists: bool, i
             return ErrorCode.UNKNOWN_MEMBER_ID
     if not is_here:
         return ErrorCode.NOT_COORDINATOR
-    if not exists and not isinstance(event, Join | ConsumerHeartbeat | ShareHeartbeat | StreamsHeartbeat):
+    if not exists and not isinstance(event, Join | ConsumerHeartbeat | KindHeartbeat):
         return ErrorCode.GROUP_ID_NOT_FOUND if isinstance(event, Delete) else ErrorCode.UNKNOWN_MEMBER_ID
     return ErrorCode.NONE
 
 
-def misplaced(group: Group, event: Event) -> tuple[ErrorCode, str | None]:
+def misplaced(group: Group, event: Event, kinds: Mapping[str, GroupKind]) -> tuple[ErrorCode, str | None]:
     """Return Kafka's error for a request to another kind of group; NONE if the kind is right."""
-    if isinstance(event, ShareHeartbeat):
-        return (ErrorCode.NONE, None) if group.type == SHARE else _not_a(SHARE, group)
-    if isinstance(event, StreamsHeartbeat):
-        may_replace = group.type == CLASSIC and not group.members and event.epoch == 0
-        return (ErrorCode.NONE, None) if group.type == STREAMS or may_replace else _not_a(STREAMS, group)
-    if group.type in {SHARE, STREAMS}:
+    if isinstance(event, KindHeartbeat):
+        may_replace = (
+            kinds[event.kind].replaces_classic and group.type == _CLASSIC and not group.members and event.epoch == 0
+        )
+        return (ErrorCode.NONE, None) if group.type == event.kind or may_replace else _not_a(event.kind, group)
+    kind = kinds.get(group.type)
+    if kind is not None:
         match event:
-            case Join() if group.type == STREAMS and not group.members:
+            case Join() if kind.replaces_classic and not group.members:
                 pass
             case Join():
                 return ErrorCode.INCONSISTENT_GROUP_PROTOCOL, None
@@ -88,15 +89,15 @@ def _not_a(kind: str, group: Group) -> tuple[ErrorCode, str]:
     return ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.group_id} is not a {kind} group."
 
 
-def refused(event: Request, error: ErrorCode, message: str | None = None) -> ReplyBody:
+def refused(
+    event: Request, error: ErrorCode, message: str | None = None, *, kinds: Mapping[str, GroupKind]
+) -> ReplyBody:
     """Return the reply to a refused request. Only the newer heartbeats have the message."""
     match event:
         case ConsumerHeartbeat():
             return ConsumerHeartbeatReply(error=error, message=message)
-        case ShareHeartbeat():
-            return ShareHeartbeatReply(error=error, message=message)
-        case StreamsHeartbeat():
-            return StreamsHeartbeatReply(error=error, message=message)
+        case KindHeartbeat():
+            return kinds[event.kind].refused(error, message)
         case CommitOffsets():
             return CommitReply(error=error)
         case Join():

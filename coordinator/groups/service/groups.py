@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import assert_never
-from uuid import UUID
 
 from loadwise.coordinator.errors import CannotConvertError
 from loadwise.coordinator.groups.classic.group import ClassicGroup
@@ -23,28 +22,23 @@ from loadwise.coordinator.groups.events import (
     Event,
     ForceRebalance,
     Join,
+    KindHeartbeat,
     Request,
-    ShareHeartbeat,
-    StreamsHeartbeat,
     Tick,
 )
 from loadwise.coordinator.groups.group import Group
+from loadwise.coordinator.groups.kind import GroupKind
 from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.offsets import Offsets
 from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.groups.pending_offsets import PendingOffsets
-from loadwise.coordinator.groups.records import OffsetRecord, PendingOffsetRecord, Record
+from loadwise.coordinator.groups.records import KindRecord, KindTombstone, OffsetRecord, PendingOffsetRecord, Record
 from loadwise.coordinator.groups.service import admission, commits, migration
 from loadwise.coordinator.groups.service.history import History
 from loadwise.coordinator.groups.service.journal import Journal
 from loadwise.coordinator.groups.service.loads import LogView
 from loadwise.coordinator.groups.service.quota import Quota
 from loadwise.coordinator.groups.service.store import GroupStore
-from loadwise.coordinator.groups.share.group import ShareGroup
-from loadwise.coordinator.groups.share_limits import ShareGroupLimits
-from loadwise.coordinator.groups.share_records import ShareState, ShareTombstone, share_state_key
-from loadwise.coordinator.groups.streams.group import StreamsGroup
-from loadwise.coordinator.groups.streams_limits import StreamsGroupLimits
 from loadwise.coordinator.groups.topic_view import NO_TOPICS, TopicView
 from loadwise.coordinator.keeper import NOTHING, Keeper
 from loadwise.protocol.error_codes import ErrorCode
@@ -63,8 +57,7 @@ class Groups:
         topics: TopicView = NO_TOPICS,
         logs: LogView | None = None,
         *,
-        share_limits: Callable[[str], ShareGroupLimits] = lambda _: ShareGroupLimits(),
-        streams_limits: Callable[[str], StreamsGroupLimits] = lambda _: StreamsGroupLimits(),
+        kinds: Iterable[GroupKind] = (),
         keeper: Keeper = NOTHING,
     ) -> None:
         self._store = GroupStore(
@@ -72,8 +65,7 @@ class Groups:
             consumer_limits or ConsumerGroupLimits(),
             topics,
             logs,
-            share_limits=share_limits,
-            streams_limits=streams_limits,
+            kinds={each.kind: each for each in kinds},
             keeper=keeper,
         )
         self._quota = Quota(self._store.limits)
@@ -89,8 +81,7 @@ class Groups:
         topics: TopicView = NO_TOPICS,
         *,
         logs: LogView | None = None,
-        share_limits: Callable[[str], ShareGroupLimits] = lambda _: ShareGroupLimits(),
-        streams_limits: Callable[[str], StreamsGroupLimits] = lambda _: StreamsGroupLimits(),
+        kinds: Iterable[GroupKind] = (),
         keeper: Keeper = NOTHING,
     ) -> Groups:
         """Rebuild groups and offsets from stored records; ``keeper`` has them already."""
@@ -99,8 +90,7 @@ class Groups:
             consumer_limits,
             topics,
             logs,
-            share_limits=share_limits,
-            streams_limits=streams_limits,
+            kinds=kinds,
             keeper=keeper,
         )
         records = list(journal)
@@ -163,34 +153,19 @@ class Groups:
         """Return the consumer group of this id; None without a group of this kind."""
         return self._store.consumer_group(group_id)
 
-    def share(self, group_id: str) -> ShareGroup | None:
-        """Return the share group of this id; None without a group of this kind."""
-        return self._store.share_group(group_id)
+    def is_of_a_kind(self, group: Group) -> bool:
+        """Return whether a group is of a `GroupKind`, whose members only send heartbeats."""
+        return group.type in self._store.kinds
 
-    def streams(self, group_id: str) -> StreamsGroup | None:
-        """Return the streams group of this id; None without a group of this kind."""
-        return self._store.streams_group(group_id)
+    def keep(self, record: KindRecord | KindTombstone) -> None:
+        """Store a record of a feature's group, which has applied it."""
+        self._store.append(record)
 
-    def share_limits(self, group_id: str) -> ShareGroupLimits:
-        """Return the limits of the share group of this id."""
-        return self._store.share_limits(group_id)
-
-    def share_state(self, group_id: str, topic_id: UUID, partition: int) -> ShareState | None:
-        """Return a share group's state in a partition; None before its first acknowledgement."""
-        record = self.journal.get(group_id, share_state_key(topic_id, partition))
-        return record if isinstance(record, ShareState) else None
-
-    def make_share_group(self, group_id: str, now_ms: int) -> ShareGroup:
-        """Create a share group without members; the id must be unused."""
-        group = self._store.new_share_group(group_id, (), now_ms)
+    def add(self, group: Group) -> None:
+        """Add a group without members; the id must be unused."""
         for record in group.records():
             self._store.append(record)
         self._store.add(group)
-        return group
-
-    def keep(self, record: ShareState | ShareTombstone) -> None:
-        """Store or delete a share group's state in a partition."""
-        self._store.append(record)
 
     def all(self) -> Mapping[str, Group]:
         """Return all groups by id."""
@@ -215,17 +190,15 @@ class Groups:
             error = self._quota.error(store.groups, group_id, event)
         message = None
         if error is ErrorCode.NONE and group is not None:
-            error, message = admission.misplaced(group, event)
+            error, message = admission.misplaced(group, event, store.kinds)
         if error is not ErrorCode.NONE:
-            return [Reply(event.token, admission.refused(event, error, message))] if isinstance(event, Request) else []
+            return [self._refused(event, error, message)] if isinstance(event, Request) else []
         if isinstance(event, Join):
             return self._join(group_id, event, now_ms)
         if isinstance(event, ConsumerHeartbeat):
             return self._consumer_heartbeat(group_id, event, now_ms)
-        if isinstance(event, ShareHeartbeat):
-            return self._share_heartbeat(group_id, event, now_ms)
-        if isinstance(event, StreamsHeartbeat):
-            return self._streams_heartbeat(group_id, event, now_ms)
+        if isinstance(event, KindHeartbeat):
+            return self._kind_heartbeat(group_id, event, now_ms)
         if isinstance(event, CommitOffsets):
             return self._commit(group_id, event, now_ms)
         return [] if group is None else self._tell(group, event, now_ms)
@@ -246,8 +219,9 @@ class Groups:
         replies: list[Reply] = []
         for group in list(self._store.groups.values()):
             commits.expire(self._store, group, now_ms)
+            kind = self._store.kinds.get(group.type)
             is_unused = not self.offsets.of(group.group_id) and not self.pending_offsets.of(group.group_id)
-            if is_unused and not group.members and not isinstance(group, ShareGroup):
+            if is_unused and not group.members and (kind is None or not kind.is_kept_empty):
                 replies += [each for each in self._tell(group, Delete(token=_OURS), now_ms) if each.token != _OURS]
         self._next_cleanup_ms = None
         self._plan_cleanup(now_ms)
@@ -306,12 +280,11 @@ class Groups:
     def _join(self, group_id: str, event: Join, now_ms: int) -> list[Reply]:
         store = self._store
         group = store.groups.get(group_id)
-        other = store.consumer_group(group_id) or store.streams_group(group_id)
-        if other is not None and not other.members:
+        if group is not None and not isinstance(group, ClassicGroup) and not group.members:
             # It has no members, so a new member may convert it to the other protocol.
             if event.member_id != NO_MEMBER_ID:
-                return [Reply(event.token, admission.refused(event, ErrorCode.UNKNOWN_MEMBER_ID))]
-            store.remove(other)
+                return [self._refused(event, ErrorCode.UNKNOWN_MEMBER_ID)]
+            store.remove(group)
             group = None
         if group is None:
             group = store.new_classic_group(group_id)
@@ -329,7 +302,7 @@ class Groups:
         if event.epoch != 0:
             what = "there is no group" if classic is None else f"there is a {classic.type} group"
             message = f"{what} {group_id!r}"
-            return [Reply(event.token, admission.refused(event, ErrorCode.GROUP_ID_NOT_FOUND, message))]
+            return [self._refused(event, ErrorCode.GROUP_ID_NOT_FOUND, message)]
         replies: list[Reply] = []
         try:
             migration.check_upgrade(store, group_id)
@@ -338,42 +311,28 @@ class Groups:
                 replies = self._carry_out(classic, classic.unload(ErrorCode.REBALANCE_IN_PROGRESS, now_ms), now_ms)
             fresh = migration.consumer_group(store, group_id, now_ms)
         except CannotConvertError as problem:
-            return [*replies, Reply(event.token, admission.refused(event, problem.error, str(problem)))]
+            return [*replies, self._refused(event, problem.error, str(problem))]
         refusal = fresh.heartbeat_refusal(event)
         if refusal is not None:
             return [*replies, Reply(event.token, refusal)]  # the group does not change
         migration.replace(store, classic, fresh)
         return replies + self._tell(fresh, event, now_ms)
 
-    def _share_heartbeat(self, group_id: str, event: ShareHeartbeat, now_ms: int) -> list[Reply]:
+    def _kind_heartbeat(self, group_id: str, event: KindHeartbeat, now_ms: int) -> list[Reply]:
         store = self._store
-        group = store.share_group(group_id)
-        if group is None:
-            if event.epoch != 0:
-                refusal = admission.refused(event, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
-                return [Reply(event.token, refusal)]
-            group = self.make_share_group(group_id, now_ms)
-        group.limits = store.share_limits(group_id)
-        return self._tell(group, event, now_ms)
-
-    def _streams_heartbeat(self, group_id: str, event: StreamsHeartbeat, now_ms: int) -> list[Reply]:
-        store = self._store
-        group = store.streams_group(group_id)
-        if group is not None:
-            group.limits = store.streams_limits(group_id)
+        kind, group = store.kinds[event.kind], store.groups.get(group_id)
+        if group is not None and group.type == event.kind:
+            kind.configure(group)
             return self._tell(group, event, now_ms)
         if event.epoch != 0:
-            what = "Group" if event.epoch < 0 else "Streams group"
-            refusal = admission.refused(event, ErrorCode.GROUP_ID_NOT_FOUND, f"{what} {group_id} not found.")
-            return [Reply(event.token, refusal)]
+            return [self._refused(event, ErrorCode.GROUP_ID_NOT_FOUND, f"{kind.missing(event)} {group_id} not found.")]
         # It replaces an empty classic group, unless its first member is refused.
-        fresh = store.new_streams_group(group_id, (), now_ms)
+        fresh = kind.replay(group_id, (), store.topics, now_ms)
         effects = fresh.handle(event, now_ms)
         if not fresh.members:
             return [effect for effect in effects if isinstance(effect, Reply)]
-        before = store.groups.get(group_id)
-        if before is not None:
-            store.remove(before)
+        if group is not None:
+            store.remove(group)
         store.add(fresh)
         return self._carry_out(fresh, effects, now_ms)
 
@@ -387,6 +346,9 @@ class Groups:
         return replies + self._tell(group, event, now_ms)
 
     # ---- handling events and effects ----
+
+    def _refused(self, event: Request, error: ErrorCode, message: str | None = None) -> Reply:
+        return Reply(event.token, admission.refused(event, error, message, kinds=self._store.kinds))
 
     def _tell(self, group: Group, event: Event, now_ms: int) -> list[Reply]:
         return self._carry_out(group, group.handle(event, now_ms), now_ms)

@@ -9,17 +9,14 @@ from loadwise.coordinator.groups.records import (
     ClassicTombstone,
     GroupTombstone,
     Key,
+    KindTombstone,
     OffsetTombstone,
     PendingOffsetTombstone,
     Record,
 )
-from loadwise.coordinator.groups.share_records import ShareTombstone
-from loadwise.coordinator.groups.streams_records import StreamsTombstone
 from loadwise.coordinator.keeper import NOTHING, Keeper, Place
 
-_TOMBSTONES = (
-    OffsetTombstone | ClassicTombstone | ConsumerTombstone | PendingOffsetTombstone | ShareTombstone | StreamsTombstone
-)
+_TOMBSTONES = OffsetTombstone | ClassicTombstone | ConsumerTombstone | PendingOffsetTombstone | KindTombstone
 
 
 class Journal:

@@ -10,7 +10,6 @@ from loadwise.coordinator.errors import NoSuchGroupError, NoSuchMemberError
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import ExpireSession, ForceRebalance, Leave, Leaver
 from loadwise.coordinator.groups.group import Group
-from loadwise.coordinator.groups.service.admission import SHARE, STREAMS
 from loadwise.coordinator.groups.service.groups import Groups
 
 _OURS = 0
@@ -24,7 +23,7 @@ def kick(groups: Groups, group_id: str, member: str, now_ms: int) -> list[Reply]
     """
     group = existing_group(groups, group_id)
     member_id = _member_id(group, member)
-    if group.type in {SHARE, STREAMS}:  # administrators cannot remove their members
+    if groups.is_of_a_kind(group):  # administrators cannot remove their members
         return groups.handle(group_id, ExpireSession(member_id=member_id), now_ms)
     replies = groups.handle(group_id, Leave(token=_OURS, leavers=[Leaver(member_id, None)]), now_ms)
     return [reply for reply in replies if reply.token != _OURS]

@@ -11,8 +11,7 @@ from loadwise.coordinator.groups.events import (
     ConsumerHeartbeat,
     Event,
     Join,
-    ShareHeartbeat,
-    StreamsHeartbeat,
+    KindHeartbeat,
     Sync,
 )
 from loadwise.coordinator.groups.group import Group
@@ -43,13 +42,9 @@ class Quota:
             case ConsumerHeartbeat() if event.topics or event.regex or event.epoch == 0:
                 is_new = group is None or event.member_id not in group.members
                 more_bytes = sum(map(len, event.topics or ())) + len(event.regex or "")
-            case ShareHeartbeat() if event.topics or event.epoch == 0:
+            case KindHeartbeat() if (size_bytes := event.size_bytes) is not None:
                 is_new = group is None or event.member_id not in group.members
-                more_bytes = sum(map(len, event.topics or ()))
-            case StreamsHeartbeat() if event.topology is not None or event.tags or event.epoch == 0:
-                is_new = group is None or event.member_id not in group.members
-                more_bytes = 0 if event.topology is None else event.topology.size_bytes()
-                more_bytes += sum(len(text) for tag in (event.tags or {}).items() for text in tag)
+                more_bytes = size_bytes
             case Sync() if event.assignments:
                 is_new = False
                 more_bytes = sum(len(assignment) for _, assignment in event.assignments)

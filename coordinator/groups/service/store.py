@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from loadwise.coordinator.groups.classic.group import ClassicGroup
 from loadwise.coordinator.groups.consumer.group import ConsumerGroup
@@ -10,6 +10,7 @@ from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits
 from loadwise.coordinator.groups.consumer_records import ConsumerRecord, ConsumerTombstone
 from loadwise.coordinator.groups.deadlines import Deadlines
 from loadwise.coordinator.groups.group import Group
+from loadwise.coordinator.groups.kind import GroupKind
 from loadwise.coordinator.groups.limits import GroupLimits
 from loadwise.coordinator.groups.offsets import Offsets
 from loadwise.coordinator.groups.pending_offsets import PendingOffsets
@@ -17,6 +18,8 @@ from loadwise.coordinator.groups.records import (
     ClassicTombstone,
     GroupRecord,
     GroupTombstone,
+    KindRecord,
+    KindTombstone,
     OffsetRecord,
     OffsetTombstone,
     PendingOffsetRecord,
@@ -26,18 +29,6 @@ from loadwise.coordinator.groups.records import (
 from loadwise.coordinator.groups.service.history import History
 from loadwise.coordinator.groups.service.journal import Journal
 from loadwise.coordinator.groups.service.loads import LogLoads, LogView
-from loadwise.coordinator.groups.share.group import ShareGroup
-from loadwise.coordinator.groups.share_limits import ShareGroupLimits
-from loadwise.coordinator.groups.share_records import (
-    ShareGroupRecord,
-    ShareRecord,
-    ShareState,
-    ShareTombstone,
-    ShareTopic,
-)
-from loadwise.coordinator.groups.streams.group import StreamsGroup
-from loadwise.coordinator.groups.streams_limits import StreamsGroupLimits
-from loadwise.coordinator.groups.streams_records import StreamsGroupRecord, StreamsTombstone
 from loadwise.coordinator.groups.topic_view import TopicView
 from loadwise.coordinator.keeper import NOTHING, Keeper
 
@@ -52,16 +43,13 @@ class GroupStore:
         topics: TopicView,
         logs: LogView | None,
         *,
-        share_limits: Callable[[str], ShareGroupLimits],
-        streams_limits: Callable[[str], StreamsGroupLimits],
+        kinds: Mapping[str, GroupKind],
         keeper: Keeper = NOTHING,
     ) -> None:
         self.limits = limits
         self.consumer_limits = consumer_limits
-        self.share_limits = share_limits
-        """Returns the limits of a share group by id."""
-        self.streams_limits = streams_limits
-        """Returns the limits of a streams group by id."""
+        self.kinds = kinds
+        """The kinds of groups that features add, by type."""
         self.topics = topics
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
@@ -74,7 +62,7 @@ class GroupStore:
         """Called with each record before it is stored, if set."""
         self._loads = None if logs is None else LogLoads(topics, logs, self.offsets)
 
-    # ---- groups by protocol: the only place that lists the protocols ----
+    # ---- groups by protocol ----
 
     def classic_group(self, group_id: str) -> ClassicGroup | None:
         """Return the classic group of this id; None without a group of this kind."""
@@ -85,16 +73,6 @@ class GroupStore:
         """Return the consumer group of this id; None without a group of this kind."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
-
-    def share_group(self, group_id: str) -> ShareGroup | None:
-        """Return the share group of this id; None without a group of this kind."""
-        group = self.groups.get(group_id)
-        return group if isinstance(group, ShareGroup) else None
-
-    def streams_group(self, group_id: str) -> StreamsGroup | None:
-        """Return the streams group of this id; None without a group of this kind."""
-        group = self.groups.get(group_id)
-        return group if isinstance(group, StreamsGroup) else None
 
     def new_classic_group(self, group_id: str) -> ClassicGroup:
         """Return a classic group without members; it is not added yet."""
@@ -112,14 +90,6 @@ class GroupStore:
             loads=self._loads,
         )
 
-    def new_share_group(self, group_id: str, records: Iterable[ShareRecord], now_ms: int) -> ShareGroup:
-        """Return a share group from its records; it is not added yet."""
-        return ShareGroup.replay(group_id, records, self.topics, now_ms, self.share_limits(group_id))
-
-    def new_streams_group(self, group_id: str, records: Iterable[StreamsGroupRecord], now_ms: int) -> StreamsGroup:
-        """Return a streams group from its records; it is not added yet."""
-        return StreamsGroup.replay(group_id, records, self.topics, now_ms, self.streams_limits(group_id))
-
     # ---- changes ----
 
     def add(self, group: Group) -> None:
@@ -134,8 +104,8 @@ class GroupStore:
                 self.append(ClassicTombstone(group_id=group.group_id))
             elif isinstance(record, ConsumerRecord):
                 self.append(ConsumerTombstone(group_id=group.group_id, key=record.key))
-            elif isinstance(record, StreamsGroupRecord):
-                self.append(StreamsTombstone(group_id=group.group_id, key=record.key))
+            elif isinstance(record, KindRecord):
+                self.append(KindTombstone(group_id=group.group_id, key=record.key))
         del self.groups[group.group_id]
         self.update_deadline(group.group_id)
 
@@ -159,10 +129,6 @@ class GroupStore:
                 self.offsets.apply(record)
             case PendingOffsetRecord() | PendingOffsetTombstone():
                 self.pending_offsets.apply(record)
-            case ShareState() | ShareTombstone(key=("share-state" | "share-topic", *_)):
-                group = self.share_group(record.group_id)
-                if group is not None:
-                    group.hard_state.apply(record)
             case _:
                 pass
 
@@ -172,24 +138,19 @@ class GroupStore:
         A group with only offsets becomes a classic group without members.
         """
         of_consumer_groups: dict[str, list[ConsumerRecord]] = {}
-        of_share_groups: dict[str, list[ShareRecord]] = {}
-        of_streams_groups: dict[str, list[StreamsGroupRecord]] = {}
+        of_kinds: dict[tuple[str, str], list[KindRecord]] = {}
         for record in records:
             if isinstance(record, GroupRecord):
                 self.groups[record.group_id] = ClassicGroup.replay(record, now_ms, self.limits)
             elif isinstance(record, ConsumerRecord):
                 of_consumer_groups.setdefault(record.group_id, []).append(record)
-            elif isinstance(record, ShareGroupRecord | ShareTopic | ShareState):
-                of_share_groups.setdefault(record.group_id, []).append(record)
-            elif isinstance(record, StreamsGroupRecord):
-                of_streams_groups.setdefault(record.group_id, []).append(record)
+            elif isinstance(record, KindRecord):
+                of_kinds.setdefault((record.kind, record.group_id), []).append(record)
             elif isinstance(record, OffsetRecord | PendingOffsetRecord) and record.group_id not in self.groups:
                 self.groups[record.group_id] = self.new_classic_group(record.group_id)
         for group_id, of_group in of_consumer_groups.items():
             self.groups[group_id] = self.new_consumer_group(group_id, of_group, now_ms)
-        for group_id, of_share_group in of_share_groups.items():
-            self.groups[group_id] = self.new_share_group(group_id, of_share_group, now_ms)
-        for group_id, of_streams_group in of_streams_groups.items():
-            self.groups[group_id] = self.new_streams_group(group_id, of_streams_group, now_ms)
+        for (kind, group_id), of_kind in of_kinds.items():
+            self.groups[group_id] = self.kinds[kind].replay(group_id, of_kind, self.topics, now_ms)
         for group_id in self.groups:
             self.update_deadline(group_id)

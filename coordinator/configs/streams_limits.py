@@ -1,0 +1,49 @@
+"""Limits of streams groups (KIP-1071), under Kafka's names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from loadwise.coordinator.configs.assignment_interval import assignment_interval_ms
+
+_OF_A_GROUP = {
+    "streams.assignment.interval.ms": "assignment_interval_ms",
+    "streams.heartbeat.interval.ms": "heartbeat_interval_ms",
+    "streams.initial.rebalance.delay.ms": "initial_rebalance_delay_ms",
+    "streams.num.standby.replicas": "num_standby_replicas",
+    "streams.session.timeout.ms": "session_timeout_ms",
+}
+"""A group's own configs, and their fields."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsGroupLimits:
+    """Limits of a streams group. Kafka's names are in brackets; all values but three are Kafka's."""
+
+    assignment_interval_ms: int = 0
+    """Minimum time between two assignments (group.streams.assignment.interval.ms; Kafka: 1000).
+
+    With 0, a group of up to 100 members is assigned at once. A larger one waits one millisecond for every four members
+    and every hundred tasks, up to Kafka's 1000 ms.
+    """
+    heartbeat_interval_ms: int = 500
+    """How often members send heartbeats (group.streams.heartbeat.interval.ms; Kafka: 5000)."""
+    initial_rebalance_delay_ms: int = 0
+    """How long an empty group waits for more members before it assigns tasks
+    (group.streams.initial.rebalance.delay.ms; Kafka: 3000)."""
+    max_size: int = 2**31 - 1
+    """Maximum members of a group (group.streams.max.size)."""
+    num_standby_replicas: int = 0
+    """Number of standbys of a task with state (group.streams.num.standby.replicas)."""
+    session_timeout_ms: int = 45_000
+    """Session timeout of members (group.streams.session.timeout.ms)."""
+
+    def of_group(self, configs: Mapping[str, str]) -> StreamsGroupLimits:
+        """Return the limits of a group with these configs."""
+        numbers = {field: int(configs[name]) for name, field in _OF_A_GROUP.items() if name in configs}
+        return replace(self, **numbers) if numbers else self
+
+    def assignment_interval_of(self, members: int, tasks: int) -> int:
+        """Return the minimum time between two assignments of a group, in ms."""
+        return assignment_interval_ms(self.assignment_interval_ms, members, tasks)

@@ -1,4 +1,0 @@
-"""Share groups (KIP-932), whose members read the same partitions together.
-
-Partition leaders decide which member gets which record.
-"""

@@ -1,0 +1,103 @@
+"""Not an API: how ShareFetch and ShareAcknowledge read and apply acknowledgements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from loadwise.coordinator.apis.access import Access
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.cluster.replication import ReplicatedPartition
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.share.acknowledgements import Acknowledgement, AcknowledgeType, Refusal
+from loadwise.coordinator.share.feature import ShareGroups
+from loadwise.coordinator.share.service import ShareKey
+from loadwise.coordinator.share.sessions import SessionKey, TopicPartition
+from loadwise.protocol.error_codes import ErrorCode
+
+_RENEW = 2
+_MAX_MEMBER_ID = 36
+
+
+def request_problem(call: Call) -> str | None:
+    """Return what is wrong with the request; None if it is valid."""
+    body = call.body
+    if not body.member_id or len(body.member_id) > _MAX_MEMBER_ID:
+        return "Member id must be 1 to 36 characters long."
+    if not body.group_id:
+        return "Group id must be given."
+    return None
+
+
+def refused(call: Call, error: ErrorCode, message: str | None) -> Message:
+    """Return the response to a request that had no effect."""
+    return call.response(
+        throttle_time_ms=0,
+        error_code=error,
+        error_message=message,
+        acquisition_lock_timeout_ms=0,
+        responses=[],
+        node_endpoints=[],
+    )
+
+
+def session_key(call: Call) -> SessionKey:
+    """Return the session of a request."""
+    return SessionKey(call.node_id, call.body.group_id, call.body.member_id)
+
+
+def told(call: Call) -> dict[TopicPartition, list[Message]]:
+    """Return the member's acknowledgements by partition, without empty ones."""
+    return {
+        (topic.topic_id, each.partition_index): each.acknowledgement_batches
+        for topic in call.body.topics
+        for each in topic.partitions
+        if each.acknowledgement_batches
+    }
+
+
+def led_here(call: Call, cluster: Cluster, where: TopicPartition) -> ReplicatedPartition | ErrorCode:
+    """Return the partition if the call's broker leads it, else the error."""
+    topic_id, number = where
+    topic = cluster.topics.get_by_id(topic_id)
+    if topic is None:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    if not Access(call, cluster).may(Operation.READ, ResourceType.TOPIC, topic.name):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if not 0 <= number < len(topic.partitions):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    partition = topic.partitions[number]
+    return partition if partition.leader == call.node_id else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def acknowledge(call: Call, cluster: Cluster, where: TopicPartition, batches: Sequence[Message]) -> Refusal | None:
+    """Apply a member's acknowledgements in a partition; return why they fail."""
+    found = led_here(call, cluster, where)
+    if isinstance(found, ErrorCode):
+        return Refusal(found, found.name)
+    key = ShareKey(call.body.group_id, *where)
+    limits = ShareGroups.of(cluster).limits(key.group_id)
+    renews = call.version >= _RENEW and call.body.is_renew_ack and limits.renews_locks
+    most = AcknowledgeType.RENEW if renews else AcknowledgeType.REJECT
+    acknowledgements = []
+    for problem, batch in _checked(batches, most):
+        if problem is not None:
+            return Refusal(ErrorCode.INVALID_REQUEST, problem)
+        acknowledgements.append(Acknowledgement(batch.first_offset, batch.last_offset, batch.acknowledge_types))
+    return ShareGroups.of(cluster).shares.acknowledge(key, call.body.member_id, acknowledgements, cluster.now_ms)
+
+
+def _checked(batches: Sequence[Message], most: AcknowledgeType) -> Iterator[tuple[str | None, Message]]:
+    """Return each batch with its error. Mirrors ``KafkaApis.validateAcknowledgementBatches``."""
+    last = -1
+    for batch in batches:
+        problem = None
+        types, count = batch.acknowledge_types, batch.last_offset - batch.first_offset + 1
+        if count < 1 or batch.first_offset < last:
+            problem = "The batches are not in order."
+        elif not types or (len(types) > 1 and len(types) != count):
+            problem = "A batch has one acknowledge type, or one for each record."
+        elif not all(0 <= each <= most for each in types):
+            problem = "An acknowledge type is not known."
+        last = batch.last_offset
+        yield problem, batch

@@ -1,0 +1,52 @@
+"""AlterShareGroupOffsets (91, v0): sets the start offsets of a share group without members (KIP-932)."""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis.access import OF_GROUP_MEMBERS, Access
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.share.administration import refusal
+from loadwise.coordinator.share.feature import ShareGroups
+from loadwise.coordinator.share.service import ShareKey
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import AlterShareGroupOffsetsResponse
+
+_Topic = AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic
+_Partition = _Topic.AlterShareGroupOffsetsResponsePartition
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Set each partition separately, and drop its records' states. A missing group is created."""
+    group_id = call.body.group_id
+    error, message = refusal(call, cluster)
+    if error is ErrorCode.GROUP_ID_NOT_FOUND and cluster.groups.get(group_id) is None:
+        if len(cluster.groups.all()) >= cluster.settings.groups.max_groups:
+            error, message = ErrorCode.GROUP_MAX_SIZE_REACHED, "the limit of groups is reached"
+        else:
+            error = ErrorCode.NONE
+            ShareGroups.of(cluster).shares.make_group(group_id, cluster.now_ms)
+    if error is not ErrorCode.NONE:
+        return call.response(throttle_time_ms=0, error_code=error, error_message=message, responses=[])
+    access = Access(call, cluster)
+    topics = []
+    for asked in call.body.topics:
+        topic = cluster.topics.get(asked.topic_name)
+        rows = []
+        for each in asked.partitions:
+            outcome, problem = ErrorCode.NONE, None
+            if not access.may(Operation.READ, ResourceType.TOPIC, asked.topic_name):
+                outcome, problem = ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."
+            elif topic is None or not 0 <= each.partition_index < len(topic.partitions):
+                outcome = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                problem = "This server does not host this topic-partition."
+            else:
+                key = ShareKey(group_id, topic.id, each.partition_index)
+                ShareGroups.of(cluster).shares.set_start(key, each.start_offset)
+            rows.append(_Partition(partition_index=each.partition_index, error_code=outcome, error_message=problem))
+        topic_id = None if topic is None else topic.id
+        topics.append(_Topic(topic_name=asked.topic_name, topic_id=topic_id, partitions=rows))
+    return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, responses=topics)
+
+
+guard = OF_GROUP_MEMBERS

@@ -1,0 +1,100 @@
+"""DescribeShareGroupOffsets (90, v0 to v1): share groups' offsets (KIP-932). v1 lag (KIP-1226)."""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis.access import Access, allowed, open_to_all
+from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.calls import Call, Message
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.share.feature import ShareGroups
+from loadwise.coordinator.share.records import NO_START_OFFSET
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import DescribeShareGroupOffsetsResponse
+
+_Group = DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup
+_Topic = _Group.DescribeShareGroupOffsetsResponseTopic
+_Partition = _Topic.DescribeShareGroupOffsetsResponsePartition
+_UNKNOWN = -1
+_MAX_LAG = 2**63 - 1
+"""The field's maximum, because an administrator may set any offset, even the smallest."""
+_MAX_REPEATED = 10_000
+"""Maximum partitions in the response for groups that a request names again."""
+
+
+def handle(call: Call, cluster: Cluster) -> Message:
+    """Describe each group separately: the named partitions, or all with a state.
+
+    As in Kafka, a missing group has no state and no error. A response can contain all partitions of each group once,
+    and `_MAX_REPEATED` more for groups that are named again. Beyond that they get an error, so that a small request
+    cannot ask for gigabytes.
+    """
+    rows = []
+    named: set[str] = set()
+    repeated_left = _MAX_REPEATED
+    for asked in call.body.groups:
+        group = ShareGroups.of(cluster).shares.group(asked.group_id)
+        if asked.group_id in named and asked.topics is None and group is not None:
+            state = group.hard_state
+            repeated_left -= sum(len(state.known(topic_id)) for topic_id in state.known_topics)
+        named.add(asked.group_id)
+        if repeated_left >= 0:
+            rows.append(_describe(call, cluster, asked))
+        else:
+            message = f"Group {asked.group_id} is named too often in one request."
+            rows.append(
+                _Group(group_id=asked.group_id, topics=[], error_code=ErrorCode.INVALID_REQUEST, error_message=message)
+            )
+    return call.response(throttle_time_ms=0, groups=rows)
+
+
+def _describe(call: Call, cluster: Cluster, asked: Message) -> Message:
+    group = ShareGroups.of(cluster).shares.group(asked.group_id)
+    access = Access(call, cluster)
+    error = allowed(access, Operation.DESCRIBE, ResourceType.GROUP, asked.group_id)
+    topics: list[Message] = []
+    if error is not ErrorCode.NONE:
+        pass
+    elif not cluster.coordinates(call, asked.group_id):
+        error = ErrorCode.NOT_COORDINATOR
+    else:
+        known: dict[str, list[int]] = {}
+        for topic_id in sorted(group.hard_state.known_topics) if group is not None else ():
+            topic = cluster.topics.get_by_id(topic_id)
+            if (
+                group is not None
+                and topic is not None
+                and access.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
+            ):
+                known[topic.name] = sorted(group.hard_state.known(topic_id))
+        if asked.topics is not None:
+            known = {each.topic_name: each.partitions for each in asked.topics}
+        for name, numbers in known.items():
+            refused = allowed(access, Operation.DESCRIBE, ResourceType.TOPIC, name)
+            topics.append(_topic(cluster, asked.group_id, name, numbers, refused))
+    return _Group(group_id=asked.group_id, topics=topics, error_code=error, error_message=None)
+
+
+def _topic(cluster: Cluster, group_id: str, name: str, numbers: list[int], error: ErrorCode) -> Message:
+    topic = cluster.topics.get(name) if error is ErrorCode.NONE else None  # a forbidden topic is not described
+    rows = []
+    for number in numbers:
+        start, lag, epoch = _UNKNOWN, _UNKNOWN, 0
+        partition = cluster.topics.partition(name, number)
+        state = None if topic is None else ShareGroups.of(cluster).shares.state(group_id, topic.id, number)
+        if partition is not None and state is not None and state.start_offset != NO_START_OFFSET:
+            start, epoch = state.start_offset, partition.leader_epoch
+            lag = min(max(partition.log.end_offset - start - state.delivered, 0), _MAX_LAG)
+        rows.append(
+            _Partition(
+                partition_index=number,
+                start_offset=start,
+                leader_epoch=epoch,
+                lag=lag,
+                error_code=error,
+                error_message=None if error is ErrorCode.NONE else "Topic authorization failed.",
+            )
+        )
+    return _Topic(topic_name=name, topic_id=None if topic is None else topic.id, partitions=rows)
+
+
+guard = open_to_all

@@ -1,0 +1,53 @@
+"""ShareGroupHeartbeat (76, v1): keeps a member alive and returns its assignment (KIP-932)."""
+
+from __future__ import annotations
+
+from loadwise.coordinator.apis.member_heartbeats import GUARD, answered
+from loadwise.coordinator.calls import Call, GroupRequest, Message
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.share.heartbeat import ShareHeartbeat, ShareHeartbeatReply
+from loadwise.protocol.error_codes import ErrorCode
+from loadwise.protocol.kafka_messages import ShareGroupHeartbeatResponse
+
+_Assignment = ShareGroupHeartbeatResponse.Assignment
+_JOIN, _LEAVE = 0, -1
+
+
+def handle(call: Call, cluster: Cluster) -> Message | GroupRequest:
+    """Check what does not depend on the group, then pass the event to it."""
+    body = call.body
+    problem = _problem(body)
+    if problem is not None:
+        return _response(call, ShareHeartbeatReply(error=ErrorCode.INVALID_REQUEST, message=problem))
+    event = ShareHeartbeat(
+        token=call.token,
+        member_id=body.member_id,
+        epoch=body.member_epoch,
+        rack=body.rack_id,
+        topics=body.subscribed_topic_names,
+        client_id=call.request.client_id or "",
+        client_host=call.client_host,
+    )
+    return GroupRequest(body.group_id, event, _response)
+
+
+def _problem(body: Message) -> str | None:
+    """Return what is wrong with the request. Mirrors ``throwIfShareGroupHeartbeatRequestIsInvalid``."""
+    if not body.member_id.strip():
+        return "MemberId can't be empty."
+    if not body.group_id.strip():
+        return "GroupId can't be empty."
+    if body.rack_id is not None and not body.rack_id.strip():
+        return "RackId can't be empty."
+    if body.member_epoch == _JOIN and not body.subscribed_topic_names:
+        return "SubscribedTopicNames must be set in first request."
+    if body.member_epoch < _LEAVE:
+        return "MemberEpoch is invalid."
+    return None
+
+
+def _response(call: Call, reply: ShareHeartbeatReply) -> Message:
+    return answered(call, reply, reply.assigned, _Assignment)
+
+
+guard = GUARD

@@ -1,0 +1,82 @@
+"""The streams groups of one cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
+
+from loadwise.coordinator.configs.resources import ResourceType
+from loadwise.coordinator.configs.streams_limits import StreamsGroupLimits
+from loadwise.coordinator.feature import Feature
+from loadwise.coordinator.groups.events import KindHeartbeat
+from loadwise.coordinator.groups.group import Group
+from loadwise.coordinator.groups.topic_view import TopicView
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.streams.failed_topics import FailedTopics
+from loadwise.coordinator.streams.group import StreamsGroup
+from loadwise.coordinator.streams.heartbeat import StreamsHeartbeat, StreamsHeartbeatReply
+from loadwise.coordinator.streams.records import (
+    StreamsGroupEpoch,
+    StreamsMemberAssignment,
+    StreamsMemberMetadata,
+    StreamsRecord,
+    StreamsTarget,
+    StreamsTopology,
+)
+from loadwise.protocol.error_codes import ErrorCode
+
+
+class StreamsGroups(Feature):
+    """The streams groups of a cluster; a `GroupKind`."""
+
+    kinds: ClassVar[Mapping[str, type]] = {
+        "streams group": StreamsGroupEpoch,
+        "streams topology": StreamsTopology,
+        "streams member": StreamsMemberMetadata,
+        "streams target": StreamsTarget,
+        "streams current": StreamsMemberAssignment,
+    }
+    kind = StreamsHeartbeat.kind
+    replaces_classic = True
+    is_kept_empty = False
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.group_kind = self
+        self.failed_topics = FailedTopics()
+        """Internal topics of groups that could not be created."""
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> StreamsGroups:
+        """Return the streams groups of a cluster."""
+        return cluster.feature(cls)
+
+    def group(self, group_id: str) -> StreamsGroup | None:
+        """Return the streams group of this id; None if there is none, or one of another kind."""
+        group = self._cluster.groups.get(group_id)
+        return group if isinstance(group, StreamsGroup) else None
+
+    def limits(self, group_id: str) -> StreamsGroupLimits:
+        """Return the limits of a group; its own configs override the brokers'."""
+        configs = self._cluster.resource_configs.of(ResourceType.GROUP, group_id)
+        return self._cluster.settings.streams_groups.of_group(configs)
+
+    def replay(self, group_id: str, records: Iterable[StreamsRecord], topics: TopicView, now_ms: int) -> StreamsGroup:
+        """Return a group from its records."""
+        return StreamsGroup.replay(group_id, records, topics, now_ms, self.limits(group_id))
+
+    def configure(self, group: Group) -> None:
+        """Give a group its current limits."""
+        assert isinstance(group, StreamsGroup)
+        group.limits = self.limits(group.group_id)
+
+    def refused(self, error: ErrorCode, message: str | None) -> StreamsHeartbeatReply:
+        """Return the reply to a refused heartbeat."""
+        return StreamsHeartbeatReply(error=error, message=message)
+
+    def missing(self, event: KindHeartbeat) -> str:
+        """Return what is missing for a heartbeat that finds no group."""
+        return "Group" if event.epoch < 0 else "Streams group"
+
+
+FEATURE = StreamsGroups
