@@ -15,6 +15,9 @@ As a program: ``loadwise coordinator --topic flights:36``.
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from loadwise.coordinator.errors import (
     BadAssignorError,
     BadClusterError,
@@ -39,8 +42,6 @@ from loadwise.installation import is_installed, pip_install
 if not is_installed("crc32c"):  # asked here, so that one place names what is missing
     raise MissingLibraryError(f"the coordinator needs libraries that are not installed: {pip_install('coordinator')}")
 
-from loadwise.coordinator.authorization.acls import Acl
-from loadwise.coordinator.authorization.options import Authorization
 from loadwise.coordinator.configs.share_limits import ShareGroupLimits
 from loadwise.coordinator.configs.streams_limits import StreamsGroupLimits
 from loadwise.coordinator.embedded import Coordinator, HttpOptions
@@ -55,6 +56,24 @@ from loadwise.coordinator.security.tls import Tls
 from loadwise.coordinator.security.tokens import Token
 from loadwise.coordinator.settings import BrokerSettings, configured
 from loadwise.coordinator.threaded import ThreadedCoordinator
+
+if TYPE_CHECKING:
+    from loadwise.coordinator.authorization.acls import Acl
+    from loadwise.coordinator.authorization.options import Authorization
+
+_OF_FEATURES = {
+    "Acl": "loadwise.coordinator.authorization.acls",
+    "Authorization": "loadwise.coordinator.authorization.options",
+}
+"""The names whose modules are imported when they are needed."""
+
+
+def __getattr__(name: str) -> Any:
+    module = _OF_FEATURES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(module), name)
+
 
 __all__ = [
     "Acl",

@@ -11,6 +11,8 @@ from importlib import import_module
 from loadwise.coordinator.feature import Feature
 
 FEATURES = (
+    "authorization",
+    "quotas",
     "share",
     "streams",
     "transactions",

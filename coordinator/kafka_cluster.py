@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar, cast
 from uuid import UUID, uuid4
 
-from loadwise.coordinator.authorization.authorizer import AclRecord, Authorizer
 from loadwise.coordinator.calls import (
     Call,
     EncodedBody,
@@ -20,10 +19,10 @@ from loadwise.coordinator.cluster.log import Appended, PartitionLog
 from loadwise.coordinator.cluster.producer_ids import ProducerIds
 from loadwise.coordinator.cluster.records import CoordinatorsRecord, PartitionRecord, ProducerIdsRecord, TopicRecord
 from loadwise.coordinator.cluster.topics import Topic, Topics
-from loadwise.coordinator.configs.client_quotas import ClientQuotas, QuotaRecord
 from loadwise.coordinator.configs.resources import OF_ALL_BROKERS, ConfigsRecord, ResourceConfigs, ResourceType
 from loadwise.coordinator.configs.topic_configs import LogConfig, broker_configs_of_topics
 from loadwise.coordinator.delayed_fetches import DelayedFetches
+from loadwise.coordinator.errors import BadSecurityError
 from loadwise.coordinator.feature import Feature
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.records import Record
@@ -32,6 +31,7 @@ from loadwise.coordinator.keeper import NOTHING, Keeper, LogName, Place, Snapsho
 from loadwise.coordinator.log_upkeep import LogUpkeep
 from loadwise.coordinator.offsets_topic import OffsetsTopic
 from loadwise.coordinator.restored import check_brokers, restored
+from loadwise.coordinator.rights import Rights
 from loadwise.coordinator.security.options import Security
 from loadwise.coordinator.security.users import ScramRecord, Users
 from loadwise.coordinator.settings import BrokerSettings
@@ -78,13 +78,11 @@ class Cluster:
         self.brokers.load(state.of(CoordinatorsRecord))
         self.users = Users(self.security.users, self.security.mechanisms, keeper)
         self.users.load(state.of(ScramRecord))
-        self.authorizer = self._new_authorizer(state, keeper)
+        self.authorizer: Rights | None = None
         """Decides what clients may do; None: everything is allowed."""
         self.resource_configs = ResourceConfigs(keeper, self.settings.configs)
         """The configs of brokers, groups and client metrics."""
         self.resource_configs.load(state.of(ConfigsRecord))
-        self.client_quotas = ClientQuotas(keeper)
-        self.client_quotas.load(state.of(QuotaRecord))
         self.topics = Topics(
             brokers=self.brokers,
             new_logs=self._new_logs,
@@ -99,6 +97,8 @@ class Cluster:
             self.new_producer_id.load(record)
         for kind in self.features:
             self.features[kind] = kind(self)
+        if self.security.authorization is not None and self.authorizer is None:
+            raise BadSecurityError("the feature that decides what clients may do is not there")
         records = [value for _, value in state.values if isinstance(value, Record)]
         self.groups = Groups.replay(
             records,
@@ -170,22 +170,11 @@ class Cluster:
         self.now_ms = now_ms
         self._begin(state, self.new_producer_id.record().next_id, keeper)
 
-    def _new_authorizer(self, state: Snapshot, keeper: Keeper) -> Authorizer | None:
-        options = self.security.authorization
-        if options is None:
-            return None
-        authorizer = options.authorizer(keeper)
-        authorizer.load(state.of(AclRecord))
-        return authorizer
-
     def _values(self) -> Iterator[tuple[Place, object]]:
         ids = self.new_producer_id.record()
-        holders = (self.brokers, self.users, self.resource_configs, self.client_quotas, self.topics)
+        holders = (self.brokers, self.users, self.resource_configs, self.topics)
         for record in (ids, *(each for holder in holders for each in holder.records())):
             yield record.place, record
-        if self.authorizer is not None:
-            for acl in self.authorizer.records():
-                yield acl.place, acl
         yield from self.groups.journal.entries()
         for feature in self.features.values():
             yield from feature.values()

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from loadwise.coordinator.apis.access import configs, per_item
+from loadwise.coordinator.access import configs, per_item
 from loadwise.coordinator.apis.config_changes import RefusedError, changed, no_duplicates, no_nulls
-from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.configs.definitions import Definitions
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import AlterConfigsResponse
 

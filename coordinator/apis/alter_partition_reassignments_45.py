@@ -7,10 +7,10 @@ there is none to cancel.
 from __future__ import annotations
 
 from loadwise.coordinator import leadership
-from loadwise.coordinator.apis.access import of_cluster
-from loadwise.coordinator.authorization.acls import Operation
+from loadwise.coordinator.access import of_cluster
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import AlterPartitionReassignmentsResponse
 

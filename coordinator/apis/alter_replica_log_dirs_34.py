@@ -5,11 +5,11 @@ There is only one log directory, so they stay. Mirrors ``ReplicaManager.alterRep
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import of_cluster
+from loadwise.coordinator.access import of_cluster
 from loadwise.coordinator.apis.describe_log_dirs_35 import LOG_DIR
-from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import AlterReplicaLogDirsResponse
 

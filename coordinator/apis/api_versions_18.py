@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from loadwise.coordinator.apis.access import open_to_all
+from loadwise.coordinator.access import open_to_all
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.protocol.error_codes import ErrorCode

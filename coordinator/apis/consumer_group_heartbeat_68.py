@@ -5,7 +5,7 @@ v1 regular expressions; member ids from the consumers (KIP-1082).
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import describable_topics
+from loadwise.coordinator.access import describable_topics
 from loadwise.coordinator.apis.member_heartbeats import GUARD, answered
 from loadwise.coordinator.calls import Call, GroupRequest, Message
 from loadwise.coordinator.groups.effects import ConsumerHeartbeatReply

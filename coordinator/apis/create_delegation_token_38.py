@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import Access, open_to_all
+from loadwise.coordinator.access import Access, open_to_all
 from loadwise.coordinator.apis.token_refusals import requester, time_of_no_token_ms, token_error
-from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
 
 _OWNERS = 3

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from loadwise.coordinator.apis.access import per_item, topics
-from loadwise.coordinator.authorization.acls import Operation
+from loadwise.coordinator.access import per_item, topics
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, NAMED_TWICE, TOO_MANY_AT_ONCE, Refusal
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import CreatePartitionsResponse
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from loadwise.coordinator.apis.access import Access, item_by_item, topics
+from loadwise.coordinator.access import Access, item_by_item, topics
 from loadwise.coordinator.apis.config_rows import new_topic_rows
-from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Message, Outcome
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, NAMED_TWICE, TOO_MANY_AT_ONCE, Refusal
 from loadwise.coordinator.configs.definitions import BadConfigError
 from loadwise.coordinator.configs.topic_configs import check_topic_configs
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import CreateTopicsResponse
 

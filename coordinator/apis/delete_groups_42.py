@@ -5,10 +5,10 @@ v1 throttled after the response; v2 flexible.
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import names, per_item
-from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.access import names, per_item
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.kafka_messages import DeleteGroupsResponse
 
 

@@ -5,11 +5,11 @@ v1 throttled after the response; v2 flexible.
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import per_item, topics
-from loadwise.coordinator.authorization.acls import Operation
+from loadwise.coordinator.access import per_item, topics
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.cluster.brokers import INTERNAL_TOPICS
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DeleteRecordsResponse
 

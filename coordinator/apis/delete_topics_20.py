@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from loadwise.coordinator.apis.access import Access, after, item_by_item
-from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.access import Access, after, item_by_item
 from loadwise.coordinator.calls import Call, Message, Outcome
 from loadwise.coordinator.cluster.topics import Topic
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DeleteTopicsResponse
 

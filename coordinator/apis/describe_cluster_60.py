@@ -5,10 +5,10 @@ v1 endpoint type (KIP-919); v2 fenced brokers.
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import Access, cluster_operations, open_to_all
-from loadwise.coordinator.authorization.acls import Operation
+from loadwise.coordinator.access import Access, cluster_operations, open_to_all
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DescribeClusterResponse
 

@@ -7,13 +7,13 @@ Only those broker configs are listed that have a meaning here.
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import configs, per_item
+from loadwise.coordinator.access import configs, per_item
 from loadwise.coordinator.apis.config_rows import Row, broker_rows, logger_rows, other_broker, resource_rows, topic_rows
-from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.cluster.topics import is_topic_name, name_problem
 from loadwise.coordinator.configs.resources import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, ResourceType
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DescribeConfigsResponse
 

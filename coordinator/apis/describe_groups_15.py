@@ -6,12 +6,12 @@ which had the state Dead and no error before. Consumer groups are not found here
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import Access, names, per_item
+from loadwise.coordinator.access import Access, names, per_item
 from loadwise.coordinator.apis.group_descriptions import described
-from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.groups.classic.states import GroupState
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DescribeGroupsResponse
 

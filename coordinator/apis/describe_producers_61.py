@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import per_item, topics
-from loadwise.coordinator.authorization.acls import Operation
+from loadwise.coordinator.access import per_item, topics
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.replication import NO_EPOCH
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DescribeProducersResponse
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import Access, open_to_all
-from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.access import Access, open_to_all
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.cluster.replication import NO_NODE
 from loadwise.coordinator.cluster.topics import is_topic_name
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DescribeTopicPartitionsResponse
 

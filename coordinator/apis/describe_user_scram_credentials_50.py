@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from loadwise.coordinator.apis.access import of_cluster
+from loadwise.coordinator.access import of_cluster
 from loadwise.coordinator.apis.alter_user_scram_credentials_51 import SCRAM_TYPES
-from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DescribeUserScramCredentialsResponse
 

@@ -6,11 +6,11 @@ v1 unclean elections (KIP-460), for partitions without a leader; v2 flexible.
 from __future__ import annotations
 
 from loadwise.coordinator import leadership
-from loadwise.coordinator.apis.access import of_cluster
-from loadwise.coordinator.authorization.acls import Operation
+from loadwise.coordinator.access import of_cluster
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.cluster.replication import NO_NODE
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import ElectLeadersResponse
 

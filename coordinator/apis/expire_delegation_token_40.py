@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import open_to_all
+from loadwise.coordinator.access import open_to_all
 from loadwise.coordinator.apis.token_refusals import refuse_new_end
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.kafka_cluster import Cluster

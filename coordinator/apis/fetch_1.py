@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from loadwise.coordinator.apis.access import per_item, topics
+from loadwise.coordinator.access import per_item, topics
 from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
-from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, DelayedFetch, Message
 from loadwise.coordinator.cluster.log import PartitionLog
 from loadwise.coordinator.cluster.replication import NO_EPOCH, NO_NODE, ReplicatedPartition
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import FetchResponse
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from loadwise.coordinator.apis.access import Access, after, allowed, item_by_item, names
-from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.access import Access, after, allowed, item_by_item, names
 from loadwise.coordinator.calls import Call, Message, Outcome
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
 
 _Group = TypeVar("_Group")

@@ -5,7 +5,7 @@ v1 throttle time; v3 static members (KIP-345); v4 flexible.
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import OF_GROUP_MEMBERS
+from loadwise.coordinator.access import OF_GROUP_MEMBERS
 from loadwise.coordinator.calls import Call, GroupRequest, Message
 from loadwise.coordinator.groups.effects import HeartbeatReply
 from loadwise.coordinator.groups.events import Heartbeat

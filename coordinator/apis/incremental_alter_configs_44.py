@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from enum import IntEnum
 from functools import partial
 
-from loadwise.coordinator.apis.access import configs, per_item
+from loadwise.coordinator.access import configs, per_item
 from loadwise.coordinator.apis.config_changes import RefusedError, changed, no_duplicates, no_nulls
 from loadwise.coordinator.apis.config_rows import other_broker
-from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.configs.definitions import BadConfigError, Definitions, items
 from loadwise.coordinator.configs.loggers import ROOT, check_level, check_logger, set_level
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import IncrementalAlterConfigsResponse
 

@@ -6,10 +6,10 @@ KIP-939) is not served. Transactions have a module of their own, which replaces 
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import Access, refused
-from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.access import Access, refused
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
 
 _TELLS_WHO = 3

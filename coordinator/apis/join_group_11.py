@@ -6,7 +6,7 @@ protocol type in the response (KIP-559); v8 reason (KIP-800); v9 skip assignment
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import OF_GROUP_MEMBERS, describable_topics
+from loadwise.coordinator.access import OF_GROUP_MEMBERS, describable_topics
 from loadwise.coordinator.calls import Call, GroupRequest, Message
 from loadwise.coordinator.groups.effects import JoinReply
 from loadwise.coordinator.groups.events import Join, Protocol

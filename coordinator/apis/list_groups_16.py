@@ -5,10 +5,10 @@ v1 throttle time; v3 flexible; v4 filter by state (KIP-518); v5 filter by type (
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import Access
-from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.access import Access
 from loadwise.coordinator.calls import Call, Message, Outcome
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import ListGroupsResponse
 

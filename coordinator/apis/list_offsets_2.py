@@ -14,13 +14,13 @@ import logging
 from collections import Counter
 from collections.abc import Iterator
 
-from loadwise.coordinator.apis.access import per_item, topics
-from loadwise.coordinator.authorization.acls import Operation
+from loadwise.coordinator.access import per_item, topics
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS
 from loadwise.coordinator.cluster.log import NO_OFFSET, NO_TIMESTAMP, PartitionLog, TimestampedOffset
 from loadwise.coordinator.cluster.replication import NO_EPOCH
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError, MissingCodecError
 from loadwise.protocol.kafka_messages import ListOffsetsResponse

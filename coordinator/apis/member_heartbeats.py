@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
-from loadwise.coordinator.apis.access import Access, Need, refused, refused_without
-from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.access import Access, Need, refused, refused_without
 from loadwise.coordinator.calls import Call, Message, Outcome
 from loadwise.coordinator.groups.effects import EpochHeartbeatReply
 from loadwise.coordinator.kafka_cluster import Cluster, Guard, Handler
+from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.structs import Struct
 

@@ -14,13 +14,13 @@ from collections.abc import Iterable
 from typing import TypeAlias
 from uuid import UUID
 
-from loadwise.coordinator.apis.access import Access, cluster_operations
-from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.access import Access, cluster_operations
 from loadwise.coordinator.calls import Call, EncodedBody, Message
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, Brokers
 from loadwise.coordinator.cluster.replication import NO_NODE
 from loadwise.coordinator.cluster.topics import MAX_NEW_PARTITIONS, Topic, is_topic_name
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import MetadataResponse
 from loadwise.protocol.messages import encode_body

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from loadwise.coordinator.apis.access import Need, per_item, topics
-from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.access import Need, per_item, topics
 from loadwise.coordinator.calls import Call, GroupRequest, Message
 from loadwise.coordinator.groups.effects import CommitReply
 from loadwise.coordinator.groups.events import CommitOffsets, Committer
 from loadwise.coordinator.groups.offsets import is_too_long
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import OffsetCommitResponse
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from loadwise.coordinator.apis.access import Access, with_body
-from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.access import Access, with_body
 from loadwise.coordinator.calls import Call, Message, Outcome
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import OffsetFetchResponse
 

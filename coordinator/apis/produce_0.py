@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loadwise.coordinator.apis.access import Access, item_by_item, refused, topics
+from loadwise.coordinator.access import Access, item_by_item, refused, topics
 from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
-from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, HangUp, Message, NoAnswer, Outcome
 from loadwise.coordinator.cluster.log import NO_OFFSET, Appended
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
 from loadwise.coordinator.groups.partitions import Partition
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.batches import BatchHeader, begins_transactional, begins_with_batch, read_header
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError

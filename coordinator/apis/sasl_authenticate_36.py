@@ -5,7 +5,7 @@ v1 the session's lifetime, after which the client must log in again (KIP-368); v
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import open_to_all
+from loadwise.coordinator.access import open_to_all
 from loadwise.coordinator.calls import Call, HangUp, LastAnswer, Response
 from loadwise.coordinator.errors import LoginRefusedError, UnansweredLoginError
 from loadwise.coordinator.kafka_cluster import Cluster

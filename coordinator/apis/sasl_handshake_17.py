@@ -6,7 +6,7 @@ ILLEGAL_SASL_STATE if it need not log in, or did within the last second.
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import open_to_all
+from loadwise.coordinator.access import open_to_all
 from loadwise.coordinator.calls import Call, HangUp, LastAnswer, Response
 from loadwise.coordinator.errors import LoginRefusedError, UnansweredLoginError
 from loadwise.coordinator.kafka_cluster import Cluster

@@ -5,41 +5,18 @@ Mirrors Kafka's ``AclBinding``, ``AclBindingFilter`` and ``ResourcePatternFilter
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import NamedTuple, TypeVar
 
 from loadwise.coordinator.errors import BadSecurityError
+from loadwise.coordinator.rights import CLUSTER_NAME, Operation, ResourceType, Word
 
 WILDCARD = "*"
 """As a name: every resource. As a host: every host."""
 EVERYBODY = "User:*"
 """The principal of an ACL for everybody."""
-CLUSTER_NAME = "kafka-cluster"
-"""The only name of a resource of the type CLUSTER."""
 
 
-class _Word(IntEnum):
-    """A word of ACLs, with its number; numbers that Kafka does not know are UNKNOWN."""
-
-    @classmethod
-    def _missing_(cls, value: object) -> _Word:  # noqa: ARG003  (enum's signature)
-        return cls(0)
-
-
-class ResourceType(_Word):
-    """What an ACL is about."""
-
-    UNKNOWN = 0
-    ANY = 1
-    TOPIC = 2
-    GROUP = 3
-    CLUSTER = 4
-    TRANSACTIONAL_ID = 5
-    DELEGATION_TOKEN = 6
-    USER = 7
-
-
-class PatternType(_Word):
+class PatternType(Word):
     """How an ACL names resources."""
 
     UNKNOWN = 0
@@ -50,28 +27,7 @@ class PatternType(_Word):
     PREFIXED = 4
 
 
-class Operation(_Word):
-    """What is done to a resource."""
-
-    UNKNOWN = 0
-    ANY = 1
-    ALL = 2
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
-    CREATE_TOKENS = 13
-    DESCRIBE_TOKENS = 14
-    TWO_PHASE_COMMIT = 15
-
-
-class Permission(_Word):
+class Permission(Word):
     """Whether an ACL grants or takes."""
 
     UNKNOWN = 0
@@ -81,7 +37,7 @@ class Permission(_Word):
 
 
 _NO_VALUES = ("UNKNOWN", "ANY")
-_W = TypeVar("_W", bound=_Word)
+_W = TypeVar("_W", bound=Word)
 
 
 class Acl(NamedTuple):

@@ -10,64 +10,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from loadwise.coordinator.authorization.acls import (
     EVERYBODY,
     WILDCARD,
     Acl,
     AclFilter,
-    Operation,
     PatternType,
     Permission,
-    ResourceType,
 )
 from loadwise.coordinator.keeper import NOTHING, Keeper, Place
+from loadwise.coordinator.rights import OPERATIONS, Client, Operation, ResourceType
 
 _IMPLIED_BY: Mapping[Operation, frozenset[Operation]] = {
     Operation.DESCRIBE: frozenset({Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}),
     Operation.DESCRIBE_CONFIGS: frozenset({Operation.ALTER_CONFIGS}),
 }
 """Whoever is allowed one of these is allowed the operation too. Denying one of these denies nothing else."""
-
-OPERATIONS: Mapping[ResourceType, tuple[Operation, ...]] = {
-    ResourceType.TOPIC: (
-        Operation.READ,
-        Operation.WRITE,
-        Operation.CREATE,
-        Operation.DELETE,
-        Operation.ALTER,
-        Operation.DESCRIBE,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-    ),
-    ResourceType.GROUP: (
-        Operation.READ,
-        Operation.DELETE,
-        Operation.DESCRIBE,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-    ),
-    ResourceType.CLUSTER: (
-        Operation.CREATE,
-        Operation.ALTER,
-        Operation.DESCRIBE,
-        Operation.CLUSTER_ACTION,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-        Operation.IDEMPOTENT_WRITE,
-    ),
-}
-"""The operations on a type of resource, for answers with the client's authorized operations (KIP-430)."""
-
-
-class Client(NamedTuple):
-    """The principal and host of a request."""
-
-    principal: str
-    """As ``User:alice``."""
-    host: str
-    """The address that it comes from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,9 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from loadwise.coordinator.authorization.options import Authorization
 from loadwise.coordinator.errors import BadSecurityError
 from loadwise.coordinator.listeners import client_listener
+from loadwise.coordinator.rights import Authorizing
 from loadwise.coordinator.security.mechanisms import MECHANISMS
 from loadwise.coordinator.security.options import Security
 from loadwise.coordinator.security.tls import Tls
@@ -111,7 +111,7 @@ def _tls(given: Mapping[str, str]) -> Tls | None:
     return Tls(**options)
 
 
-def _authorization(given: Mapping[str, str]) -> Authorization | None:
+def _authorization(given: Mapping[str, str]) -> Authorizing | None:
     wanted = given.get("authorizer.class.name")
     if wanted is None:
         alone = [name for name in _AUTHORIZATION if name in given]
@@ -123,6 +123,9 @@ def _authorization(given: Mapping[str, str]) -> Authorization | None:
     allows = given.get("allow.everyone.if.no.acl.found", "false").lower()
     if allows not in {"true", "false"}:
         raise BadSecurityError(f"allow.everyone.if.no.acl.found is {allows!r}; it must be true or false")
+    # Here, because the rest works without authorization.
+    from loadwise.coordinator.authorization.options import Authorization  # noqa: PLC0415
+
     return Authorization(
         super_users=[each.strip() for each in given.get("super.users", "").split(";") if each.strip()],
         allow_everyone_if_no_acl_found=allows == "true",

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
-from loadwise.coordinator.authorization.options import Authorization
 from loadwise.coordinator.errors import BadSecurityError
+from loadwise.coordinator.rights import Authorizing
 from loadwise.coordinator.security.mechanisms import MECHANISMS, PASSWORD_MECHANISMS
 from loadwise.coordinator.security.principal_rules import DEFAULT, principal_rules
 from loadwise.coordinator.security.tls import Tls
@@ -41,8 +41,8 @@ class Security:
     """The certificates, for SSL and SASL_SSL."""
     principal_mapping_rules: str = DEFAULT
     """Derives names from the subjects of client certificates (ssl.principal.mapping.rules)."""
-    authorization: Authorization | None = None
-    """What clients may do; None: everything."""
+    authorization: Authorizing | None = None
+    """What clients may do, an `Authorization`; None: everything."""
 
     def __post_init__(self) -> None:
         if self.protocol not in _PROTOCOLS:

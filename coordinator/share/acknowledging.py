@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from loadwise.coordinator.apis.access import Access
-from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.access import Access
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.cluster.replication import ReplicatedPartition
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.share.acknowledgements import Acknowledgement, AcknowledgeType, Refusal
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.coordinator.share.service import ShareKey

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import OF_GROUP_MEMBERS, Access
-from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.access import OF_GROUP_MEMBERS, Access
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.share.administration import refusal
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.coordinator.share.service import ShareKey

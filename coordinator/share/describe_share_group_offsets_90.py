@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import Access, allowed, open_to_all
-from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.access import Access, allowed, open_to_all
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.coordinator.share.records import NO_START_OFFSET
 from loadwise.protocol.error_codes import ErrorCode

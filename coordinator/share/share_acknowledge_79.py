@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from loadwise.coordinator.apis.access import OF_GROUP_MEMBERS
+from loadwise.coordinator.access import OF_GROUP_MEMBERS
 from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.kafka_cluster import Cluster

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from loadwise.coordinator.apis.access import OF_GROUP_MEMBERS
+from loadwise.coordinator.access import OF_GROUP_MEMBERS
 from loadwise.coordinator.apis.new_leaders import current_leader, node_endpoints
 from loadwise.coordinator.calls import Call, Later, Message
 from loadwise.coordinator.cluster.replication import ReplicatedPartition

@@ -11,9 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, get_type_hints
 from uuid import UUID
 
-from loadwise.coordinator.authorization.authorizer import AclRecord
 from loadwise.coordinator.cluster.records import CoordinatorsRecord, PartitionRecord, ProducerIdsRecord, TopicRecord
-from loadwise.coordinator.configs.client_quotas import QuotaRecord
 from loadwise.coordinator.configs.resources import ConfigsRecord
 from loadwise.coordinator.errors import MissingLibraryError
 from loadwise.coordinator.features import features
@@ -39,9 +37,7 @@ KINDS: dict[str, type] = {
     "topic": TopicRecord,
     "partition": PartitionRecord,
     "configs": ConfigsRecord,
-    "quota": QuotaRecord,
     "scram": ScramRecord,
-    "acl": AclRecord,
     "group": GroupRecord,
     "offset": OffsetRecord,
     "pending offset": PendingOffsetRecord,

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
+from loadwise.coordinator.access import Access
 from loadwise.coordinator.apis import create_topics_19 as create_topics
-from loadwise.coordinator.apis.access import Access
 from loadwise.coordinator.apis.member_heartbeats import guarding
-from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, GroupRequest, Message
 from loadwise.coordinator.cluster.brokers import INTERNAL_TOPICS
 from loadwise.coordinator.cluster.topics import is_topic_name
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.streams.feature import StreamsGroups
 from loadwise.coordinator.streams.heartbeat import EndpointPartitions, StreamsHeartbeat, StreamsHeartbeatReply
 from loadwise.coordinator.streams.topology import (

@@ -6,11 +6,11 @@ TRANSACTION_ABORTABLE.
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import Need, needs
-from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.access import Need, needs
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, coordinator_partition
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
 from loadwise.coordinator.transactions.outcomes import ProducerAt, TopicPartition
 from loadwise.protocol.error_codes import ErrorCode

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
-from loadwise.coordinator.apis.access import Access, Need, of_cluster, refused_without
-from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.access import Access, Need, of_cluster, refused_without
 from loadwise.coordinator.calls import Call, Message, Outcome
 from loadwise.coordinator.cluster.brokers import INTERNAL_TOPICS
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
 from loadwise.coordinator.transactions.outcomes import ProducerAt, TopicPartition
 from loadwise.protocol.error_codes import ErrorCode

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import Access, item_by_item, names
-from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.access import Access, item_by_item, names
 from loadwise.coordinator.calls import Call, Message, Outcome
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DescribeTransactionsResponse

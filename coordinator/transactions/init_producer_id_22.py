@@ -6,11 +6,11 @@ which was INVALID_PRODUCER_EPOCH before; v5 TRANSACTION_ABORTABLE. v6 (two-phase
 
 from __future__ import annotations
 
+from loadwise.coordinator.access import Need, refused_without
 from loadwise.coordinator.apis import init_producer_id_22 as idempotent
-from loadwise.coordinator.apis.access import Need, refused_without
-from loadwise.coordinator.authorization.acls import Operation, ResourceType
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
 from loadwise.coordinator.transactions.outcomes import (
     NO_EPOCH,

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from loadwise.coordinator.apis.access import Access
-from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.access import Access
 from loadwise.coordinator.calls import Call, Message, Outcome
 from loadwise.coordinator.errors import BadRegexError
 from loadwise.coordinator.groups.consumer.topic_regex import matching
 from loadwise.coordinator.kafka_cluster import Cluster, Handler
+from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
 from loadwise.coordinator.transactions.transaction import Transaction, TransactionState
 from loadwise.protocol.error_codes import ErrorCode

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from loadwise.coordinator.apis.access import Need, per_item, topics
-from loadwise.coordinator.authorization.acls import Operation, ResourceType
+from loadwise.coordinator.access import Need, per_item, topics
 from loadwise.coordinator.calls import Call, GroupRequest, Message
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, coordinator_partition
 from loadwise.coordinator.groups.effects import CommitReply
@@ -18,6 +17,7 @@ from loadwise.coordinator.groups.events import CommitOffsets, Committer
 from loadwise.coordinator.groups.offsets import is_too_long
 from loadwise.coordinator.groups.partitions import CommittedOffset, Partition
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.coordinator.transactions.feature import ClusterTransactions
 from loadwise.coordinator.transactions.outcomes import ProducerAt, TopicPartition
 from loadwise.coordinator.transactions.verification import Verification, verified

@@ -18,13 +18,14 @@ from streams_exchanges import streams_heartbeat, topology
 from loadwise.coordinator import leadership
 from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp
 from loadwise.coordinator.cluster.brokers import CONSUMER_OFFSETS, coordinator_partition
-from loadwise.coordinator.configs.client_quotas import CLIENT_ID, USER
 from loadwise.coordinator.configs.resources import ResourceType
 from loadwise.coordinator.faults.injector import FaultInjector
 from loadwise.coordinator.faults.rules import Faults
 from loadwise.coordinator.groups.classic.states import GroupState
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.keeper import NOTHING, Keeper, KeptBatch, LogContents, LogName, Place, Snapshot
+from loadwise.coordinator.quotas.client_quotas import CLIENT_ID, USER
+from loadwise.coordinator.quotas.feature import ClusterQuotas
 from loadwise.coordinator.router import Router
 from loadwise.coordinator.security.users import ScramCredential
 from loadwise.coordinator.services import services
@@ -203,7 +204,7 @@ class ClusterWalk(RuleBasedStateMachine):
     @rule(user=st.sampled_from(["", "alice"]), rate=st.sampled_from([None, 10.0, 20.0]))
     def limit(self, user: str, rate: float | None) -> None:
         entity = [(USER, user or None), (CLIENT_ID, "c")]
-        self.cluster.client_quotas.alter(entity, {"producer_byte_rate": rate}, validate_only=False)
+        ClusterQuotas.of(self.cluster).alter(entity, {"producer_byte_rate": rate}, validate_only=False)
 
     @rule(user=st.sampled_from(["alice", "bob"]), salt=st.sampled_from([b"1", b"2", None]))
     def user(self, user: str, salt: bytes | None) -> None:

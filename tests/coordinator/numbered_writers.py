@@ -12,10 +12,10 @@ from streams_exchanges import streams_heartbeat
 
 from loadwise.coordinator.authorization.authorizer import AclRecord
 from loadwise.coordinator.cluster.records import TopicRecord
-from loadwise.coordinator.configs.client_quotas import QuotaRecord
 from loadwise.coordinator.groups.consumer_records import MemberSubscription
 from loadwise.coordinator.groups.records import GroupRecord
 from loadwise.coordinator.keeper import Snapshot
+from loadwise.coordinator.quotas.client_quotas import QuotaRecord
 from loadwise.coordinator.security.users import ScramRecord
 from loadwise.coordinator.share.records import ShareMemberSubscription, ShareState
 from loadwise.coordinator.streams.records import StreamsMemberMetadata

@@ -13,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadwise.coordinator import Acl, Authorization, BadSecurityError, Security
-from loadwise.coordinator.authorization.acls import AclFilter, Operation, PatternType, Permission, ResourceType
-from loadwise.coordinator.authorization.authorizer import Authorizer, Client
+from loadwise.coordinator.authorization.acls import AclFilter, PatternType, Permission
+from loadwise.coordinator.authorization.authorizer import Authorizer
+from loadwise.coordinator.authorization.feature import ClusterAcls
+from loadwise.coordinator.rights import Client, Operation, ResourceType
 from loadwise.coordinator.router import Router
 from loadwise.coordinator.services import services
 
@@ -118,14 +120,14 @@ def test_a_snapshot_has_the_acls() -> None:
     begun, made = Acl.of("User:x", "READ", "TOPIC", "t"), Acl.of("User:x", "WRITE", "TOPIC", "t")
     security = Security(protocol="PLAINTEXT", authorization=Authorization(acls=[begun]))
     cluster = Router(security=security).cluster
-    assert cluster.authorizer is not None
-    cluster.authorizer.add(made)
-    cluster.authorizer.remove(begun)
+    assert ClusterAcls.of(cluster).authorizer is not None
+    ClusterAcls.of(cluster).authorizer.add(made)
+    ClusterAcls.of(cluster).authorizer.remove(begun)
     snapshot = cluster.snapshot()
-    cluster.authorizer.add(begun)
-    cluster.authorizer.remove(made)
+    ClusterAcls.of(cluster).authorizer.add(begun)
+    ClusterAcls.of(cluster).authorizer.remove(made)
     cluster.restore(snapshot, 1000)
-    assert cluster.authorizer.matching(AclFilter()) == [made]
+    assert ClusterAcls.of(cluster).authorizer.matching(AclFilter()) == [made]
 
 
 @given(ACLS)

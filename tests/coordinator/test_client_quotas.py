@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from loadwise.coordinator.configs.client_quotas import CLIENT_ID, IP, USER, ClientQuotas
 from loadwise.coordinator.configs.definitions import BadConfigError
+from loadwise.coordinator.quotas.client_quotas import CLIENT_ID, IP, USER, ClientQuotas
 
 LARGEST = float(2**63 - 1)
 """What clients send for 9223372036854775807: the nearest double, which is one more, and Java takes it for no more."""

@@ -21,6 +21,7 @@ from peers import Peer, join
 from loadwise.coordinator import Coordinator
 from loadwise.coordinator.apis import heartbeat_12 as heartbeat
 from loadwise.coordinator.authorization.acls import Acl
+from loadwise.coordinator.authorization.feature import ClusterAcls
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
@@ -208,7 +209,7 @@ async def test_whoever_may_not_any_more_is_told_at_the_next_one() -> None:
         await member.join()
         for _ in range(3):
             assert await member.beat() is ErrorCode.NONE
-        assert coordinator.cluster.authorizer is not None
-        coordinator.cluster.authorizer.remove(MAY_READ)
+        assert ClusterAcls.of(coordinator.cluster).authorizer is not None
+        ClusterAcls.of(coordinator.cluster).authorizer.remove(MAY_READ)
         assert await member.beat() is ErrorCode.GROUP_AUTHORIZATION_FAILED
         await peer.close()

@@ -11,9 +11,9 @@ from access_requests import built
 from wires import Wire
 
 from loadwise.coordinator import Acl
-from loadwise.coordinator.authorization.acls import Operation
 from loadwise.coordinator.authorization.authorizer import Authorizer
 from loadwise.coordinator.configs.resources import ResourceType as ConfigResource
+from loadwise.coordinator.rights import Operation
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.protocol.error_codes import ErrorCode
 

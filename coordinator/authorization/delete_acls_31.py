@@ -5,11 +5,12 @@ v1 prefixed patterns (KIP-290); v2 flexible; v3 ACLs of users (KIP-373). Mirrors
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import of_cluster
-from loadwise.coordinator.apis.acl_rows import NO_AUTHORIZER, filter_of, has_unknown
-from loadwise.coordinator.authorization.acls import Operation
+from loadwise.coordinator.access import of_cluster
+from loadwise.coordinator.authorization.acl_rows import NO_AUTHORIZER, filter_of, has_unknown
+from loadwise.coordinator.authorization.feature import ClusterAcls
 from loadwise.coordinator.calls import Call, HangUp, Message
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DeleteAclsResponse
 
@@ -21,7 +22,7 @@ def handle(call: Call, cluster: Cluster) -> Message | HangUp:
     if any(map(has_unknown, call.body.filters)):
         return HangUp("a filter of a DeleteAcls contains the number of UNKNOWN")
     wanted = [filter_of(each) for each in call.body.filters]
-    authorizer = cluster.authorizer
+    authorizer = ClusterAcls.of(cluster).authorizer
     if authorizer is None:
         refused = _Result(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER, matching_acls=[])
         return call.response(throttle_time_ms=0, filter_results=[refused for _ in wanted])

@@ -5,11 +5,12 @@ v1 flexible.
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import of_cluster
-from loadwise.coordinator.authorization.acls import Operation
+from loadwise.coordinator.access import of_cluster
 from loadwise.coordinator.calls import Call, Message
 from loadwise.coordinator.configs.definitions import BadConfigError
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.quotas.feature import ClusterQuotas
+from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import AlterClientQuotasResponse
 
@@ -26,7 +27,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
         try:
             if len(changes) < len(entry.ops):
                 raise BadConfigError("a quota is named twice, and no quota of this entity was changed")
-            cluster.client_quotas.alter(entity, changes, validate_only=call.body.validate_only)
+            ClusterQuotas.of(cluster).alter(entity, changes, validate_only=call.body.validate_only)
         except BadConfigError as problem:
             error, message = ErrorCode.INVALID_REQUEST, str(problem)
         entries.append(

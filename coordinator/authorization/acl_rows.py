@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from loadwise.coordinator.authorization.acls import AclFilter, Operation, PatternType, Permission, ResourceType
+from loadwise.coordinator.authorization.acls import AclFilter, PatternType, Permission
 from loadwise.coordinator.calls import Message
+from loadwise.coordinator.rights import Operation, ResourceType
 
 NO_AUTHORIZER = "No Authorizer is configured."
 """Why there are no ACLs."""

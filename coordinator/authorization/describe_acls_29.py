@@ -5,11 +5,13 @@ v1 prefixed patterns (KIP-290); v2 flexible; v3 ACLs of users (KIP-373).
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import of_cluster
-from loadwise.coordinator.apis.acl_rows import filter_of, has_unknown
-from loadwise.coordinator.authorization.acls import Acl, Operation
+from loadwise.coordinator.access import of_cluster
+from loadwise.coordinator.authorization.acl_rows import filter_of, has_unknown
+from loadwise.coordinator.authorization.acls import Acl
+from loadwise.coordinator.authorization.feature import ClusterAcls
 from loadwise.coordinator.calls import Call, HangUp, Message
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DescribeAclsResponse
 
@@ -21,12 +23,13 @@ def handle(call: Call, cluster: Cluster) -> Message | HangUp:
     """List them, grouped by resource."""
     if has_unknown(call.body):
         return HangUp("the filter of a DescribeAcls contains the number of UNKNOWN")
-    if cluster.authorizer is None:
+    authorizer = ClusterAcls.of(cluster).authorizer
+    if authorizer is None:
         return call.response(
             throttle_time_ms=0, error_code=ErrorCode.SECURITY_DISABLED, error_message=_NO_AUTHORIZER, resources=[]
         )
     by_pattern: dict[tuple[int, str, int], list[Acl]] = {}
-    for acl in cluster.authorizer.matching(filter_of(call.body)):
+    for acl in authorizer.matching(filter_of(call.body)):
         by_pattern.setdefault((acl.resource_type, acl.name, acl.pattern_type), []).append(acl)
     resources = [
         _Resource(

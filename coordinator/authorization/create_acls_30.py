@@ -5,11 +5,13 @@ v1 prefixed patterns (KIP-290); v3 ACLs of users (KIP-373). Mirrors Kafka's ``Ac
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import of_cluster
-from loadwise.coordinator.apis.acl_rows import NO_AUTHORIZER
-from loadwise.coordinator.authorization.acls import Acl, Operation, PatternType, Permission, ResourceType
+from loadwise.coordinator.access import of_cluster
+from loadwise.coordinator.authorization.acl_rows import NO_AUTHORIZER
+from loadwise.coordinator.authorization.acls import Acl, PatternType, Permission
+from loadwise.coordinator.authorization.feature import ClusterAcls
 from loadwise.coordinator.calls import Call, HangUp, Message
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.rights import Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import CreateAclsResponse
 
@@ -51,12 +53,13 @@ def _is_for_filters(acl: Acl) -> bool:
 
 
 def _created(cluster: Cluster, acl: Acl) -> Message:
-    if cluster.authorizer is None:
+    authorizer = ClusterAcls.of(cluster).authorizer
+    if authorizer is None:
         return _Result(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
     problem = acl.problem()
     if problem is not None:
         return _Result(error_code=ErrorCode.INVALID_REQUEST, error_message=problem)
-    cluster.authorizer.add(acl)
+    authorizer.add(acl)
     return _Result(error_code=ErrorCode.NONE, error_message="")
 
 

@@ -5,12 +5,13 @@ v1 flexible.
 
 from __future__ import annotations
 
-from loadwise.coordinator.apis.access import of_cluster
-from loadwise.coordinator.authorization.acls import Operation
+from loadwise.coordinator.access import of_cluster
 from loadwise.coordinator.calls import Call, Message
-from loadwise.coordinator.configs.client_quotas import UnknownEntityError, Wanted, check_filter
 from loadwise.coordinator.configs.definitions import BadConfigError
 from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.quotas.client_quotas import UnknownEntityError, Wanted, check_filter
+from loadwise.coordinator.quotas.feature import ClusterQuotas
+from loadwise.coordinator.rights import Operation
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.kafka_messages import DescribeClientQuotasResponse
 
@@ -31,7 +32,7 @@ def handle(call: Call, cluster: Cluster) -> Message:
             entity=[_Entry.EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
             values=[_Entry.ValueData(key=key, value=value) for key, value in quotas.items()],
         )
-        for entity, quotas in cluster.client_quotas.matching(wanted, strict=call.body.strict)
+        for entity, quotas in ClusterQuotas.of(cluster).matching(wanted, strict=call.body.strict)
     ]
     return call.response(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, entries=entries)
 

@@ -11,8 +11,6 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from loadwise.coordinator.authorization.acls import CLUSTER_NAME, Operation, ResourceType
-from loadwise.coordinator.authorization.authorizer import OPERATIONS, Client
 from loadwise.coordinator.calls import (
     Call,
     DelayedFetch,
@@ -27,6 +25,7 @@ from loadwise.coordinator.calls import (
 )
 from loadwise.coordinator.kafka_cluster import Cluster, Guard, Handler
 from loadwise.coordinator.refusals import refusal, refused_rows, rows_of
+from loadwise.coordinator.rights import CLUSTER_NAME, OPERATIONS, Client, Operation, ResourceType
 from loadwise.protocol.error_codes import ErrorCode
 
 FAILED: Mapping[ResourceType, ErrorCode] = {

@@ -1,0 +1,1 @@
+"""Quotas of users, client ids and addresses (KIP-546), which are kept and described, and slow nothing down."""

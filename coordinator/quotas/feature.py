@@ -1,0 +1,36 @@
+"""The client quotas of one cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
+
+from loadwise.coordinator.feature import Feature
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.keeper import Place, Snapshot
+from loadwise.coordinator.quotas.client_quotas import ClientQuotas, QuotaRecord
+
+
+class ClusterQuotas(Feature):
+    """The quotas that were set in a cluster."""
+
+    kinds: ClassVar[Mapping[str, type]] = {"quota": QuotaRecord}
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.quotas = ClientQuotas(cluster.keeper)
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> ClientQuotas:
+        """Return the quotas of a cluster."""
+        return cluster.feature(cls).quotas
+
+    def load(self, state: Snapshot) -> None:
+        """Load the quotas."""
+        self.quotas.load(state.of(QuotaRecord))
+
+    def values(self) -> Iterable[tuple[Place, object]]:
+        """Return the quotas of each entity."""
+        return ((each.place, each) for each in self.quotas.records())
+
+
+FEATURE = ClusterQuotas
