@@ -44,7 +44,8 @@ if not is_installed("crc32c"):  # asked here, so that one place names what is mi
 
 from loadwise.coordinator.configs.share_limits import ShareGroupLimits
 from loadwise.coordinator.configs.streams_limits import StreamsGroupLimits
-from loadwise.coordinator.embedded import Coordinator, HttpOptions
+from loadwise.coordinator.coordinator_options import HttpOptions
+from loadwise.coordinator.embedded import Coordinator
 from loadwise.coordinator.faults.rules import Fault, Faults
 from loadwise.coordinator.groups.consumer.limits import ConsumerGroupLimits, MigrationPolicy
 from loadwise.coordinator.groups.limits import GroupLimits

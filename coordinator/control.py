@@ -1,15 +1,21 @@
-"""Controls of a running coordinator: its groups and its clock.
+"""Controls of a running coordinator: its cluster, its groups and its clock.
 
 Each action runs on the coordinator's event loop; ``run`` carries it there from another thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
+from loadwise.coordinator import leadership
 from loadwise.coordinator.clock import Clock
+from loadwise.coordinator.faults.rules import Faults
+from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.service import operations, views
+from loadwise.coordinator.groups.service.groups import Groups
+from loadwise.coordinator.kafka_cluster import Cluster
+from loadwise.coordinator.keeper import Snapshot
 from loadwise.coordinator.server import Server
 
 T = TypeVar("T")
@@ -25,19 +31,182 @@ class Run(Protocol):
         """Run the action and wait for it."""
 
 
+class Controlled(Protocol):
+    """What the controls act on; `loadwise.coordinator.embedded.Embedded` implements it."""
+
+    @property
+    def cluster(self) -> Cluster:
+        """Return the state."""
+
+    @property
+    def clock(self) -> Clock:
+        """Return the clock."""
+
+    @property
+    def faults(self) -> Faults:
+        """Return the faults that clients get."""
+
+    @property
+    def server(self) -> Server:
+        """Return the running server. Raises `NotRunningError`."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Return the addresses of all brokers. Raises `NotRunningError`."""
+
+    @property
+    def http_url(self) -> str:
+        """Return the URL of the HTTP API. Raises `NotRunningError`."""
+
+    @property
+    def http_token(self) -> str:
+        """Return the token of the HTTP API; empty if there is none."""
+
+    def change(self, change: Callable[[Cluster], None], *, stops: int | None = None) -> None:
+        """Change the cluster and answer the clients that wait for it; ``stops`` is a broker that stops."""
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Restore a snapshot and close all connections."""
+
+
+class ClusterControl:
+    """A cluster as its user sees and changes it."""
+
+    def __init__(self, controlled: Controlled, run: Run) -> None:
+        self._controlled = controlled
+        self._run = run
+        self.groups = GroupControl(controlled, run)
+        """Shows groups, removes members, ends sessions and forces rebalances."""
+        self.clock = ClockControl(controlled, run)
+        """Freezes, steps and resumes the coordinator's clock."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Return the addresses of all brokers, such as ``127.0.0.1:43567``, separated by commas.
+
+        Raises `NotRunningError` before the start.
+        """
+        return self._controlled.bootstrap_servers
+
+    @property
+    def http_url(self) -> str:
+        """Return the URL of the HTTP API, such as ``http://127.0.0.1:43568``.
+
+        Raises `NotRunningError` before the start, and without ``http``.
+        """
+        return self._controlled.http_url
+
+    @property
+    def http_token(self) -> str:
+        """Return the token that HTTP requests must send; empty if there is no HTTP."""
+        return self._controlled.http_token
+
+    @property
+    def faults(self) -> Faults:
+        """Return the faults that clients get, which may be used from any thread.
+
+        ``coordinator.faults.answer("Heartbeat", error="REBALANCE_IN_PROGRESS")``
+        """
+        return self._controlled.faults
+
+    def create_topic(self, name: str, partitions: int = 1) -> None:
+        """Create a topic. Raises `BadTopicError` if it exists already or is not valid."""
+        self._change(lambda cluster: cluster.create_topic(name, partitions))
+
+    def move_leader(self, topic: str, partition: int, to: int | None = None) -> None:
+        """Make another replica the leader of a partition, with a new leader epoch.
+
+        ``to`` None picks the replica after the leader. Raises `BadClusterError` if there is no such partition or
+        replica.
+        """
+        self._change(lambda cluster: leadership.move_leader(cluster, topic, partition, to))
+
+    def move_coordinator(self, group_id: str, to: int | None = None) -> None:
+        """Make another broker the coordinator of a group; ``to`` None picks the next broker.
+
+        See `leadership.move_coordinator`. Raises `BadClusterError` if there is no such broker.
+        """
+        self._change(lambda cluster: leadership.move_coordinator(cluster, group_id, to))
+
+    def move_transaction_coordinator(self, transactional_id: str, to: int | None = None) -> None:
+        """Make another broker the transaction coordinator of an id; ``to`` None picks the next.
+
+        Raises `BadClusterError` if there is no such broker.
+        """
+        self._change(lambda cluster: leadership.move_transaction_coordinator(cluster, transactional_id, to))
+
+    def drop_leader(self, topic: str, partition: int) -> None:
+        """Leave a partition without a leader until `move_leader`.
+
+        Raises `BadClusterError` if there is no such partition.
+        """
+        self._change(lambda cluster: leadership.drop_leader(cluster, topic, partition))
+
+    def set_isr(self, topic: str, partition: int, brokers: Sequence[int]) -> None:
+        """Set the in-sync replicas of a partition; setting all of them lets the ISR grow again.
+
+        With fewer than ``min.insync.replicas``, a producer with acks=all gets NOT_ENOUGH_REPLICAS. What other producers
+        write becomes readable once enough replicas are in sync. Raises `BadClusterError` if the ISR is not valid, for
+        example without the leader.
+        """
+        self._change(lambda cluster: leadership.set_isr(cluster, topic, partition, brokers))
+
+    def stop_broker(self, broker: int) -> None:
+        """Stop a broker as if it was killed; it closes all connections, and new ones at once.
+
+        Other brokers take over its partitions, groups and transactions. A partition without another in-sync replica has
+        no leader. Raises `BadClusterError` if there is no such broker, or it is stopped already.
+        """
+        self._run(
+            lambda: self._controlled.change(lambda cluster: leadership.stop_broker(cluster, broker), stops=broker)
+        )
+
+    def start_broker(self, broker: int) -> None:
+        """Start a stopped broker; its replicas are in sync again.
+
+        It also leads the partitions that had no leader without it. Raises `BadClusterError` if there is no such broker,
+        or it runs already.
+        """
+        self._change(lambda cluster: leadership.start_broker(cluster, broker))
+
+    def snapshot(self) -> Snapshot:
+        """Return the cluster's current state; `restore` accepts it any number of times.
+
+        It contains topics, configs, records, groups, committed offsets, transactions, quotas, ACLs and SCRAM users. No
+        byte of a record is copied. It contains no faults, clock, connections or current rebalances.
+        """
+        return self._run(self._controlled.cluster.snapshot)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Restore a snapshot of this coordinator, or of another one with as many brokers.
+
+        All connections are closed. Clients reconnect, and find the state of a restarted Kafka: members stay in their
+        groups until their sessions end, a rebalance starts again, and an open transaction continues or times out. No
+        producer gets an id and epoch that were used before. Faults and clock stay as they are.
+
+        Raises `BadClusterError` if the snapshot needs brokers that do not exist; then nothing has changed.
+        """
+        self._run(lambda: self._controlled.restore(snapshot))
+
+    def _change(self, change: Callable[[Cluster], None]) -> None:
+        self._run(lambda: self._controlled.change(change))
+
+
 class GroupControl:
     """Shows and changes groups. A member is named by its member id or group instance id.
 
     Methods raise `NoSuchGroupError`, `NoSuchMemberError` and `NotRunningError`.
     """
 
-    def __init__(self, server: Callable[[], Server], run: Run) -> None:
-        self._server = server
+    def __init__(self, controlled: Controlled, run: Run) -> None:
+        self._controlled = controlled
         self._run = run
 
     def all(self) -> Sequence[views.GroupView]:
         """Return every group with its members, lag and history, sorted by group id."""
-        return self._run(lambda: views.view_groups(self._server().cluster.groups, self._server().cluster.topics))
+        return self._run(
+            lambda: views.view_groups(self._controlled.server.cluster.groups, self._controlled.server.cluster.topics)
+        )
 
     def get(self, group_id: str) -> views.GroupView:
         """Return one group with its members, lag and history."""
@@ -45,20 +214,33 @@ class GroupControl:
 
     def kick(self, group_id: str, member: str) -> None:
         """Remove a member, as an administrator's LeaveGroup does."""
-        self._run(lambda: self._server().operate(lambda groups, now: operations.kick(groups, group_id, member, now)))
+        self._operate(lambda groups, now: operations.kick(groups, group_id, member, now))
 
     def expire_session(self, group_id: str, member: str) -> None:
         """End a member's session, as if its heartbeats had stopped for the session timeout."""
         self._run(
-            lambda: self._server().operate(lambda groups, now: operations.expire_session(groups, group_id, member, now))
+            lambda: self._controlled.server.operate(
+                lambda groups, now: operations.expire_session(groups, group_id, member, now)
+            )
         )
 
     def rebalance(self, group_id: str) -> None:
         """Make all members rejoin; does nothing in a group without members."""
-        self._run(lambda: self._server().operate(lambda groups, now: operations.force_rebalance(groups, group_id, now)))
+        self._run(
+            lambda: self._controlled.server.operate(
+                lambda groups, now: operations.force_rebalance(groups, group_id, now)
+            )
+        )
+
+    def _operate(self, operation: Callable[[Groups, int], Iterable[Reply]]) -> None:
+        self._run(lambda: self._controlled.server.operate(operation))
+
+    def _all(self) -> list[views.GroupView]:
+        cluster = self._controlled.server.cluster
+        return views.view_groups(cluster.groups, cluster.topics)
 
     def _get(self, group_id: str) -> views.GroupView:
-        cluster = self._server().cluster
+        cluster = self._controlled.server.cluster
         operations.existing_group(cluster.groups, group_id)
         return views.view_group(cluster.groups, cluster.topics, group_id)
 
@@ -69,24 +251,23 @@ class ClockControl:
     Every method except the properties raises `NotRunningError`.
     """
 
-    def __init__(self, clock: Clock, server: Callable[[], Server], run: Run) -> None:
-        self._clock = clock
-        self._server = server
+    def __init__(self, controlled: Controlled, run: Run) -> None:
+        self._controlled = controlled
         self._run = run
 
     @property
     def now_ms(self) -> int:
         """Return the time in milliseconds since 1970."""
-        return self._clock.now_ms()
+        return self._controlled.clock.now_ms()
 
     @property
     def is_frozen(self) -> bool:
         """Return whether the clock is frozen."""
-        return self._clock.is_frozen
+        return self._controlled.clock.is_frozen
 
     def freeze(self) -> None:
         """Stop the clock. No session or long poll ends until it is stepped or resumed."""
-        self._run(lambda: self._server().freeze())
+        self._run(lambda: self._controlled.server.freeze())  # noqa: PLW0108  (not before the loop runs it)
 
     def step(self, ms: int) -> None:
         """Advance the clock, frozen or not; everything due within the step happens at its own time.
@@ -97,8 +278,8 @@ class ClockControl:
             raise ValueError(f"a step of {ms} ms: the clock cannot go back")
         if ms > MAX_STEP_MS:
             raise ValueError(f"a step of {ms} ms: the limit is {MAX_STEP_MS:,} ms, which is a year")
-        self._run(lambda: self._server().step(ms))
+        self._run(lambda: self._controlled.server.step(ms))
 
     def resume(self) -> None:
         """Let the clock run on from its current time."""
-        self._run(lambda: self._server().resume())
+        self._run(lambda: self._controlled.server.resume())  # noqa: PLW0108  (likewise)

@@ -22,7 +22,7 @@ from loadwise.coordinator.cluster.topics import Topic, Topics
 from loadwise.coordinator.configs.resources import OF_ALL_BROKERS, ConfigsRecord, ResourceConfigs, ResourceType
 from loadwise.coordinator.configs.topic_configs import LogConfig, broker_configs_of_topics
 from loadwise.coordinator.delayed_fetches import DelayedFetches
-from loadwise.coordinator.errors import BadSecurityError
+from loadwise.coordinator.errors import BadSecurityError, BadTopicError
 from loadwise.coordinator.feature import Feature
 from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.records import Record
@@ -178,6 +178,13 @@ class Cluster:
         yield from self.groups.journal.entries()
         for feature in self.features.values():
             yield from feature.values()
+
+    def create_topic(self, name: str, partitions: int = 1) -> None:
+        """Create a topic. Raises `BadTopicError` if it exists already or is not valid."""
+        refusal = self.topics.refusal(name, partitions)
+        if refusal is not None:
+            raise BadTopicError(refusal.message)
+        self.topics.create(name, partitions)
 
     def delete_group(self, call: Call, group_id: str) -> ErrorCode:
         """Delete a group without members, and its offsets."""

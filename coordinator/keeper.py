@@ -111,6 +111,23 @@ class Keeper(Protocol):
         """Delete a log."""
 
 
+class DataDirectory(Keeper, Protocol):
+    """Stores state in files; `loadwise.coordinator.storage.directory.Directory` implements it."""
+
+    @property
+    def has_changes(self) -> bool:
+        """Return whether there are changes since the last commit."""
+
+    def read(self) -> Snapshot:
+        """Return the stored state."""
+
+    def commit(self) -> None:
+        """Store the changes. Raises `DataDirError`."""
+
+    def close(self) -> None:
+        """Close the files."""
+
+
 class _Nothing:
     def replace(self, state: Snapshot) -> None:
         pass

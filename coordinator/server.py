@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from loadwise.coordinator.apis import api_versions_18 as api_versions
 from loadwise.coordinator.calls import Answer, Call, EncodedBody, HangUp, LastAnswer, NoAnswer
@@ -30,7 +30,7 @@ from loadwise.coordinator.groups.effects import Reply
 from loadwise.coordinator.groups.events import Token
 from loadwise.coordinator.groups.service.groups import Groups
 from loadwise.coordinator.groups.service.history import printable
-from loadwise.coordinator.keeper import Snapshot
+from loadwise.coordinator.keeper import DataDirectory, Snapshot
 from loadwise.coordinator.large_requests import Joined, LargeRequests, without_body
 from loadwise.coordinator.refusals import refusal
 from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
@@ -39,9 +39,6 @@ from loadwise.coordinator.security.login import Login, Stage
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.errors import MalformedBytesError, TooManyElementsError, UnsupportedVersionError
 from loadwise.protocol.messages import Request, decode_request, encode_response, frame_body, frame_head, served
-
-if TYPE_CHECKING:  # imports SQLite, which is optional
-    from loadwise.coordinator.storage.directory import Directory
 
 log = logging.getLogger("loadwise.coordinator")
 group_log = logging.getLogger("loadwise.coordinator.groups")
@@ -85,7 +82,7 @@ class Server:
         faults: Faults | None = None,
         tls: ssl.SSLContext | None = None,
         *,
-        directory: Directory | None = None,
+        directory: DataDirectory | None = None,
     ) -> None:
         self.cluster = router.cluster
         self._router = FaultInjector(router, faults or Faults({api.name for api in router.cluster.apis}))

@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from http import HTTPStatus
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
+from loadwise.coordinator.control import ClusterControl
 from loadwise.coordinator.errors import (
     BadRequestError,
     CoordinatorError,
@@ -26,10 +27,7 @@ from loadwise.coordinator.errors import (
 from loadwise.coordinator.faults.rules import AnswerError, Delay, Fault
 from loadwise.coordinator.http import page
 from loadwise.coordinator.http.server import HttpRequest, HttpResponse, refused
-
-if TYPE_CHECKING:
-    from loadwise.coordinator.embedded import Coordinator
-    from loadwise.coordinator.keeper import Snapshot
+from loadwise.coordinator.keeper import Snapshot
 
 _Json: TypeAlias = dict[str, Any]
 _CONDITIONS: Mapping[str, tuple[type, ...]] = {
@@ -49,9 +47,9 @@ _NOT_FOUND = (NoSuchGroupError, NoSuchMemberError, NoSuchFaultError, NoSuchSnaps
 class HttpApi:
     """Answers requests by acting on a coordinator that runs on the same event loop."""
 
-    def __init__(self, coordinator: Coordinator, token: str, *, open_view: bool) -> None:
+    def __init__(self, coordinator: ClusterControl, *, open_view: bool) -> None:
         self._coordinator = coordinator
-        self._token = token.encode()
+        self._token = coordinator.http_token.encode()
         self._open_view = open_view
         self._snapshots: dict[int, Snapshot] = {}
         self._snapshot_ids = count(1)

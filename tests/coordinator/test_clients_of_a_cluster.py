@@ -47,7 +47,7 @@ class Cluster:
                 return outcome._replace(respond=lambda: counted(call, outcome.respond()))
             return counted(call, outcome)
 
-        coordinator._router.services[1].handle = handle
+        coordinator._embedded.router.services[1].handle = handle
 
     def partitions(self) -> list[ReplicatedPartition]:
         topic = self.coordinator.cluster.topics.get("numbers")

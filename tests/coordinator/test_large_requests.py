@@ -272,7 +272,7 @@ async def test_a_connection_that_is_gone_ends_its_request(coordinator: Coordinat
     while not coordinator.cluster.fetches:
         assert await answers(other)
     await peer.close()
-    while coordinator.cluster.fetches or coordinator._running()._large_tasks:
+    while coordinator.cluster.fetches or coordinator._embedded.server._large_tasks:
         assert await answers(other)
     await other.close()
 

@@ -22,10 +22,11 @@ from loadwise.coordinator import Coordinator
 from loadwise.coordinator.apis import heartbeat_12 as heartbeat
 from loadwise.coordinator.authorization.acls import Acl
 from loadwise.coordinator.authorization.feature import ClusterAcls
+from loadwise.coordinator.authorization.options import Authorization
 from loadwise.coordinator.calls import Call
 from loadwise.coordinator.kafka_cluster import Cluster
 from loadwise.coordinator.repeated_heartbeats import RepeatedHeartbeat
-from loadwise.coordinator.security.options import Authorization, Security
+from loadwise.coordinator.security.options import Security
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import Api, decode_request, served
 
@@ -48,7 +49,7 @@ class Member:
             self.handled += 1
             return heartbeat.handle(call, cluster)
 
-        self.coordinator._router.services[12].handle = handle
+        self.coordinator._embedded.router.services[12].handle = handle
         self.coordinator.clock.freeze()
         await self.join_again(generation=1)
 
@@ -193,7 +194,7 @@ async def test_it_waits_like_any_request_for_what_a_directory_has_not_kept_yet(t
         await member.join()
         assert await member.beat() is ErrorCode.NONE
         coordinator.cluster.topics.create("t", 1)  # kept at the end of this turn of the loop
-        (connection,) = coordinator._running()._connections
+        (connection,) = coordinator._embedded.server._connections
         connection.data_received(member.frame(7))
         assert member.handled == 2
         assert not connection._answers

@@ -113,7 +113,7 @@ async def test_nothing_happens_by_time_after_it_has_stopped(turns: int) -> None:
     """Whenever a request comes that makes a session, which would end some time later."""
     coordinator = Coordinator()
     await coordinator.start()
-    server = coordinator._running()
+    server = coordinator._embedded.server
     peer = await Peer.connect(coordinator)
     loop = asyncio.get_running_loop()
 
@@ -198,7 +198,7 @@ async def test_a_failure_of_ours_closes_one_connection(
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    coordinator._router.services[12].handle = fail
+    coordinator._embedded.router.services[12].handle = fail
     peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
     peer.send(beat())
     assert await peer.is_hung_up_on()
@@ -254,7 +254,7 @@ async def test_a_peer_that_does_not_read_is_not_answered_on_and_on(coordinator: 
         handled += 1
         return metadata.handle(call, cluster)
 
-    coordinator._router.services[3].handle = handle
+    coordinator._embedded.router.services[3].handle = handle
     peer, other = await Peer.connect(coordinator), await Peer.connect(coordinator)
     for number in range(2000):  # each is answered with 50 kB
         peer.send(MetadataRequest(version=4, topics=None), number)

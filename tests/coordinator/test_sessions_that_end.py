@@ -133,7 +133,7 @@ def test_librdkafka_renews_its_sessions_and_loses_nothing() -> None:
         return sasl_handshake.handle(call, cluster)
 
     coordinator = Coordinator(security=Security(users={"orders": "a-secret"}, max_session_ms=1500))
-    coordinator._router.services[17].handle = counted
+    coordinator._embedded.router.services[17].handle = counted
     errors: list[object] = []
     delivered: list[object] = []
     with coordinator.in_thread() as running:

@@ -91,7 +91,7 @@ def test_the_page_shows_what_the_json_says(
 def test_the_page_follows_what_happens(
     browse: Callable[[str, int], str], viewed: ThreadedCoordinator, member: confluent_kafka.Consumer
 ) -> None:
-    server = viewed._coordinator._http
+    server = viewed._embedded.http
     assert server is not None
     handle = server.handle
     seen: list[str] = []
@@ -101,7 +101,7 @@ def test_the_page_follows_what_happens(
         if request.path == "/groups":
             seen.append(request.path)
             if len(seen) == 1:  # after the page has been told the first time
-                viewed._coordinator.groups.rebalance(NASTY)
+                viewed.groups.rebalance(NASTY)
         return response
 
     server.handle = and_then_rebalance
@@ -112,7 +112,7 @@ def test_the_page_follows_what_happens(
 
 
 def test_the_page_says_when_it_is_not_live(browse: Callable[[str, int], str], viewed: ThreadedCoordinator) -> None:
-    server = viewed._coordinator._http
+    server = viewed._embedded.http
     assert server is not None
     handle = server.handle
     server.handle = lambda request: handle(

@@ -16,6 +16,7 @@ from client_messages import (
 from peers import Peer, produce
 
 from loadwise.coordinator import Coordinator
+from loadwise.coordinator.share.feature import ShareGroups
 
 
 def share_fetch(topic_id: UUID, member_id: str, max_wait_ms: int) -> Any:
@@ -50,7 +51,7 @@ async def test_records_of_a_share_consumer_that_is_gone_are_given_to_one_that_wa
         first = await gone.ask(share_fetch(topic.id, "a", 0), ShareFetchResponse)
         assert acquired(first) == [(0, 1)]
         waiting.send(share_fetch(topic.id, "b", 600_000), 3)
-        while not coordinator.cluster.share_fetches:  # noqa: ASYNC110 (nothing tells of it)
+        while not ShareGroups.of(coordinator.cluster).fetches:  # noqa: ASYNC110 (nothing tells of it)
             await asyncio.sleep(0)
         await gone.close()
         assert acquired(await waiting.read(ShareFetchResponse, 1)) == [(0, 2)]
