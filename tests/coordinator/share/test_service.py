@@ -12,13 +12,13 @@ from record_batches import batch
 from wires import TOKENS, Wire
 
 from loadwise.coordinator import leadership
-from loadwise.coordinator.apis import share_fetch_78 as share_fetch_api
 from loadwise.coordinator.calls import Answer, Call
 from loadwise.coordinator.cluster.brokers import Brokers
 from loadwise.coordinator.configs.resources import ResourceType
 from loadwise.coordinator.router import Router
 from loadwise.coordinator.services import services
 from loadwise.coordinator.share import service, sessions
+from loadwise.coordinator.share import share_fetch_78 as share_fetch_api
 from loadwise.coordinator.share.feature import ShareGroups
 from loadwise.protocol.error_codes import ErrorCode
 from loadwise.protocol.messages import decode_request, served
@@ -222,7 +222,7 @@ def test_a_fetch_of_a_part_of_a_session_waits_a_part_of_its_time(monkeypatch: py
     request = share_fetch(wire, "s", 0, tuple(range(5)), max_wait_ms=500)
     request.with_header(1, "client")
     assert wire.send(bytes(request.encode(header=True))) == []
-    assert wire.cluster.share_fetches.next_deadline_ms == wire.cluster.now_ms + 100
+    assert ShareGroups.of(wire.cluster).fetches.next_deadline_ms == wire.cluster.now_ms + 100
 
 
 def test_a_topic_that_is_made_again_is_another_one() -> None:
