@@ -12,10 +12,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from loadwise.assignor.live.decision import Decision
+from loadwise.assignor.live.events import Asked, Assigned, Event, Joined, PriorEnds, Read, Rebalancing, Said
+from loadwise.assignor.live.history import History, Recorder
 from loadwise.assignor.live.knowledge import name_of
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.live.tuning import Tuning
@@ -58,7 +61,7 @@ class Leader:
         tuning: Tuning | None = None,
     ) -> None:
         self.lag = lag
-        self.busy = BusyTime()
+        self.busy = BusyTime((tuning or Tuning()).work)
         """How busy this member is; the client's adapter reports every poll to it."""
         self.name = ""
         """This member's group instance id or else its member id; empty until it is known."""
@@ -88,6 +91,7 @@ class Leader:
             max_poll_s=max_poll_s,
             tuning=tuning,
         )
+        self._recorder = Recorder(self._watch)
         self._memory = Memory()
         self._learned_per_s = 0.0
         self._joining_ms: int | None = None
@@ -152,7 +156,7 @@ class Leader:
             if self._joining_ms is None:
                 self._joining_ms = now_ms
             self._led = None  # its last answer never took effect
-            self._watch.unwatch()
+            self._pass(Rebalancing(at_ms=now_ms))
             return MemberNotes(
                 capacity_given=capacity_given,
                 off=self._settings is None,
@@ -173,21 +177,13 @@ class Leader:
         """As the leader, return the members with their capacities, where these are known."""
         with self._lock:
             now_ms = self._now_ms()
-            for member, notes in members:
-                if notes is not None:
-                    # The leader in between knows more than this member did before.
-                    learned_per_s, again = _speed(notes.learned_per_s), not self._members
-                    self._watch.estimates.recalled(name_of(member), learned_per_s, now_ms, instead=again)
-                    topics = _with_checksums(member.topics) if notes.took_s else ()
-                    self._watch.took(name_of(member), _by_topic(notes.took_s, topics), now_ms)
-            self._learn_costs()
-            for member, notes in members:
-                if notes is not None:  # in records of the costs that were just learned
-                    self._watch.measured(name_of(member), _speed(notes.measured_per_s), now_ms)
+            told = [(member, notes) for member, notes in members if notes is not None]
+            said = {name_of(member): _said(member.topics, notes) for member, notes in told}
+            memory = None
             if not self._members:  # the previous leader knows more than it sent to any member
-                newest = max((notes.memory for _, notes in members if notes is not None), key=_newer, default=Memory())
-                self._watch.restraint.remember(newest, now_ms)
-            self._off = any(notes is not None and notes.off for _, notes in members)
+                memory = max((notes.memory for _, notes in told), key=_newer, default=Memory())
+            self._pass(Joined(at_ms=now_ms, said=said, memory=memory))
+            self._off = any(notes.off for _, notes in told)
             stated = {member.id: _stated(member, notes) for member, notes in members}
             self._stated = stated
             return self._watch.capacities([member for member, _ in members], stated, now_ms)
@@ -240,16 +236,18 @@ class Leader:
             took_ms = _UNINTERRUPTED_MS if began_ms is None or not self._members else now_ms - began_ms
             cause, told = self._cause(members)
             self._members, self._asked = members, False
-            self.decision = self._watch.assigned(
-                target, stated, generation=generation, now_ms=now_ms, duration_ms=took_ms, cause=told
+            decision = self.decision = self._pass(
+                Assigned(
+                    at_ms=now_ms, target=target, stated=stated, generation=generation, duration_ms=took_ms, cause=told
+                )
             )
-            log.info("%s", self.decision)
-            self._log_too_slow(self.decision.too_slow)
+            assert decision is not None  # each assignment is judged
+            log.info("%s", decision)
+            self._log_too_slow(decision.too_slow)
             self.rebalances[cause] += 1
-            self.moved_share += self.decision.judgement.moved_share
+            self.moved_share += decision.judgement.moved_share
             self.lag.only(target.group.topics)
             self.lag.set_interval(self._interval_s)
-            decision = self.decision
         self._tell(decision)
 
     def _log_too_slow(self, names: Iterable[str]) -> None:
@@ -288,27 +286,33 @@ class Leader:
         self._learned_per_s = _speed(notes.learned_per_s)
         self._memory, self._remembered_ms = notes.memory, now_ms
 
+    def history(self) -> History:
+        """Return the newest readings and what was decided: 200 readings, or fewer in 8 MB of memory."""
+        with self._lock:
+            return self._recorder.history()
+
+    def _pass(self, event: Event) -> Decision | None:
+        """Tell the watch; log the costs of topics if it has learned other ones."""
+        before = self._watch.costs
+        try:
+            return self._recorder.handle(event)
+        finally:
+            if self._watch.costs != before:
+                costs = ", ".join(f"{topic} {cost:.2g}" for topic, cost in sorted(self._watch.costs.items()))
+                log.info("Estimated record costs by topic, the busiest 1: %s", costs or "all equal")
+
     def _on_prior(self, ends: Mapping[tuple[str, int], int]) -> None:
         with self._lock:
-            self._watch.prior(ends, self._now_ms() - round(HISTORY_S * 1000))
+            self._pass(PriorEnds(at_ms=self._now_ms() - round(HISTORY_S * 1000), ends=dict(ends)))
 
     def _on_reading(self, offsets: Mapping[tuple[str, int], PartitionOffsets]) -> None:
         """Process a reading; act on it while this member leads."""
         with self._lock:
             now_ms = self._now_ms()
-            positions = self._positions(offsets)
-            self._watch.read_columns(offsets.keys(), positions, now_ms)
-            if not self._watch.leads:
-                return
-            notes = self._notes(offsets)
-            self._watch.noted({name: note.at_ms for name, note in notes.items()}, now_ms)
-            told = self._take_notes(notes, now_ms) | {self.name: self.busy.per_s}
-            self._watch.took(self.name, self.busy.each_s, now_ms)
-            self._learn_costs()
-            for name, per_s in told.items():  # in records of the costs that were just learned
-                self._watch.measured(name, _speed(per_s), now_ms)
+            said = self._notes(offsets) if self._watch.leads else {}
+            event = Read(at_ms=now_ms, partitions=list(offsets), positions=self._positions(offsets), said=said)
             try:
-                decision = self._watch.decide(now_ms)
+                decision = self._pass(event)
             except Exception as error:  # noqa: BLE001 (an algorithm may be anybody's, and the reading itself was good)
                 self._note_failure("The assignor", error)
                 return
@@ -328,8 +332,8 @@ class Leader:
         lag = lags(beginning, end, committed, from_beginning=self.lag.from_beginning)
         return np.column_stack([end, lag, ~np.isnan(committed), np.full(len(end), math.inf)])
 
-    def _notes(self, offsets: Mapping[tuple[str, int], PartitionOffsets]) -> dict[str, CommitNote]:
-        """Return the new commit metadata of members for partitions that they own."""
+    def _notes(self, offsets: Mapping[tuple[str, int], PartitionOffsets]) -> dict[str, Said]:
+        """Return what members say by new commit metadata of partitions that they own, and what this one measures."""
         # Metadata that was read before is skipped. Times are not compared: a restarted member has another clock.
         news = {
             partition: where.metadata
@@ -337,29 +341,17 @@ class Leader:
             if where.metadata and where.metadata != self._noted.get(partition) and is_note(where.metadata)
         }
         self._noted |= news
-        newest: dict[str, CommitNote] = {}
-        watched = self._watch.in_force
+        watched, newest = self._watch.in_force, dict[str, CommitNote]()
         for partition, metadata in news.items():
             owner = None if watched is None else watched.owner_of(partition)
             note = None if owner is None else CommitNote.decode(metadata, owner)
             if owner is not None and note is not None and (owner not in newest or note.at_ms > newest[owner].at_ms):
                 newest[owner] = note
-        return newest
-
-    def _take_notes(self, newest: Mapping[str, CommitNote], now_ms: int) -> dict[str, float]:
-        """Process the members' notes; return their records/s."""
-        watched = self._watch.in_force
-        told = watched is not None and any(note.took_s for note in newest.values())
-        topics = _with_checksums(watched.group.topics) if watched is not None and told else ()
-        for name, note in newest.items():
-            self._watch.activity.heard(name, now_ms)
-            self._watch.took(name, _by_topic(note.took_s, topics), now_ms)
-        return {name: note.measured_per_s for name, note in newest.items()}
-
-    def _learn_costs(self) -> None:
-        if self._watch.learn_costs():
-            costs = ", ".join(f"{topic} {cost:.2g}" for topic, cost in sorted(self._watch.costs.items()))
-            log.info("Estimated record costs by topic, the busiest 1: %s", costs or "all equal")
+        topics = () if watched is None else watched.group.topics
+        said = {name: _said(topics, note, written_ms=note.at_ms) for name, note in newest.items()}
+        own = Said(per_s=_speed(self.busy.per_s), each_s=self.busy.each_s)
+        written_ms = said[self.name].written_ms if self.name in said else None
+        return said | {self.name: replace(own, written_ms=written_ms)}
 
     def _tell(self, decision: Decision) -> None:
         try:
@@ -387,12 +379,12 @@ class Leader:
             return
         if settings.dry_run:
             log.info("%s", decision)
-            self._watch.asked(decision)
+            self._pass(Asked(at_ms=decision.now_ms))
         elif not self.ask():
             log.debug("The client cannot request a rebalance because it is joining already: %s", decision)
         else:
             log.info("%s", decision)
-            self._watch.asked(decision)
+            self._pass(Asked(at_ms=decision.now_ms))
             self._memory, self._remembered_ms = self._watch.restraint.memory(decision.now_ms), decision.now_ms
             self._asked = True
 
@@ -422,12 +414,11 @@ def _by_checksum(each_s: Mapping[str, float]) -> dict[int, float]:
     return {checksum(topic): each for topic, each in each_s.items()}
 
 
-def _with_checksums(topics: Iterable[str]) -> list[tuple[str, int]]:
-    return [(topic, checksum(topic)) for topic in topics]
-
-
-def _by_topic(took_s: Mapping[int, float], topics: Iterable[tuple[str, int]]) -> dict[str, float]:
-    return {topic: took_s[key] for topic, key in topics if key in took_s}
+def _said(topics: Sequence[str], notes: MemberNotes | CommitNote, written_ms: int | None = None) -> Said:
+    """Return what a member's notes say, where it reads these topics."""
+    each_s = {topic: notes.took_s[key] for topic in topics if (key := checksum(topic)) in notes.took_s}
+    learned_per_s = _speed(notes.learned_per_s) if isinstance(notes, MemberNotes) else 0.0
+    return Said(per_s=_speed(notes.measured_per_s), each_s=each_s, learned_per_s=learned_per_s, written_ms=written_ms)
 
 
 def _newer(memory: Memory) -> tuple[int, int]:

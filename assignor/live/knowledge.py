@@ -9,6 +9,7 @@ import numpy as np
 
 from loadwise.assignor.live.activity import Activity
 from loadwise.assignor.live.costs import TopicCosts
+from loadwise.assignor.live.events import Said
 from loadwise.assignor.live.evidence import CapacityEstimates
 from loadwise.assignor.live.partitions import Partitions
 from loadwise.assignor.live.reading import Position
@@ -30,6 +31,11 @@ class GroupKnowledge:
         self._costs = TopicCosts(costs, tuning.cost)
         self._watched: Watched | None = None
         """The assignment that is watched, or was before the rebalance that is going on."""
+
+    @property
+    def size(self) -> int:
+        """The partitions of which something is known."""
+        return len(self._partitions.index)
 
     @property
     def read_at_ms(self) -> int | None:
@@ -85,6 +91,17 @@ class GroupKnowledge:
         end, done, rate = (watched.of_group(array) for array in each)
         for member, pace in self.seen.saw(at_ms, end=end, done=done, rate=rate, now_ms=now_ms).items():
             self.estimates.seen(member, pace, now_ms)
+
+    def listen(self, said: Mapping[str, Said], now_ms: int, *, again: bool = False) -> None:
+        """Take in what members say of themselves; ``again``: another leader has led since this one did."""
+        for name, each in said.items():
+            self.estimates.recalled(name, each.learned_per_s, now_ms, instead=again)
+            if each.written_ms is not None:
+                self.activity.heard(name, now_ms)
+            self.took(name, each.each_s, now_ms)
+        self.learn_costs()
+        for name, each in said.items():  # in records of the costs that were just learned
+            self.measured(name, each.per_s, now_ms)
 
     def measured(self, member: str, per_s: float, now_ms: int) -> None:
         """Take in how many of its records a member processes in a busy second, as it has measured it; 0 for nothing."""

@@ -15,6 +15,7 @@ import numpy as np
 from loadwise.assignor.live.capacity import Capacities
 from loadwise.assignor.live.decision import Decision, Verdict, decided
 from loadwise.assignor.live.demand import demand
+from loadwise.assignor.live.events import Asked, Assigned, Event, Joined, PriorEnds, Read, Rebalancing
 from loadwise.assignor.live.judgement import Judgement, compare, judge
 from loadwise.assignor.live.knowledge import GroupKnowledge
 from loadwise.assignor.live.restraint import Restraint
@@ -51,6 +52,40 @@ class GroupWatch(GroupKnowledge):
         self.settings, self._algorithm = settings, algorithm
         self.restraint = Restraint(settings, cooperative, jitter, self.tuning.restraint)
         self._members_wanted = MembersWanted(self.tuning.scaling)
+        self._judged: Judgement | None = None
+
+    def handle(self, event: Event) -> Decision | None:
+        """Take in an event; what is decided after a reading, or was with an assignment."""
+        match event:
+            case PriorEnds():
+                self.prior(event.ends, event.at_ms)
+            case Joined():
+                self.listen(event.said, event.at_ms, again=event.memory is not None)
+                if event.memory is not None:
+                    self.restraint.remember(event.memory, event.at_ms)
+            case Assigned():
+                return self.assigned(
+                    event.target,
+                    event.stated,
+                    generation=event.generation,
+                    now_ms=event.at_ms,
+                    duration_ms=event.duration_ms,
+                    cause=event.cause,
+                )
+            case Read():
+                self.read_columns(event.partitions, event.positions, event.at_ms)
+                if self.leads:
+                    written = {
+                        name: each.written_ms for name, each in event.said.items() if each.written_ms is not None
+                    }
+                    self.noted(written, event.at_ms)
+                    self.listen(event.said, event.at_ms)
+                    return self.decide(event.at_ms)
+            case Asked():
+                self.asked(event.at_ms)
+            case Rebalancing():
+                self.unwatch()
+        return None
 
     def loads(self) -> dict[str, Floats]:
         """Topic to the demand of each partition in records/s, NaN where unknown: what to assign by."""
@@ -102,6 +137,7 @@ class GroupWatch(GroupKnowledge):
                 refused = "only one reading has shown it yet"
             elif still := self.activity.standing_still(now_ms):
                 refused, waiting = f"{_STILL}: {', '.join(f'{name} for {s:.0f} s' for name, s in still.items())}", True
+        self._judged = judged
         reason = refused or ("a rebalance would help" if self.settings.dry_run else "asking for a rebalance")
         verdict = Verdict(now_ms, refused is None, reason, exhausted, waiting, soon)
         return self._decision(watched, judged, capacities, verdict)
@@ -111,10 +147,10 @@ class GroupWatch(GroupKnowledge):
         if judged.group.load is not None and capacities.known and capacities.proven.any():
             self._members_wanted.update(judged.group.load, capacities.per_s, self.settings.healthy, now_ms)
 
-    def asked(self, decision: Decision) -> None:
-        """The caller has asked for the rebalance that was decided."""
-        judged = decision.judgement
-        self.restraint.asked(decision.now_ms, judged.worst, judged.best, self.settings.healthy)
+    def asked(self, now_ms: int) -> None:
+        """The rebalance that was decided last was asked for."""
+        if self._judged is not None:
+            self.restraint.asked(now_ms, self._judged.worst, self._judged.best, self.settings.healthy)
 
     def _decision(self, watched: Watched, judged: Judgement, capacities: Capacities, verdict: Verdict) -> Decision:
         silent = self.activity.silent_ms(verdict.now_ms)

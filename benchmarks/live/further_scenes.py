@@ -207,6 +207,11 @@ def silent_slowness(seed: int) -> Scene:
     return replace(slow_members(seed), name="silent slowness", about=silent_slowness.__doc__ or "", silent=True)
 
 
+def foreign_slowness(seed: int) -> Scene:
+    """The slow members, who say nothing of themselves, and whose commits carry no notes."""
+    return replace(silent_slowness(seed), name="foreign", about=foreign_slowness.__doc__ or "", notes=False)
+
+
 def silent_and_bad(seed: int) -> Scene:
     """The bad readings, of members who say nothing of themselves."""
     return replace(bad_readings(seed), name="silent and bad", about=silent_and_bad.__doc__ or "", silent=True)
@@ -257,6 +262,7 @@ FURTHER: tuple[Callable[[int], Scene], ...] = (
     missing_readings,
     hourly_deploys,
     silent_slowness,
+    foreign_slowness,
     silent_and_bad,
     silent_costs,
     stuck_records,

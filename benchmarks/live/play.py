@@ -87,7 +87,9 @@ class SimulatedGroup:
         self._busy: dict[str, BusyTime] = {}
         self._arrivals, self._arrived = np.zeros((0, count)), 0
         late = scene.readings.late_s // READING_S
-        self._history: deque[tuple[Floats, Floats]] = deque(maxlen=late + 1)
+        self._noted: dict[str, int] = {}
+        """When each member has committed last, as the note beside its commit tells."""
+        self._history: deque[tuple[Floats, Floats, dict[str, int]]] = deque(maxlen=late + 1)
 
     def run(self) -> None:
         """All of the scene."""
@@ -189,6 +191,7 @@ class SimulatedGroup:
                 self._committed = np.where(self._phases == second % _COMMIT_S, self._end - waiting, self._committed)
             outcome.lag_s.append(float((waiting @ owns).max()) / total)
         self._done = self._end - waiting
+        self._note(now_s, until_s)
         if self._policy.learns and not self._scene.silent:
             self._time(now_s, taken[:, :-1], worked[:, :-1] / speeds[:-1])
         # What a dead member still owns is nobody's: it counts as one that does nothing.
@@ -198,18 +201,24 @@ class SimulatedGroup:
         outcome.overloaded += [int((used > 1).sum())] * seconds
         outcome.member_seconds += len(used) * seconds
 
+    def _note(self, now_s: int, until_s: int) -> None:
+        for member in self._members if self._scene.notes else ():
+            last_s = until_s - 1 - (until_s - 1 - self._phase[member]) % _COMMIT_S
+            if last_s >= max(now_s, self._stopped_until):
+                self._noted[member] = last_s * 1000
+
     def _read(self, now_s: int) -> None:
-        self._history.append((self._end.copy(), self._committed.copy()))
+        self._history.append((self._end.copy(), self._committed.copy(), self._noted.copy()))
         how, chance = self._scene.readings, self._of_readings
         lost, seen, wrong, low = (chance.random(size) for size in (1, *[len(self._end)] * 3))
         if lost[0] < how.lost or now_s < self._stopped_until:
             return
-        end, committed = self._history[0]
+        end, committed, noted = self._history[0]
         end = np.floor(end)
         end = np.where(wrong < how.wrong, np.where(low < 0.5, 0, end * 3), end)
         lag = np.maximum(end - np.floor(committed), 0)
         self._measure(now_s)
-        reading = Reading(self._partitions, end, lag, (seen >= how.missing) & self._known & ~self._away)
+        reading = Reading(self._partitions, end, lag, (seen >= how.missing) & self._known & ~self._away, noted)
         if self._policy.read(reading, now_s):
             self.outcome.for_load.append(now_s)
             self._rebalance(now_s)

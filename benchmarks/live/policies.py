@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -29,6 +29,8 @@ class Reading:
     lag: Floats
     seen: Bools
     """bool[P]: which partitions the reading has."""
+    noted: Mapping[str, int] = field(default_factory=dict)
+    """When members have written the newest note beside a commit, in ms."""
 
     def positions(self) -> tuple[Sequence[tuple[str, int]], Floats]:
         """As `GroupWatch.read_columns` gets them: the partitions, and the fields of a `Position` of each."""
@@ -118,13 +120,14 @@ class Live(Policy):
     def read(self, reading: Reading, now_s: int) -> bool:
         """Take a reading, and decide."""
         self.watch.read_columns(*reading.positions(), now_s * 1000)
+        self.watch.noted(reading.noted, now_s * 1000)
         self.watch.learn_costs()
         decision = self.watch.decide(now_s * 1000)
         self.wanted = None if decision is None else decision.wanted
         if decision is None or not decision.ask:
             return False
         self.decisions.append(decision)
-        self.watch.asked(decision)
+        self.watch.asked(decision.now_ms)
         return True
 
     def assign(self, members: Sequence[Member], counts: Mapping[str, int], now_s: int, took_s: int) -> Assignment:

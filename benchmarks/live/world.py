@@ -65,6 +65,8 @@ class Scene:
     """Member to the capacity that its user gave it, in relation to those of others; measured where it is not named."""
     silent: bool = False
     """Whether members say nothing of themselves, as where they hand their records to threads."""
+    notes: bool = True
+    """Whether a note beside each commit tells when it was made; those of other clients have none."""
 
     def shortened(self, end_s: int) -> Scene:
         """The same, ended earlier."""

@@ -87,7 +87,7 @@ class LoadWatch:
         """Return whether a decision triggers new targets, and record that it does."""
         if not (decision.ask and self.acts):
             return False
-        self._watch.asked(decision)
+        self._watch.asked(decision.now_ms)
         return not decision.settings.dry_run
 
     def note(self, decision: Decision) -> str | None:

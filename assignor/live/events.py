@@ -1,0 +1,80 @@
+"""What a group's watch is told, as frozen values: `GroupWatch.handle` takes them, `history` keeps and replays them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from loadwise.assignor.model import Assignment, Floats
+from loadwise.protocol.live_notes import Memory
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Said:
+    """What a member says of itself, with a commit or when it joins."""
+
+    per_s: float = 0.0
+    """Records that it processes in a busy second; 0 where it does not know."""
+    each_s: Mapping[str, float] = field(default_factory=dict)
+    """Topic to the seconds that one of its records takes."""
+    learned_per_s: float = 0.0
+    """What its last leader had learned of it."""
+    written_ms: int | None = None
+    """When it wrote the note beside its commit, by its own clock; None where this is no new note."""
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class PriorEnds:
+    """Where partitions ended some time before the first reading, or before the first in a long time."""
+
+    at_ms: int
+    ends: Mapping[tuple[str, int], int]
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Joined:
+    """All members have joined; ``memory`` is that of the leader in between, None where there was no other one."""
+
+    at_ms: int
+    said: Mapping[str, Said]
+    memory: Memory | None
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Assigned:
+    """An assignment is in force, made by a rebalance that took so long; ``stated`` as of `GroupWatch.capacities`."""
+
+    at_ms: int
+    target: Assignment
+    stated: Mapping[str, float]
+    generation: int
+    duration_ms: int
+    cause: str = ""
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Read:
+    """The group's offsets were read: ``positions`` is float64[n, 4], the columns are the fields of a `Position`."""
+
+    at_ms: int
+    partitions: Collection[tuple[str, int]]
+    positions: Floats
+    said: Mapping[str, Said] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Asked:
+    """The rebalance that was decided last was asked for."""
+
+    at_ms: int
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Rebalancing:
+    """Another rebalance has begun, or another member leads."""
+
+    at_ms: int
+
+
+Event = PriorEnds | Joined | Assigned | Read | Asked | Rebalancing
+Events = Sequence[Event]

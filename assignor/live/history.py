@@ -1,0 +1,119 @@
+"""What the leader of a group was told lately, so that its decisions can be made again: a report becomes a test."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from loadwise.assignor.live.decision import Decision
+from loadwise.assignor.live.events import Event, Events, Read
+from loadwise.assignor.live.watch import GroupWatch
+
+_MOST_READINGS, _MOST_BYTES = 200, 8_000_000
+_PER_PARTITION = 500
+"""About so many bytes of a watch belong to each partition."""
+_OURS = (
+    "loadwise.assignor.live.",
+    "loadwise.assignor.algorithms.",
+    "loadwise.assignor.model",
+    "loadwise.protocol.live_notes",
+)
+_OTHERS = {("collections", "deque"), ("numpy", "ndarray"), ("numpy", "dtype")}
+_OF_NUMPY = {"_reconstruct", "scalar", "_frombuffer"}
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class History:
+    """The newest events of a group's watch, and what was decided after them."""
+
+    start: GroupWatch | None
+    """The watch before the first event; None before anything was told, and where the group is too large to be kept."""
+    events: Events = ()
+    decisions: tuple[Decision, ...] = ()
+
+    def dump(self) -> bytes:
+        """Return all but the decisions, for a file."""
+        return pickle.dumps((self.start, tuple(self.events)))
+
+    @classmethod
+    def load(cls, data: bytes) -> History:
+        """Read what `dump` wrote, and make its decisions again. Raises `pickle.UnpicklingError` for anything else."""
+        start, events = _Unpickler(io.BytesIO(data)).load()
+        history = cls(start=start, events=events)
+        return cls(start=start, events=events, decisions=tuple(replay(history)))
+
+
+def replay(history: History) -> Iterator[Decision]:
+    """Make the decisions of a history again."""
+    watch = copy.deepcopy(history.start)
+    if watch is None:
+        return
+    for event in history.events:
+        decision = watch.handle(event)
+        if decision is not None:
+            yield decision
+
+
+@dataclass(slots=True)
+class _Part:
+    start: GroupWatch
+    events: list[Event] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+    readings: int = 0
+    size: int = 0
+
+
+class Recorder:
+    """Tells a watch its events, and keeps them in two parts: when the newer one is full, the older one goes."""
+
+    def __init__(self, watch: GroupWatch) -> None:
+        self._watch = watch
+        self._parts: tuple[_Part, ...] = ()
+
+    def handle(self, event: Event) -> Decision | None:
+        """Pass an event on."""
+        part = self._part()
+        if part is not None:
+            part.events.append(event)
+            if isinstance(event, Read):
+                part.readings += 1
+                part.size += event.positions.nbytes
+        decision = self._watch.handle(event)
+        if part is not None and decision is not None:
+            part.decisions.append(decision)
+            part.size += decision.judgement.group.size * 8
+        return decision
+
+    def history(self) -> History:
+        """Answer what is kept."""
+        if not self._parts:
+            return History(start=None)
+        events = tuple(event for part in self._parts for event in part.events)
+        decisions = tuple(decision for part in self._parts for decision in part.decisions)
+        return History(start=self._parts[0].start, events=events, decisions=decisions)
+
+    def _part(self) -> _Part | None:
+        """The part that the next event belongs to; None where a part would take too much memory."""
+        most, watch_size = _MOST_BYTES // 2, _PER_PARTITION * self._watch.size
+        if watch_size >= most:
+            self._parts = ()
+            return None
+        newest = self._parts[-1] if self._parts else None
+        if newest is None or newest.readings >= _MOST_READINGS // 2 or newest.size + watch_size >= most:
+            newest = _Part(copy.deepcopy(self._watch))
+            self._parts = (*self._parts[-1:], newest)
+        return newest
+
+
+class _Unpickler(pickle.Unpickler):
+    """Makes no objects but those of a history: a file may be anybody's."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        is_numpy = module.startswith("numpy") and name in _OF_NUMPY
+        if module.startswith(_OURS) or (module, name) in _OTHERS or is_numpy:
+            return super().find_class(module, name)
+        raise pickle.UnpicklingError(f"{module}.{name} is no part of a history")
