@@ -76,7 +76,7 @@ class Case:
 
     @classmethod
     def parse(cls, given: object) -> Case:
-        """Parse a value returned by ``json.loads``. Raises `BadCaseError` or `UnknownStrategyError`."""
+        """Parse a value returned by ``json.loads``. Raises `BadCaseError` or `UnknownAssignorError`."""
         case = _object(given, "the case")
         _known(case, _CASE)
         if case.get("prefer_rack_aware"):

@@ -7,7 +7,7 @@
     ├── BadAnswerError            an algorithm returned an assignment that clients would reject
     ├── GroupTooLargeError        the algorithm supports small groups only (names the limit)
     ├── BadCaseError              a case in JSON cannot be read (names the field)
-    ├── UnknownStrategyError      there is no assignor of that name
+    ├── UnknownAssignorError      there is no assignor of that name
     ├── MissingClientError        the optional client library is not installed (names the extra)
     └── UnsupportedByClientError  the client does not support this (a cooperative assignor in an eager client)
 
@@ -37,7 +37,7 @@ class BadCaseError(AssignorError, ValueError):
     """A case in JSON cannot be read; the message names the field and what it expects."""
 
 
-class UnknownStrategyError(AssignorError, ValueError):
+class UnknownAssignorError(AssignorError, ValueError):
     """There is no assignor of that name; the message lists the names that exist."""
 
 

@@ -3,9 +3,6 @@
 Every client's adapter is a thin layer over a `Participant`, so the same group gets the same assignment, to the byte,
 whichever client leads it. Kafka's counterpart is ``ConsumerPartitionAssignor`` with the state that
 ``AbstractStickyAssignor`` keeps between rebalances.
-
-Exceptions of a load source or an algorithm never leave this module. A leader that raised would not send its SyncGroup,
-and no member of the group would get a partition.
 """
 
 from __future__ import annotations
@@ -16,48 +13,40 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 
-from loadwise.assignor import group_record, rows
-from loadwise.assignor.algorithms import algorithm
-from loadwise.assignor.algorithms.sticky import Sticky
+from loadwise.assignor import group_record
 from loadwise.assignor.answer import encode
-from loadwise.assignor.errors import BadAnswerError, BadGroupError, UnknownStrategyError
-from loadwise.assignor.impute import presume
+from loadwise.assignor.errors import BadGroupError, UnknownAssignorError
 from loadwise.assignor.leader import Leader
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.settings import LiveSettings
 from loadwise.assignor.load.lag import LagLoad
-from loadwise.assignor.load.source import LoadSnapshot, LoadSource
+from loadwise.assignor.load.source import LoadSource
 from loadwise.assignor.model import (
     LARGEST,
     NO_GENERATION,
     NOBODY,
     SMALLEST_CAPACITY,
     Assignment,
-    Assignor,
     GroupSnapshot,
     Member,
-    Traits,
 )
 from loadwise.assignor.staging import stage
-from loadwise.assignor.strategy import Strategy
-from loadwise.assignor.strategy import strategy as strategy_named
+from loadwise.assignor.strategy import AssignorChoice, Strategy, chosen
 from loadwise.assignor.subscription import JoinedMember, read_members_and_notes, write_subscription
+from loadwise.assignor.targets import Targets
+from loadwise.assignor.troubles import Troubles
 from loadwise.protocol.live_notes import MemberNotes
 
 log = logging.getLogger(__name__)
 
 _WATCHING = "Watching the load"
-_SOURCE = "The load source"
-
-AssignorChoice: TypeAlias = "str | Assignor | Sequence[str | Assignor]"
-"""A strategy's name, an algorithm with its own parameters, or a list of these in order of preference."""
 
 
-class Cluster(Protocol):
+class ClusterView(Protocol):
     """The leader's view of the cluster: its client's metadata."""
 
     def partition_count(self, topic: str) -> int | None:
@@ -73,11 +62,10 @@ class Participant:
     """The state and the decisions of one member. Not thread-safe: its client calls it from one thread.
 
     ``assignor`` is a name on the wire, an algorithm (built in or the user's own), or a list of these. The members of a
-    group use the first name that all of them have. ``cooperative`` selects the cooperative form, such as
-    ``"cooperative-weighted"`` for ``"weighted"``. ``capacity`` and ``load`` matter to algorithms whose `Traits` need
+    group use the first name that all of them have. ``capacity`` and ``load`` matter to algorithms whose `Traits` need
     them.
 
-    Raises `UnknownStrategyError`, `BadGroupError` for a capacity that is not above 0, and `TypeError` for an argument
+    Raises `UnknownAssignorError`, `BadGroupError` for a capacity that is not above 0, and `TypeError` for an argument
     of the wrong type.
     """
 
@@ -87,42 +75,56 @@ class Participant:
         self,
         assignor: AssignorChoice,
         *,
-        cooperative: bool = False,
         capacity: float | None = None,
         rack: str | None = None,
         load: LoadSource | None = None,
     ) -> None:
-        self._algorithms = _algorithms(assignor, cooperative=cooperative)
+        self.targets = Targets(chosen(assignor), load)
+        """Makes the assignments while this member leads, and counts those without a load."""
         self._elected: Strategy | None = None
         self._capacity = 1.0
         self._capacity_given = False
         if capacity is not None:
             self.capacity = capacity
         self.rack = rack or None
-        self.load = load
         self.leader: Leader | None = None
-        """Keeps the load even while this member leads, if the client's adapter created it."""
+        """Keeps the load even while this member leads, if `lead_by` made it."""
+        self.live: LiveSettings | None = None
+        """When that requests a rebalance; None: never."""
         self.led = 0
         """The number of rebalances that this member led."""
-        self.fallbacks = 0
-        """How many of these had no load: it was missing, stale or invalid, or its source raised."""
         self.assigning_s = 0.0
         """The total time that this member took to decide them."""
-        self.failures = 0
-        """The number of exceptions of the load source and the algorithm while this member led."""
         self.generation = NO_GENERATION
         """The generation of the newest assignment; `NO_GENERATION` before the first, or if the client has none."""
         self._owned: Mapping[str, Sequence[int]] | None = None
         self._unfinished: Assignment | None = None
         """The target of a cooperative rebalance while it waits for its second round."""
-        self._warned = False
-        self._traced: set[str] = set()
-        self._record_too_large = False
+        self._troubles = Troubles()
+
+    @property
+    def load(self) -> LoadSource | None:
+        """Where the load comes from; None without one."""
+        return self.targets.load
+
+    @load.setter
+    def load(self, load: LoadSource | None) -> None:
+        self.targets.load = load
+
+    @property
+    def fallbacks(self) -> int:
+        """The number of rebalances that this member led without a usable load."""
+        return self.targets.fallbacks
+
+    @property
+    def failures(self) -> int:
+        """The number of exceptions of the load source and the algorithm while this member led."""
+        return self.targets.failures
 
     @property
     def strategies(self) -> tuple[Strategy, ...]:
         """The strategies that this member offers its group, in order of preference."""
-        return tuple(self._algorithms)
+        return tuple(self.targets.algorithms)
 
     @property
     def strategy(self) -> Strategy:
@@ -179,14 +181,14 @@ class Participant:
         a member, ``max_poll_s`` the poll timeout after which a member leaves the group.
         Raises `TypeError` for a ``live`` of the wrong type.
         """
-        settings = LiveSettings() if live is True else live or None
-        if settings is not None and not isinstance(settings, LiveSettings):
+        self.live = LiveSettings() if live is True else live or None
+        if self.live is not None and not isinstance(self.live, LiveSettings):
             raise TypeError(f"live is {live!r}; it must be a LiveSettings, True or False")
         weighted = next(strategy for strategy in self.strategies if strategy.traits.load)
         self.leader = Leader(
             lag,
-            self._algorithms[weighted],
-            settings,
+            self.targets.algorithms[weighted],
+            self.live,
             cooperative=self.cooperative,
             slack_s=slack_s,
             max_poll_s=max_poll_s,
@@ -245,7 +247,7 @@ class Participant:
         try:
             self.leader.joined(user_data, generation)
         except Exception as error:  # noqa: BLE001 (whatever fails in watching the load, the member goes on reading)
-            self._note_failure(_WATCHING, error)
+            self.targets.failed(_WATCHING, error)
 
     @property
     def to_resume(self) -> bool:
@@ -255,7 +257,7 @@ class Participant:
     def resume(
         self,
         described: Sequence[tuple[JoinedMember, Mapping[str, Sequence[int]]]],
-        cluster: Cluster,
+        cluster: ClusterView,
         *,
         protocol: str | None = None,
     ) -> None:
@@ -277,10 +279,10 @@ class Participant:
             group = GroupSnapshot.of(members, counts)
             leader.resume(Assignment(group, group.owner), self.generation)
         except Exception as error:  # noqa: BLE001 (whatever fails in watching the load, the member goes on reading)
-            self._note_failure(_WATCHING, error)
+            self.targets.failed(_WATCHING, error)
 
     def assign(
-        self, joined: Iterable[JoinedMember], cluster: Cluster, *, protocol: str | None = None
+        self, joined: Iterable[JoinedMember], cluster: ClusterView, *, protocol: str | None = None
     ) -> dict[str, bytes]:
         """As the leader, return every member's assignment bytes. Topics without metadata wait for a later rebalance.
 
@@ -297,7 +299,7 @@ class Participant:
             try:
                 members = leader.equip(told)
             except Exception as error:  # noqa: BLE001 (whatever fails in watching the load, the group waits for an answer)
-                self._note_failure(_WATCHING, error)
+                self.targets.failed(_WATCHING, error)
                 leader = None
         counts = _counts(members, cluster)
         racks = None
@@ -305,20 +307,21 @@ class Participant:
             racks = {topic: replicas for topic in counts if (replicas := cluster.replica_racks(topic))}
         group = GroupSnapshot.of(members, counts, racks=racks)
         begun = self._begun(group)
-        target = self._target(strategy, group) if begun is None else begun
+        target = self.targets.of(strategy, group) if begun is None else begun
         if leader is not None:
             try:
                 notes = leader.lead(target, second_round=begun is not None)
-                self._traced.discard(_WATCHING)
+                self.targets.worked(_WATCHING)
             except Exception as error:  # noqa: BLE001 (as above)
-                self._note_failure(_WATCHING, error)
+                self.targets.failed(_WATCHING, error)
         answer = encode(self._staged(target) if strategy.cooperative else target, notes)
         self.led += 1
         self.assigning_s += time.perf_counter() - began
         too_large = group_record.warning(group_record.estimated_bytes(joined, answer))
-        if too_large is not None and not self._record_too_large:
+        if too_large is None:
+            self._troubles.over("The group's record")
+        elif self._troubles.begins("The group's record"):
             log.error("%s", too_large)
-        self._record_too_large = too_large is not None
         return answer
 
     def _notes(self) -> MemberNotes:
@@ -342,56 +345,8 @@ class Participant:
             return None
         return replace(unfinished, group=replace(group, load=unfinished.group.load))
 
-    def _target(self, strategy: Strategy, group: GroupSnapshot) -> Assignment:
-        """Return the algorithm's assignment. If it fails, return that of `Sticky`, which needs no load."""
-        loaded = self._with_load(group) if strategy.traits.load and group.size else group
-        try:
-            target = _checked(self._algorithms[strategy].assign(loaded), loaded)
-        except Exception as error:  # noqa: BLE001 (an algorithm may be anybody's, and the group waits for an answer)
-            self._note_failure(f"The assignor {strategy.name}", error)
-            return Sticky().assign(group)
-        self._traced.discard(f"The assignor {strategy.name}")
-        return target
 
-    def _with_load(self, group: GroupSnapshot) -> GroupSnapshot:
-        """Return the group with its load. Without a usable load, use one that keeps partitions where they are.
-
-        See `loadwise.assignor.impute.presume`.
-        """
-        try:
-            seen = None if self.load is None else self.load.snapshot(group.topics)
-            reason = _unusable(seen)
-            if seen is not None and reason is None:
-                load = rows.loads(seen.load, group.topics, group.topic_start)
-                self._traced.discard(_SOURCE)
-                if not np.isnan(load).all():
-                    self._warned = False
-                    return replace(group, load=load, load_unit=seen.unit)
-                reason = "none of these partitions has been read yet"
-        except BadGroupError as error:
-            reason = str(error)
-        except Exception as error:  # noqa: BLE001 (a source may be anybody's, and the group waits for an answer)
-            self._note_failure(_SOURCE, error)
-            reason = f"its source raised {error!r}"
-        self.fallbacks += 1
-        if not self._warned:
-            self._warned = True
-            log.warning(
-                "No load to assign by (%s): members keep their partitions; only unowned partitions, and those that"
-                " empty members need, are distributed by number",
-                reason,
-            )
-        return replace(group, load=presume(group))
-
-    def _note_failure(self, culprit: str, error: Exception) -> None:
-        """Count an exception; log its traceback if it is the culprit's first since it last worked."""
-        self.failures += 1
-        if culprit not in self._traced:
-            self._traced.add(culprit)
-            log.error("%s raised; this rebalance continues without it", culprit, exc_info=error)
-
-
-def _counts(members: Sequence[Member], cluster: Cluster) -> dict[str, int]:
+def _counts(members: Sequence[Member], cluster: ClusterView) -> dict[str, int]:
     """Return the number of partitions of each subscribed topic with metadata."""
     topics = set().union(*{id(member.topics): member.topics for member in members}.values())
     return {topic: count for topic in topics if (count := cluster.partition_count(topic)) is not None}
@@ -410,73 +365,9 @@ def _goes_on(target: Assignment, group: GroupSnapshot) -> bool:
     return same and bool(((group.owner == NOBODY) | (group.owner == target.owner)).all())
 
 
-def _algorithms(assignor: AssignorChoice, *, cooperative: bool) -> dict[Strategy, Assignor]:
-    """Return the chosen strategies in order, each with its algorithm."""
-    chosen = [assignor] if isinstance(assignor, str) or not isinstance(assignor, Sequence) else list(assignor)
-    if not chosen:
-        raise UnknownStrategyError("assignor is an empty list; name at least one strategy, such as 'weighted'")
-    algorithms: dict[Strategy, Assignor] = {}
-    for each in chosen:
-        name = each if isinstance(each, str) else getattr(each, "name", None)
-        if not isinstance(name, str):
-            raise TypeError(
-                f"assignor is {assignor!r}; it must be the name of a strategy, an algorithm such as Weighted(), or a"
-                " list of these"
-            )
-        if isinstance(each, str):
-            strategy = strategy_named(f"cooperative-{name.removeprefix('cooperative-')}" if cooperative else name)
-        elif isinstance(getattr(each, "traits", None), Traits):
-            strategy = Strategy.of(each, cooperative=cooperative)
-        else:
-            raise TypeError(
-                f"the assignor {name!r} has no traits; give its class a line like: traits = Traits(load=True)"
-            )
-        if strategy in algorithms:
-            raise UnknownStrategyError(f"assignor names {strategy.name!r} twice; name each strategy once")
-        algorithms[strategy] = algorithm(strategy.algorithm) if isinstance(each, str) else each
-    return algorithms
-
-
 def _offered(strategies: Sequence[Strategy], protocol: str) -> Strategy:
     for strategy in strategies:
         if strategy.name == protocol:
             return strategy
     names = ", ".join(strategy.name for strategy in strategies)
-    raise UnknownStrategyError(f"the group elected {protocol!r}, which this member does not offer; it offers {names}")
-
-
-def _unusable(seen: LoadSnapshot | None) -> str | None:
-    if seen is None:
-        return "there is no reading yet"
-    if seen.stale:
-        return f"the newest is {seen.age_s:.0f} s old, {seen.max_age_s:.0f} s at most"
-    return None
-
-
-def _checked(answer: Assignment, group: GroupSnapshot) -> Assignment:
-    """Refuse an assignment that clients reject: a partition for a member that does not subscribe to its topic. O(P).
-
-    kafka-python's consumers would rejoin forever. Raises `BadAnswerError`.
-    """
-    if not isinstance(answer, Assignment):
-        raise BadAnswerError(f"the answer is {answer!r}; it must be an Assignment")
-    owner = answer.owner
-    if owner.shape != (group.size,):
-        raise BadAnswerError(f"the answer has owners of shape {owner.shape}; it must have one for each of {group.size}")
-    held = np.flatnonzero(owner != NOBODY)
-    if len(held):
-        strange = (owner[held] < 0) | (owner[held] >= len(group.members))
-        if strange.any():
-            name = _name(group, int(held[strange][0]))
-            raise BadAnswerError(f"partition {name} is given to a member that does not exist")
-        stranger = ~group.subscribed[group.subscription[owner[held]], group.topic_of[held]]
-        if stranger.any():
-            row = int(held[stranger][0])
-            raise BadAnswerError(
-                f"partition {_name(group, row)} is given to {group.members[owner[row]]}, which does not subscribe to it"
-            )
-    return answer
-
-
-def _name(group: GroupSnapshot, row: int) -> str:
-    return "{}-{}".format(*group.name_of(row))
+    raise UnknownAssignorError(f"the group elected {protocol!r}, which this member does not offer; it offers {names}")

@@ -2,7 +2,7 @@
 
 Register one collector for each consumer. A scrape only reads what the member counts anyway::
 
-    REGISTRY.register(GroupCollector(consumer.assignor, group_id="billing"))
+    REGISTRY.register(GroupCollector(consumer, group_id="billing"))
 
 Only the member that leads the group has its load, so only its scrape has metrics of members. docs/live.md lists all
 metrics.
@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
+from loadwise.assignor.balance import Balance
 from loadwise.assignor.errors import MissingClientError
 from loadwise.assignor.live.decision import Decision
-from loadwise.assignor.participant import Participant
 from loadwise.installation import pip_install
 
 try:
@@ -26,19 +26,19 @@ except ImportError as error:
     raise MissingClientError(f"prometheus-client is not installed; get it with: {pip_install('prometheus')}") from error
 
 
-class Plug(Protocol):
-    """The ``assignor`` of a consumer from one of the factories."""
+class Balanced(Protocol):
+    """A consumer of one of the factories, or its ``assignor``."""
 
     @property
-    def participant(self) -> Participant:
-        """The member without its client."""
+    def balance(self) -> Balance:
+        """The member's decisions, and how well they went."""
 
 
 class GroupCollector(Collector):
     """The metrics of one member of one group. Any thread may collect them; no broker is read."""
 
-    def __init__(self, assignor: Plug, *, group_id: str) -> None:
-        self._participant = assignor.participant
+    def __init__(self, consumer: Balanced, *, group_id: str) -> None:
+        self._balance = consumer.balance
         self._group_id = group_id
 
     def describe(self) -> Iterator[Metric]:
@@ -47,7 +47,7 @@ class GroupCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield the current metrics."""
-        member = self._participant
+        member = self._balance
         labels, group = ["group"], [self._group_id]
         assigning = SummaryMetricFamily(
             "loadwise_assign_seconds", "Rebalances that this member led, and the time it took to decide", labels=labels
@@ -62,27 +62,26 @@ class GroupCollector(Collector):
         )
         failures.add_metric(group, member.failures)
         yield from (assigning, fallbacks, failures)
-        leader = member.leader
-        if leader is None:
+        if not member.watches:
             return
         leads = GaugeMetricFamily("loadwise_leads", "Whether this member watches the group", labels=labels)
-        leads.add_metric(group, leader.leads)
+        leads.add_metric(group, member.leads)
         rebalances = CounterMetricFamily(
             "loadwise_rebalances", "Rebalances that this member led, by cause", labels=["group", "cause"]
         )
         for cause in ("load", "members", "second_round", "other"):
-            rebalances.add_metric([self._group_id, cause], leader.rebalances[cause])
+            rebalances.add_metric([self._group_id, cause], member.rebalances[cause])
         moved = CounterMetricFamily(
             "loadwise_moved_demand_ratio", "Total share of the demand that these have moved", labels=labels
         )
-        moved.add_metric(group, leader.moved_share)
+        moved.add_metric(group, member.moved_share)
         yield from (leads, rebalances, moved)
         decision = member.explain()
         if decision is not None:
             age = GaugeMetricFamily(
                 "loadwise_reading_age_seconds", "Time since the offsets of the group were read", labels=labels
             )
-            age.add_metric(group, leader.reading_age_s)
+            age.add_metric(group, member.reading_age_s)
             yield age
             yield from self._of_decision(decision)
 

@@ -7,11 +7,25 @@ one name, and then all members must behave alike (KIP-429).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from loadwise.assignor.algorithms import ALGORITHMS, ON_REQUEST
-from loadwise.assignor.errors import UnknownStrategyError
+from loadwise.assignor.algorithms import ALGORITHMS, ON_REQUEST, algorithm
+from loadwise.assignor.errors import UnknownAssignorError
 from loadwise.assignor.model import Assignor, Traits
+from loadwise.nearest import did_you_mean
+
+
+@dataclass(frozen=True, slots=True)
+class Cooperative:
+    """The cooperative form of an assignor with parameters, such as ``Cooperative(Weighted(epsilon=0.02))``."""
+
+    assignor: Assignor
+
+
+AssignorChoice: TypeAlias = "str | Assignor | Cooperative | Sequence[str | Assignor | Cooperative]"
+"""An assignor's name, an assignor with its own parameters, or a list of these in order of preference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +43,11 @@ class Strategy:
 
     @classmethod
     def of(cls, assignor: Assignor, *, cooperative: bool) -> Strategy:
-        """Return the strategy of an algorithm. Raises `UnknownStrategyError` if it does not support the protocol."""
+        """Return the strategy of an algorithm. Raises `UnknownAssignorError` if it does not support the protocol."""
         if cooperative and not assignor.traits.cooperative:
-            raise UnknownStrategyError(f"the assignor {assignor.name!r} has no cooperative form; leave cooperative out")
+            raise UnknownAssignorError(
+                f"the assignor {assignor.name!r} has no cooperative form; use it without Cooperative()"
+            )
         name = f"cooperative-{assignor.name}" if cooperative else assignor.name
         return cls(name, assignor.name, cooperative, assignor.traits)
 
@@ -48,9 +64,41 @@ def strategies() -> dict[str, Strategy]:
 
 
 def strategy(name: str) -> Strategy:
-    """Look a strategy up by its name on the wire. Raises `UnknownStrategyError`."""
+    """Look a strategy up by its name on the wire. Raises `UnknownAssignorError`."""
     there_are = strategies()
     try:
         return there_are[name]
     except KeyError:
-        raise UnknownStrategyError(f"no assignor is called {name!r}; there are {', '.join(there_are)}") from None
+        near = did_you_mean(name, there_are)
+        raise UnknownAssignorError(f"no assignor is called {name!r}{near}; there are {', '.join(there_are)}") from None
+
+
+def chosen(assignor: AssignorChoice) -> dict[Strategy, Assignor]:
+    """Return the chosen strategies in order, each with its algorithm.
+
+    Raises `UnknownAssignorError`, and `TypeError` for something that is no assignor.
+    """
+    several = assignor if isinstance(assignor, Sequence) and not isinstance(assignor, str) else [assignor]
+    algorithms: dict[Strategy, Assignor] = {}
+    for each in several:
+        if isinstance(each, str):
+            strategy_ = strategy(each)
+            made = algorithm(strategy_.algorithm)
+        else:
+            made = each.assignor if isinstance(each, Cooperative) else each
+            if not isinstance(getattr(made, "name", None), str):
+                raise TypeError(
+                    f"assignor is {assignor!r}; it must be the name of an assignor, an object such as Weighted(), or a"
+                    " list of these"
+                )
+            if not isinstance(getattr(made, "traits", None), Traits):
+                raise TypeError(
+                    f"the assignor {made.name!r} has no traits; give its class a line like: traits = Traits(load=True)"
+                )
+            strategy_ = Strategy.of(made, cooperative=isinstance(each, Cooperative))
+        if strategy_ in algorithms:
+            raise UnknownAssignorError(f"assignor names {strategy_.name!r} twice; name each assignor once")
+        algorithms[strategy_] = made
+    if not algorithms:
+        raise UnknownAssignorError("assignor is an empty list; name at least one assignor, such as 'weighted'")
+    return algorithms

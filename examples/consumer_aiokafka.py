@@ -10,7 +10,7 @@ import time
 
 from aiokafka import ConsumerRebalanceListener
 
-from loadwise.assignor.clients.aiokafka import aiokafka_consumer
+from loadwise import aiokafka_consumer
 from loadwise.assignor.strategy import strategies
 
 EAGER = [name for name, strategy in strategies().items() if not strategy.cooperative]
@@ -52,7 +52,7 @@ async def main() -> None:
         while records < given.records and time.monotonic() < end:
             for batch in (await consumer.getmany(timeout_ms=500)).values():
                 records += len(batch)
-        decisions = consumer.assignor.participant
+        decisions = consumer.balance
         print(f"{records} records; led {decisions.led} rebalances, {decisions.fallbacks} of them without load")
 
 

@@ -9,7 +9,7 @@ import time
 
 from confluent_kafka import KafkaException
 
-from loadwise.assignor.clients.confluent_kafka import confluent_consumer
+from loadwise import confluent_consumer
 from loadwise.assignor.strategy import strategies
 
 
@@ -50,7 +50,7 @@ def main() -> None:
             if record.error():
                 raise KafkaException(record.error())
             records += 1
-        decisions = consumer.assignor.participant
+        decisions = consumer.balance
         print(f"{records} records; led {decisions.led} rebalances, {decisions.fallbacks} of them without load")
 
 

@@ -10,7 +10,7 @@ import time
 
 from confluent_kafka import KafkaException
 
-from loadwise.assignor.clients.confluent_kafka.aio import aio_confluent_consumer
+from loadwise import confluent_aio_consumer
 from loadwise.assignor.strategy import strategies
 
 
@@ -29,7 +29,7 @@ async def main() -> None:
     options.add_argument("--records", type=int, default=sys.maxsize, help="... unless so many have come before")
     given = options.parse_args()
 
-    consumer = aio_confluent_consumer(
+    consumer = confluent_aio_consumer(
         {
             "bootstrap.servers": given.bootstrap_servers,
             "group.id": given.group,
@@ -47,7 +47,7 @@ async def main() -> None:
                 if record.error():
                     raise KafkaException(record.error())
                 records += 1
-        decisions = consumer.assignor.participant
+        decisions = consumer.balance
         print(f"{records} records; led {decisions.led} rebalances, {decisions.fallbacks} of them without load")
 
 

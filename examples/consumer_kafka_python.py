@@ -9,7 +9,7 @@ import time
 
 from kafka import ConsumerRebalanceListener
 
-from loadwise.assignor.clients.kafka_python import kafka_consumer
+from loadwise import kafka_python_consumer
 from loadwise.assignor.strategy import strategies
 
 
@@ -35,7 +35,7 @@ def main() -> None:
     given = options.parse_args()
 
     # Everything but assignor and capacity is kafka-python's own: credentials go here too.
-    consumer = kafka_consumer(
+    consumer = kafka_python_consumer(
         group_id=given.group,
         bootstrap_servers=given.bootstrap_servers,
         auto_offset_reset="earliest",
@@ -49,7 +49,7 @@ def main() -> None:
         while records < given.records and time.monotonic() < end:
             for batch in consumer.poll(timeout_ms=500).values():
                 records += len(batch)
-        decisions = consumer.assignor.participant
+        decisions = consumer.balance
         print(f"{records} records; led {decisions.led} rebalances, {decisions.fallbacks} of them without load")
 
 

@@ -12,7 +12,7 @@ from faststream import FastStream
 from faststream.kafka import KafkaBroker
 from faststream.kafka.annotations import KafkaMessage
 
-from loadwise.assignor.clients.aiokafka import aiokafka_consumer
+from loadwise import aiokafka_consumer
 
 
 class LoadwiseBroker(KafkaBroker):
@@ -64,7 +64,7 @@ async def main() -> None:
 
     asyncio.get_running_loop().call_later(given.seconds, app.exit)
     await app.run()
-    decisions = broker.consumers[0].assignor.participant
+    decisions = broker.consumers[0].balance
     print("read", sorted(seen))
     print(f"{records} records; led {decisions.led} rebalances, {decisions.fallbacks} of them without load")
 

@@ -12,7 +12,7 @@ from faststream import FastStream
 from faststream.confluent import KafkaBroker
 from faststream.confluent.annotations import KafkaMessage
 
-from loadwise.assignor.clients.confluent_kafka import confluent_consumer
+from loadwise import confluent_consumer
 
 
 class LoadwiseBroker(KafkaBroker):
@@ -62,7 +62,7 @@ async def main() -> None:
 
     asyncio.get_running_loop().call_later(given.seconds, app.exit)
     await app.run()
-    decisions = broker.consumers[0].assignor.participant
+    decisions = broker.consumers[0].balance
     print("read", sorted(seen))
     print(f"{records} records; led {decisions.led} rebalances, {decisions.fallbacks} of them without load")
 

@@ -14,7 +14,7 @@ from typing import Any
 import faust
 from faust.transport.drivers import aiokafka as driver
 
-from loadwise.assignor.clients.aiokafka import aiokafka_consumer
+from loadwise import aiokafka_consumer
 
 
 class LoadwiseThread(driver.AIOKafkaConsumerThread):
@@ -102,7 +102,7 @@ def main() -> None:
     except SystemExit as ended:
         if ended.code:
             raise
-    decisions = app.transport.consumer.assignor.participant
+    decisions = app.transport.consumer.balance
     print("read", sorted(seen))
     print(f"{records} records; led {decisions.led} rebalances, {decisions.fallbacks} of them without load")
 

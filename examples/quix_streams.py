@@ -13,7 +13,7 @@ from typing import Any
 
 from quixstreams import Application, message_context
 
-from loadwise.assignor.clients.confluent_kafka import confluent_consumer
+from loadwise import confluent_consumer
 
 
 class LoadwiseApplication(Application):
@@ -60,7 +60,7 @@ def main() -> None:
 
     app.dataframe(app.topic(given.topic, value_deserializer="bytes")).update(process)
     app.run(timeout=given.seconds, count=given.records)
-    decisions = app.consumer.assignor.participant
+    decisions = app.consumer.balance
     print("read", sorted(seen))
     print(f"{records} records; led {decisions.led} rebalances, {decisions.fallbacks} of them without load")
 

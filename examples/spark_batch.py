@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import spark_partition_id
 
-from loadwise.coordinator import Coordinator
+from loadwise import Coordinator
 from loadwise.spark_source.session import local_session
 
 PARTITIONS = 8

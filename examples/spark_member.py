@@ -21,8 +21,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 
-from loadwise.assignor.clients.kafka_python import kafka_consumer
-from loadwise.coordinator import Coordinator
+from loadwise import Coordinator, kafka_python_consumer
 from loadwise.report.page import document
 from loadwise.spark_source.session import local_session
 
@@ -138,7 +137,7 @@ def consumer(name: str, place: Place, readings: Readings) -> Iterator[Thread]:
     over = Event()
 
     def read() -> None:
-        mine = kafka_consumer(
+        mine = kafka_python_consumer(
             place.topic,
             group_id=place.group,
             bootstrap_servers=place.bootstrap_servers,

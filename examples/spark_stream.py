@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
-from loadwise.coordinator import Coordinator
+from loadwise import Coordinator
 from loadwise.spark_source.session import lag_of, local_session, slots
 
 CLICKS = {"home": 900, "basket": 300, "search": 200}

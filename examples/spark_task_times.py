@@ -20,8 +20,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from loadwise import Coordinator
 from loadwise.compare.bars import STYLE, bars
-from loadwise.coordinator import Coordinator
 from loadwise.report.page import document
 from loadwise.spark_source.session import local_session
 

@@ -11,7 +11,7 @@ from loadwise.assignor.algorithms.range import Range
 from loadwise.assignor.algorithms.roundrobin import RoundRobin
 from loadwise.assignor.algorithms.sticky import Sticky
 from loadwise.assignor.algorithms.weighted import Weighted
-from loadwise.assignor.errors import UnknownStrategyError
+from loadwise.assignor.errors import UnknownAssignorError
 from loadwise.assignor.model import Assignor
 
 ALGORITHMS: dict[str, Assignor] = {
@@ -24,9 +24,9 @@ ON_REQUEST: dict[str, Assignor] = {assignor.name: assignor for assignor in (Opti
 
 
 def algorithm(name: str) -> Assignor:
-    """Return the algorithm of this name. Raises `UnknownStrategyError`."""
+    """Return the algorithm of this name. Raises `UnknownAssignorError`."""
     there_are = ALGORITHMS | ON_REQUEST
     try:
         return there_are[name]
     except KeyError:
-        raise UnknownStrategyError(f"no algorithm is called {name!r}; there are {', '.join(there_are)}") from None
+        raise UnknownAssignorError(f"no algorithm is called {name!r}; there are {', '.join(there_are)}") from None

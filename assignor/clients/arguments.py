@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from loadwise.nearest import did_you_mean
 
 
 def check_arguments(group_id: object, lag_interval_s: object, config: Mapping[str, Any]) -> None:
@@ -23,3 +25,21 @@ def check_arguments(group_id: object, lag_interval_s: object, config: Mapping[st
     for name, value in config.items():
         if name.endswith("_ms") and isinstance(value, str | bytes | bool):
             raise TypeError(f"{name} is {value!r}; it must be a number of milliseconds")
+
+
+def check_names(factory: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise `TypeError` for the first argument that is not known, with the nearest that is."""
+    names = set(known)
+    for name in given:
+        if name not in names:
+            raise TypeError(f"{factory}() has no argument {name!r}{did_you_mean(name, names)}")
+
+
+def check_effect(assignors: Sequence[str], **given: object) -> None:
+    """Raise `ValueError` for an argument that none of these assignors uses."""
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(
+                f"{name} has no effect with assignor={', '.join(assignors)}, which counts partitions: leave it out, or"
+                " use weighted or cooperative-weighted"
+            )

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 
 class ClientMetadata:
-    """The `loadwise.assignor.participant.Cluster` over a client's ``ClusterMetadata``.
+    """The `loadwise.assignor.participant.ClusterView` over a client's ``ClusterMetadata``.
 
-    ``replicas`` returns the broker ids of a partition's replicas from the client's own record.
+    ``replicas`` is the field with the broker ids of a partition's replicas in the client's own record.
     """
 
-    def __init__(self, cluster: Any, replicas: Callable[[Any], Iterable[int]]) -> None:
+    def __init__(self, cluster: Any, replicas: str) -> None:
         self._cluster = cluster
-        self._replicas = replicas
+        self._replicas = attrgetter(replicas)
 
     def partition_count(self, topic: str) -> int | None:
         """Return the topic's number of partitions; None without metadata."""

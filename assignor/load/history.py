@@ -74,7 +74,7 @@ class HistoryLoad:
     ::
 
         load = HistoryLoad("loads.parquet")
-        consumer = kafka_consumer("flights", group_id="billing", assignor="weighted", load=load, ...)
+        consumer = kafka_python_consumer("flights", group_id="billing", assignor="weighted", load=load, ...)
 
     For groups without a live load: the snapshot never changes and never expires. The table is read once, in the
     constructor. Raises `BadGroupError` if the table cannot be read or pyarrow is missing (extra ``spark``).

@@ -20,7 +20,7 @@ from typing import Any
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from loadwise.assignor.clients.confluent_kafka import confluent_consumer
+from loadwise import confluent_consumer
 from loadwise.coordinator import Coordinator
 
 PARTITIONS = 12

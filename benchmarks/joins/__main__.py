@@ -21,7 +21,7 @@ from kafka import KafkaConsumer
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 
-from loadwise.assignor.clients.kafka_python import kafka_consumer
+from loadwise import kafka_python_consumer
 from loadwise.coordinator import Coordinator
 
 PARTITIONS = 6
@@ -35,8 +35,8 @@ CONSUMERS: Mapping[str, Callable[..., KafkaConsumer]] = {
     "stock, cooperative-sticky": lambda topic, **config: KafkaConsumer(
         topic, partition_assignment_strategy=[CooperativeStickyAssignor], **config
     ),
-    "loadwise, eager (weighted)": lambda topic, **config: kafka_consumer(topic, assignor="weighted", **config),
-    "loadwise, cooperative-weighted": lambda topic, **config: kafka_consumer(
+    "loadwise, eager (weighted)": lambda topic, **config: kafka_python_consumer(topic, assignor="weighted", **config),
+    "loadwise, cooperative-weighted": lambda topic, **config: kafka_python_consumer(
         topic, assignor="cooperative-weighted", **config
     ),
 }

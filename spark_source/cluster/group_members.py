@@ -10,7 +10,7 @@ import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from time import monotonic, monotonic_ns
-from typing import Any
+from typing import Any, Unpack
 
 from kafka.errors import (
     GroupAuthorizationFailedError,
@@ -21,7 +21,8 @@ from kafka.errors import (
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as Partition
 
-from loadwise.assignor.clients.membership import Membership, member_settings
+from loadwise.assignor.clients.factory import Options
+from loadwise.assignor.clients.membership import Membership, member_settings, planned_member
 from loadwise.assignor.errors import AssignorError
 from loadwise.assignor.model import TopicPartition
 from loadwise.spark_source.errors import GroupUnavailableError, OptionError
@@ -68,10 +69,10 @@ class Changes:
 class _Member:
     """One member and its events. A `loadwise.assignor.clients.membership.member.RebalanceListener`."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, settings: Mapping[str, Any], **options: Unpack[Options]) -> None:
         self.given_up: set[TopicPartition] = set()
         self.taken: set[TopicPartition] = set()
-        self.membership = Membership(self, **settings)
+        self.membership = Membership(self, planned_member(settings, **options))
 
     @property
     def owned(self) -> set[TopicPartition]:
@@ -106,7 +107,7 @@ class GroupMembers:
                 if "group_instance_id" in settings and group.members > 1:
                     more["group_instance_id"] = f"{settings['group_instance_id']}-{number}"
                 capacity = None if group.capacity is None else group.capacity / group.members
-                member = _Member(**settings | more, assignor=list(group.strategies), capacity=capacity)
+                member = _Member(settings | more, assignor=list(group.strategies), capacity=capacity)
                 self._members.append(member)
                 match topics:
                     case Subscribe(names):

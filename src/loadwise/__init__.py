@@ -3,8 +3,97 @@
 The four parts are ``loadwise.assignor`` (who reads which partition), ``loadwise.coordinator`` (a group coordinator for
 tests and demos), ``loadwise.protocol`` (the wire protocol under both) and ``loadwise.spark_source`` (a PySpark data
 source that honours the assignments). ``docs/architecture.md`` in the repository has the map.
+
+The names that users need can be imported from here. Each is loaded when it is first used, and needs the extra of its
+part: without it, an ImportError names the extra.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from loadwise.assignor.algorithms.optimal import Optimal
+    from loadwise.assignor.algorithms.weighted import Weighted
+    from loadwise.assignor.balance import Balance
+    from loadwise.assignor.clients.aiokafka import AiokafkaConsumer, aiokafka_consumer
+    from loadwise.assignor.clients.confluent_kafka import ConfluentConsumer, confluent_consumer
+    from loadwise.assignor.clients.confluent_kafka.aio import ConfluentAioConsumer, confluent_aio_consumer
+    from loadwise.assignor.clients.kafka_python import KafkaPythonConsumer, kafka_python_consumer
+    from loadwise.assignor.live.decision import Decision
+    from loadwise.assignor.live.settings import LiveSettings
+    from loadwise.assignor.load.drain import DrainLoad
+    from loadwise.assignor.load.history import HistoryLoad
+    from loadwise.assignor.load.lag import LagLoad
+    from loadwise.assignor.load.mix import MixedLoad
+    from loadwise.assignor.load.rate import RateLoad
+    from loadwise.assignor.load.source import FixedLoad, LoadSnapshot, LoadSource
+    from loadwise.assignor.prometheus import GroupCollector
+    from loadwise.assignor.strategy import Cooperative
+    from loadwise.coordinator import Coordinator, KafkaContainer
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__"]
+__all__ = [
+    "AiokafkaConsumer",
+    "Balance",
+    "ConfluentAioConsumer",
+    "ConfluentConsumer",
+    "Cooperative",
+    "Coordinator",
+    "Decision",
+    "DrainLoad",
+    "FixedLoad",
+    "GroupCollector",
+    "HistoryLoad",
+    "KafkaContainer",
+    "KafkaPythonConsumer",
+    "LagLoad",
+    "LiveSettings",
+    "LoadSnapshot",
+    "LoadSource",
+    "MixedLoad",
+    "Optimal",
+    "RateLoad",
+    "Weighted",
+    "__version__",
+    "aiokafka_consumer",
+    "confluent_aio_consumer",
+    "confluent_consumer",
+    "kafka_python_consumer",
+]
+
+_PLACES = {
+    "algorithms.optimal": ["Optimal"],
+    "algorithms.weighted": ["Weighted"],
+    "balance": ["Balance"],
+    "clients.aiokafka": ["AiokafkaConsumer", "aiokafka_consumer"],
+    "clients.confluent_kafka": ["ConfluentConsumer", "confluent_consumer"],
+    "clients.confluent_kafka.aio": ["ConfluentAioConsumer", "confluent_aio_consumer"],
+    "clients.kafka_python": ["KafkaPythonConsumer", "kafka_python_consumer"],
+    "live.decision": ["Decision"],
+    "live.settings": ["LiveSettings"],
+    "load.drain": ["DrainLoad"],
+    "load.history": ["HistoryLoad"],
+    "load.lag": ["LagLoad"],
+    "load.mix": ["MixedLoad"],
+    "load.rate": ["RateLoad"],
+    "load.source": ["FixedLoad", "LoadSnapshot", "LoadSource"],
+    "prometheus": ["GroupCollector"],
+    "strategy": ["Cooperative"],
+}
+_MODULES = {name: f"loadwise.assignor.{module}" for module, names in _PLACES.items() for name in names}
+_MODULES |= dict.fromkeys(["Coordinator", "KafkaContainer"], "loadwise.coordinator")
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used (PEP 562)."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(globals().keys() | _MODULES.keys())

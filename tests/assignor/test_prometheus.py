@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -12,21 +13,21 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families
 from test_leader import Group
 
+from loadwise.assignor.balance import Balance
 from loadwise.assignor.participant import Participant
 from loadwise.assignor.prometheus import GroupCollector
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-class Plug:
-    def __init__(self, participant):
-        self.participant = participant
+def consumer(participant):
+    return SimpleNamespace(balance=Balance(participant))
 
 
 def scraped(participant, group_id="g"):
     """Name and labels to value."""
     registry = CollectorRegistry()
-    registry.register(GroupCollector(Plug(participant), group_id=group_id))
+    registry.register(GroupCollector(consumer(participant), group_id=group_id))
     openmetrics_text = openmetrics.generate_latest(registry).decode()
     assert list(read_openmetrics(openmetrics_text)), "the stricter format can be read, too"
     return {
@@ -121,8 +122,8 @@ def test_several_groups_of_a_process_share_a_registry(group):
     registry = CollectorRegistry()
     other = Group("x")
     other.rebalance()
-    registry.register(GroupCollector(Plug(group.members["a"]), group_id="one"))
-    registry.register(GroupCollector(Plug(other.members["x"]), group_id="two"))
+    registry.register(GroupCollector(consumer(group.members["a"]), group_id="one"))
+    registry.register(GroupCollector(consumer(other.members["x"]), group_id="two"))
     assert registry.get_sample_value("loadwise_leads", {"group": "one"}) == 1
     assert registry.get_sample_value("loadwise_leads", {"group": "two"}) == 1
 
@@ -145,7 +146,7 @@ def test_each_panel_of_the_dashboard_shows_metrics_that_the_collector_exports(gr
     group.members["a"].leader.busy = Mock(per_s=900.0, each_s={})
     group.run([112.5] * 12, 60)
     registry = CollectorRegistry()
-    registry.register(GroupCollector(Plug(group.members["a"]), group_id="g"))
+    registry.register(GroupCollector(consumer(group.members["a"]), group_id="g"))
     exported: dict[str, set[str]] = {}
     for family in text_string_to_metric_families(generate_latest(registry).decode()):
         for sample in family.samples:

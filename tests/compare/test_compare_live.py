@@ -21,7 +21,7 @@ from kafka.structs import OffsetAndMetadata
 from polled import Polled, polled, settle
 from topics import WAIT_S, fill, make_topic
 
-from loadwise.assignor.clients.kafka_python import kafka_consumer
+from loadwise import kafka_python_consumer
 from loadwise.compare.errors import LiveGroupError
 from loadwise.compare.live import read_situation
 from loadwise.compare.situation import LiveLoad, Uncommitted
@@ -100,8 +100,8 @@ def test_members_of_ours_say_their_capacity_rack_and_instance_id(
     broker: str, topic: str, join: Callable[..., Polled]
 ) -> None:
     settings = config(broker, f"group-{topic}") | {"assignor": "weighted"}
-    fast = join(kafka_consumer, topic, **settings, capacity=3.25, group_instance_id="fast", client_rack="r1")
-    slow = join(kafka_consumer, topic, **settings)
+    fast = join(kafka_python_consumer, topic, **settings, capacity=3.25, group_instance_id="fast", client_rack="r1")
+    slow = join(kafka_python_consumer, topic, **settings)
     settle([fast, slow], len(RECORDS))
     read = {member.instance_id: member for member in read_situation(broker, settings["group_id"]).members}
     assert (read["fast"].capacity, read["fast"].rack) == (3.25, "r1")
@@ -158,7 +158,7 @@ def test_a_group_under_the_new_protocol(broker: str, topic: str) -> None:
 def test_what_arrived_in_the_last_minute(broker: str, topic: str, join: Callable[..., Polled]) -> None:
     """All records were produced a moment ago: those of the last minute are all of them."""
     settings = config(broker, f"group-{topic}") | {"assignor": "range"}
-    member = join(kafka_consumer, topic, **settings)
+    member = join(kafka_python_consumer, topic, **settings)
     settle([member], len(RECORDS))
     rate = read_situation(broker, settings["group_id"], load=LiveLoad.RATE)
     assert rate.load == {topic: [count / 60 for count in RECORDS]}

@@ -18,7 +18,7 @@ from hypothesis import given
 
 from loadwise.assignor.algorithms import ALGORITHMS
 from loadwise.assignor.algorithms.weighted import Weighted
-from loadwise.assignor.errors import UnknownStrategyError
+from loadwise.assignor.errors import UnknownAssignorError
 from loadwise.assignor.model import Assignment, Member
 from loadwise.compare.columns import COLUMNS, amount, best
 from loadwise.compare.comparison import Comparison, compare
@@ -129,7 +129,7 @@ def test_there_must_be_somebody_and_something() -> None:
         compare(two(partitions={"u": 3}), ["range"], still)
     with pytest.raises(BadInputError, match=r"the load of t-1 is -1\.0"):
         compare(two(load={"t": [1, -1]}), ["range"], still)
-    with pytest.raises(UnknownStrategyError, match="'fair'; there are range"):
+    with pytest.raises(UnknownAssignorError, match="'fair'; there are range"):
         compare(two(), ["fair"], still)
 
 

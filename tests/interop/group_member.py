@@ -67,7 +67,7 @@ def _config(
 
 
 def _tell_assignments(consumer: Any) -> None:
-    participant = consumer.assignor.participant
+    participant = consumer.balance
     assigned = participant.assigned
 
     def told(partitions: Mapping[str, Sequence[int]], generation: int, protocol: str, **more: Any) -> None:
@@ -81,11 +81,11 @@ def _tell_assignments(consumer: Any) -> None:
 def run_kafka_python(topic: str, asked: dict[str, Any]) -> None:
     from kafka.errors import CommitFailedError, RebalanceInProgressError
 
-    from loadwise.assignor.clients.kafka_python import kafka_consumer
+    from loadwise import kafka_python_consumer
 
     logging.getLogger("kafka.coordinator").setLevel(logging.INFO)
     logging.getLogger("kafka.coordinator").addHandler(Elections())
-    consumer = kafka_consumer(**asked)
+    consumer = kafka_python_consumer(**asked)
     _tell_assignments(consumer)
     consumer.subscribe([topic])
     while not ended.is_set():
@@ -99,7 +99,7 @@ def run_kafka_python(topic: str, asked: dict[str, Any]) -> None:
 async def run_aiokafka(topic: str, asked: dict[str, Any]) -> None:
     from aiokafka.errors import CommitFailedError
 
-    from loadwise.assignor.clients.aiokafka import aiokafka_consumer
+    from loadwise import aiokafka_consumer
 
     logging.getLogger("aiokafka").setLevel(logging.INFO)
     logging.getLogger("aiokafka").addHandler(Elections())
@@ -181,7 +181,7 @@ def _librdkafka(asked: dict[str, Any]) -> dict[str, Any]:
 def run_confluent_consumer(topic: str, asked: dict[str, Any]) -> None:
     from confluent_kafka import KafkaException
 
-    from loadwise.assignor.clients.confluent_kafka import confluent_consumer
+    from loadwise import confluent_consumer
 
     consumer = confluent_consumer(_librdkafka(asked), assignor=asked["assignor"])
     owned: set[int] = set()
@@ -212,9 +212,9 @@ def run_confluent_consumer(topic: str, asked: dict[str, Any]) -> None:
 async def run_confluent_aio(topic: str, asked: dict[str, Any]) -> None:
     from confluent_kafka import KafkaException
 
-    from loadwise.assignor.clients.confluent_kafka.aio import aio_confluent_consumer
+    from loadwise import confluent_aio_consumer
 
-    consumer = aio_confluent_consumer(_librdkafka(asked), assignor=asked["assignor"])
+    consumer = confluent_aio_consumer(_librdkafka(asked), assignor=asked["assignor"])
     owned: set[int] = set()
 
     async def on_assign(_: Any, partitions: list[Any]) -> None:

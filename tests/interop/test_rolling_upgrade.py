@@ -85,7 +85,7 @@ def test_a_member_without_a_name_in_common_is_told_what_the_group_uses_and_what_
             stranger.kill()
         told = stranger.stderr.read()
     for words in (
-        f"group '{group}' uses the strategy 'range', which this member does not offer; it offers weighted",
+        f"group '{group}' uses the assignor 'range', which this member does not offer; it offers weighted",
         "restart its members one by one with both, assignor=['weighted', 'range']",
         "docs/upgrading.md",
     ):

@@ -9,11 +9,11 @@ import sys
 
 from kafka.errors import CommitFailedError, KafkaTimeoutError, RebalanceInProgressError
 
-from loadwise.assignor.clients.kafka_python import kafka_consumer
+from loadwise import kafka_python_consumer
 
 
 def main(brokers: str, topic: str, group: str, file: str) -> None:
-    consumer = kafka_consumer(
+    consumer = kafka_python_consumer(
         topic,
         group_id=group,
         bootstrap_servers=brokers,

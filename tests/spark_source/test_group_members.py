@@ -19,7 +19,7 @@ from loadwise.spark_source.options.topics import Subscribe
 
 MEMBERS, PARTITIONS = 3, 4
 CONFIG = translate({"bootstrap.servers": "a:1"})
-GROUP = GroupMember(group="g", members=MEMBERS, strategies=("weighted",), capacity=None, settings={})
+GROUP = GroupMember(group="g", members=MEMBERS, strategies=("weighted",), capacity=None, settings={"group.id": "g"})
 
 
 class Scripted:
@@ -27,7 +27,7 @@ class Scripted:
 
     joining = False
 
-    def __init__(self, listener, **_):
+    def __init__(self, listener, _plan):
         self.listener, self.owned, self.script = listener, frozenset(), []
 
     def subscribe(self, topics):

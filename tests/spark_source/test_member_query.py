@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 from started_queries import NOT_CONNECTED
 from topics import WAIT_S
 
-from loadwise.assignor.clients.kafka_python import kafka_consumer
+from loadwise import kafka_python_consumer
 from loadwise.spark_source.planning.progress import Lag
 from loadwise.spark_source.session import lag_of
 
@@ -107,7 +107,7 @@ def consumer(group_id):
     over, came, threads = Event(), [], []
 
     def make(topic):
-        mine = kafka_consumer(
+        mine = kafka_python_consumer(
             topic.name, group_id=group_id, bootstrap_servers=topic.bootstrap_servers, auto_offset_reset="earliest"
         )
 

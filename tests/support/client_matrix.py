@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 CLIENTS = {
-    "kafka-python": "kafka-python (`kafka_consumer`)",
+    "kafka-python": "kafka-python (`kafka_python_consumer`)",
     "aiokafka": "aiokafka (`aiokafka_consumer`)",
     "confluent-consumer": "confluent-kafka (`confluent_consumer`)",
-    "confluent-aio": "confluent-kafka for asyncio (`aio_confluent_consumer`)",
+    "confluent-aio": "confluent-kafka for asyncio (`confluent_aio_consumer`)",
     "java": "Java beside them, with Kafka's own assignors",
 }
 COLUMNS = (

@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaError
 from topics import WAIT_S
 
-from loadwise.assignor.clients.confluent_kafka import ConfluentConsumer, confluent_consumer
+from loadwise import ConfluentConsumer, confluent_consumer
 
 
 class ConfluentGroup:

@@ -40,14 +40,13 @@ class Report:
 
     def send(self, consumer, generation):
         """Write a line, if there is something new and the last one was a moment ago."""
-        leader = consumer.assignor.participant.leader
         line = json.dumps(
             {
                 "generation": generation,
                 "owned": sorted(map(self.number, consumer.assignment())),
                 "done": self.done,
-                "leads": leader is not None and leader.leads,
-                "fallbacks": consumer.assignor.participant.fallbacks,
+                "leads": consumer.balance.leads,
+                "fallbacks": consumer.balance.fallbacks,
             }
         )
         if line != self.last[0] and time.monotonic() - self.last[1] >= REPORT_S:
@@ -209,12 +208,12 @@ class Unreadable:
 def kafka_python(args, ended):
     import kafka.errors
 
-    from loadwise.assignor.clients.kafka_python import kafka_consumer
+    from loadwise import kafka_python_consumer
     from loadwise.assignor.clients.kafka_python import lag as kafka_python_lag
 
     unreadable, read = Unreadable(args, kafka.errors), kafka_python_lag.KafkaPythonLag._read_once
     kafka_python_lag.KafkaPythonLag._read_once = lambda lag: unreadable.check() or read(lag)
-    consumer = kafka_consumer(*topics(args), **options(args))
+    consumer = kafka_python_consumer(*topics(args), **options(args))
     if args.shape == POOL:
         pool(args, ended, consumer)
         return
@@ -273,7 +272,7 @@ def pool(args, ended, consumer):
 async def aiokafka(args, ended):
     import aiokafka.errors
 
-    from loadwise.assignor.clients.aiokafka import aiokafka_consumer
+    from loadwise import aiokafka_consumer
     from loadwise.assignor.clients.aiokafka import lag as aiokafka_lag
 
     unreadable, read = Unreadable(args, aiokafka.errors), aiokafka_lag.AiokafkaLag._read_once
@@ -318,7 +317,7 @@ def by_partition(messages):
 
 
 def confluent(args, ended):
-    from loadwise.assignor.clients.confluent_kafka import confluent_consumer
+    from loadwise import confluent_consumer
 
     config, assignor = librdkafka(args)
     consumer = confluent_consumer(config, assignor=assignor)
@@ -336,10 +335,10 @@ def confluent(args, ended):
 
 
 async def confluent_aio(args, ended):
-    from loadwise.assignor.clients.confluent_kafka.aio import aio_confluent_consumer
+    from loadwise import confluent_aio_consumer
 
     config, assignor = librdkafka(args)
-    consumer = aio_confluent_consumer(config, assignor=assignor)
+    consumer = confluent_aio_consumer(config, assignor=assignor)
     await consumer.subscribe(topics(args))
     report, work = Report(args), Work(args)
     try:

@@ -12,9 +12,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from topics import WAIT_S, fill
 
-from loadwise.assignor.clients.aiokafka import aiokafka_consumer
-from loadwise.assignor.clients.confluent_kafka import confluent_consumer
-from loadwise.assignor.clients.kafka_python import kafka_consumer
+from loadwise import aiokafka_consumer, confluent_consumer, kafka_python_consumer
 from loadwise.spark_source.member_stream import LoadwiseMemberReader
 from loadwise.spark_source.reading.arrow_batches import full_schema
 from loadwise.spark_source.stream import OURS_TO_LIMIT
@@ -139,7 +137,7 @@ class Group:
         self.ended.append(Stream(self.options(**more)))
         return self.ended[-1]
 
-    def kafka_python(self, factory=kafka_consumer, **more):
+    def kafka_python(self, factory=kafka_python_consumer, **more):
         consumer = factory(
             self.topic,
             group_id=self.group_id,
@@ -153,7 +151,7 @@ class Group:
         def poll():
             # kafka-python's own consumer gives up the commit before a rebalance when its poll ends. So its polls are
             # long here, and who asks for one lets it commit what it has read soon after the poll has begun.
-            records = consumer.poll(timeout_ms=20 if factory is kafka_consumer else 1000)
+            records = consumer.poll(timeout_ms=20 if factory is kafka_python_consumer else 1000)
             return [(record.partition, record.offset) for batch in records.values() for record in batch]
 
         self.ended.append(Reading(poll, consumer.close))

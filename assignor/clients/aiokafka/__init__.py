@@ -24,6 +24,12 @@ from loadwise.assignor.clients.aiokafka.version import TRIED
 
 # The version is checked before anything of the client is imported.
 # isort: split
-from loadwise.assignor.clients.aiokafka.consumer import AiokafkaAssignor, AiokafkaLag, aiokafka_consumer, assignor
+from loadwise.assignor.clients.aiokafka.consumer import (
+    AiokafkaAssignor,
+    AiokafkaConsumer,
+    aiokafka_consumer,
+    assignor,
+)
+from loadwise.assignor.clients.aiokafka.lag import AiokafkaLag
 
-__all__ = ["TRIED", "AiokafkaAssignor", "AiokafkaLag", "aiokafka_consumer", "assignor"]
+__all__ = ["TRIED", "AiokafkaAssignor", "AiokafkaConsumer", "AiokafkaLag", "aiokafka_consumer", "assignor"]

@@ -74,7 +74,7 @@ def take_over(coordinator: GroupCoordinator, plugs: Sequence[Any], before_assign
     ``plugs`` are the assignors of the member's strategies in order of preference. The leader waits for
     ``before_assignment(members)`` between JoinGroup and SyncGroup.
     """
-    coordinator.__class__ = CooperativeCoordinator if plugs[0].participant.cooperative else Coordinator
+    coordinator.__class__ = CooperativeCoordinator if plugs[0].participant.cooperative else AiokafkaCoordinator
     coordinator.plugs = plugs
     coordinator.before_assignment = before_assignment
     coordinator.note = None
@@ -87,7 +87,7 @@ def take_over(coordinator: GroupCoordinator, plugs: Sequence[Any], before_assign
     coordinator._id_stands = False
 
 
-class Coordinator(GroupCoordinator):
+class AiokafkaCoordinator(GroupCoordinator):
     """A ``GroupCoordinator`` that joins with all strategies at once and keeps full data of the group's members."""
 
     plugs: Sequence[Any]
@@ -245,7 +245,7 @@ class Coordinator(GroupCoordinator):
             plug.joined = ()
 
 
-class CooperativeCoordinator(Coordinator):
+class CooperativeCoordinator(AiokafkaCoordinator):
     """A ``GroupCoordinator`` whose consumer keeps its partitions while it joins (KIP-429)."""
 
     @property

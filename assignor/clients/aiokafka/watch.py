@@ -20,7 +20,7 @@ _OF_SESSION = 1 / 3
 """... but at most this part of the session timeout, because the group waits for it."""
 
 
-class LoadWatch:
+class AiokafkaWatch:
     """Connects a ``GroupCoordinator`` and a `Leader`."""
 
     def __init__(self, coordinator: Any, leader: Leader, lag: AiokafkaLag) -> None:

@@ -1,10 +1,10 @@
-"""confluent-kafka for asyncio: its ``AIOConsumer`` for a group that uses our strategies.
+"""confluent-kafka for asyncio: its ``AIOConsumer`` for a group that uses our assignors.
 
 ::
 
-    from loadwise.assignor.clients.confluent_kafka.aio import aio_confluent_consumer
+    from loadwise import confluent_aio_consumer
 
-    consumer = aio_confluent_consumer({"bootstrap.servers": "localhost:9092", "group.id": "g"}, assignor="weighted")
+    consumer = confluent_aio_consumer({"bootstrap.servers": "localhost:9092", "group.id": "g"}, assignor="weighted")
     await consumer.subscribe(["flights"], on_assign=...)     # a coroutine function
     messages = await consumer.consume(500, timeout=1.0)
 
@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from typing import Any
+from typing import Any, Unpack
 
 from loadwise.assignor.clients.confluent_kafka.consumer import ConfluentConsumer, confluent_consumer
 from loadwise.assignor.clients.confluent_kafka.version import INSTALLED
+from loadwise.assignor.clients.factory import BalancedConsumer, Options
 from loadwise.assignor.errors import MissingClientError
 
 try:
@@ -29,14 +30,17 @@ except ImportError as error:
         f"confluent-kafka {INSTALLED} is installed, but its AIOConsumer came later: pip install -U confluent-kafka"
     ) from error
 
-__all__ = ["AioConfluentConsumer", "aio_confluent_consumer"]
 
-
-class AioConfluentConsumer(AIOConsumer):
-    """An ``AIOConsumer`` for a group that uses our assignors; see `aio_confluent_consumer`."""
+class ConfluentAioConsumer(BalancedConsumer, AIOConsumer):
+    """An ``AIOConsumer`` for a group that uses our assignors: see `confluent_aio_consumer`."""
 
     def __init__(
-        self, config: Mapping[str, Any], *, max_workers: int = 100, executor: Executor | None = None, **options: Any
+        self,
+        config: Mapping[str, Any],
+        *,
+        max_workers: int = 100,
+        executor: Executor | None = None,
+        **options: Unpack[Options],
     ) -> None:
         wrapped = dict(config)
         # The base class wraps the callbacks of its dict and makes a stock consumer, which joins nothing unless it
@@ -44,19 +48,19 @@ class AioConfluentConsumer(AIOConsumer):
         super().__init__(wrapped, max_workers=max_workers, executor=executor)
         self._consumer.close()
         self._consumer: ConfluentConsumer = confluent_consumer(wrapped, **options)
-
-    @property
-    def assignor(self) -> Any:
-        """The member's assignor with its ``participant``. None before ``subscribe``."""
-        return self._consumer.assignor
+        self._plan = self._consumer._plan
 
 
-def aio_confluent_consumer(
-    config: Mapping[str, Any], *, max_workers: int = 100, executor: Executor | None = None, **options: Any
-) -> AioConfluentConsumer:
-    """Make an ``AIOConsumer`` whose group uses our strategies; call it on a running event loop.
+def confluent_aio_consumer(
+    config: Mapping[str, Any],
+    *,
+    max_workers: int = 100,
+    executor: Executor | None = None,
+    **options: Unpack[Options],
+) -> ConfluentAioConsumer:
+    """Make an ``AIOConsumer`` whose group uses our assignors; call it on a running event loop.
 
-    ``max_workers`` and ``executor`` are ``AIOConsumer``'s; everything else is as for
-    `loadwise.assignor.clients.confluent_kafka.confluent_consumer`, with coroutine functions as callbacks.
+    ``max_workers`` and ``executor`` are ``AIOConsumer``'s; everything else is as for `loadwise.confluent_consumer`,
+    with coroutine functions as callbacks.
     """
-    return AioConfluentConsumer(config, max_workers=max_workers, executor=executor, **options)
+    return ConfluentAioConsumer(config, max_workers=max_workers, executor=executor, **options)

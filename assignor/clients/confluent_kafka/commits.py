@@ -24,7 +24,7 @@ _TIMEOUT_S = 60.0
 """Timeout of a synchronous commit; the default of librdkafka's ``socket.timeout.ms``."""
 
 
-class Commits:
+class StoredOffsets:
     """The stored offsets, the committed or pending ones, and the calls of ``on_commit``."""
 
     def __init__(

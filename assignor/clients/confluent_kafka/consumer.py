@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 from weakref import proxy
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from loadwise.assignor.clients.arguments import check_names
 from loadwise.assignor.clients.confluent_kafka.callbacks import Callback, RebalanceCallbacks
-from loadwise.assignor.clients.confluent_kafka.commits import Commits
+from loadwise.assignor.clients.confluent_kafka.commits import StoredOffsets
 from loadwise.assignor.clients.confluent_kafka.terms import (
     after,
     as_confluent,
@@ -30,6 +31,7 @@ from loadwise.assignor.clients.confluent_kafka.terms import (
     written,
 )
 from loadwise.assignor.clients.confluent_kafka.work import WorkBetweenCalls
+from loadwise.assignor.clients.factory import BalancedConsumer, Options
 from loadwise.assignor.clients.membership import (
     OF_THE_MEMBER,
     WAKE_S,
@@ -39,9 +41,9 @@ from loadwise.assignor.clients.membership import (
     ToldOnce,
     member_errors,
     member_settings,
+    planned_member,
     weakly,
 )
-from loadwise.assignor.participant import AssignorChoice
 
 __all__ = ["ConfluentConsumer", "confluent_consumer"]
 
@@ -60,36 +62,33 @@ _read, _consume = Consumer.poll, Consumer.consume
 
 def confluent_consumer(
     config: Mapping[str, Any],
-    *,
-    assignor: AssignorChoice = "weighted",
-    **options: Any,
+    **options: Unpack[Options],
 ) -> ConfluentConsumer:
-    """Make a confluent-kafka ``Consumer`` whose group uses our strategies.
+    """Make a confluent-kafka ``Consumer`` whose group uses our assignors.
 
     ``config`` takes what ``Consumer`` takes, with callbacks, but without ``partition.assignment.strategy`` and
-    ``group.protocol``. ``assignor`` and all ``options`` are those of
-    `loadwise.assignor.clients.kafka_python.kafka_consumer`: ``cooperative``, ``capacity``, ``load``,
-    ``lag_interval_s``, ``live``, ``on_decision``.
+    ``group.protocol``. All ``options`` are those of `loadwise.kafka_python_consumer`: ``assignor``, ``capacity``,
+    ``load``, ``lag_interval_s``, ``live``, ``on_decision``.
 
     Raises what that and ``Consumer`` raise, and `UnsupportedByClientError` for a setting that it cannot support.
     """
-    return ConfluentConsumer(config, assignor=assignor, **options)
+    return ConfluentConsumer(config, **options)
 
 
-class ConfluentConsumer(Consumer):
-    """A ``Consumer`` that reads the partitions of a `Membership`. Make it with `confluent_consumer`."""
+class ConfluentConsumer(BalancedConsumer, Consumer):
+    """A ``Consumer`` that reads the partitions of a `Membership`: see `confluent_consumer`."""
 
-    def __init__(self, config: Mapping[str, Any], **options: Any) -> None:
+    def __init__(self, config: Mapping[str, Any], **options: Unpack[Options]) -> None:
+        check_names("confluent_consumer", options, Options.__annotations__)
         given = {**config.get("default.topic.config", {}), **config}
         given.pop("default.topic.config", None)
         config = {name: value for name, value in given.items() if value is not None}  # None: librdkafka's default
         if not config.get("group.id"):
             raise ValueError("group.id is missing: a consumer with an assignor needs a group")
-        member = member_settings(config, config.get("oauth_cb"))
+        self._plan = planned_member(member_settings(config, config.get("oauth_cb")), **options)
         own = {name: value for name, value in config.items() if name not in OF_THE_MEMBER}
-        self._commits = Commits(own, own.pop("on_commit", None))
+        self._commits = StoredOffsets(own, own.pop("on_commit", None))
         super().__init__(own | {"enable.auto.commit": False})
-        self._options = {**member, **options}
         self._member: Membership | None = None  # created by subscribe, because creating it contacts the brokers
         self._callbacks = RebalanceCallbacks()
         self._work = WorkBetweenCalls(monotonic())
@@ -100,11 +99,6 @@ class ConfluentConsumer(Consumer):
         self._told_topics = ToldOnce()
         self._topic_errors: deque[tuple[str, int]] = deque()  # returned by the next calls
         self._closed = False
-
-    @property
-    def assignor(self) -> Any:
-        """The member's assignor with its ``participant``. None before ``subscribe``."""
-        return None if self._member is None else self._member.assignor
 
     # Membership
 
@@ -122,7 +116,7 @@ class ConfluentConsumer(Consumer):
         with as_confluent():
             if self._member is None:
                 # Neither refers to this object, so that dropping it without close() makes the member leave.
-                self._member = Membership(proxy(self), weakly(self._wake), **self._options)
+                self._member = Membership(proxy(self), self._plan, weakly(self._wake))
             if any(topic.startswith("^") for topic in topics):
                 patterns = (topic if topic.startswith("^") else f"{re.escape(topic)}$" for topic in topics)
                 self._member.subscribe(pattern="|".join(f"(?:{pattern})" for pattern in patterns))
@@ -153,7 +147,7 @@ class ConfluentConsumer(Consumer):
         self._measure()
         if self._was_late():
             self._work.idle_since_s = monotonic()
-            return polled_late(self._options["max_poll_interval_ms"])
+            return polled_late(self._plan.config["max_poll_interval_ms"])
         while True:
             try:
                 message = self._wait(partial(_read, self), ends)
@@ -179,7 +173,7 @@ class ConfluentConsumer(Consumer):
         self._measure()
         if self._was_late():
             self._work.idle_since_s = monotonic()
-            return [polled_late(self._options["max_poll_interval_ms"])]
+            return [polled_late(self._plan.config["max_poll_interval_ms"])]
         while True:
             if messages and self._member is not None and self._member.joining:
                 return messages  # the next poll of the member may revoke their partitions

@@ -24,9 +24,23 @@ from loadwise.assignor.clients.kafka_python.version import TRIED
 # isort: split
 from loadwise.assignor.clients.kafka_python.consumer import (
     KafkaPythonAssignor,
-    KafkaPythonLag,
+    KafkaPythonConsumer,
     assignor,
-    kafka_consumer,
+    kafka_python_consumer,
+    planned,
 )
+from loadwise.assignor.clients.kafka_python.lag import KafkaPythonLag
 
-__all__ = ["TRIED", "KafkaPythonAssignor", "KafkaPythonLag", "assignor", "kafka_consumer"]
+kafka_consumer = kafka_python_consumer
+"""The former name of `kafka_python_consumer`."""
+
+__all__ = [
+    "TRIED",
+    "KafkaPythonAssignor",
+    "KafkaPythonConsumer",
+    "KafkaPythonLag",
+    "assignor",
+    "kafka_consumer",
+    "kafka_python_consumer",
+    "planned",
+]

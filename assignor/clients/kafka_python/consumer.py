@@ -8,183 +8,161 @@ from __future__ import annotations
 
 import re
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import attrgetter
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Unpack
 from weakref import WeakMethod, finalize
 
 from kafka import KafkaConsumer
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
 
-from loadwise.assignor.clients.arguments import check_arguments
 from loadwise.assignor.clients.commit_notes import with_note
+from loadwise.assignor.clients.factory import BalancedConsumer, ClientKind, ConsumerPlan, Options, plan
 from loadwise.assignor.clients.kafka_python.lag import KafkaPythonLag
 from loadwise.assignor.clients.kafka_python.version import TRIED
-from loadwise.assignor.clients.metadata import ClientMetadata
+from loadwise.assignor.clients.plug import ClientAssignor
 from loadwise.assignor.clients.records import by_topic
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.settings import LiveSettings
-from loadwise.assignor.load.lag import LoadOfLag, commit_slack_s, load_of, max_poll_s
+from loadwise.assignor.load.lag import LoadOfLag
 from loadwise.assignor.load.source import LoadSource
 from loadwise.assignor.model import Assignor
-from loadwise.assignor.participant import AssignorChoice, Participant
-from loadwise.assignor.strategy import Strategy
+from loadwise.assignor.participant import Participant
+from loadwise.assignor.strategy import AssignorChoice, Cooperative, Strategy
 from loadwise.assignor.subscription import JoinedMember
 from loadwise.protocol.consumer import Subscription
-
-__all__ = ["KafkaPythonAssignor", "KafkaPythonLag", "assignor", "kafka_consumer"]
 
 FIRST_READING_S = 5.0
 """How long a new consumer with the user's own load waits for the group's lag before it joins without."""
 
 
-class KafkaPythonAssignor(AbstractPartitionAssignor):
+class KafkaPythonAssignor(ClientAssignor, AbstractPartitionAssignor):
     """One of our assignors for ``partition_assignment_strategy=[...]``. Each consumer needs its own object."""
 
+    replicas = "replica_nodes"
+
     def __init__(self, participant: Participant, strategy: Strategy | None = None) -> None:
-        self.participant = participant
-        """The member's state and decisions. Its counters have how often it led, and how often without load."""
-        self.strategy = participant.strategies[0] if strategy is None else strategy
-        """Which of the member's strategies it serves."""
-        self.joined: Sequence[JoinedMember] = ()
-        """The members in the JoinGroup answer of the current rebalance, if the consumer provides them."""
+        super().__init__(participant, strategy)
         self.generation: int | None = None
         """The newest generation that the consumer joined, if it provides it."""
         self._held: Callable[[], Callable[[], Iterable[tuple[str, int]]] | None] | None = None
 
-    @property
-    def name(self) -> str:
-        """The strategy's name on the wire."""
-        return self.strategy.name
-
     def supported_protocols(self) -> list[RebalanceProtocol]:
-        """Eager or cooperative, depending on all of the member's strategies."""
+        """Eager or cooperative, depending on all of the member's assignors."""
         return [RebalanceProtocol.COOPERATIVE if self.participant.cooperative else RebalanceProtocol.EAGER]
-
-    def metadata(self, topics: Iterable[str]) -> bytes:
-        """Return the encoded subscription; the client sends bytes as they are."""
-        owned = None
-        if self.participant.cooperative and self._held is not None and (held := self._held()) is not None:
-            owned = _by_topic(held())
-        generation = self.generation if self.participant.cooperative else None
-        return self.participant.subscription(topics, owned=owned, generation=generation, protocol=self.name)
 
     def on_assignment(self, assignment: Any, generation: int) -> None:
         """Store the assignment for the next join."""
-        partitions = dict(assignment.assigned_partitions)
-        self.participant.assigned(partitions, generation, self.name, user_data=assignment.user_data or None)
-
-    def explain(self) -> Decision | None:
-        """Return the newest decision about the group's load; None while another member leads."""
-        return self.participant.explain()
-
-    def assign(self, cluster: Any, members: Iterable[Any]) -> dict[str, bytes]:
-        """As the leader, return every member's assignment; the client sends bytes as they are."""
-        joined = self.joined or [_joined(member) for member in members]
-        return self.participant.assign(joined, _metadata(cluster), protocol=self.name)
-
-    def resume(self, cluster: Any, described: Sequence[tuple[JoinedMember, Mapping[str, Sequence[int]]]]) -> None:
-        """Watch the group again that this member already led before it was restarted."""
-        self.participant.resume(described, _metadata(cluster), protocol=self.name)
+        self._assigned(assignment.assigned_partitions, generation, assignment.user_data)
 
     def follow(self, consumer: KafkaConsumer) -> None:
         """Read the owned partitions from the consumer, to which only a weak reference is kept."""
         self._held = WeakMethod(consumer.assignment)
 
+    def _held_partitions(self) -> Iterable[tuple[str, int]] | None:
+        held = None if self._held is None else self._held()
+        return None if held is None else held()
+
+    def _joined_generation(self) -> int | None:
+        return self.generation
+
+    def _read(self, members: Iterable[Any]) -> list[JoinedMember]:
+        return [_joined(member) for member in members]
+
 
 def assignor(
-    name: str | Assignor = "weighted",
+    name: str | Assignor | Cooperative = "weighted",
     *,
-    cooperative: bool = False,
     capacity: float | None = None,
     rack: str | None = None,
     load: LoadSource | None = None,
 ) -> KafkaPythonAssignor:
     """Make an assignor for one consumer's ``partition_assignment_strategy``.
 
-    ``name`` is a strategy (range, roundrobin, sticky, cooperative-sticky, weighted, cooperative-weighted) or an
-    algorithm with parameters, such as ``Weighted(epsilon=0.02)``. ``cooperative`` selects an algorithm's cooperative
-    form. ``rack`` is the consumer's ``client_rack``. ``capacity`` and ``load`` are for the weighted strategies: the
-    member's capacity relative to the others, and the source of the partitions' loads. Without a load, they balance the
-    number of partitions.
+    ``name`` is range, roundrobin, sticky, cooperative-sticky, weighted or cooperative-weighted, or an object with
+    parameters, such as ``Weighted(epsilon=0.02)``. ``rack`` is the consumer's ``client_rack``. ``capacity`` and
+    ``load`` are for weighted: the member's capacity relative to the others, and the source of the partitions' loads.
+    Without a load, it balances the number of partitions.
 
-    Raises `UnknownStrategyError` and `BadGroupError`.
+    Raises `UnknownAssignorError` and `BadGroupError`.
     """
-    return KafkaPythonAssignor(Participant(name, cooperative=cooperative, capacity=capacity, rack=rack, load=load))
+    return KafkaPythonAssignor(Participant(name, capacity=capacity, rack=rack, load=load))
 
 
-def kafka_consumer(
+def kafka_python_consumer(
     *topics: str,
     group_id: str,
     assignor: AssignorChoice = "weighted",
-    cooperative: bool = False,
     capacity: float | None = None,
     load: LoadSource | LoadOfLag | None = None,
     lag_interval_s: float = 5.0,
-    live: LiveSettings | bool = True,
+    live: LiveSettings | bool | None = None,
     on_decision: Callable[[Decision], None] | None = None,
     **config: Any,
-) -> KafkaConsumer:
-    """Make a ``KafkaConsumer`` whose group uses our strategies.
+) -> KafkaPythonConsumer:
+    """Make a ``KafkaConsumer`` whose group uses our assignors.
 
     ``config`` takes the client's own keyword arguments, except ``partition_assignment_strategy``. ``assignor``,
-    ``cooperative``, ``capacity`` and ``load`` are those of `assignor`. ``assignor`` may also be a list in order of
-    preference, such as ``["weighted", "range"]`` during an upgrade. The group uses the first name that all members
-    have; one eager name makes this member eager.
+    ``capacity`` and ``load`` are those of `assignor`. ``assignor`` may also be a list in order of preference, such as
+    ``["weighted", "range"]`` during an upgrade. The group uses the first name that all members have; one eager name
+    makes this member eager.
 
-    Without a ``load``, a weighted strategy uses the group's demand: the arrivals and the backlog of each partition. The
-    group's leader reads them every ``lag_interval_s`` with the client's own settings. It measures the members'
-    capacities if no ``capacity`` is given, and requests a rebalance if that pays. ``live`` (`LiveSettings`) configures
-    when; False: never. ``on_decision`` is called with each decision on the reading thread. ``load`` may also be a
-    function of the group's lag, which every member then reads. With the user's own load, no rebalance is requested.
-
-    The consumer is kafka-python's own class; its ``assignor`` is the `KafkaPythonAssignor` of the preferred strategy.
+    Without a ``load``, weighted uses the group's demand: the arrivals and the backlog of each partition. The group's
+    leader reads them every ``lag_interval_s`` with the client's own settings. It measures the members' capacities if no
+    ``capacity`` is given, and requests a rebalance if that pays. ``live`` (`LiveSettings`) configures when; False:
+    never. ``on_decision`` is called with each decision on the reading thread. ``load`` may also be a function of the
+    group's lag, which every member then reads. With the user's own load, no rebalance is requested.
 
     Raises what `assignor` and ``KafkaConsumer`` raise, and `TypeError` or `ValueError` that names a bad argument.
     """
-    check_arguments(group_id, lag_interval_s, config)
-    source = load if isinstance(load, LoadSource) else None
-    rack = config.get("client_rack")
-    participant = Participant(assignor, cooperative=cooperative, capacity=capacity, rack=rack, load=source)
-    lag = None
-    if participant.load_aware and source is None:
-        lag = KafkaPythonLag(*topics, group_id=group_id, interval_s=lag_interval_s, **config)
-        if load is None and TRIED.includes_installed:
-            times = {"slack_s": commit_slack_s(config), "max_poll_s": max_poll_s(config)}
-            participant.lead_by(lag, live, **times, on_decision=on_decision)
-        else:
-            participant.load = load_of(lag, load)
-    consumer = _Consumer(*topics, participant=participant, lag=lag, group_id=group_id, **config)
-    if lag is not None:
-        lag.start(at_once=participant.leader is None)
-        if participant.leader is None:
-            lag.wait(FIRST_READING_S)
-    return consumer
+    options = Options(
+        assignor=assignor,
+        capacity=capacity,
+        load=load,
+        lag_interval_s=lag_interval_s,
+        live=live,
+        on_decision=on_decision,
+    )
+    return KafkaPythonConsumer(plan(_CLIENT, TRIED, topics, config, group_id=group_id, **options))
 
 
-class _Consumer(KafkaConsumer):
-    """A ``KafkaConsumer`` with our assignors and our fixes of the client's private classes."""
+_CLIENT = ClientKind(
+    factory="kafka_python_consumer",
+    arguments=frozenset(KafkaConsumer.DEFAULT_CONFIG),
+    assignor=KafkaPythonAssignor,
+    lag=KafkaPythonLag,
+)
 
-    def __init__(self, *topics: str, participant: Participant, lag: KafkaPythonLag | None, **config: Any) -> None:
-        plugs = [KafkaPythonAssignor(participant, strategy) for strategy in participant.strategies]
-        self.assignor = plugs[0]
-        self._lag = lag
-        self._leader = participant.leader
-        super().__init__(*topics, partition_assignment_strategy=plugs, **config)
-        for plug in plugs:
+
+def planned(settings: Mapping[str, Any], **options: Unpack[Options]) -> ConsumerPlan[KafkaPythonLag]:
+    """Check the arguments of a consumer that subscribes later, and choose its assignor; nothing connects yet."""
+    config = dict(settings)
+    return plan(_CLIENT, TRIED, (), config, group_id=config.pop("group_id"), **options)
+
+
+class KafkaPythonConsumer(BalancedConsumer, KafkaConsumer):
+    """A ``KafkaConsumer`` with our assignors and our fixes of its private classes: see `kafka_python_consumer`."""
+
+    def __init__(self, plan: ConsumerPlan[KafkaPythonLag]) -> None:
+        self._plan = plan
+        self._lag = plan.lag
+        self._leader = plan.participant.leader
+        super().__init__(*plan.topics, partition_assignment_strategy=plan.plugs, **plan.config)
+        for plug in plan.plugs:
             plug.follow(self)
         if TRIED.includes_installed:
             from loadwise.assignor.clients.kafka_python.internals import repair  # noqa: PLC0415 (other versions lack it)
 
-            repair(self, self._leader, lag)
+            repair(self, self._leader, self._lag)
         else:
             TRIED.warn(
                 "joins that outlast a poll are lost, a cooperative rebalance stops all partitions, and the group's load"
                 " is not watched"
             )
-        if lag is not None:
-            finalize(self, lag.stop)  # a consumer that is dropped without close() must not leak our thread
+        if self._lag is not None:
+            finalize(self, self._lag.stop)  # a consumer that is dropped without close() must not leak our thread
+            self._lag.start(at_once=plan.waits_for_lag)
+            if plan.waits_for_lag:
+                self._lag.wait(FIRST_READING_S)
 
     def poll(self, *args: Any, **kwargs: Any) -> Any:
         """Fetch records, and measure how long the application works on them."""
@@ -236,14 +214,3 @@ def _joined(member: Any) -> JoinedMember:
             rack=metadata.rack_id,
         ),
     )
-
-
-def _by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
-    grouped: defaultdict[str, list[int]] = defaultdict(list)
-    for topic, partition in partitions:
-        grouped[topic].append(partition)
-    return grouped
-
-
-def _metadata(cluster: Any) -> ClientMetadata:
-    return ClientMetadata(cluster, attrgetter("replica_nodes"))

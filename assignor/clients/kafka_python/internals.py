@@ -65,7 +65,7 @@ from kafka.util import Timer
 from loadwise.assignor.clients.commit_notes import with_note
 from loadwise.assignor.clients.deleted_topics import DeletedTopics, Told, told
 from loadwise.assignor.clients.kafka_python.lag import KafkaPythonLag
-from loadwise.assignor.clients.kafka_python.watch import LoadWatch
+from loadwise.assignor.clients.kafka_python.watch import KafkaPythonWatch
 from loadwise.assignor.clients.newest_commits import NewestCommits
 from loadwise.assignor.clients.no_common_strategy import no_common_strategy
 from loadwise.assignor.leader import Leader
@@ -98,10 +98,10 @@ def repair(consumer: Any, leader: Leader | None = None, lag: KafkaPythonLag | No
     With a ``leader`` and its ``lag`` reader, the consumer watches the group's load while it leads.
     """
     consumer._fetcher.__class__ = PausingFetcher
-    consumer._cluster.__class__ = Topics
+    consumer._cluster.__class__ = WantedTopics
     consumer._cluster.config["allow_auto_create_topics"] = consumer.config["allow_auto_create_topics"]
     coordinator = consumer._coordinator
-    coordinator.__class__ = Coordinator
+    coordinator.__class__ = KafkaPythonCoordinator
     coordinator._manager = _Manager(coordinator._manager, coordinator)
     coordinator._last_generation = -1
     coordinator._untaken = None
@@ -113,10 +113,10 @@ def repair(consumer: Any, leader: Leader | None = None, lag: KafkaPythonLag | No
     coordinator._takes_notes = True
     coordinator._deleted_topics = DeletedTopics(coordinator.group_id)
     coordinator._newest_commits = NewestCommits()
-    coordinator.load_watch = None if leader is None or lag is None else LoadWatch(coordinator, leader, lag)
+    coordinator.load_watch = None if leader is None or lag is None else KafkaPythonWatch(coordinator, leader, lag)
 
 
-class Coordinator(ConsumerCoordinator):
+class KafkaPythonCoordinator(ConsumerCoordinator):
     """A ``ConsumerCoordinator`` that finishes joins, detects lost partitions, and reads kept ones meanwhile."""
 
     _last_generation: int
@@ -138,7 +138,7 @@ class Coordinator(ConsumerCoordinator):
     """Whether the broker allows commit metadata of the needed size."""
     _deleted_topics: DeletedTopics
     _newest_commits: NewestCommits
-    load_watch: LoadWatch | None
+    load_watch: KafkaPythonWatch | None
     """Reads the group's offsets before this member assigns, and requests rebalances; may be None."""
 
     def need_rejoin(self) -> bool:
@@ -453,7 +453,7 @@ class Coordinator(ConsumerCoordinator):
         return _PENDING_S if self.joining_beside else float(super().time_to_next_poll())
 
 
-class Topics(ClusterMetadata):
+class WantedTopics(ClusterMetadata):
     """A ``ClusterMetadata`` that does not request topics that its consumer has left: the broker would recreate them."""
 
     _topics: Set[str]
@@ -488,7 +488,7 @@ class _SentCommit:
 class _Manager:
     """The coordinator's view of the connection manager, with a hook between JoinGroup and assignment."""
 
-    def __init__(self, manager: Any, coordinator: Coordinator) -> None:
+    def __init__(self, manager: Any, coordinator: KafkaPythonCoordinator) -> None:
         self._manager = manager
         self._coordinator = coordinator
         self._commits: list[_SentCommit] = []

@@ -1,6 +1,6 @@
 """kafka-python: a leader that reads offsets before it assigns, and requests a rebalance if one pays.
 
-Its coordinator calls `LoadWatch` between JoinGroup and SyncGroup: `loadwise.assignor.clients.kafka_python.internals`.
+The coordinator in `internals` calls `KafkaPythonWatch` between JoinGroup and SyncGroup.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OF_SESSION = 1 / 3
 _LOOK_S = 0.01
 
 
-class LoadWatch:
+class KafkaPythonWatch:
     """Connects a ``ConsumerCoordinator`` and a `Leader`."""
 
     def __init__(self, coordinator: Any, leader: Leader, lag: KafkaPythonLag) -> None:

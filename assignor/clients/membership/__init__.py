@@ -15,7 +15,14 @@ from kafka.structs import TopicPartition as Partition
 
 from loadwise.assignor.clients.membership.commits import CommitOutcome, Offsets
 from loadwise.assignor.clients.membership.librdkafka_config import OF_THE_MEMBER, member_settings, milliseconds
-from loadwise.assignor.clients.membership.member import WAKE_S, GroupMetadata, Membership, RebalanceListener, weakly
+from loadwise.assignor.clients.membership.member import (
+    WAKE_S,
+    GroupMetadata,
+    Membership,
+    RebalanceListener,
+    planned_member,
+    weakly,
+)
 from loadwise.assignor.clients.membership.topics import ToldOnce
 
 __all__ = [
@@ -33,5 +40,6 @@ __all__ = [
     "member_errors",
     "member_settings",
     "milliseconds",
+    "planned_member",
     "weakly",
 ]

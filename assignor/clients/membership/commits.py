@@ -54,7 +54,7 @@ class _Queued:
     done: Done
 
 
-class Commits:
+class OwnedCommits:
     """A queue of commits and the coroutine that sends it on kafka-python's thread, one request at a time."""
 
     def __init__(self, coordinator: Any) -> None:

@@ -8,7 +8,8 @@ adapter is one such reader. Use it like this::
         def revoked(self, partitions): ...               # commit, and stop reading them
         def lost(self, partitions): ...                  # stop reading them: others own them already
 
-    member = Membership(Reader(), group_id="billing", bootstrap_servers="localhost:9092", assignor="weighted")
+    settings = {"group_id": "billing", "bootstrap_servers": "localhost:9092"}
+    member = Membership(Reader(), planned_member(settings, assignor="weighted"))
     member.subscribe(["flights"])
     while reading:
         member.poll(0.1)                                 # calls the listener, on this thread
@@ -27,9 +28,9 @@ Guarantees beyond those of any member:
   check ownership.
 - A member that is dropped without `Membership.close` leaves its group, and its thread ends.
 
-The member is a ``KafkaConsumer`` that is never polled for records. So it has the features of `kafka_consumer`: every
-strategy, the group's lag, and the load watch. docs/lab/confluent-kafka-2026-11-23.md compares that with protocol code
-of our own. Everything except `Membership.poll` may be called from any thread.
+The member is a ``KafkaConsumer`` that is never polled for records. So it has the features of `kafka_python_consumer`:
+every assignor, the group's lag, and the load watch. docs/lab/confluent-kafka-2026-11-23.md compares that with protocol
+code of our own. Everything except `Membership.poll` may be called from any thread.
 """
 
 from __future__ import annotations
@@ -40,15 +41,16 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Unpack
 from weakref import WeakMethod, finalize, ref
 
 from kafka.errors import IllegalStateError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from loadwise.assignor.clients.kafka_python import kafka_consumer
+from loadwise.assignor.clients.factory import ConsumerPlan, Options
+from loadwise.assignor.clients.kafka_python import KafkaPythonConsumer, KafkaPythonLag, planned
 from loadwise.assignor.clients.kafka_python.logged_once import log_once
-from loadwise.assignor.clients.membership.commits import CommitOutcome, Commits, Done
+from loadwise.assignor.clients.membership.commits import CommitOutcome, Done, OwnedCommits
 from loadwise.assignor.clients.membership.joins import watch_joins
 from loadwise.assignor.clients.membership.topics import watch_topics
 from loadwise.assignor.clients.membership.version import TRIED
@@ -121,25 +123,33 @@ def _close_elsewhere(consumer: Any) -> None:
     threading.Thread(target=consumer.close, kwargs=close, name="loadwise-dropped-member", daemon=True).start()
 
 
+def planned_member(settings: Mapping[str, Any], **options: Unpack[Options]) -> ConsumerPlan[KafkaPythonLag]:
+    """Check a member's settings, which are kafka-python's, and choose its assignor; nothing connects yet.
+
+    Settings about fetching have no effect. Raises what `loadwise.kafka_python_consumer` raises, and
+    `UnsupportedByClientError` for a version of kafka-python that was not tested.
+    """
+    if not TRIED.includes_installed:
+        raise UnsupportedByClientError(
+            f"a member that fetches nothing uses private parts of kafka-python; version {TRIED.installed} was not"
+            f" tested ({TRIED.range} were); install one of those: {pip_install('confluent-kafka')}"
+        )
+    return planned({**settings, "enable_auto_commit": False}, **options)
+
+
 class Membership:
     """One member of a classic group; the module's docstring has its guarantees.
 
     ``wake`` is called on the other thread every `WAKE_S`, and at once when `poll` has something to do. It is for
-    callers that do not check a clock for each record. ``options`` are those of
-    `loadwise.assignor.clients.kafka_python.kafka_consumer` without topics: the group, the assignor, and kafka-python's
-    own settings, of which those about fetching have no effect. Raises what it raises.
+    callers that do not check a clock for each record. Raises what ``KafkaConsumer`` raises.
     """
 
-    def __init__(self, listener: RebalanceListener, wake: Callable[[], None] | None = None, **options: Any) -> None:
-        if not TRIED.includes_installed:
-            raise UnsupportedByClientError(
-                f"a member that fetches nothing uses private parts of kafka-python; version {TRIED.installed} was not"
-                f" tested ({'.'.join(map(str, TRIED.oldest))} to {'.'.join(map(str, TRIED.newest))} were);"
-                f" install one of those: {pip_install('confluent-kafka')}"
-            )
+    def __init__(
+        self, listener: RebalanceListener, plan: ConsumerPlan[KafkaPythonLag], wake: Callable[[], None] | None = None
+    ) -> None:
         self._listener = listener
         self._wake = wake or _nothing
-        self._consumer = kafka_consumer(**options, enable_auto_commit=False)
+        self._consumer = KafkaPythonConsumer(plan)
         self._coordinator = self._consumer._coordinator
         self._cluster = self._coordinator._cluster
         self._topic_errors: Mapping[str, int] = {}
@@ -151,7 +161,7 @@ class Membership:
         self._closed = False
         self.polled_late = False
         """Whether the member left its group because `poll` came too late; the caller resets it after reporting."""
-        self._commits = Commits(self._coordinator)
+        self._commits = OwnedCommits(self._coordinator)
         watch_joins(
             self._coordinator,
             joined=weakly(self._on_joined),
@@ -163,11 +173,6 @@ class Membership:
         net, member = self._coordinator._net, ref(self)
         log_once(net._io_thread)
         net.call_soon_threadsafe(lambda: _tick(net, member))
-
-    @property
-    def assignor(self) -> Any:
-        """The assignor of kafka-python's consumer, which watches the load and explains decisions."""
-        return self._consumer.assignor
 
     @property
     def busy(self) -> BusyTime | None:

@@ -81,7 +81,7 @@ class Comparison:
 def compare(situation: Situation, names: Iterable[str], clock: Callable[[], float]) -> Comparison:
     """Put a situation to the assignors of these names; ``clock`` gives seconds.
 
-    A name is an algorithm's (``sticky``) or one on the wire (``cooperative-sticky``). Raises `UnknownStrategyError` for
+    A name is an algorithm's (``sticky``) or one on the wire (``cooperative-sticky``). Raises `UnknownAssignorError` for
     one that there is not and `BadInputError` where there is nothing to assign.
     """
     rows: list[Row] = []
@@ -97,7 +97,7 @@ def compare(situation: Situation, names: Iterable[str], clock: Callable[[], floa
 
 
 def assignor_named(name: str) -> Assignor:
-    """An algorithm by its own name or by a name on the wire. Raises `UnknownStrategyError`."""
+    """An algorithm by its own name or by a name on the wire. Raises `UnknownAssignorError`."""
     on_the_wire = strategies().get(name)
     return algorithm(name if on_the_wire is None else on_the_wire.algorithm)
 

@@ -86,7 +86,7 @@ class Reporter:
     def state(self, consumer: Any) -> None:
         """Report what the member owns, and at which generation, where that has changed."""
         # The other way round, an old assignment could pass for one of the new generation.
-        generation = consumer.assignor.participant.generation
+        generation = consumer.balance.generation
         partitions = sorted(partition.partition for partition in consumer.assignment())
         if partitions != self._partitions:
             self.flush()  # what was processed under the old assignment comes before the new one
@@ -122,11 +122,11 @@ class Reporter:
 
 def run_kafka_python(args: argparse.Namespace, orders: Orders, report: Reporter) -> None:
     """Be a member with kafka-python until told to stop."""
-    from loadwise.assignor.clients.kafka_python import kafka_consumer
+    from loadwise.assignor.clients.kafka_python import kafka_python_consumer
 
     report.send(Ready())
     orders.join.wait()
-    consumer = kafka_consumer(args.topic, **_config(args))
+    consumer = kafka_python_consumer(args.topic, **_config(args))
     bucket: TokenBucket | None = None
     while not orders.stop.is_set():
         report.state(consumer)

@@ -100,7 +100,7 @@ async def run_demo(settings: Settings, screen: Screen) -> None:
 def plan_for(name: str, rate_per_s: float) -> Plan:
     """The group that an assignor is shown with: both clients mixed, unless the assignor is cooperative.
 
-    Raises `UnknownStrategyError` for a name that there is not.
+    Raises `UnknownAssignorError` for a name that there is not.
     """
     mixed = (KAFKA_PYTHON, AIOKAFKA, KAFKA_PYTHON, AIOKAFKA)
     clients = (KAFKA_PYTHON,) * (MEMBERS + 1) if strategy(name).cooperative else mixed  # aiokafka is eager only

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadwise.assignor.algorithms import ALGORITHMS, ON_REQUEST, algorithm
-from loadwise.assignor.errors import UnknownStrategyError
+from loadwise.assignor.errors import UnknownAssignorError
 from loadwise.assignor.model import NOBODY, Assignor
 from loadwise.assignor.staging import stage
 from loadwise.assignor.strategy import strategies
@@ -88,5 +88,5 @@ def test_nobody_and_nothing_are_fine(assignor: Assignor) -> None:
 def test_every_strategy_has_its_algorithm() -> None:
     for strategy in strategies().values():
         assert algorithm(strategy.algorithm).name == strategy.algorithm
-    with pytest.raises(UnknownStrategyError, match="'fair'; there are range, roundrobin, sticky, weighted"):
+    with pytest.raises(UnknownAssignorError, match="'fair'; there are range, roundrobin, sticky, weighted"):
         algorithm("fair")

@@ -98,7 +98,7 @@ class Group:
         """Join with the factory of a client, ``kafka-python`` or ``aiokafka``."""
         if client == "kafka-python":
             return await self.poll(
-                lambda: kafka_python.kafka_consumer(*topics, **{**self.settings, **config}), timeout_ms=100
+                lambda: kafka_python.kafka_python_consumer(*topics, **{**self.settings, **config}), timeout_ms=100
             )
         return await self.run(aiokafka.aiokafka_consumer(*topics, **{**self.settings, **config}))
 

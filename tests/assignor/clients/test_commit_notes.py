@@ -105,7 +105,7 @@ async def test_a_user_who_reads_metadata_reads_none_of_ours(group, topic, until)
     servers, name = group.settings["bootstrap_servers"], group.settings["group_id"]
     noted = committed(servers, name, topic)
     assert noted[1][1]
-    reader = kafka_python.kafka_consumer(group_id=name, bootstrap_servers=servers)
+    reader = kafka_python.kafka_python_consumer(group_id=name, bootstrap_servers=servers)
     try:
         found = [reader.committed(TopicPartition(topic, number), metadata=True) for number in range(3)]
         assert reader.committed(TopicPartition(topic, 1)) == 0

@@ -136,7 +136,7 @@ def kafka_python_committer(monkeypatch, clock, commit):
         commit(offsets, kafka.errors)
 
     monkeypatch.setattr(ConsumerCoordinator, "_send_offset_commit_request", commit_it)
-    coordinator = object.__new__(kafka_python_internals.Coordinator)
+    coordinator = object.__new__(kafka_python_internals.KafkaPythonCoordinator)
     coordinator.load_watch = None
     coordinator._deleted_topics = DeletedTopics("g", clock)
     coordinator._manager = SimpleNamespace(send=send)

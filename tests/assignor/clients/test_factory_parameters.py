@@ -6,6 +6,7 @@ from kafka import KafkaProducer
 from loadwise.assignor.algorithms.weighted import Weighted
 from loadwise.assignor.load.mix import MixedLoad
 from loadwise.assignor.load.source import FixedLoad
+from loadwise.assignor.strategy import Cooperative
 
 
 @pytest.mark.parametrize("client", ["kafka-python", "aiokafka"])
@@ -27,15 +28,15 @@ async def test_a_load_made_of_the_lag(group, coordinator, topic, client):
     first, second = await group.settle(6)
     assert ((topic, 2) in first) != ((topic, 2) in second)
     assert ((topic, 5) in first) == ((topic, 2) in second)
-    participant = leader.consumer.assignor.participant
-    assert participant.fallbacks == 0
-    assert participant.load.snapshot([topic]).load[topic].tolist() == [0, 0, 1.0, 0, 0, 3.0]
+    member = leader.consumer
+    assert member.balance.fallbacks == 0
+    assert member.load.snapshot([topic]).load[topic].tolist() == [0, 0, 1.0, 0, 0, 3.0]
 
 
 async def test_a_cooperative_group_with_parameters(group, topic):
     """A newcomer gets enough for the floor that was asked for; with the default it would get three of six."""
     load = FixedLoad(load={topic: [1.0] * 6})
-    tuned = {"assignor": Weighted(trigger=9.0, floor=0.3), "cooperative": True, "load": load}
+    tuned = {"assignor": Cooperative(Weighted(trigger=9.0, floor=0.3)), "load": load}
     first = await group.join("kafka-python", topic, **tuned)
     [alone] = await group.settle(6)
     second = await group.join("kafka-python", topic, **tuned)

@@ -32,8 +32,8 @@ async def test_a_mixed_group(group, topic, name, leading):
     if name in ("sticky", "weighted"):
         assert three[0] < kept
         assert three[1] < moved
-    assert leader.consumer.assignor.participant.led >= 3
-    assert follower.consumer.assignor.participant.led == third.consumer.assignor.participant.led == 0
+    assert leader.consumer.balance.led >= 3
+    assert follower.consumer.balance.led == third.consumer.balance.led == 0
 
     await group.leave(leader)
     after = await group.settle(6, [3, 3])
@@ -47,7 +47,7 @@ async def test_a_cooperative_group_moves_in_two_rounds_and_revokes_nothing_else(
     first = await group.join("kafka-python", topic, assignor=name)
     [alone] = await group.settle(6)
     second = await group.join("kafka-python", topic, assignor=name)
-    led = first.consumer.assignor.participant.led
+    led = first.consumer.balance.led
     seen = []
 
     def moved():
@@ -60,8 +60,8 @@ async def test_a_cooperative_group_moves_in_two_rounds_and_revokes_nothing_else(
     assert not any(ours & theirs for ours, theirs in seen)
     assert all(ours >= kept for ours, _ in seen), "what it keeps, it holds all the time"
     assert kept == alone - given_on
-    assert first.consumer.assignor.participant.led >= led + 2, "one rebalance to give up, one to take over"
-    assert second.consumer.assignor.participant.led == 0
+    assert first.consumer.balance.led >= led + 2, "one rebalance to give up, one to take over"
+    assert second.consumer.balance.led == 0
 
     await group.leave(first)
     [rest] = await group.settle(6)
@@ -98,11 +98,11 @@ async def test_lag_is_shared_out_and_capacity_counts(group, topic):
     owned = await group.settle(6)
     records = {0: 80, 1: 20, 2: 20, 3: 20, 4: 20, 5: 80}
     assert [sum(records[number] for _, number in partitions) for partitions in owned] == [80, 160]
-    assert leader.consumer.assignor.participant.fallbacks == 0
+    assert leader.consumer.balance.fallbacks == 0
 
     await group.leave(leader)
     await group.settle(6)
-    assert second.consumer.assignor.participant.fallbacks == 0
+    assert second.consumer.balance.fallbacks == 0
 
 
 @pytest.mark.parametrize("client", CLIENTS)

@@ -9,9 +9,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from topics import WAIT_S, make_topic
 
-from loadwise.assignor.clients.aiokafka import aiokafka_consumer
-from loadwise.assignor.clients.confluent_kafka import confluent_consumer
-from loadwise.assignor.clients.kafka_python import kafka_consumer
+from loadwise import aiokafka_consumer, confluent_consumer, kafka_python_consumer
 
 REQUESTS = 20
 """Of metadata, after the topic was deleted. Each client refreshes it five times a second here."""
@@ -21,7 +19,7 @@ SETTINGS = {"metadata_max_age_ms": 200, "heartbeat_interval_ms": 100, "session_t
 class KafkaPython:
     async def start(self, servers: str, group_id: str) -> None:
         options = {"bootstrap_servers": servers, "group_id": group_id, "client_id": group_id, **SETTINGS}
-        self.consumer = await asyncio.to_thread(lambda: kafka_consumer(lag_interval_s=0.1, **options))
+        self.consumer = await asyncio.to_thread(lambda: kafka_python_consumer(lag_interval_s=0.1, **options))
 
     def subscribe(self, topics: list[str], pattern: str | None) -> None:
         self.consumer.subscribe(() if pattern else topics, pattern=pattern)

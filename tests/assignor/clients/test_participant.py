@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from loadwise.assignor.algorithms.optimal import Optimal
 from loadwise.assignor.algorithms.weighted import Weighted
-from loadwise.assignor.errors import BadGroupError, UnknownStrategyError
+from loadwise.assignor.errors import BadGroupError, UnknownAssignorError
 from loadwise.assignor.load.lag import LagLoad
 from loadwise.assignor.load.source import FixedLoad, LoadSnapshot
 from loadwise.assignor.model import Assignment as Owners
 from loadwise.assignor.participant import Participant
-from loadwise.assignor.strategy import strategies
+from loadwise.assignor.strategy import Cooperative, strategies
 from loadwise.assignor.subscription import JoinedMember, read_joined_members
 from loadwise.protocol.consumer import Assignment, Subscription
 
@@ -123,14 +123,14 @@ def test_an_algorithm_with_parameters_of_its_own_decides(floor, share):
     assert owned["a"] <= alone["a"]
 
 
-@pytest.mark.parametrize("assignor", ["weighted", "cooperative-weighted", Weighted(epsilon=0.02)])
+@pytest.mark.parametrize("assignor", ["cooperative-weighted", Cooperative(Weighted(epsilon=0.02))])
 def test_the_cooperative_form_is_asked_for(assignor):
-    assert Participant(assignor, cooperative=True).strategy == strategies()["cooperative-weighted"]
+    assert Participant(assignor).strategy == strategies()["cooperative-weighted"]
 
 
 def test_what_has_no_cooperative_form_is_refused():
-    with pytest.raises(UnknownStrategyError, match="'cooperative-range'; there are range"):
-        Participant("range", cooperative=True)
+    with pytest.raises(UnknownAssignorError, match=r"'cooperative-range'.*; there are range"):
+        Participant("cooperative-range")
 
 
 @pytest.mark.parametrize(
@@ -225,19 +225,19 @@ def test_a_capacity_that_is_changed_is_checked_at_once_and_counts_from_the_next_
 
 
 def test_an_unknown_strategy_is_refused_at_once():
-    with pytest.raises(UnknownStrategyError, match="'wieghted'; there are range"):
+    with pytest.raises(UnknownAssignorError, match=r"'wieghted' \(did you mean 'weighted'\?\); there are range"):
         Participant("wieghted")
-    with pytest.raises(UnknownStrategyError, match="assignor is an empty list"):
+    with pytest.raises(UnknownAssignorError, match="assignor is an empty list"):
         Participant([])
-    with pytest.raises(UnknownStrategyError, match="assignor names 'weighted' twice"):
+    with pytest.raises(UnknownAssignorError, match="assignor names 'weighted' twice"):
         Participant(["weighted", Weighted(epsilon=0.01)])
     for wrong in (5, ["weighted", None], {"weighted": 1.0}):
-        with pytest.raises(TypeError, match=r"assignor is .*; it must be the name of a strategy"):
+        with pytest.raises(TypeError, match=r"assignor is .*; it must be the name of an assignor"):
             Participant(wrong)
     with pytest.raises(TypeError, match="the assignor 'own' has no traits; give its class a line like"):
         Participant(SimpleNamespace(name="own", assign=None))
-    with pytest.raises(UnknownStrategyError, match="'optimal' has no cooperative form"):
-        Participant(Optimal(), cooperative=True)
+    with pytest.raises(UnknownAssignorError, match="'optimal' has no cooperative form"):
+        Participant(Cooperative(Optimal()))
 
 
 class Raises:
@@ -358,14 +358,14 @@ def test_without_load_nothing_moves_between_owners_and_the_log_tells_so(caplog):
 
 def test_a_list_of_strategies_is_eager_as_soon_as_one_of_them_is():
     assert Participant(["cooperative-weighted", "cooperative-sticky"]).cooperative
-    assert Participant(["weighted"], cooperative=True).cooperative
+    assert Participant([Cooperative(Weighted())]).cooperative
     upgrading = Participant(["cooperative-weighted", "range"])
     assert not upgrading.cooperative
     upgrading.assigned({"t": [0, 1]}, 5, "range")
     assert upgrading.strategy == strategies()["range"]
     joined = Subscription.decode(upgrading.subscription(["t"], protocol="cooperative-weighted"))
     assert joined.owned == {}, "it has revoked everything before it joins"
-    with pytest.raises(UnknownStrategyError, match=r"elected 'sticky'.*offers cooperative-weighted, range"):
+    with pytest.raises(UnknownAssignorError, match=r"elected 'sticky'.*offers cooperative-weighted, range"):
         upgrading.assign([], T, protocol="sticky")
 
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from loadwise import LiveSettings, aiokafka_consumer, confluent_consumer, kafka_python_consumer
 from loadwise.assignor.clients import versions
 from loadwise.assignor.clients.aiokafka import consumer as aiokafka
 from loadwise.assignor.clients.kafka_python import consumer as kafka_python
-from loadwise.assignor.errors import MissingClientError, UnknownStrategyError, UnsupportedByClientError
+from loadwise.assignor.errors import MissingClientError, UnknownAssignorError, UnsupportedByClientError
 from loadwise.installation import pip_install
 
 
@@ -26,13 +27,13 @@ def test_an_aiokafka_that_was_never_tried_gets_what_needs_no_private_part(versio
     for assignor in ("cooperative-weighted", ["cooperative-weighted", "range"]):
         with pytest.raises(UnsupportedByClientError, match=rf"aiokafka {version} was not tested.*0\.13\.0 to"):
             aiokafka.aiokafka_consumer("t", group_id="g", assignor=assignor)
-    with pytest.raises(UnsupportedByClientError, match="give one eager strategy instead of a list"):
+    with pytest.raises(UnsupportedByClientError, match="give one eager assignor instead of a list"):
         aiokafka.aiokafka_consumer("t", group_id="g", assignor=["weighted", "range"])
 
 
-@pytest.mark.parametrize("factory", [kafka_python.kafka_consumer, aiokafka.aiokafka_consumer])
+@pytest.mark.parametrize("factory", [kafka_python.kafka_python_consumer, aiokafka.aiokafka_consumer])
 def test_a_factory_refuses_what_it_cannot_use_before_it_connects(factory):
-    with pytest.raises(UnknownStrategyError, match="no assignor is called 'best'"):
+    with pytest.raises(UnknownAssignorError, match="no assignor is called 'best'"):
         factory("t", group_id="g", assignor="best")
     with pytest.raises(TypeError, match="partition_assignment_strategy is replaced by `assignor`"):
         factory("t", group_id="g", partition_assignment_strategy=[])
@@ -50,7 +51,7 @@ def test_a_factory_refuses_what_it_cannot_use_before_it_connects(factory):
         factory("t", group_id="g", capacity="2")
     with pytest.raises(ValueError, match="capacity is nan"):
         factory("t", group_id="g", capacity=float("nan"))
-    with pytest.raises(UnknownStrategyError, match="assignor is an empty list"):
+    with pytest.raises(UnknownAssignorError, match="assignor is an empty list"):
         factory("t", group_id="g", assignor=[])
     with pytest.raises(TypeError, match="assignor is 5"):
         factory("t", group_id="g", assignor=5)
@@ -60,6 +61,41 @@ def test_a_factory_refuses_what_it_cannot_use_before_it_connects(factory):
         factory("t", group_id="g", lag_interval_s=0)
     with pytest.raises(TypeError, match="session_timeout_ms is 'x'; it must be a number of milliseconds"):
         factory("t", group_id="g", session_timeout_ms="x")
+
+
+def confluent(*_: str, group_id: str, **options: object) -> object:
+    return confluent_consumer({"group.id": group_id, "log_level": 0}, **options)
+
+
+FACTORIES = [kafka_python_consumer, aiokafka_consumer, confluent]
+
+
+@pytest.mark.parametrize("factory", FACTORIES)
+def test_an_unknown_name_is_refused_with_the_nearest_one(factory):
+    with pytest.raises(TypeError, match=r"has no argument 'capcity' \(did you mean 'capacity'\?\)"):
+        factory("t", group_id="g", capcity=2.0)
+    with pytest.raises(UnknownAssignorError, match=r"called 'wieghted' \(did you mean 'weighted'\?\)"):
+        factory("t", group_id="g", assignor="wieghted")
+
+
+@pytest.mark.parametrize("factory", FACTORIES)
+@pytest.mark.parametrize("useless", [{"capacity": 2.0}, {"live": True}, {"live": LiveSettings()}])
+def test_an_argument_that_the_assignor_does_not_use_is_refused(factory, useless):
+    [name] = useless
+    for assignor in ("range", "cooperative-sticky", ["range", "sticky"]):
+        with pytest.raises(ValueError, match=f"{name} has no effect with assignor="):
+            factory("t", group_id="g", assignor=assignor, **useless)
+
+
+async def test_a_list_with_one_assignor_that_uses_the_load_takes_all_arguments():
+    options = {"assignor": ["weighted", "range"], "capacity": 2.0, "live": LiveSettings(healthy=0.5)}
+    first, second = aiokafka_consumer("t", group_id="g", **options), confluent(group_id="g", **options)
+    for made in (first, second):
+        assert (made.capacity, made.live) == (2.0, LiveSettings(healthy=0.5))
+        assert made.load is made.assignor.participant.leader
+        assert (made.assignor.name, made.explain(), made.balance.led) == ("weighted", None, 0)
+    await first.stop()
+    second.close()
 
 
 def imported_again(folder: str) -> None:

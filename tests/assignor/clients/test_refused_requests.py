@@ -18,9 +18,7 @@ import pytest
 from confluent_kafka import KafkaException, TopicPartition
 from topics import WAIT_S, fill, make_topic
 
-from loadwise.assignor.clients.aiokafka import aiokafka_consumer
-from loadwise.assignor.clients.confluent_kafka import confluent_consumer
-from loadwise.assignor.clients.kafka_python import kafka_consumer
+from loadwise import aiokafka_consumer, confluent_consumer, kafka_python_consumer
 
 PARTITIONS, RECORDS = 4, 25
 EVERYTHING = frozenset(range(PARTITIONS))
@@ -108,7 +106,7 @@ class KafkaPythonReader(Reader):
     async def start(self, broker: str, group_id: str, topic: str, **config: Any) -> None:
         options = {"assignor": "cooperative-weighted", "auto_offset_reset": "earliest", **SETTINGS, **config}
         self.consumer = await asyncio.to_thread(
-            lambda: kafka_consumer(bootstrap_servers=broker, group_id=group_id, **options)
+            lambda: kafka_python_consumer(bootstrap_servers=broker, group_id=group_id, **options)
         )
         self.consumer.subscribe([topic], listener=_KafkaListener(self))
 

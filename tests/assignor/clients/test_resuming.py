@@ -18,7 +18,7 @@ def with_aiokafka():
     async def described():
         return 0, "g", PREPARING, "consumer", "", [("m", "c", "h", b"", b""), ("n", "c", "h", b"", b"")]
 
-    coordinator = aiokafka_internals.Coordinator.__new__(aiokafka_internals.Coordinator)
+    coordinator = aiokafka_internals.AiokafkaCoordinator.__new__(aiokafka_internals.AiokafkaCoordinator)
     coordinator.plugs = [aiokafka_assignor("weighted")]
     coordinator.group_id, coordinator._group_instance_id, coordinator.member_id = "g", "i", "m"
     coordinator._cluster, coordinator._described = None, described
@@ -34,7 +34,7 @@ def with_kafka_python():
         return SimpleNamespace(error_code=0, group_state=PREPARING, protocol_data="", members=members)
 
     coordinator = SimpleNamespace(_described=described, _cluster=None, group_id="g")
-    asyncio.run(kafka_python_internals.Coordinator._resume(coordinator, kafka_python_assignor("weighted")))
+    asyncio.run(kafka_python_internals.KafkaPythonCoordinator._resume(coordinator, kafka_python_assignor("weighted")))
 
 
 @pytest.mark.parametrize("resume", [with_aiokafka, with_kafka_python])

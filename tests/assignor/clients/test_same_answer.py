@@ -22,7 +22,8 @@ from kafka.protocol.metadata import MetadataResponse
 from loadwise.assignor.clients.aiokafka import consumer as aiokafka
 from loadwise.assignor.clients.aiokafka import internals as aiokafka_internals
 from loadwise.assignor.clients.kafka_python import consumer as kafka_python
-from loadwise.assignor.clients.kafka_python.internals import Coordinator
+from loadwise.assignor.clients.kafka_python.internals import KafkaPythonCoordinator
+from loadwise.assignor.clients.metadata import ClientMetadata
 from loadwise.assignor.load.source import FixedLoad
 from loadwise.assignor.participant import Participant
 from loadwise.assignor.strategy import strategies, strategy
@@ -67,7 +68,7 @@ def metadata(partitions, racks):
 
 def led_by_kafka_python(plug, cluster, members, *, follow):
     topics = set()
-    coordinator = object.__new__(Coordinator if follow else ConsumerCoordinator)
+    coordinator = object.__new__(KafkaPythonCoordinator if follow else ConsumerCoordinator)
     coordinator.config = {"group_id": "g"}
     coordinator._assignors = {plug.name: plug}
     coordinator._subscription = SimpleNamespace(group_subscribe=topics.update, group_subscription=lambda: topics)
@@ -82,7 +83,7 @@ def led_by_aiokafka(plug, cluster, members, *, follow):
     async def ready(*_):
         pass
 
-    coordinator = object.__new__(aiokafka_internals.Coordinator if follow else GroupCoordinator)
+    coordinator = object.__new__(aiokafka_internals.AiokafkaCoordinator if follow else GroupCoordinator)
     coordinator.group_id = "g"
     coordinator.generation = 1
     coordinator._assignors = coordinator.plugs = [plug]
@@ -191,10 +192,9 @@ def test_a_member_that_cannot_be_read_gets_nothing_and_stops_nobody(lead, caplog
 
 
 def test_replica_racks_are_read_from_both_clients_metadata():
-    for cluster, module in zip(
-        metadata({"t": 2}, {"t": [["r1"], ["r0", "r2"]]}), (kafka_python, aiokafka), strict=True
-    ):
-        seen = module._metadata(cluster)
+    plugs = (kafka_python.KafkaPythonAssignor, aiokafka.AiokafkaAssignor)
+    for cluster, plug in zip(metadata({"t": 2}, {"t": [["r1"], ["r0", "r2"]]}), plugs, strict=True):
+        seen = ClientMetadata(cluster, plug.replicas)
         assert seen.replica_racks("t") == [["r1"], ["r0", "r2"]]
         assert (seen.partition_count("t"), seen.partition_count("unknown")) == (2, None)
         assert seen.replica_racks("unknown") == []

@@ -3,8 +3,7 @@
 import pytest
 from kafka import KafkaProducer
 
-from loadwise.assignor.clients.aiokafka import aiokafka_consumer
-from loadwise.assignor.clients.kafka_python import kafka_consumer
+from loadwise import aiokafka_consumer, kafka_python_consumer
 
 
 @pytest.fixture
@@ -29,15 +28,15 @@ def _ask_for(topic, how):
 @_subscriptions()
 def test_kafka_python(coordinator, group_id, skewed, how):
     servers = coordinator.bootstrap_servers
-    consumer = kafka_consumer(group_id=group_id, bootstrap_servers=servers, auto_offset_reset="earliest")
+    consumer = kafka_python_consumer(group_id=group_id, bootstrap_servers=servers, auto_offset_reset="earliest")
     try:
         consumer.subscribe(**_ask_for(skewed, how))
         while not consumer.assignment():
             consumer.poll(timeout_ms=100)
-        participant = consumer.assignor.participant
-        assert participant.led  # more than once, where the pattern is resolved while the group forms
-        assert participant.fallbacks == 0
-        demand = list(participant.load.snapshot([skewed]).load[skewed])
+        member = consumer
+        assert member.balance.led  # more than once, where the pattern is resolved while the group forms
+        assert member.balance.fallbacks == 0
+        demand = list(member.load.snapshot([skewed]).load[skewed])
         assert [each > 0 for each in demand] == [False, False, True, False]
     finally:
         consumer.close()
@@ -56,9 +55,9 @@ async def test_aiokafka(coordinator, group_id, skewed, how, started):
             consumer.subscribe(**_ask_for(skewed, how))
         while not consumer.assignment():
             await consumer.getmany(timeout_ms=100)
-        participant = consumer.assignor.participant
-        assert participant.fallbacks == 0
-        demand = list(participant.load.snapshot([skewed]).load[skewed])
+        member = consumer
+        assert member.balance.fallbacks == 0
+        demand = list(member.load.snapshot([skewed]).load[skewed])
         assert [each > 0 for each in demand] == [False, False, True, False]
     finally:
         await consumer.stop()

@@ -10,7 +10,7 @@ from kafka import KafkaAdminClient
 from kafka.admin import MemberToRemove
 from topics import WAIT_S, fill, make_topic
 
-from loadwise.assignor.clients.aiokafka import aiokafka_consumer
+from loadwise import aiokafka_consumer
 
 SETTINGS = {
     "auto_offset_reset": "earliest",

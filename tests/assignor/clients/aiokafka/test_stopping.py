@@ -6,7 +6,7 @@ import logging
 import pytest
 from topics import WAIT_S, fill, make_topic
 
-from loadwise.assignor.clients.aiokafka import aiokafka_consumer
+from loadwise import aiokafka_consumer
 from loadwise.assignor.clients.aiokafka import internals as aiokafka_internals
 
 

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.aio import AIOConsumer
 from topics import WAIT_S, fill, make_topic
 
-from loadwise.assignor.clients.confluent_kafka.aio import aio_confluent_consumer
+from loadwise import confluent_aio_consumer
 
 PARTITIONS = 6
 
@@ -58,7 +58,7 @@ async def test_members_on_one_event_loop_share_and_commit_in_callbacks(settings,
     async def on_commit(error, partitions):
         reports.append((error, len(partitions)))
 
-    first = aio_confluent_consumer(settings | {"on_commit": on_commit}, assignor=strategy)
+    first = confluent_aio_consumer(settings | {"on_commit": on_commit}, assignor=strategy)
     await first.subscribe([topic_name], on_assign=on_assign, on_revoke=on_revoke)
     await settle([first], [PARTITIONS], read)
     while len(read) < 5 * PARTITIONS:
@@ -68,7 +68,7 @@ async def test_members_on_one_event_loop_share_and_commit_in_callbacks(settings,
         await first.poll(0.05)
     assert reports == [(None, PARTITIONS)]
 
-    second = aio_confluent_consumer(settings, assignor=strategy)
+    second = confluent_aio_consumer(settings, assignor=strategy)
     await second.subscribe([topic_name], on_assign=on_assign)
     _, moved = await settle([first, second], [3, 3], read)
     assert (second, moved) in told
@@ -78,5 +78,5 @@ async def test_members_on_one_event_loop_share_and_commit_in_callbacks(settings,
     assert refused.value.args[0].code() == KafkaError._ASSIGNMENT_LOST
     await first.close()
     await settle([second], [PARTITIONS], read)
-    assert second.assignor.participant.led > 0
+    assert second.balance.led > 0
     await second.close()

@@ -23,7 +23,7 @@ from confluent_kafka import (
 from secured_kafka import PASSWORDS, PREFIX
 from topics import WAIT_S, fill, make_topic
 
-from loadwise.assignor.clients.confluent_kafka import confluent_consumer
+from loadwise import confluent_consumer
 from loadwise.assignor.clients.membership.librdkafka_config import member_settings
 from loadwise.assignor.errors import UnsupportedByClientError
 

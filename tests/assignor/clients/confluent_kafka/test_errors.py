@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from topics import WAIT_S
 
-from loadwise.assignor.clients.confluent_kafka import confluent_consumer
+from loadwise import confluent_consumer
 
 SETTINGS = {"bootstrap.servers": "localhost:1", "group.id": "g", "log_level": 0}
 REQUESTS = {Consumer: 4, confluent_consumer: 20}

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from loadwise.assignor.clients.confluent_kafka import ConfluentConsumer, confluent_consumer
+from loadwise import ConfluentConsumer, confluent_consumer
 from loadwise.assignor.clients.confluent_kafka import consumer as confluent_kafka
 
 PARTITION = TopicPartition("t", 0)

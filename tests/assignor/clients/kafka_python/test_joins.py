@@ -7,13 +7,13 @@ from kafka import KafkaConsumer
 from polled import know
 from topics import WAIT_S
 
-from loadwise.assignor.clients.kafka_python import kafka_consumer
+from loadwise import kafka_python_consumer
 
 SETTINGS = {"heartbeat_interval_ms": 100, "enable_auto_commit": False}
 
 
 def ours(**config):
-    return kafka_consumer(assignor="range", **config)
+    return kafka_python_consumer(assignor="range", **config)
 
 
 # The stock consumer is watched until the broker evicts it; ours is not to be evicted because the machine is slow.

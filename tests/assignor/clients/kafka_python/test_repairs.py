@@ -11,7 +11,7 @@ from kafka import ConsumerRebalanceListener, KafkaAdminClient, KafkaConsumer, To
 from kafka.admin import MemberToRemove
 from topics import WAIT_S, fill, make_topic
 
-from loadwise.assignor.clients.kafka_python import kafka_consumer
+from loadwise import kafka_python_consumer
 
 SETTINGS = {
     "auto_offset_reset": "earliest",
@@ -22,7 +22,7 @@ SETTINGS = {
 
 
 def ours(*topics, **config):
-    return kafka_consumer(*topics, **{"assignor": "range", **SETTINGS, **config})
+    return kafka_python_consumer(*topics, **{"assignor": "range", **SETTINGS, **config})
 
 
 def stock(*topics, **config):
@@ -109,12 +109,12 @@ def test_a_partition_paused_with_records_at_hand_is_read_on_after_it_was_resumed
         consumer.close()
 
 
-@pytest.mark.parametrize("cooperative", [False, True])
-def test_a_member_evicted_while_it_joins_gives_up_what_it_had(cooperative, broker, topic_name, group_id):
+@pytest.mark.parametrize("assignor", ["sticky", "cooperative-sticky"])
+def test_a_member_evicted_while_it_joins_gives_up_what_it_had(assignor, broker, topic_name, group_id):
     """The stock consumer keeps its partitions and positions: it reads records twice, and commits move offsets back."""
     make_topic(broker, topic_name, 4)
     told = Told()
-    common = {"bootstrap_servers": broker, "group_id": group_id, "assignor": "sticky", "cooperative": cooperative}
+    common = {"bootstrap_servers": broker, "group_id": group_id, "assignor": assignor}
     first, idle, newcomer = ours(**common), ours(**common), ours(**common)
     first.subscribe([topic_name], listener=told)
     for consumer in (idle, newcomer):
@@ -180,10 +180,10 @@ def test_a_new_leader_waits_for_the_metadata_of_topics_that_only_others_read(bro
     other.subscribe([others], listener=told)
     try:
         poll_until(lambda: len(leader.assignment()) == 2 and leader._coordinator.stable(), leader)
-        led = leader.assignor.participant.led
+        led = leader.balance.led
         poll_until(lambda: len(other.assignment()) == 2, leader, other)
         assert told.assigned == [{TopicPartition(others, 0), TopicPartition(others, 1)}]
-        assert leader.assignor.participant.led == led + 1, "one rebalance was enough"
+        assert leader.balance.led == led + 1, "one rebalance was enough"
     finally:
         for consumer in (leader, other):
             consumer.close(autocommit=False)

@@ -4,14 +4,14 @@ import time
 
 from topics import WAIT_S
 
-from loadwise.assignor.clients.kafka_python import kafka_consumer
+from loadwise import kafka_python_consumer
 
 
 def test_kafka_python(coordinator, group_id, topic_name):
     # The consumer learns of the topic's partitions in its first rebalance, and joins again for them. With
     # kafka-python's own consumer that second join is never finished when the time of a poll runs out within it.
     coordinator.create_topic(topic_name, 4)
-    consumer = kafka_consumer(
+    consumer = kafka_python_consumer(
         topic_name, group_id=group_id, bootstrap_servers=coordinator.bootstrap_servers, assignor="range"
     )
     try:

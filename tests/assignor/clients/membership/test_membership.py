@@ -18,7 +18,7 @@ from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as Partition
 from topics import WAIT_S, fill, make_topic
 
-from loadwise.assignor.clients.membership.commits import Commits
+from loadwise.assignor.clients.membership.commits import OwnedCommits
 
 PARTITIONS = 6
 COOPERATIVE = "cooperative-weighted"
@@ -147,7 +147,7 @@ def test_a_coordinator_in_trouble_is_asked_less_and_less_often():
         coordinator_unknown=lambda: False,
         _manager=SimpleNamespace(call_soon=lambda send: asyncio.run(send())),
     )
-    commits, outcomes = Commits(coordinator), []
+    commits, outcomes = OwnedCommits(coordinator), []
     partition = Partition("t", 0)
     commits.own({partition})
     commits.put({partition: OffsetAndMetadata(1, "", -1)}, outcomes.append)

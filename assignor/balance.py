@@ -1,0 +1,75 @@
+"""What one member knows of its group's balance, for its user: ``consumer.balance``."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+from loadwise.assignor.leader import Leader
+from loadwise.assignor.live.decision import Decision
+from loadwise.assignor.participant import Participant
+
+
+class Balance:
+    """The decisions of one member, and how well they went. Any thread may read it; no broker is asked."""
+
+    def __init__(self, participant: Participant) -> None:
+        self._participant = participant
+
+    @property
+    def _leader(self) -> Leader | None:
+        return self._participant.leader
+
+    def explain(self) -> Decision | None:
+        """Return the newest decision about the group's load; None while another member leads."""
+        return self._participant.explain()
+
+    @property
+    def watches(self) -> bool:
+        """Whether this member watches its group's load whenever it leads."""
+        return self._leader is not None
+
+    @property
+    def leads(self) -> bool:
+        """Whether this member watches its group's load now."""
+        return self._leader is not None and self._leader.leads
+
+    @property
+    def generation(self) -> int:
+        """The generation of the newest assignment; below 0 before the first."""
+        return self._participant.generation
+
+    @property
+    def led(self) -> int:
+        """The number of rebalances that this member led."""
+        return self._participant.led
+
+    @property
+    def fallbacks(self) -> int:
+        """How many of them had no usable load."""
+        return self._participant.fallbacks
+
+    @property
+    def failures(self) -> int:
+        """The number of exceptions of the load source and the assignor."""
+        return self._participant.failures
+
+    @property
+    def assigning_s(self) -> float:
+        """The total time that this member took to decide these rebalances."""
+        return self._participant.assigning_s
+
+    @property
+    def rebalances(self) -> Counter[str]:
+        """These rebalances by cause, if the load is watched: ``load``, ``members``, ``second_round``, ``other``."""
+        return Counter() if self._leader is None else self._leader.rebalances
+
+    @property
+    def moved_share(self) -> float:
+        """The demand that these rebalances moved: the sum of its shares of the total demand."""
+        return 0.0 if self._leader is None else self._leader.moved_share
+
+    @property
+    def reading_age_s(self) -> float:
+        """Seconds since the newest reading of the group's offsets; NaN before the first."""
+        return math.nan if self._leader is None else self._leader.reading_age_s

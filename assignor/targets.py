@@ -1,0 +1,100 @@
+"""The assignment that a group should get: its load, the chosen algorithm, and what happens if one of them fails.
+
+Exceptions of a load source or an algorithm never leave this module. A leader that raised would not send its SyncGroup,
+and no member of the group would get a partition.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from loadwise.assignor import rows
+from loadwise.assignor.algorithms.sticky import Sticky
+from loadwise.assignor.answer import checked
+from loadwise.assignor.errors import BadGroupError
+from loadwise.assignor.impute import presume
+from loadwise.assignor.load.source import LoadSnapshot, LoadSource
+from loadwise.assignor.model import Assignment, Assignor, GroupSnapshot
+from loadwise.assignor.strategy import Strategy
+from loadwise.assignor.troubles import Troubles
+
+log = logging.getLogger(__name__)
+
+_SOURCE = "The load source"
+_NO_LOAD = "No load"
+
+
+class Targets:
+    """Make the targets of one member while it leads; ``algorithms`` are those of its strategies."""
+
+    def __init__(self, algorithms: Mapping[Strategy, Assignor], load: LoadSource | None) -> None:
+        self.algorithms = algorithms
+        self.load = load
+        self.fallbacks = 0
+        """The number of targets without a load: it was missing, stale or invalid, or its source raised."""
+        self.failures = 0
+        """The number of exceptions: of the load source, the algorithm, or in watching the load."""
+        self._troubles = Troubles()
+
+    def of(self, strategy: Strategy, group: GroupSnapshot) -> Assignment:
+        """Return the algorithm's assignment. If it fails, return that of `Sticky`, which needs no load."""
+        loaded = self._with_load(group) if strategy.traits.load and group.size else group
+        culprit = f"The assignor {strategy.name}"
+        try:
+            target = checked(self.algorithms[strategy].assign(loaded), loaded)
+        except Exception as error:  # noqa: BLE001 (an algorithm may be anybody's, and the group waits for an answer)
+            self.failed(culprit, error)
+            return Sticky().assign(group)
+        self._troubles.over(culprit)
+        return target
+
+    def failed(self, culprit: str, error: Exception) -> None:
+        """Count an exception; log its traceback if it is the culprit's first since it last worked."""
+        self.failures += 1
+        if self._troubles.begins(culprit):
+            log.error("%s raised; this rebalance continues without it", culprit, exc_info=error)
+
+    def worked(self, culprit: str) -> None:
+        """Note that it did not raise this time."""
+        self._troubles.over(culprit)
+
+    def _with_load(self, group: GroupSnapshot) -> GroupSnapshot:
+        """Return the group with its load. Without a usable load, use one that keeps partitions where they are.
+
+        See `loadwise.assignor.impute.presume`.
+        """
+        try:
+            seen = None if self.load is None else self.load.snapshot(group.topics)
+            reason = _unusable(seen)
+            if seen is not None and reason is None:
+                load = rows.loads(seen.load, group.topics, group.topic_start)
+                self._troubles.over(_SOURCE)
+                if not np.isnan(load).all():
+                    self._troubles.over(_NO_LOAD)
+                    return replace(group, load=load, load_unit=seen.unit)
+                reason = "none of these partitions has been read yet"
+        except BadGroupError as error:
+            reason = str(error)
+        except Exception as error:  # noqa: BLE001 (a source may be anybody's, and the group waits for an answer)
+            self.failed(_SOURCE, error)
+            reason = f"its source raised {error!r}"
+        self.fallbacks += 1
+        if self._troubles.begins(_NO_LOAD):
+            log.warning(
+                "No load to assign by (%s): members keep their partitions; only unowned partitions, and those that"
+                " empty members need, are distributed by number",
+                reason,
+            )
+        return replace(group, load=presume(group))
+
+
+def _unusable(seen: LoadSnapshot | None) -> str | None:
+    if seen is None:
+        return "there is no reading yet"
+    if seen.stale:
+        return f"the newest is {seen.age_s:.0f} s old, {seen.max_age_s:.0f} s at most"
+    return None

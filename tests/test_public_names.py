@@ -1,0 +1,85 @@
+"""The names that users import from ``loadwise``, and the names of public classes."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+import loadwise
+import loadwise.coordinator
+from loadwise.installation import pip_install
+
+ROOT = Path(loadwise.__file__).parent
+
+
+@pytest.mark.parametrize("name", loadwise.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    assert getattr(loadwise, name) is not None
+
+
+def test_type_checkers_see_the_names_that_are_loaded_lazily() -> None:
+    [block] = [node for node in ast.parse((ROOT / "__init__.py").read_text()).body if isinstance(node, ast.If)]
+    seen = {alias.name: node.module for node in block.body for alias in node.names}
+    assert seen == loadwise._MODULES
+    assert sorted(seen) == sorted(set(loadwise.__all__) - {"__version__"})
+
+
+def test_importing_loadwise_loads_none_of_its_parts() -> None:
+    code = "import sys, loadwise; print(*(name for name in sys.modules if name.startswith(('loadwise.', 'numpy'))))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "library", "extra"),
+    [
+        ("kafka_python_consumer", "kafka", "kafka-python"),
+        ("aiokafka_consumer", "aiokafka", "aiokafka"),
+        ("confluent_consumer", "confluent_kafka", "confluent-kafka"),
+        ("confluent_aio_consumer", "kafka", "confluent-kafka"),
+        ("GroupCollector", "prometheus_client", "prometheus"),
+        ("Coordinator", "crc32c", "coordinator"),
+        ("KafkaContainer", "crc32c", "coordinator"),
+    ],
+)
+def test_without_its_extra_a_name_says_which(name: str, library: str, extra: str) -> None:
+    code = f"import sys; sys.modules[{library!r}] = None\nfrom loadwise import {name}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1].endswith(pip_install(extra))
+
+
+def test_the_paths_of_former_documents_lead_to_the_same_objects() -> None:
+    former = {
+        "loadwise.assignor.clients.kafka_python": {"kafka_consumer": "kafka_python_consumer"},
+        "loadwise.assignor.clients.aiokafka": {"aiokafka_consumer": "aiokafka_consumer"},
+        "loadwise.assignor.clients.confluent_kafka": {"confluent_consumer": "confluent_consumer"},
+        "loadwise.assignor.clients.confluent_kafka_aio": {"aio_confluent_consumer": "confluent_aio_consumer"},
+    }
+    for module, names in former.items():
+        for old, new in names.items():
+            assert getattr(importlib.import_module(module), old) is getattr(loadwise, new)
+
+
+def test_a_name_that_users_import_is_the_name_of_one_class() -> None:
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for path in _files(ROOT):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(str(path.relative_to(ROOT)))
+    exported = {*loadwise.__all__, *loadwise.coordinator.__all__}
+    assert {name: found for name, found in places.items() if name in exported and len(found) > 1} == {}
+
+
+def _files(folder: Path) -> list[Path]:
+    """All modules; ``rglob`` follows no links before Python 3.13."""
+    return [
+        file
+        for path in folder.iterdir()
+        for file in (_files(path) if path.is_dir() else [path] if path.suffix == ".py" else [])
+    ]
