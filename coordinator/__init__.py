@@ -53,8 +53,8 @@ from loadwise.coordinator.kafka_container import KafkaContainer
 from loadwise.coordinator.keeper import Snapshot
 from loadwise.coordinator.security.certificates import Certificates
 from loadwise.coordinator.security.options import Security
-from loadwise.coordinator.security.tls import Tls
-from loadwise.coordinator.security.tokens import Token
+from loadwise.coordinator.security.tls import TlsFiles
+from loadwise.coordinator.security.tokens import OAuthToken
 from loadwise.coordinator.settings import BrokerSettings, configured
 from loadwise.coordinator.threaded import ThreadedCoordinator
 
@@ -105,13 +105,13 @@ __all__ = [
     "NoSuchSnapshotError",
     "NotLoopbackError",
     "NotRunningError",
+    "OAuthToken",
     "Security",
     "ShareGroupLimits",
     "Snapshot",
     "StreamsGroupLimits",
     "ThreadedCoordinator",
-    "Tls",
-    "Token",
+    "TlsFiles",
     "WeakTokenError",
     "configured",
 ]

@@ -15,7 +15,7 @@ from loadwise.coordinator.listeners import client_listener
 from loadwise.coordinator.rights import Authorizing
 from loadwise.coordinator.security.mechanisms import MECHANISMS
 from loadwise.coordinator.security.options import Security
-from loadwise.coordinator.security.tls import Tls
+from loadwise.coordinator.security.tls import TlsFiles
 
 _AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 LISTENER = re.compile(r"listener\.name\.[^.]+\.")
@@ -99,7 +99,7 @@ def _users(name: str, jaas: str) -> list[tuple[str, str]]:
     return [(key.removeprefix(_USER), value) for key, value in pairs if key.startswith(_USER)]
 
 
-def _tls(given: Mapping[str, str]) -> Tls | None:
+def _tls(given: Mapping[str, str]) -> TlsFiles | None:
     for name in _STORE_TYPES:
         if given.get(name, "PEM").upper() != "PEM":
             raise BadSecurityError(f"{name} is {given[name]!r}; it must be PEM: convert files of another type")
@@ -108,7 +108,7 @@ def _tls(given: Mapping[str, str]) -> Tls | None:
         return None
     if "keystore" not in options:
         raise BadSecurityError("TLS needs the broker's key and certificates, in one PEM file: ssl.keystore.location")
-    return Tls(**options)
+    return TlsFiles(**options)
 
 
 def _authorization(given: Mapping[str, str]) -> Authorizing | None:

@@ -34,7 +34,7 @@ class Certificates:
         self._authority.cert_pem.write_to_path(str(self.authority))
         names = hosts or ("localhost", "127.0.0.1", "::1")
         self.broker = self._written("broker", self._authority.issue_cert(*names))
-        """The broker's private key and certificates, for ``Tls(keystore=...)``."""
+        """The broker's private key and certificates, for ``TlsFiles(keystore=...)``."""
 
     def client(self, name: str) -> Path:
         """Create a client's private key and certificate in one file.

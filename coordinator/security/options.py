@@ -10,7 +10,7 @@ from loadwise.coordinator.errors import BadSecurityError
 from loadwise.coordinator.rights import Authorizing
 from loadwise.coordinator.security.mechanisms import MECHANISMS, PASSWORD_MECHANISMS
 from loadwise.coordinator.security.principal_rules import DEFAULT, principal_rules
-from loadwise.coordinator.security.tls import Tls
+from loadwise.coordinator.security.tls import TlsFiles
 from loadwise.coordinator.security.tokens import TokenValidator
 
 Protocol: TypeAlias = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
@@ -37,7 +37,7 @@ class Security:
     """Validates OAUTHBEARER tokens; None accepts every token, even an unsigned one."""
     max_session_ms: int = 0
     """How long a login is valid; 0: forever (connections.max.reauth.ms)."""
-    tls: Tls | None = None
+    tls: TlsFiles | None = None
     """The certificates, for SSL and SASL_SSL."""
     principal_mapping_rules: str = DEFAULT
     """Derives names from the subjects of client certificates (ssl.principal.mapping.rules)."""
@@ -48,7 +48,7 @@ class Security:
         if self.protocol not in _PROTOCOLS:
             raise BadSecurityError(f"there is no protocol {self.protocol!r}; use one of {', '.join(_PROTOCOLS)}")
         if self.protocol.endswith("SSL") != (self.tls is not None):
-            raise BadSecurityError("SSL and SASL_SSL need tls=Tls(...), and other protocols must not have it")
+            raise BadSecurityError("SSL and SASL_SSL need tls=TlsFiles(...), and other protocols must not have it")
         unknown = [name for name in self.mechanisms if name not in MECHANISMS]
         if unknown or not self.mechanisms:
             raise BadSecurityError(

@@ -66,7 +66,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tls:
+class TlsFiles:
     """The TLS settings of listeners. Kafka's names are in brackets; all files are PEM."""
 
     keystore: str | Path

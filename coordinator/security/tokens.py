@@ -19,7 +19,7 @@ _LATEST_MS = 2**63 - 1
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 
 
-class Token(NamedTuple):
+class OAuthToken(NamedTuple):
     """The user and the expiry of a valid token."""
 
     user: str
@@ -28,11 +28,11 @@ class Token(NamedTuple):
     """When the token expires, in milliseconds since 1970. The client must log in again before."""
 
 
-TokenValidator: TypeAlias = Callable[[str], Token | None]
+TokenValidator: TypeAlias = Callable[[str], OAuthToken | None]
 """Parses a token; None if it is not valid. Called on the coordinator's event loop, so it must not block."""
 
 
-def unsecured(token: str, now_ms: int) -> Token | None:
+def unsecured(token: str, now_ms: int) -> OAuthToken | None:
     """Parse an unsigned token; None if it is not valid now.
 
     The claims ``sub`` and ``exp`` are required, ``iat`` may not be in the future, and ``scope`` is text or a list.
@@ -55,7 +55,7 @@ def unsecured(token: str, now_ms: int) -> Token | None:
         issued_ms = _milliseconds(issued_ms)
         if issued_ms is None or issued_ms > now_ms or expires_ms <= issued_ms:
             return None
-    return Token(user, round(min(expires_ms, _LATEST_MS)))
+    return OAuthToken(user, round(min(expires_ms, _LATEST_MS)))
 
 
 def _milliseconds(seconds: object) -> float | None:

@@ -103,7 +103,7 @@ def _metrics() -> str:
             found[str(texts[0])] = kind, str(texts[1])
     rows = [f"| `{name}{'_total' * (kind == 'counter')}` | {kind} | {text} |" for name, (kind, text) in found.items()]
     return (
-        "# Metrics\n\n`GroupCollector` of `loadwise.assignor.prometheus` exports them; [Metrics](../../live.md#metrics)"
+        "# Metrics\n\n`loadwise.GroupCollector` exports them; [Metrics](../../live.md#metrics)"
         " shows how.\n\n| metric | kind | meaning |\n|---|---|---|\n" + "\n".join(rows) + "\n"
     )
 

@@ -14,7 +14,7 @@ from secured_clients import confluent as confluent_round_trip
 from secured_kafka import PASSWORDS, PREFIX, RIGHTS, SUPER_USERS, SecuredKafka
 from topics import WAIT_S
 
-from loadwise.coordinator import Acl, Authorization, Certificates, Coordinator, Security, Tls
+from loadwise.coordinator import Acl, Authorization, Certificates, Coordinator, Security, TlsFiles
 
 TOPIC = f"{PREFIX}refused"
 GROUP = f"{PREFIX}g"
@@ -196,7 +196,7 @@ def test_kafka_acls_adds_lists_and_removes(address: str, tmp_path: Path) -> None
 
 def test_a_certificate_tells_who_a_client_is(tmp_path: Path) -> None:
     certificates = Certificates(tmp_path)
-    tls = Tls(keystore=certificates.broker, truststore=certificates.authority, client_auth="required")
+    tls = TlsFiles(keystore=certificates.broker, truststore=certificates.authority, client_auth="required")
     acls = [Acl.of(certificates.principal("orders"), "ALL", kind, "*") for kind in ("TOPIC", "GROUP")]
     security = Security(protocol="SSL", tls=tls, authorization=Authorization(acls=acls))
     with Coordinator(security=security).in_thread() as coordinator:

@@ -13,7 +13,7 @@ from oauth_tokens import first_message, jws
 from topics import WAIT_S
 from visitors import Door, Visitor
 
-from loadwise.coordinator import BadSecurityError, Coordinator, Security, Token
+from loadwise.coordinator import BadSecurityError, Coordinator, OAuthToken, Security
 from loadwise.coordinator.apis import sasl_handshake_17 as sasl_handshake
 from loadwise.coordinator.calls import Call, Response
 from loadwise.coordinator.errors import UnansweredLoginError
@@ -32,9 +32,11 @@ NOT_VALID = [
 
 
 def test_a_token_that_nobody_signed_is_believed() -> None:
-    assert unsecured(jws(GOOD), NOW_MS) == Token("orders", 1_600_000)
-    assert unsecured(jws({**GOOD, "exp": 1000.0015, "iat": 999, "scope": ["a"]}), NOW_MS) == Token("orders", 1_000_002)
-    assert unsecured(jws(b'{"sub": "orders", "exp": 1e400}'), NOW_MS) == Token("orders", 2**63 - 1)
+    assert unsecured(jws(GOOD), NOW_MS) == OAuthToken("orders", 1_600_000)
+    assert unsecured(jws({**GOOD, "exp": 1000.0015, "iat": 999, "scope": ["a"]}), NOW_MS) == OAuthToken(
+        "orders", 1_000_002
+    )
+    assert unsecured(jws(b'{"sub": "orders", "exp": 1e400}'), NOW_MS) == OAuthToken("orders", 2**63 - 1)
 
 
 @pytest.mark.parametrize("token", NOT_VALID)
@@ -67,9 +69,9 @@ def log_in(visitor: Visitor, token: str) -> int:
     return int(answer.session_lifetime_ms)
 
 
-def validated(token: str) -> Token | None:
+def validated(token: str) -> OAuthToken | None:
     user, _, lifetime_ms = token.partition(".")
-    return Token(user, int(lifetime_ms)) if lifetime_ms else None
+    return OAuthToken(user, int(lifetime_ms)) if lifetime_ms else None
 
 
 def test_a_session_ends_with_its_token_unless_the_client_logs_in_again() -> None:

@@ -16,7 +16,7 @@ from secured_clients import CLIENTS, Access, confluent, java
 from secured_kafka import PASSWORDS, SecuredKafka
 from topics import WAIT_S
 
-from loadwise.coordinator import BadSecurityError, Certificates, Coordinator, Security, Tls
+from loadwise.coordinator import BadSecurityError, Certificates, Coordinator, Security, TlsFiles
 from loadwise.coordinator.security.tls import subject_name
 
 USER = "owner"
@@ -30,7 +30,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 @contextmanager
 def listening(certificates: Certificates, protocol: str, **tls: Any) -> Iterator[str]:
-    security = Security(protocol=protocol, users=PASSWORDS, tls=Tls(keystore=certificates.broker, **tls))
+    security = Security(protocol=protocol, users=PASSWORDS, tls=TlsFiles(keystore=certificates.broker, **tls))
     with Coordinator(security=security).in_thread() as coordinator:
         yield coordinator.bootstrap_servers
 
@@ -151,15 +151,15 @@ def test_a_subject_is_written_as_openssl_writes_it(tmp_path: Path) -> None:
 
 def test_files_that_cannot_be_used_are_named(certificates: Certificates, tmp_path: Path) -> None:
     for tls in (
-        Tls(keystore=tmp_path / "none.pem"),
-        Tls(keystore=certificates.authority),
-        Tls(keystore=certificates.broker, truststore=tmp_path / "none.pem"),
-        Tls(keystore=certificates.broker, client_auth="required"),
-        Tls(keystore=certificates.broker, client_auth="maybe"),  # type: ignore[arg-type]
+        TlsFiles(keystore=tmp_path / "none.pem"),
+        TlsFiles(keystore=certificates.authority),
+        TlsFiles(keystore=certificates.broker, truststore=tmp_path / "none.pem"),
+        TlsFiles(keystore=certificates.broker, client_auth="required"),
+        TlsFiles(keystore=certificates.broker, client_auth="maybe"),  # type: ignore[arg-type]
     ):
         with pytest.raises(BadSecurityError):
             Coordinator(security=Security(protocol="SSL", tls=tls))
-    for protocol, given in (("SSL", None), ("PLAINTEXT", Tls(keystore=certificates.broker))):
+    for protocol, given in (("SSL", None), ("PLAINTEXT", TlsFiles(keystore=certificates.broker))):
         with pytest.raises(BadSecurityError, match="SSL and SASL_SSL need tls="):
             Security(protocol=protocol, tls=given)  # type: ignore[arg-type]
 
@@ -177,8 +177,8 @@ def test_a_key_may_be_encrypted(certificates: Certificates, tmp_path: Path) -> N
     encrypted = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"a-secret"))
     file = tmp_path / "encrypted.pem"
     file.write_bytes(encrypted + plain[plain.index(b"-----BEGIN CERTIFICATE") :])
-    tls = Tls(keystore=file, key_password="a-secret")
+    tls = TlsFiles(keystore=file, key_password="a-secret")
     assert isinstance(tls.context(), ssl.SSLContext)
     assert "a-secret" not in repr(tls)
     with pytest.raises(BadSecurityError):
-        Tls(keystore=file).context()
+        TlsFiles(keystore=file).context()
