@@ -22,8 +22,8 @@ import threading
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
-from time import monotonic, sleep
-from typing import IO, Any
+from time import monotonic
+from typing import IO, TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
@@ -40,6 +40,9 @@ from loadwise.spark_source.planning.query import shared_out
 from loadwise.spark_source.pyspark_version import ReadAllAvailable, ReadLimit
 from loadwise.spark_source.stream import LoadwiseStreamReader
 
+if TYPE_CHECKING:
+    from loadwise.spark_source.cluster.group_members import GroupMembers
+
 logger = logging.getLogger(__name__)
 
 DEFAULT_MAX_POLL_INTERVAL_MS = 300_000
@@ -53,7 +56,7 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         super().__init__(options, schema)
-        self._members: Any = None
+        self._members: GroupMembers | None = None
         self._claim: IO[bytes] | None = None
         self._leaving: AbstractContextManager[Any] = nullcontext()
         """Held while leaving the group, because stopping a query disconnects this process and ends it."""
@@ -134,7 +137,7 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         return member
 
     @property
-    def _joined(self) -> Any:
+    def _joined(self) -> GroupMembers:
         """The members; created on first use."""
         if self._members is None:
             if find_spec("kafka") is None:
@@ -218,7 +221,7 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         """Commit processed offsets; stop reading partitions whose commit the coordinator refuses."""
         offsets = self._holdings.to_commit()
         if offsets:
-            self._holdings.acknowledged(self._members.commit(offsets, COMMIT_TIMEOUT_S))
+            self._holdings.acknowledged(self._joined.commit(offsets, COMMIT_TIMEOUT_S))
 
     def _ends_of(self, held: Positions, taken: Positions) -> dict[TopicPartition, int]:
         """Return where the owned partitions end now, without deleted ones.
@@ -226,10 +229,8 @@ class LoadwiseMemberReader(LoadwiseStreamReader):
         The stream keeps a deleted partition until the group revokes it, which may not happen if the topic is
         recreated. The group may also notice first: then the loss is reported from the partitions just ``taken``.
         """
-        options, known = self._options, {**taken, **held}
-        for attempt in range(options.stream.offset_retries + 1):
-            if attempt:
-                sleep(options.stream.offset_retry_interval_ms / 1000)
+        known = {**taken, **held}
+        for _ in self._attempts():
             there = self._kafka.there(known) if known else []
             ends: dict[TopicPartition, int] = self._kafka.offsets(LATEST, [place for place in there if place in held])
             new = self._gone & ends.keys()

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from loadwise.spark_source.options.bounds import Everywhere
 from loadwise.spark_source.options.query import SourceOptions, parse_either
@@ -32,6 +32,9 @@ except ImportError as error:
     raise needs_pyspark() from error
 
 from loadwise.spark_source.reading.arrow_batches import check_schema, full_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +109,7 @@ class LoadwiseReader(DataSourceReader):
         # Without partitions Spark would make one without a value.
         return [InputPartition(task) for task in found.filled or found.tasks[:1]]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the records of one task as Arrow batches. Raises the errors of `read_task`."""
         from loadwise.spark_source.reading.tasks import read_task  # noqa: PLC0415 - needs its libraries: see check_installed
 

@@ -24,7 +24,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from time import monotonic, sleep
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
@@ -64,6 +64,12 @@ from loadwise.spark_source.pyspark_version import (
 from loadwise.spark_source.reading.arrow_batches import check_schema
 from loadwise.spark_source.task import Task
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from loadwise.spark_source.cluster.commits import GroupCommits
+    from loadwise.spark_source.cluster.offsets import Cluster
+
 logger = logging.getLogger(__name__)
 
 OURS_TO_LIMIT = ReadMaxRows((1 << 63) - 1)
@@ -88,8 +94,8 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             check_schema(schema, include_headers=self._parsed.include_headers)
         except SparkSourceError as error:
             self._parsed = error  # the first call of a method raises it: see LoadwiseDataSource.streamReader
-        self._cluster: Any = None
-        self._committing: Any = None
+        self._cluster: Cluster | None = None
+        self._committing: GroupCommits | None = None
         self._initial: dict[TopicPartition, int] | None = None
         self._initial_is_news: bool | None = None
         """Whether Spark has asked for the initial offset (None: it has not) and not yet passed it back."""
@@ -183,7 +189,7 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._log("%s; %s", planned, lag(ended, self._latest or ended))
         return [InputPartition(task) for task in planned.filled]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the records of one task as Arrow batches. Raises the errors of `read_task`."""
         from loadwise.spark_source.reading.tasks import read_task  # noqa: PLC0415 - needs its libraries: see check_installed
 
@@ -203,7 +209,7 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._parsed
 
     @property
-    def _kafka(self) -> Any:
+    def _kafka(self) -> Cluster:
         """The cluster; connected on first use."""
         if self._cluster is None:
             from loadwise.spark_source.cluster.client import connect  # noqa: PLC0415 - see check_installed
@@ -217,7 +223,7 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._cluster
 
     @property
-    def _commits(self) -> Any:
+    def _commits(self) -> GroupCommits | None:
         group = self._options.stream.commit_group
         if group is not None and self._committing is None:
             from loadwise.spark_source.cluster.commits import GroupCommits  # noqa: PLC0415 - see check_installed
@@ -279,9 +285,7 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Topics that the query has read may be deleted. With failOnDataLoss=false any topic may be, because the offset
         # that Spark passes back does not have a deleted one.
         topics = {place.topic for place in begun} if options.fail_on_data_loss else named_topics(options.topics)
-        for attempt in range(options.stream.offset_retries + 1):
-            if attempt:
-                sleep(options.stream.offset_retry_interval_ms / 1000)
+        for _ in self._attempts():
             found = self._kafka.found(options, known=topics, with_ids=True)
             self._ids = found.ids
             latest: dict[TopicPartition, int] = self._kafka.offsets(LATEST, found.partitions)
@@ -302,13 +306,18 @@ class LoadwiseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _ids_now(self, topics: Collection[str], known: Mapping[str, str]) -> dict[str, str]:
         """Return the ids of existing topics. An id that has changed is requested again: a broker may be behind."""
-        for attempt in range(self._options.stream.offset_retries + 1):
-            if attempt:
-                sleep(self._options.stream.offset_retry_interval_ms / 1000)
+        for _ in self._attempts():
             ids: dict[str, str] = self._kafka.ids(topics)
             if all(known.get(topic, id_) == id_ for topic, id_ in ids.items()):
                 break
         return ids
+
+    def _attempts(self) -> Iterator[None]:
+        """Yield once for each of the ``fetchOffset.numRetries``, with pauses between, and once before them."""
+        yield
+        for _ in range(self._options.stream.offset_retries):
+            sleep(self._options.stream.offset_retry_interval_ms / 1000)
+            yield
 
     def _first_offsets(self, begun: Positions, ended: Positions) -> dict[TopicPartition, int]:
         """Return where new partitions begin, without those that were deleted again."""

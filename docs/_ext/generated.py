@@ -141,30 +141,28 @@ def _settings() -> str:
 
 
 def _spark_options() -> str:
-    from loadwise.spark_source.options import client_config as kafka
+    from loadwise.spark_source.options.client_config import REFUSED
     from loadwise.spark_source.options.declared import guide
+    from loadwise.spark_source.options.settings import SETTINGS
 
     rows = [
-        ("same name, same meaning", kafka.SAME_NAME),
-        ("another name in librdkafka", [f"{ours}` → `{theirs}" for ours, theirs in kafka.OTHER_NAME.items()]),
-        ("translated", kafka.SPECIAL),
-        ("kept by this source itself", kafka.OURS),
-        ("without effect", kafka.NO_EFFECT),
-        ("refused", [f"{name}` ({_escaped(why)})" for name, why in kafka.REFUSED.items()]),
-    ]
-    settings = [f"| {kind} | {', '.join(_setting(name) for name in names)} |" for kind, names in rows]
+        f"| `{row.java}` | {'the same' if row.librdkafka == '=' else _becomes(row.librdkafka)} | {row.batches} |"
+        for row in SETTINGS
+        if row.java != "."
+    ] + [f"| `{name}` | refused: {_escaped(why)} | |" for name, why in REFUSED.items()]
     return (
         "# Options of the Spark source\n\nNames may be in any case. [The guide](../../spark.md) explains them.\n\n"
         + guide().replace("](#", "](../../spark.md#")
         + "\n## Settings of the Kafka client\n\n`kafka.*` options, named here without that prefix.\n\n"
-        + "| | settings |\n|---|---|\n"
-        + "\n".join(settings)
+        + "| setting | in librdkafka | with `reader=batches` |\n|---|---|---|\n"
+        + "\n".join(rows)
         + "\n"
     )
 
 
-def _setting(name: str) -> str:
-    return f"`{name}" if name.endswith(")") else f"`{name}`"
+def _becomes(target: str) -> str:
+    kinds = {"(ours)": "kept by this source", "(translated)": "translated"}
+    return kinds.get(target) or (f"no effect {target}" if target.startswith("(") else f"`{target}`")
 
 
 def _fixtures() -> str:

@@ -27,8 +27,9 @@ logger = logging.getLogger(__name__)
 _Error = confluent_kafka.KafkaError
 UNKNOWN = frozenset((_Error.UNKNOWN_TOPIC_OR_PART, _Error._UNKNOWN_PARTITION, _Error._UNKNOWN_TOPIC))
 """Errors for a missing topic or partition."""
-BROKER_REPLACED = -137
-"""librdkafka's ``_DESTROY_BROKER``, which older versions do not export: its broker state and the request are lost."""
+NO_ANSWER = frozenset((-137, _Error._ALL_BROKERS_DOWN, _Error._RESOLVE, _Error._TIMED_OUT, _Error._TRANSPORT))
+"""Errors without an answer from a broker. -137 is librdkafka's ``_DESTROY_BROKER``, which older versions do not export:
+its broker state and the request are lost."""
 
 _REFUSALS = {
     _Error._AUTHENTICATION: "check kafka.sasl.mechanism and kafka.sasl.jaas.config",

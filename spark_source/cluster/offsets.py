@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import confluent_kafka
 
 from loadwise.assignor.model import TopicPartition
-from loadwise.spark_source.cluster.client import BROKER_REPLACED, UNKNOWN, Client
+from loadwise.spark_source.cluster.client import NO_ANSWER, UNKNOWN, Client
 from loadwise.spark_source.errors import OffsetsUnavailableError, OptionError
 from loadwise.spark_source.options.bounds import EARLIEST, LATEST, AtTimestamp, Bound, Everywhere, Specific
 from loadwise.spark_source.options.query import SourceOptions
@@ -39,25 +39,20 @@ ASK_AGAIN_S = 0.2
 """The time between two attempts after a temporary error."""
 
 _Error = confluent_kafka.KafkaError
-_NO_ANSWER = frozenset((_Error._TRANSPORT, _Error._TIMED_OUT, _Error._ALL_BROKERS_DOWN, _Error._RESOLVE))
-"""Errors that mean that no broker has answered yet."""
-_PASSING = _NO_ANSWER | frozenset(
-    (
-        BROKER_REPLACED,
-        _Error._WAIT_CACHE,
-        _Error.BROKER_NOT_AVAILABLE,
-        _Error.FENCED_LEADER_EPOCH,
-        _Error.KAFKA_STORAGE_ERROR,
-        _Error.LEADER_NOT_AVAILABLE,
-        _Error.LISTENER_NOT_FOUND,
-        _Error.NETWORK_EXCEPTION,
-        _Error.NOT_LEADER_FOR_PARTITION,
-        _Error.OFFSET_NOT_AVAILABLE,
-        _Error.REPLICA_NOT_AVAILABLE,
-        _Error.REQUEST_TIMED_OUT,
-        _Error.UNKNOWN_LEADER_EPOCH,
-    )
-)
+_PASSING = NO_ANSWER | {
+    _Error._WAIT_CACHE,
+    _Error.BROKER_NOT_AVAILABLE,
+    _Error.FENCED_LEADER_EPOCH,
+    _Error.KAFKA_STORAGE_ERROR,
+    _Error.LEADER_NOT_AVAILABLE,
+    _Error.LISTENER_NOT_FOUND,
+    _Error.NETWORK_EXCEPTION,
+    _Error.NOT_LEADER_FOR_PARTITION,
+    _Error.OFFSET_NOT_AVAILABLE,
+    _Error.REPLICA_NOT_AVAILABLE,
+    _Error.REQUEST_TIMED_OUT,
+    _Error.UNKNOWN_LEADER_EPOCH,
+}
 """Errors while a leader moves or a broker is down: a retry soon succeeds."""
 
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -107,15 +102,11 @@ class Cluster:
     timeout_ms: int
     """The timeout of each request; the user's ``kafka.default.api.timeout.ms``."""
 
-    def partitions(self, options: SourceOptions, *, known: Collection[str] = ()) -> list[TopicPartition]:
-        """Return the query's partitions, sorted. Never creates a topic.
+    def found(self, options: SourceOptions, *, known: Collection[str] = (), with_ids: bool = False) -> Found:
+        """Return the query's partitions, and topic ids if requested, which needs an admin client. Creates no topic.
 
         A missing topic is an error unless it is ``known``, because the query has read from it before.
         """
-        return self.found(options, known=known).partitions
-
-    def found(self, options: SourceOptions, *, known: Collection[str] = (), with_ids: bool = False) -> Found:
-        """Return the same as `partitions`, plus the topic ids if requested, which needs an admin client."""
         match options.topics:
             case Subscribe(topics):
                 topics_found = self._topics(topics, known, with_ids)
@@ -299,7 +290,7 @@ class Cluster:
 
     def _unanswered(self, what: str, error: Any) -> OffsetsUnavailableError:
         why = self.client.why()  # may update the error and with it the remedy
-        unheard = self.client.remedy if error.code() in _NO_ANSWER else ""
+        unheard = self.client.remedy if error.code() in NO_ANSWER else ""
         remedy = _REMEDIES.get(error.code()) or unheard or _REMEDY
         return OffsetsUnavailableError(f"cannot look up {what}: {error.str()}{why}; {remedy}")
 

@@ -14,101 +14,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from loadwise.spark_source.errors import OptionError, UnknownOptionError
-
-SAME_NAME = (
-    "allow.auto.create.topics",
-    "bootstrap.servers",
-    "check.crcs",
-    "client.dns.lookup",
-    "client.id",
-    "client.rack",
-    "connections.max.idle.ms",
-    "fetch.max.bytes",
-    "fetch.min.bytes",
-    "group.id",
-    "isolation.level",
-    "max.partition.fetch.bytes",
-    "metadata.max.age.ms",
-    "reconnect.backoff.max.ms",
-    "reconnect.backoff.ms",
-    "retry.backoff.max.ms",
-    "retry.backoff.ms",
-    "sasl.kerberos.service.name",
-    "sasl.mechanism",
-    "security.protocol",
-    "socket.connection.setup.timeout.ms",
-    "ssl.key.password",
-)
-"""Settings with the same name and meaning in both clients."""
-
-OTHER_NAME = {
-    "fetch.max.wait.ms": "fetch.wait.max.ms",
-    "receive.buffer.bytes": "socket.receive.buffer.bytes",
-    "request.timeout.ms": "socket.timeout.ms",
-    "send.buffer.bytes": "socket.send.buffer.bytes",
-    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
-    "ssl.keystore.key": "ssl.key.pem",
-    "ssl.truststore.certificates": "ssl.ca.pem",
-}
-"""Java's names to librdkafka's, where only the name differs."""
-
-OURS = ("default.api.timeout.ms", "max.poll.records")
-"""Settings without a counterpart in librdkafka that this source implements: see `ClientConfig`."""
-
-SPECIAL = (
-    "sasl.jaas.config",
-    "sasl.login.callback.handler.class",
-    "sasl.oauthbearer.token.endpoint.url",
-    "ssl.endpoint.identification.algorithm",
-    "ssl.keystore.location",
-    "ssl.keystore.password",
-    "ssl.keystore.type",
-    "ssl.truststore.location",
-    "ssl.truststore.password",
-    "ssl.truststore.type",
-)
-"""Settings that need more than a new name."""
-
-NO_EFFECT = (
-    # Of group members. A task has fixed partitions and joins no group, in Spark's own integration as here.
-    "auto.commit.interval.ms",
-    "exclude.internal.topics",
-    "group.instance.id",
-    "group.protocol",
-    "group.remote.assignor",
-    "heartbeat.interval.ms",
-    "max.poll.interval.ms",
-    "partition.assignment.strategy",
-    "session.timeout.ms",
-    # Of producers, because programs use the same settings for reading and writing.
-    "acks",
-    "batch.size",
-    "buffer.memory",
-    "compression.gzip.level",
-    "compression.lz4.level",
-    "compression.type",
-    "compression.zstd.level",
-    "delivery.timeout.ms",
-    "enable.idempotence",
-    "key.serializer",
-    "linger.ms",
-    "max.block.ms",
-    "max.in.flight.requests.per.connection",
-    "max.request.size",
-    "metadata.max.idle.ms",
-    "partitioner.class",
-    "retries",
-    "transaction.timeout.ms",
-    "transactional.id",
-    "value.serializer",
-    # Of metrics that the Java client reports.
-    "auto.include.jmx.reporter",
-    "enable.metrics.push",
-    "metrics.num.samples",
-    "metrics.recording.level",
-    "metrics.sample.window.ms",
-)
-"""Settings without effect on reading, in Spark's own integration as here."""
+from loadwise.spark_source.options.settings import KNOWN, NAMES, NUMBERS
 
 SAID_OTHERWISE = {
     ("connections.max.idle.ms", "-1"): "0",  # never
@@ -120,14 +26,6 @@ SAID_OTHERWISE = {
 
 FLAGS = ("allow.auto.create.topics", "check.crcs")
 """Settings that are true or false."""
-
-SAME_NUMBERS = frozenset(
-    (
-        *(name for name in SAME_NAME if name.endswith((".ms", ".bytes"))),
-        *(theirs for ours, theirs in OTHER_NAME.items() if ours.endswith((".ms", ".bytes"))),
-    )
-)
-"""Settings that are whole numbers, by librdkafka's names."""
 
 ALIASES = {
     "fetch.message.max.bytes": "max.partition.fetch.bytes",
@@ -212,9 +110,9 @@ class ClientConfig:
     api_timeout_ms: int = DEFAULT_API_TIMEOUT_MS
     """``kafka.default.api.timeout.ms``: the timeout of a request about topics or offsets."""
     truststore: Store | None = None
-    """A trust store that `loadwise.spark_source.options.truststores` has not read yet."""
+    """A trust store that `loadwise.spark_source.options.stores` has not read yet."""
     keystore: Store | None = None
-    """A key store that `loadwise.spark_source.options.keystores` has not read yet."""
+    """A key store that `loadwise.spark_source.options.stores` has not read yet."""
     max_poll_records: int | None = None
     """``kafka.max.poll.records``: most records in one Arrow batch; None for this source's own limit."""
 
@@ -234,11 +132,9 @@ def translate(java: Mapping[str, str]) -> ClientConfig:
     for name, value in java.items():
         if name in REFUSED:
             raise UnknownOptionError(f"kafka.{name}", f"not supported; {REFUSED[name]}")
-        if name in SAME_NAME:
-            settings[name] = value
-        elif name in OTHER_NAME:
-            settings[OTHER_NAME[name]] = value
-        elif name not in SPECIAL and name not in OURS and name not in NO_EFFECT:
+        if name in NAMES:
+            settings[NAMES[name]] = value
+        elif name not in KNOWN:
             raise UnknownOptionError(f"kafka.{name}", _unknown(name))
     if not settings.get("bootstrap.servers", "").strip():
         raise OptionError("kafka.bootstrap.servers", "must be given: the host:port of one or more brokers")
@@ -263,7 +159,7 @@ def translate(java: Mapping[str, str]) -> ClientConfig:
 
 def java_name(name: str) -> str:
     """Return the option that sets one of librdkafka's settings, for messages."""
-    return "kafka." + ({ours: java for java, ours in OTHER_NAME.items()} | ALIASES).get(name, name)
+    return "kafka." + ({ours: java for java, ours in NAMES.items()} | ALIASES).get(name, name)
 
 
 def _written_one_way(name: str, value: str) -> str:
@@ -271,7 +167,7 @@ def _written_one_way(name: str, value: str) -> str:
 
     Raises `OptionError` for values that Java refuses.
     """
-    if name in SAME_NUMBERS:
+    if name in NUMBERS:
         if not re.fullmatch(r"[+-]?\d+", value, re.ASCII):
             raise OptionError(java_name(name), f"must be a whole number, not {value!r}")
         value = str(int(value))
@@ -294,7 +190,7 @@ def _server(given: str) -> str:
 
 
 def _unknown(name: str) -> str:
-    near = get_close_matches(name, (*SAME_NAME, *OTHER_NAME, *OURS, *SPECIAL, *NO_EFFECT), n=1)
+    near = get_close_matches(name, KNOWN, n=1)
     hint = f"; the nearest that it has is kafka.{near[0]}" if near else ""
     return f"this source's client (librdkafka) has no counterpart of this setting of the Java client{hint}"
 

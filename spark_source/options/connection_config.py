@@ -9,59 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-WITHOUT_MEANING = frozenset(
-    (
-        "allow.auto.create.topics",  # a task never creates a topic
-        "auto.offset.reset",
-        "connections.max.idle.ms",
-        "enable.auto.commit",
-        "enable.auto.offset.store",
-        "enable.partition.eof",
-        "fetch.queue.backoff.ms",
-        "group.id",
-        "heartbeat.interval.ms",
-        "max.poll.interval.ms",
-        "message.max.bytes",  # set with a small fetch.max.bytes, because librdkafka requires it
-        "metadata.max.age.ms",  # metadata is refreshed whenever a leader has moved
-        "queued.min.messages",
-        "reconnect.backoff.max.ms",  # every failure is retried after retry.backoff.ms
-        "reconnect.backoff.ms",
-        "session.timeout.ms",
-        "socket.receive.buffer.bytes",
-        "socket.send.buffer.bytes",
-    )
-)
-"""Settings of librdkafka without a meaning for a reader that joins no group and has no thread of its own."""
-
-USED = frozenset(
-    (
-        "bootstrap.servers",
-        "check.crcs",
-        "client.id",
-        "fetch.max.bytes",
-        "fetch.min.bytes",
-        "fetch.wait.max.ms",
-        "isolation.level",
-        "max.partition.fetch.bytes",
-        "retry.backoff.max.ms",
-        "retry.backoff.ms",
-        "sasl.mechanism",
-        "sasl.password",
-        "sasl.username",
-        "security.protocol",
-        "socket.connection.setup.timeout.ms",
-        "socket.timeout.ms",
-        "ssl.ca.pem",
-        "ssl.certificate.location",
-        "ssl.certificate.pem",
-        "ssl.endpoint.identification.algorithm",
-        "ssl.key.location",
-        "ssl.key.password",
-        "ssl.key.pem",
-        "topic.metadata.propagation.max.ms",
-    )
-)
-"""Supported settings."""
+from loadwise.spark_source.options.settings import FOR_BATCHES
 
 FETCH_BYTES = 8 << 20
 """The default size of one Fetch for a partition. With Java's 1 MiB, each MiB costs a round trip."""
@@ -140,7 +88,7 @@ def connection_config(settings: Mapping[str, str]) -> ConnectionConfig:
 
 def not_honoured(settings: Mapping[str, str]) -> list[str]:
     """Return the settings (librdkafka's names) that only librdkafka supports; empty if batches can be read."""
-    names = [name for name in settings if name not in USED and name not in WITHOUT_MEANING]
+    names = [name for name in settings if name not in FOR_BATCHES]
     protocol = settings.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol.startswith("SASL_") and settings.get("sasl.mechanism", "GSSAPI").strip().upper() not in MECHANISMS:
         names.append("sasl.mechanism")

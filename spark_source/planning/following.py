@@ -17,7 +17,7 @@ import confluent_kafka
 from confluent_kafka.admin import AdminClient
 
 from loadwise.assignor.model import TopicPartition, utf16_order
-from loadwise.spark_source.cluster.client import BROKER_REPLACED, admin_client
+from loadwise.spark_source.cluster.client import NO_ANSWER, admin_client
 from loadwise.spark_source.errors import GroupUnavailableError, PlanError
 from loadwise.spark_source.options.client_config import ClientConfig
 from loadwise.spark_source.planning.plan import Plan
@@ -33,18 +33,12 @@ MOST_WAIT_S = 3600.0
 """librdkafka's longest timeout of a request."""
 
 _Error = confluent_kafka.KafkaError
-_PASSING = frozenset(
-    (
-        BROKER_REPLACED,
-        _Error._ALL_BROKERS_DOWN,
-        _Error._TIMED_OUT,
-        _Error._TRANSPORT,
-        _Error.COORDINATOR_LOAD_IN_PROGRESS,
-        _Error.COORDINATOR_NOT_AVAILABLE,
-        _Error.NOT_COORDINATOR,
-        _Error.REQUEST_TIMED_OUT,
-    )
-)
+_PASSING = NO_ANSWER | {
+    _Error.COORDINATOR_LOAD_IN_PROGRESS,
+    _Error.COORDINATOR_NOT_AVAILABLE,
+    _Error.NOT_COORDINATOR,
+    _Error.REQUEST_TIMED_OUT,
+}
 """Errors while a broker restarts or another one takes over: librdkafka does not retry by itself."""
 
 

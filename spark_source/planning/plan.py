@@ -369,8 +369,6 @@ def _owners(assignor: Assignor, group: GroupSnapshot, rows: Sequence[OffsetRange
         raise PlanError(f"option assignor: {assignor.name!r} fails on these ranges: {problem}") from error
     if not isinstance(answer, Assignment) or len(answer.owner) != group.size:
         raise PlanError(f"assignor {assignor.name!r} must return an Assignment of all {group.size} partitions")
-    if not np.issubdtype(answer.owner.dtype, np.integer):
-        raise PlanError(f"assignor {assignor.name!r} must return indexes of members, not {answer.owner.dtype} numbers")
     owners: list[int] = answer.owner.tolist()
     for piece, owner in zip(rows, owners, strict=True):
         if not 0 <= owner < len(group.members):

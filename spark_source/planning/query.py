@@ -10,21 +10,23 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING
 
 from loadwise.assignor.algorithms import ALGORITHMS, ON_REQUEST, algorithm
 from loadwise.assignor.model import Assignor, TopicPartition
 from loadwise.assignor.strategy import strategies
 from loadwise.installation import pip_install
 from loadwise.spark_source.errors import MissingDependencyError, OptionError
-from loadwise.spark_source.options.keystores import with_key
 from loadwise.spark_source.options.query import SourceOptions, parse
-from loadwise.spark_source.options.truststores import with_certificates
+from loadwise.spark_source.options.stores import with_stores
 from loadwise.spark_source.planning.density import Density, even
 from loadwise.spark_source.planning.plan import Plan, plan
 from loadwise.spark_source.planning.slots import slots_of_driver
 from loadwise.spark_source.pyspark_version import refuse_what_needs_later
 from loadwise.spark_source.task import OffsetRange
+
+if TYPE_CHECKING:
+    from loadwise.spark_source.cluster.client import Client
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +62,7 @@ def checked(options: Mapping[str, str], *, streaming: bool = False) -> SourceOpt
     refuse_what_needs_later(options, streaming=streaming)
     parsed = parse(options, streaming=streaming)
     assignor_named(parsed.plan.assignor)
-    return replace(parsed, client=with_key(with_certificates(parsed.client)))
+    return replace(parsed, client=with_stores(parsed.client))
 
 
 def planned(options: Mapping[str, str]) -> Plan:
@@ -82,7 +84,7 @@ def partition_counts(options: Mapping[str, str], *, streaming: bool = False) -> 
     from loadwise.spark_source.cluster.offsets import Cluster  # noqa: PLC0415 - likewise
 
     with connected(parsed.client, group_id_prefix=parsed.group_id_prefix) as client:
-        places = Cluster(client, parsed.client.api_timeout_ms).partitions(parsed)
+        places = Cluster(client, parsed.client.api_timeout_ms).found(parsed).partitions
     return {topic: number + 1 for topic, number in places}  # sorted, so the last one counts
 
 
@@ -101,7 +103,7 @@ def planned_by(options: SourceOptions) -> Plan:
 def shared_out(
     ranges: Sequence[OffsetRange],
     options: SourceOptions,
-    client: Any,
+    client: Client,
     *,
     sticky: bool = False,
     learned: dict[TopicPartition, tuple[float, float]] | None = None,

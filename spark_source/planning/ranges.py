@@ -24,7 +24,7 @@ def resolve(options: SourceOptions, cluster: Cluster) -> list[OffsetRange]:
     given offsets do not fit the existing partitions, and `DataLossError` if they name missing records
     (``failOnDataLoss``; otherwise a warning is logged, and the range is cut to the existing ones).
     """
-    partitions = cluster.partitions(options)
+    partitions = cluster.found(options).partitions
     starts = cluster.asked(options.starting, partitions)
     ends = cluster.asked(options.ending, partitions)
     # Looked up last, so that a record that arrives meanwhile never lies behind the end.

@@ -13,7 +13,7 @@ import confluent_kafka
 import numpy as np
 import pyarrow as pa
 
-from loadwise.spark_source.cluster.client import BROKER_REPLACED, UNKNOWN, Client, connected
+from loadwise.spark_source.cluster.client import NO_ANSWER, UNKNOWN, Client, connected
 from loadwise.spark_source.cluster.offsets import Cluster
 from loadwise.spark_source.errors import OTHERS_MAY_READ, BatchError
 from loadwise.spark_source.options.bounds import EARLIEST
@@ -31,13 +31,7 @@ POLL_S = 0.2
 _Error = confluent_kafka.KafkaError
 _OUT_OF_RANGE = frozenset((_Error._AUTO_OFFSET_RESET, _Error.OFFSET_OUT_OF_RANGE))
 """Errors for offsets that do not exist (any more)."""
-_PASSING = UNKNOWN | {
-    BROKER_REPLACED,
-    _Error._ALL_BROKERS_DOWN,
-    _Error._RESOLVE,
-    _Error._TIMED_OUT,
-    _Error._TRANSPORT,
-}
+_PASSING = UNKNOWN | NO_ANSWER
 """Errors after which librdkafka retries by itself."""
 _OF_THE_GROUP = frozenset((_Error.GROUP_AUTHORIZATION_FAILED,))
 """librdkafka looks for the coordinator of the group, which we do not need: reading works without rights on it."""

@@ -216,9 +216,9 @@ def test_a_login_that_was_refused_before_the_last_answer_ends_no_question_early(
     kept = client.Client(Consumer(), options.client)
     asking = offsets.Cluster(kept, 60_000)
     kept.note(KafkaError(KafkaError._AUTHENTICATION, "the login was refused"))
-    assert asking.partitions(options) == []
+    assert asking.found(options).partitions == []
     down_until_s = 30.0
-    assert asking.partitions(options) == []
+    assert asking.found(options).partitions == []
     assert now_s[0] >= down_until_s
 
 
@@ -237,7 +237,7 @@ def test_a_question_that_went_with_what_librdkafka_kept_of_a_broker_is_asked_aga
 
     monkeypatch.setattr(offsets, "sleep", lambda _: None)
     options = checked({"kafka.bootstrap.servers": "a:1", "subscribePattern": "t"})
-    assert offsets.Cluster(client.Client(Consumer(), options.client), 60_000).partitions(options) == []
+    assert offsets.Cluster(client.Client(Consumer(), options.client), 60_000).found(options).partitions == []
 
 
 @pytest.fixture

@@ -9,10 +9,7 @@ from readme import programs
 
 
 @pytest.mark.spark
-def test_the_readmes_program_prints_what_stands_below_it(
-    spark: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYSPARK_PYTHON", "set again by the program, and put back afterwards")
+def test_the_readmes_program_prints_what_stands_below_it(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
     program, output = programs()["Even Spark tasks"]
     exec(compile(program, "README.md", "exec"), {})
     assert output in capsys.readouterr().out

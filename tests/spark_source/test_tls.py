@@ -18,7 +18,7 @@ from topics import WAIT_S
 
 from loadwise.coordinator import Coordinator
 from loadwise.spark_source.errors import OffsetsUnavailableError, OptionError
-from loadwise.spark_source.options import keystores, truststores
+from loadwise.spark_source.options import stores as stores_module
 from loadwise.spark_source.options.query import parse
 from loadwise.spark_source.planning.query import checked, planned_by
 from loadwise.spark_source.reading.arrow_batches import full_schema
@@ -44,7 +44,7 @@ def stores(tmp_path_factory):
         subject = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1")
         run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", 30,
             *subject, "-keyout", f"{name}.key", "-out", f"{name}.pem")  # fmt: skip
-    keytool = ("keytool", *truststores.JVM)
+    keytool = ("keytool", *stores_module.JVM)
     for kind in ("jks", "pkcs12"):
         run(*keytool, "-importcert", "-noprompt", "-alias", "ca", "-file", "server.pem", "-keystore", f"trust.{kind}",
             "-storetype", kind, "-storepass", PASSWORD)  # fmt: skip
@@ -232,13 +232,15 @@ def test_a_key_store_of_javas_that_cannot_be_read(stores, change, problem):
 
 
 def test_without_openssl_the_way_out_for_a_key_store_is_named(stores, monkeypatch):
-    monkeypatch.setattr(keystores.shutil, "which", lambda name: None if name == "openssl" else f"/bin/{name}")
+    monkeypatch.setattr(stores_module.shutil, "which", lambda name: None if name == "openssl" else f"/bin/{name}")
     change = {"ssl__keystore__location": stores / "client.jks", "ssl__keystore__type": "JKS"}
-    with pytest.raises(OptionError, match=r"takes openssl, not on PATH; convert it where that is: keytool -importkey"):
+    with pytest.raises(
+        OptionError, match=r"needs openssl, not on PATH; convert it on another machine: keytool -importkey"
+    ):
         checked(options("127.0.0.1:1", stores, **change))
 
 
 def test_without_keytool_the_way_out_is_named(stores, monkeypatch):
-    monkeypatch.setattr(truststores, "keytool", lambda: None)
+    monkeypatch.setattr(stores_module, "keytool", lambda: None)
     with pytest.raises(OptionError, match=r"keytool -list -rfc -keystore .*trust.jks > ca.pem, and set"):
         checked(options("127.0.0.1:1", stores))

@@ -7,15 +7,10 @@ import pytest
 
 from loadwise.spark_source.cluster.client import connected
 from loadwise.spark_source.errors import OptionError, UnknownOptionError
-from loadwise.spark_source.options.client_config import (
-    NO_EFFECT,
-    OTHER_NAME,
-    SAME_NAME,
-    Store,
-    translate,
-)
+from loadwise.spark_source.options.client_config import Store, translate
 from loadwise.spark_source.options.connection_config import ConnectionConfig, Tls, connection_config, not_honoured
-from loadwise.spark_source.options.keystores import with_key
+from loadwise.spark_source.options.settings import NAMES, NO_EFFECT
+from loadwise.spark_source.options.stores import with_stores
 
 BROKERS = {"bootstrap.servers": "127.0.0.1:1"}
 VALUES = {
@@ -34,7 +29,7 @@ PEM = {"ssl.keystore.certificate.chain", "ssl.keystore.key", "ssl.truststore.cer
 
 
 def test_librdkafka_knows_every_setting_that_we_translate():
-    java = {name: VALUES.get(name, "1000") for name in (*SAME_NAME, *OTHER_NAME) if name not in PEM}
+    java = {name: VALUES.get(name, "1000") for name in NAMES if name not in PEM}
     consumer = confluent_kafka.Consumer({"group.id": "g", **translate(java).settings})
     consumer.close()
 
@@ -243,7 +238,7 @@ def test_what_librdkafka_takes_in_several_ways_both_readers_take_in_one(name: st
 
 def test_each_setting_has_a_meaning_for_the_other_reader_or_keeps_it_from_reading():
     """What it honours is in its configuration, with the value that was given."""
-    translated = {*SAME_NAME, *OTHER_NAME.values()}
+    translated = set(NAMES.values())
     assert set(not_honoured(dict.fromkeys(translated, ""))) == {
         "client.dns.lookup",
         "client.rack",
@@ -311,7 +306,7 @@ def test_a_key_with_another_password_than_its_jks_store_is_refused_by_name():
         "ssl.key.password": "of-the-key",
     }
     with pytest.raises(OptionError, match=r"^option kafka\.ssl\.key\.password: .*keytool -keypasswd") as refused:
-        with_key(translate(java))
+        with_stores(translate(java))
     assert "of-the" not in str(refused.value)
 
 
