@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+from loadwise.assignor.group_history import GroupHistory
 from loadwise.assignor.leader import Leader
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.participant import Participant
@@ -23,6 +24,18 @@ class Balance:
     def explain(self) -> Decision | None:
         """Return the newest decision about the group's load; None while another member leads."""
         return self._participant.explain()
+
+    def history(self) -> GroupHistory:
+        """Return the newest readings and decisions while this member led: 200 readings, or fewer in 8 MB.
+
+        Its ``save(path)`` writes a file for ``loadwise replay``.
+        """
+        return GroupHistory(start=None) if self._leader is None else GroupHistory.of(self._leader.history())
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """The decisions in this history, the newest last."""
+        return self.history().decisions
 
     @property
     def watches(self) -> bool:

@@ -7,6 +7,7 @@
     ├── BadAnswerError            an algorithm returned an assignment that clients would reject
     ├── GroupTooLargeError        the algorithm supports small groups only (names the limit)
     ├── BadCaseError              a case in JSON cannot be read (names the field)
+    ├── BadHistoryError           a file of a group's history cannot be read
     ├── UnknownAssignorError      there is no assignor of that name
     ├── MissingClientError        the optional client library is not installed (names the extra)
     └── UnsupportedByClientError  the client does not support this (a cooperative assignor in an eager client)
@@ -35,6 +36,10 @@ class GroupTooLargeError(AssignorError, ValueError):
 
 class BadCaseError(AssignorError, ValueError):
     """A case in JSON cannot be read; the message names the field and what it expects."""
+
+
+class BadHistoryError(AssignorError, ValueError):
+    """A file of a group's history cannot be read; the message names what is wrong."""
 
 
 class UnknownAssignorError(AssignorError, ValueError):

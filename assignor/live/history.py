@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import copy
-import io
-import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from loadwise.assignor.live.decision import Decision
 from loadwise.assignor.live.events import Event, Events, Read
@@ -16,14 +13,6 @@ from loadwise.assignor.live.watch import GroupWatch
 _MOST_READINGS, _MOST_BYTES = 200, 8_000_000
 _PER_PARTITION = 500
 """About so many bytes of a watch belong to each partition."""
-_OURS = (
-    "loadwise.assignor.live.",
-    "loadwise.assignor.algorithms.",
-    "loadwise.assignor.model",
-    "loadwise.protocol.live_notes",
-)
-_OTHERS = {("collections", "deque"), ("numpy", "ndarray"), ("numpy", "dtype")}
-_OF_NUMPY = {"_reconstruct", "scalar", "_frombuffer"}
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -34,17 +23,6 @@ class History:
     """The watch before the first event; None before anything was told, and where the group is too large to be kept."""
     events: Events = ()
     decisions: tuple[Decision, ...] = ()
-
-    def dump(self) -> bytes:
-        """Return all but the decisions, for a file."""
-        return pickle.dumps((self.start, tuple(self.events)))
-
-    @classmethod
-    def load(cls, data: bytes) -> History:
-        """Read what `dump` wrote, and make its decisions again. Raises `pickle.UnpicklingError` for anything else."""
-        start, events = _Unpickler(io.BytesIO(data)).load()
-        history = cls(start=start, events=events)
-        return cls(start=start, events=events, decisions=tuple(replay(history)))
 
 
 def replay(history: History) -> Iterator[Decision]:
@@ -107,13 +85,3 @@ class Recorder:
             newest = _Part(copy.deepcopy(self._watch))
             self._parts = (*self._parts[-1:], newest)
         return newest
-
-
-class _Unpickler(pickle.Unpickler):
-    """Makes no objects but those of a history: a file may be anybody's."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        is_numpy = module.startswith("numpy") and name in _OF_NUMPY
-        if module.startswith(_OURS) or (module, name) in _OTHERS or is_numpy:
-            return super().find_class(module, name)
-        raise pickle.UnpicklingError(f"{module}.{name} is no part of a history")

@@ -71,6 +71,8 @@ def test_a_screen_without_rich_names_the_extra(command: str) -> None:
         ("loads t --since yesterday", "'yesterday' is no time"),
         ("compare --loads none.csv --members 2", "loadwise compare: there is no file none.csv"),
         ("compare none.json", "loadwise compare: there is no file none.json"),
+        ("replay none.jsonl", "loadwise replay: there is no file none.jsonl"),
+        ("replay pyproject.toml", "loadwise replay: this is no history of a group"),
         ("watch --bootstrap-servers x:1 --group g --command-config none", "loadwise watch: there is no file none"),
     ],
 )

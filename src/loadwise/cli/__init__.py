@@ -18,6 +18,7 @@ COMMANDS = {
     "coordinator": "Start a Kafka coordinator for tests and demos.",
     "loads": "Measure what topics hold by partition and hour, and find hot keys.",
     "assign": "Answer assignment questions: JSON lines in, JSON lines out.",
+    "replay": "Make the decisions of a leader again, from the history that it saved.",
 }
 SHELLS = ("bash", "zsh", "fish")
 _EPILOG = """`loadwise COMMAND --help` describes a command.

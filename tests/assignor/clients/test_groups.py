@@ -10,6 +10,7 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor as KafkaPythonSticky
 
 from loadwise.assignor.clients import aiokafka, kafka_python
+from loadwise.assignor.group_history import GroupHistory
 from loadwise.protocol.consumer import Subscription
 from loadwise.protocol.user_data import StickyUserData
 
@@ -103,6 +104,18 @@ async def test_lag_is_shared_out_and_capacity_counts(group, topic):
     await group.leave(leader)
     await group.settle(6)
     assert second.consumer.balance.fallbacks == 0
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_a_leader_s_history_makes_its_decisions_again(group, topic, client, tmp_path, until):
+    member = await group.join(client, topic, auto_offset_reset="earliest", lag_interval_s=0.05)
+    await until(lambda: len(member.consumer.balance.decisions) >= 3)
+    history = member.consumer.balance.history()
+    history.save(tmp_path / "group.jsonl")
+    again = GroupHistory.load(tmp_path / "group.jsonl")
+    assert again.recorded == tuple(map(str, history.decisions))
+    assert list(again.differences()) == []
+    assert member.consumer.explain() is not None
 
 
 @pytest.mark.parametrize("client", CLIENTS)
