@@ -39,6 +39,8 @@ class Of(Enum):
     """A warning in a batch."""
     MEMBERS = "member"
     """Refused without ``assignment.mode=member``."""
+    PLANS = "plan"
+    """Without effect if a followed group's assignment is the plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,6 @@ class Option(Generic[T]):
     shown_default: str = ""
     """The default in the guide, if it is no fixed value."""
     of: Of = Of.ALL
-    shapes_plan: bool = False
-    """Without effect if a followed group's assignment is the plan."""
     behind: tuple[str, ...] = ()
     """Options that win over this one."""
     for_members: str = ""
@@ -66,6 +66,9 @@ class Option(Generic[T]):
 
 
 _TIMES = by_partition('must be JSON like {"topic": {"0": 1700000000000}}, in ms since 1970', 0)
+
+_COSTS = by_topic(1e-9, 1e9)
+"""Floating point can add loads that differ this much."""
 
 SUBSCRIBE: Option[str | None] = Option("subscribe", verbatim, None, "topic names; one of the first three is required")
 SUBSCRIBE_PATTERN: Option[str | None] = Option(
@@ -89,10 +92,7 @@ STARTING_OFFSETS: Option[str | None] = Option(
     behind=_STARTS,
 )
 TIMESTAMP_STRATEGY: Option[str] = Option(
-    "startingOffsetsByTimestampStrategy",
-    one_of("error", "latest"),
-    "error",
-    "for a partition without so young a record: `error` or `latest`",
+    "startingOffsetsByTimestampStrategy", one_of("error", "latest"), "error", "for partitions without so young a record"
 )
 _ENDS = ("endingTimestamp", "endingOffsetsByTimestamp")
 ENDING_TIMESTAMP: Option[int | None] = Option("endingTimestamp", whole_number(0), None, "where to end", of=Of.BATCHES)
@@ -103,17 +103,13 @@ ENDING_OFFSETS: Option[str | None] = Option(
     "endingOffsets", text, None, "as for the start", of=Of.BATCHES, behind=_ENDS, shown_default="`latest`"
 )
 MAX_OFFSETS: Option[int | None] = Option(
-    "maxOffsetsPerTrigger",
-    whole_number(),
-    None,
-    "about the most offsets of a micro-batch, shared among partitions by what each has",
-    of=Of.STREAMS,
+    "maxOffsetsPerTrigger", whole_number(), None, "about the most offsets of a micro-batch", of=Of.STREAMS
 )
 MIN_OFFSETS: Option[int | None] = Option(
     "minOffsetsPerTrigger",
     whole_number(0),
     None,
-    "wait for this many offsets, but no longer than `maxTriggerDelay`; ignored by `availableNow`",
+    "wait for this many offsets, up to `maxTriggerDelay`; not with `availableNow`",
     of=Of.STREAMS,
     for_members="is not for a member, because others may wait for it; use a longer trigger interval",
 )
@@ -127,29 +123,20 @@ MAX_DELAY: Option[int] = Option(
     for_members="is not for a member, because others may wait for it; leave it out",
 )
 FAIL_ON_DATA_LOSS: Option[bool] = Option(
-    "failOnDataLoss", flag, True, "missing offsets fail the query; `false`: they are a warning"
+    "failOnDataLoss", flag, True, "missing offsets fail the query, or are a warning"
 )
 INCLUDE_HEADERS: Option[bool] = Option("includeHeaders", flag, False, "add the column `headers`")
 MIN_PARTITIONS: Option[int] = Option(
-    "minPartitions",
-    whole_number(),
-    1,
-    "least number of tasks without `numTasks`",
-    shapes_plan=True,
-    behind=("numTasks",),
+    "minPartitions", whole_number(), 1, "least number of tasks without `numTasks`", of=Of.PLANS, behind=("numTasks",)
 )
 MAX_RECORDS: Option[int | None] = Option(
-    "maxRecordsPerPartition",
-    whole_number(),
-    None,
-    "most records in a task; wins over bytes in `loadBy`. Not with `split=false`",
-    shapes_plan=True,
+    "maxRecordsPerPartition", whole_number(), None, "most records in a task; wins over `loadBy=bytes`", of=Of.PLANS
 )
 OFFSET_RETRIES: Option[int] = Option(
     "fetchOffset.numRetries",
     whole_number(0),
     3,
-    "how often to ask again for offsets that lie before the stream's position",
+    "how often to request offsets before the stream's position again",
     of=Of.STREAMS,
 )
 OFFSET_RETRY_INTERVAL: Option[int] = Option(
@@ -159,7 +146,7 @@ GROUP_ID_PREFIX: Option[str | None] = Option(
     "groupIdPrefix",
     verbatim,
     None,
-    "of the group id that the client names and never uses",
+    "of a group id that the client names and never uses",
     shown_default="`spark-kafka-relation`; a stream: `spark-kafka-source`",
 )
 POLL_TIMEOUT: Option[int] = Option(
@@ -169,32 +156,20 @@ ASSIGNOR: Option[str] = Option(
     "assignor",
     text,
     "weighted",
-    "`weighted`, `range`, `roundrobin`, `sticky`, or the dotted name of your class",
-    shapes_plan=True,
+    "`weighted`, `range`, `roundrobin`, `sticky`, or your own as `module.Class`",
+    of=Of.PLANS,
 )
 NUM_TASKS: Option[int | None] = Option(
     "numTasks",
     whole_number(),
     None,
-    "how many tasks share the records; empty ones are left out",
+    "tasks that share the records; empty ones are left out",
     shown_default="[by slots and records](#how-many-tasks)",
-    shapes_plan=True,
+    of=Of.PLANS,
 )
-SPLIT: Option[bool] = Option(
-    "split",
-    flag,
-    True,
-    "cut partitions into offset ranges; `false`: whole partitions, as members of a group get them",
-    shapes_plan=True,
-)
+SPLIT: Option[bool] = Option("split", flag, True, "cut partitions into offset ranges, or keep them whole", of=Of.PLANS)
 COST_PER_RECORD: Option[dict[str, float] | None] = Option(
-    "costPerRecord",
-    # Floating point can add loads that differ this much.
-    by_topic(1e-9, 1e9),
-    None,
-    '`{"images": 20}`: weight of a record of a topic, 1e-9 to 1e9',
-    shown_default="1 each",
-    shapes_plan=True,
+    "costPerRecord", _COSTS, None, '`{"images": 20}`: weight of a record', shown_default="1 each", of=Of.PLANS
 )
 LOAD_BY: Option[str | None] = Option(
     "loadBy",
@@ -202,20 +177,16 @@ LOAD_BY: Option[str | None] = Option(
     None,
     "what tasks share evenly: `records`, `cost` or [`bytes`](#even-in-bytes)",
     shown_default="`cost` with `costPerRecord`; else `bytes` above 5,000 records, `records` below",
-    shapes_plan=True,
+    of=Of.PLANS,
 )
 READER: Option[str | None] = Option(
-    "reader",
-    one_of("batches", "messages"),
-    None,
-    "`batches` or `messages`, see [two readers](#two-readers)",
-    shown_default="`batches`",
+    "reader", one_of("batches", "messages"), None, "see [two readers](#two-readers)", shown_default="`batches`"
 )
 COMMIT_GROUP: Option[bool] = Option(
     "commitGroup",
     flag,
     False,
-    "commit the stream's progress to `kafka.group.id`, for tools that show lag",
+    "commit the progress to `kafka.group.id`, for lag tools",
     of=Of.STREAMS,
     for_members="a member commits what it has processed by itself; leave it out",
 )
@@ -223,25 +194,20 @@ MODE: Option[str] = Option(
     "assignment.mode",
     one_of("plan", "follow", "member"),
     "plan",
-    "`follow`: tasks as the members of `assignment.group`; `member`: the stream [joins](#a-member-of-a-group)"
-    " `kafka.group.id`",
+    "`follow` [a group](#following-a-consumer-group), or be a [`member`](#a-member-of-a-group)",
 )
 FOLLOWED: Option[str] = Option("assignment.group", text, "", "the group to follow")
 STRATEGY: Option[str] = Option(
     "assignment.strategy", text, "weighted", "the member's strategies in order of preference", of=Of.MEMBERS
 )
 MEMBERS: Option[int] = Option(
-    "assignment.members",
-    whole_number(most=64),
-    1,
-    "as how many members the stream joins, for strategies that count partitions",
-    of=Of.MEMBERS,
+    "assignment.members", whole_number(most=64), 1, "how many members the stream joins as", of=Of.MEMBERS
 )
 CAPACITY: Option[float | None] = Option(
     "assignment.capacity",
     real_number(1e-9, 1e9),
     None,
-    "what the whole stream processes, relative to the other members",
+    "the whole stream's capacity, relative to other members",
     shown_default="learned",
     of=Of.MEMBERS,
 )

@@ -226,7 +226,7 @@ def _ignored(
     for option in given:
         if option.of is Of.STREAMS and not streaming:
             yield f"{option.name} (has no effect in a batch query)"
-        if option.shapes_plan and plan.follow_group is not None:
+        if option.of is Of.PLANS and plan.follow_group is not None:
             yield f"{option.name} (the plan is that of the group followed)"
         winner = next((name for name in option.behind if name in options), None)
         if winner is not None:

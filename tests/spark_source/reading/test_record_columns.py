@@ -205,16 +205,6 @@ def test_a_timestamp_that_spark_cannot_hold_is_refused_where_it_is_asked_for(mom
         builder.batch("t", 0, 1, columns)
 
 
-def test_a_batch_that_unpacks_to_more_than_128_mib_is_read():
-    size = 1 << 20
-    data = written([Row(None, bytes(size), 1, [])] * 140, codec=4)
-    assert len(data) < size
-    records = decoded(data, check_crcs=True)
-    slices = list(records.slices(most_records=10_000, most_bytes=16 << 20))
-    assert sum(rows.stop - rows.start for rows in slices) == 140
-    assert records.columns({"value": pa.binary()}, slices[-1])["value"][-1].as_py() == bytes(size)
-
-
 @given(drawn=st.lists(st.integers(1, 5), max_size=5), cut=st.integers(0, 200))
 def test_where_the_next_question_begins_the_headers_tell_as_the_records_do(drawn, cut):
     data = b"".join(written([Row(None, b"v", 1, [])] * count, at * 10) for at, count in enumerate(drawn))
