@@ -7,9 +7,13 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loadwise.spark_source.planning.progress import MEMBER, MODE, Lag, from_json, imbalance, lag, positions_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.listener import SourceProgress
 
 _MANY = 1_000_000
 
@@ -22,7 +26,9 @@ _QUIET = {"spark.ui.showConsoleProgress": "false"}
 
 
 @contextmanager
-def local_session(name: str, *, master: str = "local[*]", settings: Mapping[str, str] | None = None) -> Iterator[Any]:
+def local_session(
+    name: str, *, master: str = "local[*]", settings: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
     """A `SparkSession` for a with block, which finds ``format("loadwise")`` in this environment.
 
     It runs on this machine, listens on loopback only and has no user interface; ``settings`` are added to that. Under
@@ -41,7 +47,7 @@ def local_session(name: str, *, master: str = "local[*]", settings: Mapping[str,
         session.stop()
 
 
-def slots(spark: Any) -> int:
+def slots(spark: SparkSession) -> int:
     """Return how many tasks the session runs at a time, for ``numTasks``: its default parallelism.
 
     Needed only with dynamic allocation or settings that the driver's JVM was not started with. It runs a short job,
@@ -52,7 +58,7 @@ def slots(spark: Any) -> int:
     return int(spark.range(_MANY).select(spark_partition_id().alias("task")).distinct().count())
 
 
-def lag_of(source: Any) -> Lag | None:
+def lag_of(source: SourceProgress) -> Lag | None:
     """Return how far a source was behind the end of its partitions: ``lag_of(query.lastProgress.sources[0])``.
 
     For a member of a group, only its own partitions count. None if the progress has no end of the partitions, or no
@@ -65,7 +71,7 @@ def lag_of(source: Any) -> Lag | None:
     return lag(positions_of(end), positions_of(latest))
 
 
-def imbalance_of(source: Any) -> float | None:
+def imbalance_of(source: SourceProgress) -> float | None:
     """Return how uneven the partitions of a micro-batch were: the largest over the mean, 1.0 at best.
 
     With a task for each partition, the longest task would have taken so much longer than the mean. ``source`` is

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loadwise.installation import pip_install
 from loadwise.spark_source.errors import MissingDependencyError, OptionError
@@ -21,6 +21,9 @@ except ImportError as error:
     raise MissingDependencyError(
         f"reading Kafka from Spark needs confluent-kafka, which is not installed: {pip_install('spark')}"
     ) from error
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +56,7 @@ _DURATION = re.compile(r" \(after \d+ms in state [^()]*(\([^()]*\)[^()]*)*\)")
 class Client:
     """A consumer and its last error outside of any answer (brokers down, a failed login)."""
 
-    consumer: Any
+    consumer: confluent_kafka.Consumer
     config: ClientConfig
     complaint: str = ""
     remedy: str = ""
@@ -71,21 +74,23 @@ class Client:
     commits: list[str] = field(default_factory=list)
     """The result of each answered commit: the error, or an empty string."""
 
-    _admin: Any = None
+    _admin: AdminClient | None = None
 
     @property
-    def admin(self) -> Any:
+    def admin(self) -> AdminClient:
         """Return an admin client with the same settings; it connects on first use."""
         if self._admin is None:
             self._admin = admin_client(self.config, error_cb=self.note)
         return self._admin
 
-    def committed(self, error: Any, places: Any) -> None:
+    def committed(
+        self, error: confluent_kafka.KafkaError | None, places: list[confluent_kafka.TopicPartition] | None
+    ) -> None:
         """Store the result of a commit."""
         errors = [error, *(place.error for place in places or ())]
         self.commits.append("; ".join(dict.fromkeys(each.str() for each in errors if each is not None)))
 
-    def note(self, error: Any) -> None:
+    def note(self, error: confluent_kafka.KafkaError) -> None:
         """Store an error of either client; librdkafka retries, so it matters only if the time runs out."""
         text = _DURATION.sub("", error.str())
         self.doubtful |= error.code() in UNKNOWN
@@ -179,7 +184,7 @@ def connect(config: ClientConfig, *, group_id_prefix: str, reads_samples: bool =
     return client
 
 
-def admin_client(config: ClientConfig, **callbacks: Any) -> Any:
+def admin_client(config: ClientConfig, **callbacks: Any) -> AdminClient:
     """Return an admin client, which needs no closing. librdkafka sees it as a producer."""
     from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - takes as long to import as all the rest, seldom needed
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic, sleep
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import confluent_kafka
 
@@ -142,8 +142,8 @@ class Cluster:
         # librdkafka takes the time in the offset field and passes Kafka's -1 and -2 on unchanged.
         asked = [confluent_kafka.TopicPartition(*place, moment) for place, moment in when.items()]
 
-        def ask(wait_s: float) -> Any:
-            answer = self.client.consumer.offsets_for_times(asked, timeout=wait_s)
+        def ask(wait_s: float) -> list[confluent_kafka.TopicPartition]:
+            answer: list[confluent_kafka.TopicPartition] = self.client.consumer.offsets_for_times(asked, timeout=wait_s)
             failed = next((item for item in answer if item.error is not None), None)
             if failed is not None:
                 self._look_for_leaders(failed.topic, wait_s)
@@ -159,8 +159,8 @@ class Cluster:
         if not asked:
             return {}
 
-        def ask(wait_s: float) -> Any:
-            answer = self.client.consumer.committed(asked, timeout=wait_s)
+        def ask(wait_s: float) -> list[confluent_kafka.TopicPartition]:
+            answer: list[confluent_kafka.TopicPartition] = self.client.consumer.committed(asked, timeout=wait_s)
             failed = next((item for item in answer if item.error is not None), None)
             if failed is not None:
                 raise _RefusedError(f"the group's commit of {failed.topic}-{failed.partition}", failed.error)
@@ -224,7 +224,9 @@ class Cluster:
 
         return self._answer(f"topic{'s' if len(topics) > 1 else ''} {', '.join(sorted(topics))}", ask)
 
-    def _described(self, topics: Collection[str], wait_s: float, with_ids: bool) -> Iterator[tuple[str, _Topic, Any]]:
+    def _described(
+        self, topics: Collection[str], wait_s: float, with_ids: bool
+    ) -> Iterator[tuple[str, _Topic, confluent_kafka.KafkaError | None]]:
         """Yield each topic with its description and its error or None."""
         if len(topics) == 1 and not with_ids:  # needs no connection of an admin client
             for name, described in self.client.consumer.list_topics(*topics, timeout=wait_s).topics.items():
@@ -288,7 +290,7 @@ class Cluster:
             return tried_s >= PATIENCE_S
         return self.client.all_down and not self.client.heard and tried_s >= UNREACHABLE_S
 
-    def _unanswered(self, what: str, error: Any) -> OffsetsUnavailableError:
+    def _unanswered(self, what: str, error: confluent_kafka.KafkaError) -> OffsetsUnavailableError:
         why = self.client.why()  # may update the error and with it the remedy
         unheard = self.client.remedy if error.code() in NO_ANSWER else ""
         remedy = _REMEDIES.get(error.code()) or unheard or _REMEDY

@@ -11,10 +11,9 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import monotonic, sleep
-from typing import Any
 
 import confluent_kafka
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ConsumerGroupDescription, MemberDescription
 
 from loadwise.assignor.model import TopicPartition, utf16_order
 from loadwise.spark_source.cluster.client import NO_ANSWER, admin_client
@@ -113,13 +112,13 @@ def owners_of(config: ClientConfig, group: str) -> list[Owner]:
         sleep(ASK_AGAIN_S)
 
 
-def _owner(member: Any) -> Owner:
+def _owner(member: MemberDescription) -> Owner:
     places = member.assignment.topic_partitions if member.assignment else ()
     partitions = frozenset(TopicPartition(place.topic, place.partition) for place in places)
     return Owner(member.member_id, member.group_instance_id or None, partitions)
 
 
-def _described(admin: AdminClient, group: str, wait_s: float) -> Any:
+def _described(admin: AdminClient, group: str, wait_s: float) -> ConsumerGroupDescription:
     try:
         return admin.describe_consumer_groups([group], request_timeout=wait_s)[group].result(wait_s + 1)
     except TimeoutError:
