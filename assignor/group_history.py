@@ -23,7 +23,13 @@ from loadwise.assignor.errors import BadHistoryError
 from loadwise.assignor.live.history import History, replay
 
 _FORMAT = 1
-_CLASSES = ("loadwise.assignor.live.", "loadwise.assignor.algorithms.", "loadwise.assignor.model", "loadwise.protocol.")
+_CLASSES = (
+    "loadwise.assignor.live.",
+    "loadwise.assignor.algorithms.",
+    "loadwise.assignor.member",
+    "loadwise.assignor.model",
+    "loadwise.protocol.",
+)
 """Where the classes of a file come from."""
 _KIND = "!"
 """The key with the kind of an object."""
@@ -111,9 +117,10 @@ class _Writer:
             }
         if kind in (set, frozenset):
             return {_KIND: kind.__name__, "of": [self.written(each) for each in sorted(value)]}
-        if kind in (tuple, deque):
-            more = {"most": value.maxlen} if kind is deque else {}
-            return {_KIND: kind.__name__, "of": [self.written(each) for each in value], **more}
+        if kind is deque:
+            return {_KIND: "deque", "most": value.maxlen, "of": [self.written(each) for each in value]}
+        if issubclass(kind, tuple) and not kind.__module__.startswith(_CLASSES):  # a client's partitions, too
+            return {_KIND: "tuple", "of": [self.written(each) for each in value]}
         name = {_KIND: f"{kind.__module__}:{kind.__qualname__}"}
         if isinstance(value, tuple):
             return name | {"of": [self.written(each) for each in value]}
