@@ -86,6 +86,7 @@ lint: $(VENV)/.dev
 bench-coordinator: $(VENV)/.all
 	$(BIN)/python -m benchmarks.coordinator $(COORDINATOR)
 	$(BIN)/python -m benchmarks.coordinator.rates $(RATES)
+	$(BIN)/python -m benchmarks.coordinator.joins $(JOINS)
 	$(BIN)/python -m benchmarks.coordinator.records $(RECORDS)
 
 # format("loadwise") beside Spark's own format("kafka"): tables and benchmark-spark.html. It needs a JDK 17 and Maven, and

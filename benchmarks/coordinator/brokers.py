@@ -82,14 +82,18 @@ def ours(
 
 
 @contextmanager
-def ours_safe() -> Iterator[Served]:
-    """Our coordinator on uvloop, with TLS, and with a directory that keeps everything over restarts."""
+def ours_safe(*, tls: bool = True, disk: bool = True) -> Iterator[Served]:
+    """Our coordinator on uvloop, with TLS, with a directory that keeps everything over restarts, or with both."""
+    name = "+".join(["TLS"] * tls + ["disk"] * disk)
     with tempfile.TemporaryDirectory() as folder:
-        certificates = Certificates(Path(folder))
-        options = [f"--data-dir={folder}/data", "--config=security.protocol=SSL"]
-        options += [f"--config=ssl.keystore.location={certificates.broker}", "--config=ssl.keystore.type=PEM"]
-        tls = ssl.create_default_context(cafile=str(certificates.authority))
-        with ours(uvloop=True, name="ours, TLS+disk", options=options, tls=tls) as served:
+        options = [f"--data-dir={folder}/data"] if disk else []
+        context = None
+        if tls:
+            certificates = Certificates(Path(folder))
+            options += ["--config=security.protocol=SSL", "--config=ssl.keystore.type=PEM"]
+            options += [f"--config=ssl.keystore.location={certificates.broker}"]
+            context = ssl.create_default_context(cafile=str(certificates.authority))
+        with ours(uvloop=True, name=f"ours, {name}", options=options, tls=context) as served:
             yield served
 
 

@@ -101,8 +101,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for uvloop in (True, False):
         with ours(uvloop=uvloop) as served:
             measured(served)
-    with ours_safe() as served:
-        measured(served)
+    for disk, tls in ((True, False), (False, True), (True, True)):
+        with ours_safe(tls=tls, disk=disk) as served:
+            measured(served)
     for peer in () if chosen.no_kafka else (apache_kafka, kfake):
         with peer() as served_by_peer:
             if served_by_peer is not None:

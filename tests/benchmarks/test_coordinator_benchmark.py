@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.coordinator import rates, records
+from benchmarks.coordinator import joins, rates, records
 from benchmarks.coordinator.__main__ import main
 from benchmarks.coordinator.driver import PARTITIONS, TOPIC, Driver, DriverError, Member, Script
 from loadwise.coordinator import Coordinator
@@ -21,11 +21,19 @@ def test_it_says_how_fast_each_phase_was(capsys: pytest.CaptureFixture[str]) -> 
 def test_it_says_what_clients_see_over_sockets_of_each_variant(capsys: pytest.CaptureFixture[str]) -> None:
     rates.main(["--members", "20", "--seconds", "0.1", "--sizes", "20,40", "--no-kafka"])
     lines = capsys.readouterr().out.splitlines()
-    for variant in ("uvloop", "asyncio", "TLS+disk"):
+    for variant in ("uvloop", "asyncio", "disk", "TLS", "TLS+disk"):
         rows = [line for line in lines if line.startswith(f"  ours, {variant} ")]
         assert len(rows) == 9
         assert "KIP-848" in rows[-1]
         assert sum("/s, p99" in row for row in rows) == 2
+
+
+@pytest.mark.long
+def test_it_says_how_fast_groups_form_from_several_processes(capsys: pytest.CaptureFixture[str]) -> None:
+    joins.main(["--shapes", "1x40,2x20", "--rounds", "1", "--no-kafka"])
+    lines = capsys.readouterr().out.splitlines()
+    for variant in ("uvloop", "asyncio", "disk", "TLS"):
+        assert sum(line.startswith(f"  ours, {variant} ") and ", generation " in line for line in lines) == 4
 
 
 def test_it_writes_and_reads_records_of_each_size(capsys: pytest.CaptureFixture[str]) -> None:
