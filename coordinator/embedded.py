@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
@@ -49,7 +50,8 @@ class Embedded:
         self.clock = Clock(_clock_ms())
         factor = options.settings.default_replication_factor
         nodes = Brokers(options.brokers, options.racks, default_replication_factor=factor)
-        self.router = Router(options.settings, brokers=nodes, security=options.security)
+        groups = replace(options.settings.groups, initial_delay_ends_by_timer=True)
+        self.router = Router(replace(options.settings, groups=groups), brokers=nodes, security=options.security)
         self.cluster = self.router.cluster
         self.faults = Faults({api.name for api in self.cluster.apis})
         self.http: HttpEndpoint | None = None

@@ -426,10 +426,11 @@ class Server:
         """Set the timer for the next deadline, or earlier; then it is set again."""
         assert self._loop is not None
         deadline_ms = self._router.next_deadline_ms
+        now_ms = self._clock.now_ms()
         if (
             deadline_ms is None
             or (self._armed_ms is not None and self._armed_ms <= deadline_ms)
-            or self._clock.is_frozen
+            or (self._clock.is_frozen and deadline_ms > now_ms)
             or not self._servers
         ):
             return
@@ -437,7 +438,7 @@ class Server:
             self._timer.cancel()
         self._armed_ms = deadline_ms
         # A loop's clock is finer than milliseconds, so wait slightly longer to be past the deadline.
-        delay_ms = deadline_ms + 1 - self._clock.now_ms()
+        delay_ms = deadline_ms + 1 - now_ms
         self._timer = self._loop.call_later(max(delay_ms, 0) / 1000, self._on_timer)
 
     def _disarm(self) -> None:

@@ -14,6 +14,11 @@ class GroupLimits:
 
     Kafka's group.initial.rebalance.delay.ms, which is 3000 there.
     """
+    initial_delay_ends_by_timer: bool = False
+    """Whether requests that have arrived join an empty group's first rebalance even if its delay is 0, as in Kafka.
+
+    Kafka's timer event waits behind them. Without a server there is no timer, and the first member begins alone.
+    """
     max_size: int = 2**31 - 1
     """Maximum members of a group (group.max.size)."""
     min_session_timeout_ms: int = 1

@@ -98,7 +98,7 @@ class ClassicGroup(RebalancedGroup):
                 pass
             case _:
                 assert_never(event)
-        self._expire()
+        self._expire(is_tick=isinstance(event, Tick))
         effects, self._effects = self._effects, []
         return effects
 

@@ -151,7 +151,8 @@ class RebalancedGroup(DescribedGroup):
 
     # ---- time ----
 
-    def _expire(self) -> None:
+    def _expire(self, *, is_tick: bool) -> None:
+        """Complete what is due; ``is_tick``: no request caused the event."""
         now = self._now_ms
         for _ in self._pending_joins.due(now):
             self._complete_join_without_the_expired()
@@ -168,8 +169,11 @@ class RebalancedGroup(DescribedGroup):
                 self._remove(member_id)
             if late:
                 self._rebalance(f"{', '.join(late)} did not sync in time")
-        if isinstance(self._phase, Preparing) and self._phase.deadline_ms <= now:
-            self._on_join_deadline(self._phase)
+        phase, by_timer = self._phase, self.limits.initial_delay_ends_by_timer
+        if isinstance(phase, Preparing) and phase.deadline_ms <= now:
+            waits = by_timer and phase.initial is not None and not is_tick
+            if not waits:
+                self._on_join_deadline(phase)
 
     def _is_waiting(self, member_id: str) -> bool:
         """Return whether it waits for an answer, which replaces its heartbeats.

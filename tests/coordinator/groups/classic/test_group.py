@@ -664,3 +664,21 @@ def test_a_group_is_rebuilt_from_its_record_with_fresh_sessions() -> None:
     assert after.joined(after.join(follower)).generation == record.generation
     after.wait(2 * SESSION_MS)
     assert after.group.state is GroupState.EMPTY
+
+
+def test_members_that_arrive_before_the_timer_are_in_the_first_generation_even_without_a_delay() -> None:
+    driver = Driver(initial_delay_ends_by_timer=True)
+    first = driver.join()
+    driver.handle(Tick())  # another member has not come since
+    assert driver.joined(first).generation == 1
+    assert [member.member_id for member in driver.joined(first).members] == ["m1"]
+
+    driver = Driver(initial_delay_ends_by_timer=True)
+    tokens = [driver.join(), driver.join()]
+    driver.handle(Tick())  # the second one extends the delay, by 0
+    tokens.append(driver.join())
+    assert not driver.replies
+    driver.handle(Tick())
+    driver.handle(Tick())
+    assert {driver.joined(token).generation for token in tokens} == {1}
+    assert len(driver.joined(tokens[0]).members) == 3
