@@ -6,7 +6,6 @@ All listeners share these settings, so ``listener.name.x.`` before a setting is 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +15,7 @@ from loadwise.coordinator.rights import Authorizing
 from loadwise.coordinator.security.mechanisms import MECHANISMS
 from loadwise.coordinator.security.options import Security
 from loadwise.coordinator.security.tls import TlsFiles
+from loadwise.protocol.jaas import read_jaas
 
 _AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 LISTENER = re.compile(r"listener\.name\.[^.]+\.")
@@ -88,15 +88,14 @@ def security_of(configs: Mapping[str, str]) -> tuple[Security | None, dict[str, 
 
 def _users(name: str, jaas: str) -> list[tuple[str, str]]:
     try:
-        module, flag, *options = shlex.split(jaas.strip().removesuffix(";"))
-        pairs = [option.split("=", 1) for option in options]
-        if flag != "required" or not module.endswith("LoginModule") or any(len(pair) < 2 for pair in pairs):
-            raise ValueError
+        login = read_jaas(jaas)
+        if not login.module.endswith("LoginModule"):
+            raise ValueError(login.module)
     except ValueError:
         raise BadSecurityError(
             f'{name} must be: <login module> required user_alice="<password>" user_bob="<password>";'
         ) from None
-    return [(key.removeprefix(_USER), value) for key, value in pairs if key.startswith(_USER)]
+    return [(key.removeprefix(_USER), value) for key, value in login.options.items() if key.startswith(_USER)]
 
 
 def _tls(given: Mapping[str, str]) -> TlsFiles | None:

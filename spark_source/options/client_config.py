@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
+from loadwise.protocol.jaas import read_jaas
 from loadwise.spark_source.errors import OptionError, UnknownOptionError
 from loadwise.spark_source.options.settings import KNOWN, NAMES, NUMBERS
 
@@ -78,12 +79,6 @@ DEFAULT_API_TIMEOUT_MS = 60_000
 LIBRDKAFKA_MESSAGE_MAX_BYTES = 1_000_000
 """librdkafka's default; its minimum is 1000."""
 
-_JAAS = re.compile(
-    r"^\s*(?P<module>[\w.$]+)\s+(?:required|requisite|sufficient|optional)\b(?P<rest>.*?);?\s*$", re.DOTALL
-)
-_JAAS_OPTION = re.compile(
-    r"""(?P<name>\w+)\s*=\s*(?:"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>[^']*)'|(?P<bare>[^\s;]+))"""
-)
 _JAAS_MODULES = ("OAuthBearerLoginModule", "PlainLoginModule", "ScramLoginModule")
 _OAUTH_HANDLER = "OAuthBearerLoginCallbackHandler"
 """Java's class that requests tokens with a client id and secret (KIP-768)."""
@@ -227,16 +222,18 @@ def _login(java: Mapping[str, str]) -> dict[str, str]:
         if uses_sasl and mechanism != "GSSAPI":
             raise OptionError("kafka.sasl.jaas.config", f"must be given with {mechanism}: it has the credentials")
         return {}
-    login = _JAAS.match(java["sasl.jaas.config"])
-    if login is None:
-        raise OptionError("kafka.sasl.jaas.config", 'must read: <login module> required username="…" password="…";')
-    module = login["module"].rpartition(".")[2]
+    try:
+        login = read_jaas(java["sasl.jaas.config"])
+    except ValueError:
+        raise OptionError(
+            "kafka.sasl.jaas.config", 'must read: <login module> required username="…" password="…";'
+        ) from None
+    module, given = login.module, login.options
     if module not in _JAAS_MODULES:
         raise OptionError(
             "kafka.sasl.jaas.config",
-            f"login module {login['module']} has no counterpart in librdkafka; use {', '.join(_JAAS_MODULES)}",
+            f"login module {module} has no counterpart in librdkafka; use {', '.join(_JAAS_MODULES)}",
         )
-    given = {option["name"]: _jaas_value(option) for option in _JAAS_OPTION.finditer(login["rest"])}
     oauth = module == "OAuthBearerLoginModule"
     if uses_sasl and oauth != (mechanism == "OAUTHBEARER"):
         problem = f"{mechanism} does not go with {module} in kafka.sasl.jaas.config; change one of them"
@@ -265,12 +262,6 @@ def _login(java: Mapping[str, str]) -> dict[str, str]:
     if more:
         answer["sasl.oauthbearer.extensions"] = ",".join(f"{name}={value}" for name, value in more)
     return answer
-
-
-def _jaas_value(option: re.Match[str]) -> str:
-    if option["double"] is not None:
-        return re.sub(r"\\(.)", r"\1", option["double"])
-    return option["single"] if option["single"] is not None else option["bare"]
 
 
 def _kind(java: Mapping[str, str], store: str) -> str:

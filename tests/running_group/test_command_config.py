@@ -84,7 +84,7 @@ def test_kafka_python_knows_every_setting() -> None:
         ),
         (
             f"{SASL}sasl.jaas.config=x.OAuth required username=a password=secret;",
-            "names x.OAuth; use PlainLoginModule",
+            "names OAuth; use PlainLoginModule",
         ),
         ("client.id=a\n=b", "f, line 2: no key; write key=value"),
     ],

@@ -7,11 +7,11 @@ the names. An unknown setting is refused, because it could be a password.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from loadwise.protocol.jaas import read_jaas
 from loadwise.running_group.errors import BadConnectionError
 
 _SAME: Mapping[str, tuple[str, Callable[[str], Any]]] = {
@@ -124,13 +124,12 @@ def _unescaped(text: str) -> str:
 def _credentials(jaas: str, name: str) -> dict[str, str]:
     """Return user name and password of a JAAS line, for PLAIN and SCRAM."""
     try:
-        module, _, *options = shlex.split(jaas.strip().removesuffix(";"))
-        given = dict(option.split("=", 1) for option in options)
-        settings = {"sasl_plain_username": given["username"], "sasl_plain_password": given["password"]}
+        login = read_jaas(jaas)
+        given = {"sasl_plain_username": login.options["username"], "sasl_plain_password": login.options["password"]}
     except (ValueError, KeyError):
         raise BadConnectionError(
             f'{name}: sasl.jaas.config must read: <login module> required username="…" password="…";'
         ) from None
-    if module.rpartition(".")[2] not in _LOGIN_MODULES:
-        raise BadConnectionError(f"{name}: sasl.jaas.config names {module}; use {' or '.join(_LOGIN_MODULES)}")
-    return settings
+    if login.module not in _LOGIN_MODULES:
+        raise BadConnectionError(f"{name}: sasl.jaas.config names {login.module}; use {' or '.join(_LOGIN_MODULES)}")
+    return given

@@ -310,7 +310,7 @@ def test_a_key_with_another_password_than_its_jks_store_is_refused_by_name():
     assert "of-the" not in str(refused.value)
 
 
-OAUTH = 'OAuthBearerLoginModule required clientId="a" clientSecret="hush";'
+OAUTH_LOGIN = 'OAuthBearerLoginModule required clientId="a" clientSecret="hush";'
 PLAIN = 'PlainLoginModule required username="u" password="hush";'
 
 
@@ -320,7 +320,7 @@ PLAIN = 'PlainLoginModule required username="u" password="hush";'
         ({"sasl.mechanism": "OAUTHBEARER"}, r"kafka\.sasl\.jaas\.config: must be given with OAUTHBEARER"),
         ({"sasl.mechanism": "scram-sha-256"}, r"kafka\.sasl\.jaas\.config: must be given with SCRAM-SHA-256"),
         ({"sasl.mechanism": "OAUTHBEARER", "sasl.jaas.config": PLAIN}, "OAUTHBEARER does not go with PlainLoginModule"),
-        ({"sasl.mechanism": "PLAIN", "sasl.jaas.config": OAUTH}, "PLAIN does not go with OAuthBearerLoginModule"),
+        ({"sasl.mechanism": "PLAIN", "sasl.jaas.config": OAUTH_LOGIN}, "PLAIN does not go with OAuthBearerLoginModule"),
     ],
 )
 def test_a_login_that_cannot_be_is_refused_by_name(java, problem):
