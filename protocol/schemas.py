@@ -12,14 +12,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 NEVER = range(0)
 """No version."""
 _EVERY_LATER = 32_768
+_MESSAGES = Path(__file__).with_name("messages.txt")
 _OPERATIONS = "authorized_operations"
 
 
@@ -96,7 +97,7 @@ def _texts() -> Mapping[str, Sequence[str]]:
     """The lines of each message, which are parsed when somebody asks for it."""
     texts: dict[str, list[str]] = {}
     lines: list[str] = []
-    for line in (files("loadwise.protocol") / "messages.txt").read_text("utf-8").splitlines():
+    for line in _MESSAGES.read_text("utf-8").splitlines():
         if line.startswith("#") or not line:
             continue
         if not line.startswith(" "):
