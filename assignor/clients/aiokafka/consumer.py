@@ -13,8 +13,10 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+from aiokafka.errors import KafkaConnectionError
 
 from loadwise.assignor.clients.aiokafka.lag import AiokafkaLag
+from loadwise.assignor.clients.aiokafka.logins import refusal
 from loadwise.assignor.clients.aiokafka.version import TRIED
 from loadwise.assignor.clients.aiokafka.watch import AiokafkaWatch, timed
 from loadwise.assignor.clients.factory import BalancedConsumer, ClientKind, ConsumerPlan, Options, plan
@@ -167,6 +169,12 @@ class AiokafkaConsumer(BalancedConsumer, AIOKafkaConsumer):
                 if self._plan.waits_for_lag:
                     await self._lag.wait(FIRST_READING_S)
             await super().start()
+        except KafkaConnectionError as error:
+            await self._stop_lag()
+            reason = await refusal(self._client) if TRIED.includes_installed else None
+            if reason is None:
+                raise
+            raise reason from error
         except BaseException:
             await self._stop_lag()
             raise

@@ -146,7 +146,12 @@ class KafkaPythonConsumer(BalancedConsumer, KafkaConsumer):
         self._plan = plan
         self._lag = plan.lag
         self._leader = plan.participant.leader
-        super().__init__(*plan.topics, partition_assignment_strategy=plan.plugs, **plan.config)
+        config = dict(plan.config)
+        if TRIED.includes_installed:
+            from loadwise.assignor.clients.kafka_python.logins import client_that_tells  # noqa: PLC0415 (as below)
+
+            config.setdefault("kafka_client", client_that_tells)
+        super().__init__(*plan.topics, partition_assignment_strategy=plan.plugs, **config)
         for plug in plan.plugs:
             plug.follow(self)
         if TRIED.includes_installed:

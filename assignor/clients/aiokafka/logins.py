@@ -1,0 +1,36 @@
+"""Finds out why a consumer cannot start: aiokafka only logs refusals, and raises "Unable to bootstrap"."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from aiokafka.conn import create_conn
+from aiokafka.errors import (
+    AuthenticationFailedError,
+    IllegalSaslStateError,
+    KafkaError,
+    SaslAuthenticationFailed,
+    UnsupportedSaslMechanismError,
+)
+
+from loadwise.assignor.clients.tls_refusals import tls_refusal
+
+_OF_SASL = (AuthenticationFailedError, IllegalSaslStateError, SaslAuthenticationFailed, UnsupportedSaslMechanismError)
+
+
+async def refusal(client: Any) -> KafkaError | None:
+    """Connect once more to the servers of a client that failed to start; return the first refusal of login or TLS."""
+    names = inspect.signature(create_conn).parameters
+    settings = {name: getattr(client, f"_{name}") for name in names if hasattr(client, f"_{name}")}
+    for host, port, _ in client.hosts:
+        try:
+            connection = await create_conn(host, port, **settings)
+        except _OF_SASL as error:
+            return error
+        except (OSError, KafkaError) as error:
+            if (problem := tls_refusal(error)) is not None:
+                return AuthenticationFailedError(f"no TLS with {host}:{port}: {problem}; check ssl_context")
+        else:
+            connection.close()
+    return None

@@ -1,0 +1,86 @@
+"""A wrong password or certificate: each client's consumer says so, at once."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from secured_clients import Access
+from secured_kafka import PASSWORDS
+
+from loadwise.assignor.clients.aiokafka import aiokafka_consumer
+from loadwise.assignor.clients.confluent_kafka import confluent_consumer
+from loadwise.assignor.clients.kafka_python import kafka_python_consumer
+from loadwise.coordinator import Certificates, Coordinator, Security, TlsFiles
+
+LONG_MS = 3_600_000
+"""The test would hang if a refusal were only noticed after the client's own timeout."""
+LOGIN = Access(address="", mechanism="PLAIN", user="owner", password=PASSWORDS["owner"])
+
+
+def kafka_python(access: Access) -> None:
+    try:
+        kafka_python_consumer("t", group_id="g", bootstrap_timeout_ms=LONG_MS, **access.python())
+    finally:
+        gc.collect()  # a consumer that fails to begin leaves sockets behind
+
+
+def aiokafka(access: Access) -> None:
+    async def start() -> None:
+        consumer = aiokafka_consumer("t", group_id="g", **access.python())
+        try:
+            await consumer.start()
+        finally:
+            await consumer.stop()
+
+    asyncio.run(start())
+
+
+def confluent(access: Access) -> None:
+    consumer = confluent_consumer(access.librdkafka() | {"group.id": "g"})
+    try:
+        consumer.subscribe(["t"])
+    finally:
+        consumer.close()
+        gc.collect()
+
+
+CLIENTS = [kafka_python, aiokafka, confluent]
+
+
+@contextmanager
+def listening(**security: Any) -> Iterator[str]:
+    with Coordinator(topics={"t": 1}, security=Security(**security)).in_thread() as coordinator:
+        yield coordinator.bootstrap_servers
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.__name__)
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [({"password": "wrong"}, "Invalid username or password"), ({"mechanism": "SCRAM-SHA-256"}, "SaslMechanism")],
+)
+def test_a_refused_login_is_raised(client: Callable[[Access], None], wrong: dict[str, str], message: str) -> None:
+    with (
+        listening(protocol="SASL_PLAINTEXT", users=PASSWORDS, mechanisms=("PLAIN",)) as address,
+        pytest.raises(Exception, match=message),
+    ):
+        client(replace(LOGIN, address=address, **wrong))
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.__name__)
+@pytest.mark.parametrize("trusts", [False, True], ids=["another authority", "no own certificate"])
+def test_a_refused_certificate_is_raised(
+    client: Callable[[Access], None], tmp_path_factory: pytest.TempPathFactory, trusts: bool
+) -> None:
+    ours, others = (Certificates(tmp_path_factory.mktemp("certificates")) for _ in range(2))
+    tls = TlsFiles(keystore=ours.broker, truststore=ours.authority, client_auth="required" if trusts else "none")
+    with (
+        listening(protocol="SSL", tls=tls) as address,
+        pytest.raises(Exception, match=r"(?i)no TLS with .*certificate"),
+    ):
+        client(Access(address=address, protocol="SSL", authority=(ours if trusts else others).authority))
