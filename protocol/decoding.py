@@ -28,7 +28,7 @@ Skipper: TypeAlias = Callable[[bytes, int, int], tuple[int, int]]
 """From bytes, a position, and how many elements there may be, to the position behind, and how many are left."""
 
 AT_ONCE = 1_000
-"""Most elements of arrays that a message has, unless its decoder is told otherwise: a millisecond or two of work."""
+"""The default for the most elements in the arrays of a message: a millisecond or two of work."""
 
 FIXED = {
     "bool": ("?", 1),
@@ -82,7 +82,7 @@ def varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def skip_tags(data: bytes, position: int, left: int = AT_ONCE) -> tuple[int, int]:
-    """The position after tagged fields that nobody knows, and how many more elements there may be."""
+    """The position after unknown tagged fields, and how many more elements there may be."""
     number, position = varint(data, position)
     left -= number
     if left < 0:

@@ -183,7 +183,7 @@ class _Generator:
 
     def _bytes(self, value: str, indent: str, *, is_text: bool) -> None:
         data = self._variable()
-        # Not _emit: what is to be packed before stays open, and takes the length in.
+        # Not _emit: the fields before are still to be packed, and take the length in.
         self._lines.append(f"{indent}{data} = {value}")
         if is_text:
             self._lines.append(f"{indent}if {data} is not None: {data} = text({data})")

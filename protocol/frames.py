@@ -1,7 +1,7 @@
 """Cuts a stream of bytes into frames: a signed 32-bit size, then that many bytes.
 
 Mirrors Kafka's ``NetworkReceive``: a size that is negative or above ``socket.request.max.bytes`` ends the connection.
-Memory is taken for bytes that have come, never for a size that was only claimed.
+Memory is allocated for bytes that have arrived, never for a size that was only claimed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from struct import Struct
 from loadwise.protocol.errors import FrameError
 
 MAX_FRAME_BYTES = 100 * 1024 * 1024
-"""The largest frame that is accepted unless told otherwise: Kafka's default of ``socket.request.max.bytes``."""
+"""The default for the largest accepted frame: Kafka's default of ``socket.request.max.bytes``."""
 
 _SIZE = Struct(">i")
 
@@ -23,9 +23,9 @@ class FrameSplitter:
     def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
         self._max_frame_bytes = max_frame_bytes
         self._buffer: bytes | bytearray = b""
-        """What was read as it was read, since most often that is one request; a bytearray once more has to be added."""
+        """The bytes of one read, since most often that is one request; a bytearray once more are added."""
         self._start = 0
-        """Where in ``bytes`` the next frame begins; what is taken out of a bytearray is deleted."""
+        """Where in ``bytes`` the next frame begins; frames taken out of a bytearray are deleted."""
 
     @property
     def buffered_bytes(self) -> int:
@@ -41,7 +41,7 @@ class FrameSplitter:
             self._buffer = bytes(data)
 
     def clear(self) -> None:
-        """Drop what has come: nobody wants it any more."""
+        """Drop the bytes that have arrived."""
         self._buffer = b""
         self._start = 0
 

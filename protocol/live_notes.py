@@ -31,14 +31,14 @@ _NOTE = "loadwise:1 "
 _OFF = 1
 _GIVEN = 2
 _MOST_TOPICS = 8
-"""Of so many topics a member tells how long it works on a record."""
+"""The most topics for which a member reports its time per record."""
 _TOOK = struct.Struct(">If")
 _HEX = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """What the next leader must know: how often the group was rebalanced for its load, and whether it helped."""
+    """The facts that the next leader needs: how often the group was rebalanced for its load, and whether it helped."""
 
     ages_ms: tuple[int, ...] = ()
     """How long ago each rebalance for the load was asked for, within the last hour."""
@@ -47,7 +47,7 @@ class Memory:
     left_ms: int = 0
     """How much of that is left."""
     gain: float = 0.0
-    """What the last one was to gain, in utilisation."""
+    """The expected gain of the last one, in utilisation."""
 
     def encode(self) -> bytes:
         """Write it; of more than sixty rebalances the newest."""
@@ -107,7 +107,7 @@ class MemberNotes:
 
     @classmethod
     def read(cls, reader: Reader) -> MemberNotes:
-        """Read it; members from before do not tell what records take. Raises `MalformedBytesError`."""
+        """Read it; older members have no times of records. Raises `MalformedBytesError`."""
         flags = reader.int16("flags of the member")
         return cls(
             capacity_given=bool(flags & _GIVEN),
@@ -121,7 +121,7 @@ class MemberNotes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderNotes:
-    """What the leader tells a member with its partitions."""
+    """The leader's note to a member, with its partitions."""
 
     watcher: str = ""
     """Group instance id, or else member id, of the leader: it watches the group's load."""
@@ -184,7 +184,7 @@ class CommitNote:
 
 
 def is_note(metadata: str | None) -> bool:
-    """Whether the metadata of an offset is a `CommitNote`, of this version or a newer one, and nobody else's."""
+    """Whether the metadata of an offset is a `CommitNote`, of this version or a newer one."""
     return metadata is not None and metadata.startswith(_NOTE)
 
 

@@ -1,4 +1,4 @@
-"""Packs the records of a batch anew, for a topic whose compression.type is not its producers'. cramjam does it."""
+"""Compresses the records of a batch again, for a topic with another compression.type than its producers'."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ except ImportError:  # who asks for a compressed record is told
     cramjam = None  # type: ignore[assignment]  # a module or nothing
 
 CODECS = {"uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
-"""The values of compression.type, and what they are in a batch's attributes."""
+"""The values of compression.type, and their numbers in a batch's attributes."""
 
 _XERIAL_HEADER = b"\x82SNAPPY\x00" + Struct(">ii").pack(1, 1)
 _BLOCK_BYTES = 32 * 1024

@@ -94,7 +94,7 @@ def names() -> Sequence[str]:
 
 @cache
 def _texts() -> Mapping[str, Sequence[str]]:
-    """The lines of each message, which are parsed when somebody asks for it."""
+    """The lines of each message, which are parsed on first use."""
     texts: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in _MESSAGES.read_text("utf-8").splitlines():

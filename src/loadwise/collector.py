@@ -1,7 +1,7 @@
 """Making a great many objects at once without Python's cyclic garbage collector looking through them meanwhile.
 
 The collector starts again and again as objects are made, and walks over all that there are: a million lists took
-twice as long to make with it as without. None of what is made under this pause is garbage until it is handed out.
+twice as long to make with it as without. No object that is made under this pause is garbage before it is passed on.
 """
 
 from __future__ import annotations

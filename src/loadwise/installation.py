@@ -28,7 +28,7 @@ def pip_install(extra: str) -> str:
     try:
         recorded = distribution(NAME).read_text("direct_url.json")
     except PackageNotFoundError:
-        # The package runs from a checkout that nobody installed, with ``src`` on Python's path.
+        # The package runs from a checkout without being installed, with ``src`` on Python's path.
         return _command(str(Path(__file__).resolve().parents[2]), extra, editable=True)
     return command_for(recorded, extra)
 

@@ -129,7 +129,7 @@ def add_options(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compare; the status is 2 where what was given is wrong, and 1 where a group cannot be read or compared."""
+    """Compare; the status is 2 for wrong input, and 1 where a group cannot be read or compared."""
     names = list(dict.fromkeys(options.assignor or ALGORITHMS))
     try:
         with waiting("reading the group"):

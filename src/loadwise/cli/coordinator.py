@@ -233,7 +233,7 @@ async def _serve(broker: Coordinator, http: HttpOptions | None, *, shows_token: 
     stopping = asyncio.Event()
     set_on_signals(asyncio.get_running_loop(), stopping)
     async with broker:
-        gc.freeze()  # what was imported stays: a collection that walks it keeps all clients waiting for 40 ms
+        gc.freeze()  # imported modules stay: a collection that walks it keeps all clients waiting for 40 ms
         sys.stdout.write(f"loadwise coordinator ready at {broker.bootstrap_servers}\n")
         if http is not None:
             token = f", token {broker.http_token}" if shows_token else ""

@@ -28,7 +28,7 @@ _OUR_ERROR = re.compile(r"^loadwise\.spark_source\.errors\.\w+: (.+)$", re.MULTI
 _WEIGHTS = ("bytes", "records")
 _KEYS_SHOWN = 5
 _MUCH_MORE = 1.5
-"""How many times as uneven as all hours together the worst one is, where it is told with the same hottest key."""
+"""How many times as uneven as all hours the worst one must be to be shown with the same hottest key."""
 _LEAST_SHOWN = 0.01
 """The share of its topic that a key has at least which is shown."""
 
@@ -95,7 +95,7 @@ def add_options(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read and report; the status is 2 where what was given is wrong, and 1 where the topics cannot be read."""
+    """Read and report; the status is 2 for wrong input, and 1 where the topics cannot be read."""
     table: Path = options.table
     checkpoint: Path | None = options.checkpoint
     if any(importlib.util.find_spec(name) is None for name in ("pyspark", "pyarrow", "aiokafka")):
@@ -261,7 +261,7 @@ def _text(skew: Skew, by: str) -> str:
             break
         lines.append(f"  key {_shown(each.key)} in partition {each.partition}: {share:.1%} of all {by}")
     apart = skew.hours_apart
-    # Where one key is hot all the time, or none is, the hours tell nothing new.
+    # If one key is hot all the time, or none is, the hours add nothing.
     if apart is not None and (apart.hot_keys > 1 or apart.max_over_mean > _MUCH_MORE * skew.max_over_mean):
         lines.append(f"  {_hours(apart, by)}")
     lines += [f"  with {each.change}: {each.max_over_mean:.2f}" for each in skew.what_if]

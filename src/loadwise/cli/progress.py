@@ -15,7 +15,7 @@ def _is_shown() -> bool:
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Show what the program is waiting for; the line is wiped at the end."""
+    """Show the reason for waiting; the line is wiped at the end."""
     if not _is_shown():
         yield
         return

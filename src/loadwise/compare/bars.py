@@ -15,7 +15,7 @@ _CHARACTER = 7.0
 _TOO_HIGH = 1.1
 """A bar so many times as high as the best possible highest one is drawn in the colour of trouble."""
 _LEAST_LABEL = 3
-"""A member's name that is cut shorter than this tells nothing, and is left out."""
+"""A member's name that would be cut shorter than this is left out."""
 
 STYLE = """
 svg .bar { fill: var(--bar); }

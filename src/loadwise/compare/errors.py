@@ -19,4 +19,4 @@ class BadInputError(CompareError, ValueError):
 
 
 class LiveGroupError(CompareError):
-    """A running group cannot be compared now; the message tells what stands in the way and what to do about it."""
+    """A running group cannot be compared now; the message names the reason and the remedy."""

@@ -73,9 +73,9 @@ def from_loads(text: str, name: str, members: int) -> Situation:
 
 
 def from_history(topics: Sequence[TopicHistory], name: str, members: int, *, by: str) -> Situation:
-    """What topics have held in an hour on average, for as many equal members. Raises `BadInputError`.
+    """The mean hourly load of topics, for as many equal members. Raises `BadInputError`.
 
-    ``by`` is what the histories are of, ``bytes`` or ``records``.
+    ``by`` is the unit of the histories, ``bytes`` or ``records``.
     """
     loads = {each.topic: [load / each.hours for load in each.load] for each in topics}
     return _equal_members(loads, name, members, unit=f"{by}/h")

@@ -1,4 +1,4 @@
-"""The situation of a running group: who is in it, what it owns, and its lag, its arrival rate or both as the load."""
+"""The situation of a running group: its members and their partitions, with lag, arrival rate or both as the load."""
 
 from __future__ import annotations
 

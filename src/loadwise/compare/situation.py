@@ -43,7 +43,7 @@ class Situation:
     load: TopicLoads | None = None
     """Load of each partition; None where nothing is known, and every partition counts as 1."""
     load_unit: str = ""
-    """What the loads count, as ``records``; empty where that is not known."""
+    """The unit of the loads, as ``records``; empty if unknown."""
     racks: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
     """Racks of the replicas of each partition."""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Situation:
     """The same group one rebalance ago. Each assignor answers that first, and its members own what it gave them."""
 
     def snapshot(self) -> GroupSnapshot:
-        """The group as assignors take it. Raises `BadInputError` if there is nobody, or nothing, to assign."""
+        """The group as assignors take it. Raises `BadInputError` without members or partitions."""
         try:
             group = GroupSnapshot.of(
                 self.members, self.partitions, load=self.load, load_unit=self.load_unit, racks=self.racks

@@ -34,7 +34,7 @@ class Verdict:
 
     @property
     def group_per_s(self) -> float:
-        """Records a second that the group processes if nobody is idle."""
+        """Records a second that the group processes if no member is idle."""
         return self.rate_per_s * self.members
 
     @property
@@ -66,7 +66,7 @@ def members_needed(arrivals_per_s: Sequence[float], rate_per_s: float) -> int | 
 
 
 def explain(judged: Verdict, rows: Sequence[Figures]) -> list[str]:
-    """The verdict in sentences, and which assignors let a group that is fast enough fall behind all the same."""
+    """The verdict in sentences, and the assignors with which a group that is fast enough falls behind."""
     arrival, group = f"{judged.arrival_per_s:,.0f}", f"{judged.group_per_s:,.0f}"
     head = (
         f"If {arrival} records/s kept arriving, spread like these: {judged.members} members process {group} records/s"

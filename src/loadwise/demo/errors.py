@@ -5,7 +5,7 @@
     DemoError                  the demo cannot go on, or something that it checks does not hold; the exit status is 1
     ├── MissingPartError       an optional part is not installed (names the extra)
     ├── ChildDiedError         a process of the demo ended before its time (quotes the last it wrote)
-    ├── RefusedError           the Kafka refuses to do what it is asked for (names its error)
+    ├── RefusedError           the Kafka refuses a request (names its error)
     ├── StuckError             nothing more happens and the topic is not drained (names what is missing)
     └── CheckFailedError       records lost, not committed, or counted differently
 """
@@ -26,7 +26,7 @@ class ChildDiedError(DemoError):
 
 
 class RefusedError(DemoError):
-    """The Kafka refuses to do what it is asked for; the message has its error."""
+    """The Kafka refuses a request; the message has its error."""
 
 
 class StuckError(DemoError):

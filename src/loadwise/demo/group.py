@@ -82,7 +82,7 @@ class Outcome:
     left: tuple[int, ...]
     """Records of each partition that were still to be processed at that moment."""
     joined_s: float
-    """When the late member was told to join, in seconds since processing began."""
+    """When the late member got the order to join, in seconds since processing began."""
     settled_s: float
     """When it had its partitions and all others theirs."""
     drained_s: float
@@ -96,8 +96,8 @@ class Outcome:
 async def run_group(cluster: Cluster, plan: Plan, ends: Sequence[int], show: Callable[[Sample], None]) -> Outcome:
     """Run one group until the topic is drained and committed.
 
-    Raises `ChildDiedError` when a member dies, `StuckError` when records are left and nobody processes them, and
-    `CheckFailedError` when what was processed is not committed.
+    Raises `ChildDiedError` when a member dies, `StuckError` when records are left and no member processes them, and
+    `CheckFailedError` when processed records are not committed.
     """
     group = f"{cluster.topic}-{plan.assignor}-{uuid.uuid4().hex[:6]}"
     cluster.groups.append(group)
@@ -160,7 +160,7 @@ class _Run:
         first_owners, generation = ledger.owners, ledger.generation
         self._began_s = self._clock()
         await self._order(plan.founders, Order.GO)
-        # A member alone with everything would take this long; beyond it nobody is processing.
+        # A member alone with everything would take this long; beyond it no member is processing.
         patience_s = records / plan.rate_per_s + _SETTLE_S
         await self._until(lambda: ledger.done * 2 >= records, patience_s)
 

@@ -1,6 +1,6 @@
-"""The books of one run: who owns which partition, what has been processed, and what is left for whom.
+"""The books of one run: the owner of each partition, the processed offsets, and the records left for each member.
 
-Members only report what they were assigned and which offsets they processed. Everything that the tables and pictures
+Members only report their assignments and the offsets that they processed. Everything that the tables and pictures
 show follows from that and from the partitions' end offsets. Members and partitions are numbers from 0.
 """
 
@@ -63,12 +63,12 @@ class Ledger:
 
     @property
     def owners(self) -> tuple[int | None, ...]:
-        """The member that owns each partition, None where nobody does."""
+        """The member that owns each partition, or None."""
         return tuple(self._owner)
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """The first offset of each partition that nobody has processed."""
+        """The first unprocessed offset of each partition."""
         return tuple(coverage.position for coverage in self._coverage)
 
     @property
@@ -78,7 +78,7 @@ class Ledger:
 
     @property
     def left(self) -> tuple[int, ...]:
-        """Records of each partition that nobody has processed."""
+        """Unprocessed records of each partition."""
         return tuple(end - min(end, coverage.distinct) for end, coverage in zip(self.ends, self._coverage, strict=True))
 
     @property
@@ -93,7 +93,7 @@ class Ledger:
 
     @property
     def missing(self) -> dict[int, list[tuple[int, int]]]:
-        """The offsets that nobody processed, as half-open intervals by partition; empty when the topic is drained."""
+        """The unprocessed offsets, as half-open intervals by partition; empty when the topic is drained."""
         gaps = {number: coverage.missing(self.ends[number]) for number, coverage in enumerate(self._coverage)}
         return {number: gap for number, gap in gaps.items() if gap}
 

@@ -2,7 +2,7 @@
 
 The operating system closes the pipe when the parent ends, however it ends, ``kill -9`` included. Run any module so with
 ``python -m loadwise.demo.lifeline MODULE ARGUMENT…``: when the pipe closes the module gets SIGTERM, and some seconds
-later it is gone.
+later SIGKILL.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class Moment:
 
 @dataclass(slots=True, kw_only=True)
 class LiveGroup:
-    """What the members have told so far, and the course of the lag."""
+    """The members' reports so far, and the course of the lag."""
 
     assignor: str
     members: Sequence[Child]
@@ -66,7 +66,7 @@ class LiveGroup:
         self.members[member].kill()
 
     async def listen(self, member: int) -> None:
-        """Take in what a member tells. Raises `ChildDiedError` when it dies and nobody killed it."""
+        """Take in a member's report. Raises `ChildDiedError` when it dies without being killed."""
         async for line in self.members[member].lines():
             match decode(line):
                 case Ready():

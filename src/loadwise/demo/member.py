@@ -108,7 +108,7 @@ class Reporter:
         return len(records)
 
     def tick(self, now_s: float) -> None:
-        """Report what was processed if it is time."""
+        """Report the processed offsets if it is time."""
         if now_s >= self._next_s:
             self._next_s = now_s + REPORT_S
             self.flush()
@@ -121,7 +121,7 @@ class Reporter:
 
 
 def run_kafka_python(args: argparse.Namespace, orders: Orders, report: Reporter) -> None:
-    """Be a member with kafka-python until told to stop."""
+    """Be a member with kafka-python until the order to stop."""
     from loadwise.assignor.clients.kafka_python import kafka_python_consumer
 
     report.send(Ready())
@@ -151,7 +151,7 @@ def run_kafka_python(args: argparse.Namespace, orders: Orders, report: Reporter)
 
 
 async def run_aiokafka(args: argparse.Namespace, orders: Orders, report: Reporter) -> None:
-    """Be a member with aiokafka until told to stop."""
+    """Be a member with aiokafka until the order to stop."""
     from loadwise.assignor.clients.aiokafka import aiokafka_consumer
 
     report.send(Ready())

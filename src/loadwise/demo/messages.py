@@ -1,4 +1,4 @@
-"""What a member tells the demo, one JSON object a line on its output, and what the demo orders on its input."""
+"""A member's reports to the demo, one JSON object a line on its output, and the demo's orders on its input."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 
 class Order(StrEnum):
-    """What the demo tells a member, a line each; the end of the input means `STOP`, so that no member is orphaned."""
+    """The demo's orders to a member, a line each; the end of the input means `STOP`, so that no member is orphaned."""
 
     JOIN = "join"
     """Join the group, take part in rebalances, and process nothing yet."""
@@ -42,7 +42,7 @@ class Processed:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What the member owns is that of a new generation, whether it has changed or not."""
+    """The partitions are those of a new generation, changed or not."""
 
     generation: int
 

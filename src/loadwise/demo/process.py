@@ -56,7 +56,7 @@ class Child:
             raise await self.died() from None
 
     async def died(self) -> ChildDiedError:
-        """Wait for the end of the process and answer the error that tells how it ended."""
+        """Wait for the end of the process and return the error that describes it."""
         status = await self._process.wait()
         await self._reading
         how = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"

@@ -51,7 +51,7 @@ class Settings:
 
 
 async def run_demo(settings: Settings, screen: Screen) -> None:
-    """Run the demo. Raises `DemoError` when something of it fails, after all processes are gone."""
+    """Run the demo. Raises `DemoError` when a part of it fails, after all processes have ended."""
     topic = f"loadwise-flights-{uuid.uuid4().hex[:8]}"
     if settings.bootstrap_servers is None:
         place, cluster_of = "loadwise's own coordinator", own_coordinator(topic, PARTITIONS)

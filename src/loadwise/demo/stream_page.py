@@ -1,4 +1,4 @@
-"""The part of the report that tells of the second act: one picture with a line for each assignor, and the numbers."""
+"""The part of the report about the second act: one picture with a line for each assignor, and the numbers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _HEADS = (
     "rebalances",
 )
 COLOURS = 5
-"""Lines that can be told apart."""
+"""Lines that look different."""
 
 
 def section(courses: Sequence[Course]) -> list[str]:

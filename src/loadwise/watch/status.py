@@ -25,7 +25,7 @@ from loadwise.running_group.members import Reading
 TRAFFIC_S = 1.0
 """A lag below so many seconds of traffic is no backlog: records always are on their way."""
 _SOON_S = 30 * 86_400.0
-"""What retention will delete later than this is not told."""
+"""Later deletions by retention are not shown."""
 _STEADY = 0.05
 """A lag that changes by less than this share of the arrivals neither rises nor falls."""
 
@@ -59,7 +59,7 @@ class MemberStatus:
     processed_per_s: float
     """Records that it commits in a second."""
     capacity_per_s: float | None
-    """Records that it can process in a second; None where it had no backlog all the time, so that nobody can tell."""
+    """Records that it can process in a second; None if unknown, because it was not always behind."""
     condition: Condition
 
     @property
