@@ -1,7 +1,7 @@
 """``python -m loadwise.protocol.make_schemas kafka-clients-4.3.1.jar``: rewrites ``messages.txt`` from that release.
 
-It has the messages that are there already, and those of APIs named by ``--add``. Of an unstable newest version nothing
-is taken. Kafka's descriptions of the fields stay behind.
+Run `loadwise.protocol.make_stubs` afterwards. The file has the messages that are there already, and those of APIs named
+by ``--add``. Of an unstable newest version nothing is taken. Kafka's descriptions of the fields stay behind.
 """
 
 from __future__ import annotations

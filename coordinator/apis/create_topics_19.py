@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from uuid import UUID
 
 from loadwise.coordinator.access import Access, item_by_item, topics
 from loadwise.coordinator.apis.config_rows import new_topic_rows
@@ -131,7 +132,7 @@ def _layout_refusal(cluster: Cluster, topic: Message, replicas: Sequence[Sequenc
 
 def _result(
     name: str,
-    topic_id: object,
+    topic_id: UUID | None,
     refusal: Refusal | None,
     *,
     partitions: int = -1,

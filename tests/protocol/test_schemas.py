@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka_process import jars
 
-from loadwise.protocol import kafka_messages
+from loadwise.protocol import kafka_messages, make_stubs
 from loadwise.protocol.make_schemas import FILE, text
 from loadwise.protocol.schemas import names, schema
 
@@ -58,3 +60,22 @@ def test_an_unknown_message_is_named() -> None:
 def test_the_file_is_what_the_release_says() -> None:
     (jar,) = Path(jars()).glob("kafka-clients-*.jar")
     assert text(jar, names()) == FILE.read_text("utf-8")
+
+
+def test_the_types_of_the_fields_are_current() -> None:
+    assert make_stubs.text() == make_stubs.FILE.read_text("utf-8")
+
+
+def test_the_types_are_of_the_fields_that_messages_have() -> None:
+    def check(node: ast.ClassDef, made: Any) -> None:
+        found = [each.target.id for each in node.body if isinstance(each, ast.AnnAssign) and each.value is not None]
+        assert set(found) == {name for name in made.__slots__ if name != "version"}, node.name
+        for each in node.body:
+            if isinstance(each, ast.ClassDef):
+                check(each, getattr(made, each.name))
+
+    classes = [each for each in ast.parse(make_stubs.FILE.read_text("utf-8")).body if isinstance(each, ast.ClassDef)]
+    public = [each for each in classes if not each.name.startswith("_")]
+    assert [each.name for each in public] == names()
+    for each in public:
+        check(each, getattr(kafka_messages, each.name))
