@@ -16,6 +16,7 @@ from difflib import get_close_matches
 from loadwise.protocol.jaas import read_jaas
 from loadwise.spark_source.errors import OptionError, UnknownOptionError
 from loadwise.spark_source.options.settings import KNOWN, NAMES, NUMBERS
+from loadwise.spark_source.options.values import one_of, whole_number
 
 SAID_OTHERWISE = {
     ("connections.max.idle.ms", "-1"): "0",  # never
@@ -166,11 +167,10 @@ def _written_one_way(name: str, value: str) -> str:
         if not re.fullmatch(r"[+-]?\d+", value, re.ASCII):
             raise OptionError(java_name(name), f"must be a whole number, not {value!r}")
         value = str(int(value))
-    elif name in FLAGS or name == "isolation.level":
-        known = ("true", "false") if name in FLAGS else ("read_uncommitted", "read_committed")
-        if value.lower() not in known:
-            raise OptionError(java_name(name), f"must be {' or '.join(known)}, not {value!r}")
-        value = value.lower()
+    elif name in FLAGS:
+        value = one_of("true", "false")(java_name(name), value)
+    elif name == "isolation.level":
+        value = one_of("read_uncommitted", "read_committed")(java_name(name), value)
     elif name == "bootstrap.servers":
         value = ",".join(_server(server.strip()) for server in value.split(",") if server.strip())
     return SAID_OTHERWISE.get((name, value), value)
@@ -186,7 +186,7 @@ def _server(given: str) -> str:
 
 def _unknown(name: str) -> str:
     near = get_close_matches(name, KNOWN, n=1)
-    hint = f"; the nearest that it has is kafka.{near[0]}" if near else ""
+    hint = f"; did you mean kafka.{near[0]}?" if near else ""
     return f"this source's client (librdkafka) has no counterpart of this setting of the Java client{hint}"
 
 
@@ -199,15 +199,7 @@ def _small_fetches(most: str) -> dict[str, str]:
 
 
 def _positive(java: Mapping[str, str], name: str) -> int | None:
-    if name not in java:
-        return None
-    try:
-        number = int(java[name])
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise OptionError(f"kafka.{name}", f"must be a whole number above 0, not {java[name]!r}")
-    return number
+    return whole_number()(f"kafka.{name}", java[name]) if name in java else None
 
 
 def _login(java: Mapping[str, str]) -> dict[str, str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
 from loadwise.assignor.strategy import strategies as known_strategies
 from loadwise.spark_source.errors import OptionError
 from loadwise.spark_source.options.declared import CAPACITY, MEMBERS, MODE, OPTIONS, STRATEGY, Of
 from loadwise.spark_source.options.topics import Assign, Topics
+from loadwise.spark_source.options.values import hint, whole_number
 
 MEMBER_SETTINGS = ("group.instance.id", "heartbeat.interval.ms", "max.poll.interval.ms", "session.timeout.ms")
 """Settings of the Java client that a member uses; without effect for other queries."""
@@ -54,8 +54,8 @@ def group_member(
     _refuse_what_librdkafka_alone_has(java)
     settings = {name: java[name].strip() for name in MEMBER_SETTINGS if java.get(name, "").strip()}
     for name, value in settings.items():
-        if name.endswith(".ms") and not (value.isdecimal() and int(value)):
-            raise OptionError(f"kafka.{name}", f"must be a whole number above 0, not {value!r}")
+        if name.endswith(".ms"):
+            whole_number()(f"kafka.{name}", value)
     return GroupMember(
         group=group,
         members=MEMBERS.read(options),
@@ -72,9 +72,7 @@ def _strategies(given: str) -> tuple[str, ...]:
     known = known_strategies()
     for name in names:
         if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-            raise OptionError(STRATEGY.name, f"there is no {name!r}; {hint}")
+            raise OptionError(STRATEGY.name, f"there is no {name!r}; {hint(name, known)}")
     return names
 
 

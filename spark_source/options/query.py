@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
 from loadwise.spark_source.errors import OptionError, UnknownOptionError
 from loadwise.spark_source.options import declared
@@ -19,6 +18,7 @@ from loadwise.spark_source.options.connection_config import not_honoured
 from loadwise.spark_source.options.declared import OPTIONS, REFUSED, Of
 from loadwise.spark_source.options.membership import GroupMember, group_member
 from loadwise.spark_source.options.topics import Topics, may_read, topics_of
+from loadwise.spark_source.options.values import hint
 
 DEFAULT_READER = "batches"
 GROUP_ID_PREFIX = {False: "spark-kafka-relation", True: "spark-kafka-source"}
@@ -152,10 +152,8 @@ def _named(given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
         elif lower in REFUSED:
             raise UnknownOptionError(lower, REFUSED[lower])
         else:
-            known = spelling | {"kafka.bootstrap.servers": "kafka.bootstrap.servers"}
-            near = get_close_matches(lower, known, n=1)
-            hint = f"did you mean {known[near[0]]}?" if near else f"there are {', '.join(sorted(OPTIONS))}, and kafka.*"
-            raise UnknownOptionError(name, f"there is no such option; {hint}")
+            known = (*sorted(OPTIONS), "kafka.bootstrap.servers")
+            raise UnknownOptionError(name, f"there is no such option; {hint(name, known, ' and other kafka.*')}")
     return options, java
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from difflib import get_close_matches
 from typing import Any, TypeAlias, TypeVar
 
 from loadwise.assignor.model import TopicPartition
@@ -137,3 +138,10 @@ def json_object(name: str, given: str, form: str) -> dict[str, Any]:
 def is_int(value: object) -> bool:
     """Whether a JSON value is a whole number. In Python, True is an int, too."""
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def hint(name: str, known: Collection[str], more: str = "") -> str:
+    """Return the end of a message about an unknown name: the nearest known one, or all of them."""
+    spelling = {each.lower(): each for each in known}
+    near = get_close_matches(name.lower(), spelling, n=1)
+    return f"did you mean {spelling[near[0]]}?" if near else f"there are {', '.join(known)}{more}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -19,6 +18,7 @@ from loadwise.installation import pip_install
 from loadwise.spark_source.errors import MissingDependencyError, OptionError
 from loadwise.spark_source.options.query import SourceOptions, parse
 from loadwise.spark_source.options.stores import with_stores
+from loadwise.spark_source.options.values import hint
 from loadwise.spark_source.planning.density import Density, even
 from loadwise.spark_source.planning.plan import Plan, plan
 from loadwise.spark_source.planning.slots import slots_of_driver
@@ -162,9 +162,10 @@ def assignor_named(name: str) -> Assignor:
     if not dot:
         # A name on the wire, such as cooperative-weighted, means its algorithm.
         on_the_wire = strategies().get(name)
-        near = [on_the_wire.algorithm] if on_the_wire is not None else get_close_matches(name, ASSIGNORS, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(ASSIGNORS)}, or your own as module.Name"
-        raise OptionError("assignor", f"there is no {name!r}; {hint}")
+        nearest = on_the_wire.algorithm if on_the_wire is not None else name
+        raise OptionError(
+            "assignor", f"there is no {name!r}; {hint(nearest, ASSIGNORS, ', or your own as module.Name')}"
+        )
     if not module or module.startswith("."):
         raise OptionError("assignor", f"{name!r} is relative to a module; write the whole name: package.module.Name")
     try:
