@@ -200,7 +200,8 @@ class AiokafkaConsumer(BalancedConsumer, AIOKafkaConsumer):
 
     async def _before_assignment(self, joined: Sequence[JoinedMember]) -> None:
         if self._watch is not None:
-            await self._watch.elected({topic for member in joined for topic in member.subscription.topics})
+            topics = {topic for member in joined for topic in member.subscription.topics}
+            await self._watch.read(topics, self._coordinator.member_id)
         elif self._lag is not None:
             await self._lag.wait(FIRST_READING_S)  # returns at once unless these topics are newly subscribed
 
@@ -224,4 +225,4 @@ class AiokafkaConsumer(BalancedConsumer, AIOKafkaConsumer):
             plug.follow(coordinator)
         if self._leader is not None and self._lag is not None:
             self._watch = AiokafkaWatch(coordinator, self._leader, self._lag)
-            coordinator.note = self._watch.note
+            coordinator.watch = self._watch

@@ -19,9 +19,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from aiokafka import errors
 from aiokafka.client import ConnectionGroup
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.coordinator.protocol import ConsumerProtocol
@@ -31,19 +33,17 @@ from aiokafka.errors import (
     InconsistentGroupProtocolError,
     KafkaError,
     KafkaTimeoutError,
-    OffsetMetadataTooLargeError,
     RebalanceInProgressError,
     UnknownMemberIdError,
-    UnknownTopicOrPartitionError,
 )
 from aiokafka.protocol.admin import DescribeGroupsRequest
 from aiokafka.protocol.commit import OffsetCommitRequest, OffsetFetchRequest
 from aiokafka.protocol.group import JoinGroupRequest, SyncGroupRequest
 from aiokafka.protocol.metadata import MetadataRequest
 
-from loadwise.assignor.clients.commit_notes import with_note
-from loadwise.assignor.clients.deleted_topics import DeletedTopics, Told, told
-from loadwise.assignor.clients.newest_commits import NewestCommits
+from loadwise.assignor.clients.aiokafka.watch import AiokafkaWatch
+from loadwise.assignor.clients.deleted_topics import Told, told
+from loadwise.assignor.clients.member_commits import MemberCommits
 from loadwise.assignor.clients.no_common_strategy import no_common_strategy
 from loadwise.assignor.subscription import read_described, read_joined_members
 from loadwise.protocol.consumer import Subscription
@@ -56,8 +56,6 @@ _ANOTHER_GENERATION = {
 """Error codes of a commit for another generation than the group's."""
 CLOSING_TIMEOUT_S = 10.0
 """How long a closing member tries to commit; without a broker, the client would try forever."""
-_COMMIT_AGAIN_S = 0.02
-"""The pause between two attempts of a commit that may succeed once the join ends."""
 _NO_GENERATION = OffsetCommitRequest.DEFAULT_GENERATION_ID
 
 
@@ -77,14 +75,8 @@ def take_over(coordinator: GroupCoordinator, plugs: Sequence[Any], before_assign
     coordinator.__class__ = CooperativeCoordinator if plugs[0].participant.cooperative else AiokafkaCoordinator
     coordinator.plugs = plugs
     coordinator.before_assignment = before_assignment
-    coordinator.note = None
-    coordinator.takes_notes = True
-    coordinator.deleted_topics = DeletedTopics(coordinator.group_id)
-    coordinator.newest_commits = NewestCommits()
+    coordinator.commits = MemberCommits(coordinator.group_id, errors)
     coordinator._assignors = plugs[:1]  # the client sends one JoinGroup for each of these
-    coordinator.last_assignment = None
-    coordinator.joining = False
-    coordinator._id_stands = False
 
 
 class AiokafkaCoordinator(GroupCoordinator):
@@ -92,16 +84,13 @@ class AiokafkaCoordinator(GroupCoordinator):
 
     plugs: Sequence[Any]
     before_assignment: Callable[[Any], Any]
-    note: Callable[[], str] | None
-    """Returns the commit metadata for the leader; None if the group's load is not watched."""
-    takes_notes: bool
-    """Whether the broker allows commit metadata of the needed size."""
-    deleted_topics: DeletedTopics
-    newest_commits: NewestCommits
-    last_assignment: Any
-    joining: bool
+    watch: AiokafkaWatch | None = None
+    """Watches the group's load; may be None."""
+    commits: MemberCommits
+    last_assignment: Any = None
+    joining = False
     """Whether a JoinGroup or its SyncGroup is pending."""
-    _id_stands: bool
+    _id_stands = False
     """Whether the newest answer refused only the generation."""
     generation: int
     member_id: str
@@ -136,25 +125,8 @@ class AiokafkaCoordinator(GroupCoordinator):
             self.member_id = member_id
 
     async def _do_commit_offsets(self, assignment: Any, offsets: Mapping[Any, Any]) -> None:
-        try:
-            await self._commit_with_note(assignment, offsets)
-        except UnknownTopicOrPartitionError:
-            kept = self.deleted_topics.drop(offsets, await self._told_of({each.topic for each in offsets}))
-            if len(kept) == len(offsets):
-                raise
-            await self._commit_with_note(assignment, kept)
-
-    async def _commit_with_note(self, assignment: Any, offsets: Mapping[Any, Any]) -> None:
-        if self.note is None:
-            await super()._do_commit_offsets(assignment, offsets)
-            return
-        try:
-            await super()._do_commit_offsets(assignment, with_note(offsets, self.note() if self.takes_notes else ""))
-        except OffsetMetadataTooLargeError:
-            if not self.takes_notes:
-                raise
-            self.takes_notes = False
-            await super()._do_commit_offsets(assignment, with_note(offsets, ""))
+        note = None if self.watch is None else partial(self.watch.note, self.member_id)
+        await self.commits.existing(offsets, partial(super()._do_commit_offsets, assignment), note, self._told_of)
 
     async def _told_of(self, topics: Collection[str]) -> Told:
         """Return the metadata of these topics from the group's broker."""
@@ -276,37 +248,26 @@ class CooperativeCoordinator(AiokafkaCoordinator):
         return answer
 
     async def commit_offsets(self, assignment: Any, offsets: Mapping[Any, Any]) -> None:
-        """Commit, and retry during a rebalance for partitions that the member keeps.
+        """Commit, and retry during a rebalance."""
 
-        The broker accepts commits of the old generation until all members have joined, and of the new one from the
-        leader's SyncGroup on. In between, the commit is retried.
-        """
-        held = self._states_of(offsets)
-        number = self.newest_commits.begin(offsets)
-        try:
-            left = offsets
-            while left:
-                # The join may end before the commit is answered; the commit still began during the join.
-                generation, joining = self.generation, self.joining
-                try:
-                    await super().commit_offsets(assignment, left)
-                    return
-                except CommitFailedError as error:
-                    goes_on = joining or self.joining or self.generation not in (generation, _NO_GENERATION)
-                    if not (goes_on and isinstance(error.__cause__, RebalanceInProgressError)):
-                        raise
-                    if self._states_of(offsets) != held or asyncio.current_task() is self._coordination_task:
-                        raise
-                await asyncio.sleep(_COMMIT_AGAIN_S)
-                left = self.newest_commits.of(number, left)
-        finally:
-            self.newest_commits.end()
+        def goes_on(before: tuple[int, bool], error: Exception) -> bool:
+            in_between = isinstance(error, CommitFailedError) and isinstance(error.__cause__, RebalanceInProgressError)
+            if not in_between or asyncio.current_task() is self._coordination_task:
+                return False
+            return before[1] or self.joining or self.generation not in (before[0], _NO_GENERATION)
 
-    def _states_of(self, partitions: Iterable[Any]) -> list[int | None]:
-        """Return the identity of each partition's state: it changes if the partition was lost in between."""
-        current = self.last_assignment
-        held = self.held
-        return [id(current.state_value(each)) if each in held else None for each in partitions]
+        def state_of(partition: Any) -> object:
+            return self.last_assignment.state_value(partition) if partition in self.held else None
+
+        commit = partial(super().commit_offsets, assignment)
+        await self.commits.patiently(
+            offsets,
+            commit,
+            goes_on=goes_on,
+            membership=lambda: (self.generation, self.joining),
+            state_of=state_of,
+            sleep=asyncio.sleep,
+        )
 
     def reset_generation(self) -> None:
         """Reset the generation and repeat the join's preparation, so that lost partitions are revoked."""

@@ -7,26 +7,19 @@ rebalance; tests fail if it changes.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import ref
 
 from loadwise.assignor.clients.aiokafka.lag import AiokafkaLag
+from loadwise.assignor.clients.watch import LeaderWatch
 from loadwise.assignor.leader import Leader
 
-FIRST_READING_S = 2.0
-"""How long a leader without a fresh reading waits for one before it assigns..."""
-_OF_SESSION = 1 / 3
-"""... but at most this part of the session timeout, because the group waits for it."""
 
-
-class AiokafkaWatch:
+class AiokafkaWatch(LeaderWatch[AiokafkaLag]):
     """Connects a ``GroupCoordinator`` and a `Leader`."""
 
     def __init__(self, coordinator: Any, leader: Leader, lag: AiokafkaLag) -> None:
-        self._leader, self._lag = leader, lag
-        self._coordinator = coordinator
-        self._session_s = coordinator._session_timeout_ms / 1000
         known = ref(coordinator)
 
         def ask() -> bool:
@@ -36,21 +29,13 @@ class AiokafkaWatch:
             coordinator.request_rejoin()
             return True
 
-        leader.ask = ask
-        leader.name = coordinator._group_instance_id or ""
+        session_s = coordinator._session_timeout_ms / 1000
+        super().__init__(leader, lag, ask, instance_id=coordinator._group_instance_id, session_s=session_s)
 
-    def note(self) -> str:
-        """Return the metadata that this member writes with a commit."""
-        name = self._coordinator._group_instance_id or self._coordinator.member_id
-        return self._leader.note(name) if name else ""
-
-    async def elected(self, topics: Collection[str]) -> None:
+    async def read(self, topics: set[str], member_id: str) -> None:
         """Read the offsets of these topics before the member leads, unless there is a fresh reading."""
-        self._leader.name = self._coordinator._group_instance_id or self._coordinator.member_id
-        if not (self._leader.has_fresh_reading and self._lag.topics.issuperset(topics)):
-            self._lag.include(topics)
-            self._lag.refresh()
-            await self._lag.wait(min(FIRST_READING_S, self._session_s * _OF_SESSION))
+        if self.elected(topics, member_id):
+            await self.lag.wait(self.wait_s)
 
 
 def timed(

@@ -37,8 +37,10 @@ import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from kafka import errors
 from kafka.cluster import ClusterMetadata
 from kafka.consumer.fetcher import Fetcher
 from kafka.coordinator.assignors.abstract import RebalanceProtocol
@@ -51,7 +53,6 @@ from kafka.errors import (
     KafkaError,
     KafkaTimeoutError,
     NodeNotReadyError,
-    OffsetMetadataTooLargeError,
     RebalanceInProgressError,
     UnknownMemberIdError,
     UnknownTopicOrPartitionError,
@@ -62,11 +63,10 @@ from kafka.protocol.metadata import MetadataRequest
 from kafka.structs import OffsetAndMetadata
 from kafka.util import Timer
 
-from loadwise.assignor.clients.commit_notes import with_note
-from loadwise.assignor.clients.deleted_topics import DeletedTopics, Told, told
+from loadwise.assignor.clients.deleted_topics import Told, told
 from loadwise.assignor.clients.kafka_python.lag import KafkaPythonLag
 from loadwise.assignor.clients.kafka_python.watch import KafkaPythonWatch
-from loadwise.assignor.clients.newest_commits import NewestCommits
+from loadwise.assignor.clients.member_commits import MemberCommits
 from loadwise.assignor.clients.no_common_strategy import no_common_strategy
 from loadwise.assignor.leader import Leader
 from loadwise.assignor.subscription import JoinedMember, read_described, read_joined_members
@@ -76,8 +76,6 @@ log = logging.getLogger(__name__)
 
 _PENDING_S = 0.02
 """How long a ``poll`` waits for records of kept partitions before it checks again whether the join has ended."""
-_COMMIT_AGAIN_S = 0.02
-"""The pause between two attempts of a commit that may succeed once the join ends."""
 _IN_ORDER_S = 0.002
 """The pause between two checks whether commits on the broker's other connection are answered."""
 _METADATA_WAIT_S = 5.0
@@ -103,41 +101,29 @@ def repair(consumer: Any, leader: Leader | None = None, lag: KafkaPythonLag | No
     coordinator = consumer._coordinator
     coordinator.__class__ = KafkaPythonCoordinator
     coordinator._manager = _Manager(coordinator._manager, coordinator)
-    coordinator._last_generation = -1
-    coordinator._untaken = None
-    coordinator._leaving = None
-    coordinator.answer_beside_join = None
-    coordinator.failed = None
-    coordinator.fenced = False
-    coordinator._listed = (None, [])
-    coordinator._takes_notes = True
-    coordinator._deleted_topics = DeletedTopics(coordinator.group_id)
-    coordinator._newest_commits = NewestCommits()
+    coordinator._commits = MemberCommits(coordinator.group_id, errors)
     coordinator.load_watch = None if leader is None or lag is None else KafkaPythonWatch(coordinator, leader, lag)
 
 
 class KafkaPythonCoordinator(ConsumerCoordinator):
     """A ``ConsumerCoordinator`` that finishes joins, detects lost partitions, and reads kept ones meanwhile."""
 
-    _last_generation: int
+    _last_generation = -1
     """The newest generation whose assignment was applied."""
     _join_task: Any
-    _untaken: tuple[Any, frozenset[str], bytes] | None
+    _untaken: tuple[Any, frozenset[str], bytes] | None = None
     """The result of a join that no ``poll`` has taken yet: generation, topics, assignment."""
-    _leaving: Any
+    _leaving: Any = None
     """The generation that the newest JoinGroup will end."""
-    answer_beside_join: Any
+    answer_beside_join: Any = None
     """The newest commit answer during a join; it says nothing about the generation since."""
-    failed: KafkaError | None
+    failed: KafkaError | None = None
     """The error of a join for which no ``poll`` waited."""
-    fenced: bool
+    fenced = False
     """Whether another member has taken this member's group instance id."""
-    _listed: tuple[Any, Sequence[JoinedMember]]
+    _listed: tuple[Any, Sequence[JoinedMember]] = (None, ())
     """The members in the JoinGroup answer to the leader, raw and decoded."""
-    _takes_notes: bool
-    """Whether the broker allows commit metadata of the needed size."""
-    _deleted_topics: DeletedTopics
-    _newest_commits: NewestCommits
+    _commits: MemberCommits
     load_watch: KafkaPythonWatch | None
     """Reads the group's offsets before this member assigns, and requests rebalances; may be None."""
 
@@ -212,60 +198,36 @@ class KafkaPythonCoordinator(ConsumerCoordinator):
             )  # the commit failed because the member has lost its membership
 
     async def _send_offset_commit_request(self, offsets: Mapping[Any, OffsetAndMetadata]) -> None:
-        """Commit, and retry during a rebalance for partitions that the member keeps.
-
-        The broker accepts commits of the old generation until all members have joined, and of the new one from the
-        leader's SyncGroup on. In between, the commit is retried for up to a request timeout.
-        """
+        """Commit, and retry for up to a request timeout during a rebalance."""
         timer = Timer(self.config["request_timeout_ms"])
-        held = self._states_of(offsets)
-        number = self._newest_commits.begin(offsets)
-        try:
-            left = offsets
-            while left:
-                # The join may end before the commit is answered; the commit still began during the join.
-                generation, joining = self._generation, self.joining_beside and self.rebalance_in_progress()
-                try:
-                    await self._commit_what_exists(left)
-                    return
-                except (RebalanceInProgressError, NodeNotReadyError):  # the other connection is busy with fetches
-                    joining = joining or (self.joining_beside and self.rebalance_in_progress())
-                    goes_on = self._generation is not generation or joining
-                    if not goes_on or timer.expired or self._states_of(offsets) != held:
-                        raise
-                await self._net.sleep(_COMMIT_AGAIN_S)
-                left = self._newest_commits.of(number, left)
-        finally:
-            self._newest_commits.end()
 
-    def _states_of(self, partitions: Iterable[Any]) -> list[int | None]:
-        """Return the identity of each partition's state: it changes if the partition was lost in between."""
-        assigned = self._subscription.assignment
-        return [id(assigned[each]) if each in assigned else None for each in partitions]
+        def membership() -> tuple[Any, bool]:
+            return self._generation, self.joining_beside and self.rebalance_in_progress()
+
+        def goes_on(before: tuple[Any, bool], error: Exception) -> bool:
+            generation, joining = membership()
+            # NodeNotReadyError: the other connection is busy with fetches
+            in_between = isinstance(error, RebalanceInProgressError | NodeNotReadyError) and not timer.expired
+            return in_between and (before[1] or joining or generation is not before[0])
+
+        def state_of(partition: Any) -> object:
+            return self._subscription.assignment.get(partition)
+
+        await self._commits.patiently(
+            offsets,
+            self._commit_what_exists,
+            goes_on=goes_on,
+            membership=membership,
+            state_of=state_of,
+            sleep=self._net.sleep,
+        )
 
     async def _commit_what_exists(self, offsets: Mapping[Any, OffsetAndMetadata]) -> None:
         """Commit, without offsets of deleted topics, and with a note about this member's speed."""
-        try:
-            await self._commit_with_note(offsets)
-        except UnknownTopicOrPartitionError:
-            kept = self._deleted_topics.drop(offsets, await self._told_of({each.topic for each in offsets}))
-            if len(kept) == len(offsets):
-                raise
-            await self._commit_with_note(kept)
-
-    async def _commit_with_note(self, offsets: Mapping[Any, OffsetAndMetadata]) -> None:
         watch = self.load_watch
-        if watch is None or not all(isinstance(at, OffsetAndMetadata) for at in offsets.values()):
-            await super()._send_offset_commit_request(offsets)
-            return
-        noted = with_note(offsets, watch.note(self) if self._takes_notes else "")
-        try:
-            await super()._send_offset_commit_request(noted)
-        except OffsetMetadataTooLargeError:
-            if not self._takes_notes:
-                raise
-            self._takes_notes = False
-            await super()._send_offset_commit_request(with_note(offsets, ""))
+        noted = watch is not None and all(isinstance(at, OffsetAndMetadata) for at in offsets.values())
+        note = partial(watch.note, self._generation.member_id) if watch is not None and noted else None
+        await self._commits.existing(offsets, super()._send_offset_commit_request, note, self._told_of)
 
     async def _told_of(self, topics: Set[str]) -> Told:
         """Return the metadata of these topics from the group's broker."""
@@ -366,7 +328,7 @@ class KafkaPythonCoordinator(ConsumerCoordinator):
             return super()._perform_assignment(leader_id, protocol_name, members)
         finally:
             assignor.joined = ()
-            self._listed = (None, [])
+            self._listed = (None, ())
 
     def _read(self, members: Sequence[Any]) -> Sequence[JoinedMember]:
         if self._listed[0] is not members:
@@ -381,7 +343,7 @@ class KafkaPythonCoordinator(ConsumerCoordinator):
         """
         topics = {topic for member in self._read(members) for topic in member.subscription.topics}
         if self.load_watch is not None:
-            self.load_watch.elected(self, topics, self._generation.member_id)
+            self.load_watch.start(topics, self._generation.member_id)
         await self._wait_for_metadata(topics)
         if self.load_watch is not None:
             await self.load_watch.read(self._manager._net.sleep)

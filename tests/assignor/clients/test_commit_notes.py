@@ -13,9 +13,7 @@ from kafka import KafkaAdminClient
 from kafka.structs import OffsetAndMetadata, TopicPartition
 from topics import make_topic
 
-from loadwise.assignor.clients import commit_notes, kafka_python
-from loadwise.assignor.clients.aiokafka import internals as aiokafka_internals
-from loadwise.assignor.clients.kafka_python import internals as kafka_python_internals
+from loadwise.assignor.clients import commit_notes, kafka_python, member_commits
 from loadwise.assignor.live.work import BusyTime
 from loadwise.protocol.live_notes import CommitNote
 
@@ -78,10 +76,9 @@ async def test_a_member_writes_its_speed_beside_one_offset_and_leaves_those_of_i
 async def test_a_broker_that_takes_no_metadata_takes_the_commit(group, topic, client, until, monkeypatch):
     """Kafka's ``offset.metadata.max.bytes`` may be anything; the note is as long here as no broker takes it."""
     too_long = "loadwise:1 " + "x" * 5000
-    for internals in (kafka_python_internals, aiokafka_internals):
-        monkeypatch.setattr(
-            internals, "with_note", lambda offsets, note: commit_notes.with_note(offsets, note and too_long)
-        )
+    monkeypatch.setattr(
+        member_commits, "with_note", lambda offsets, note: commit_notes.with_note(offsets, note and too_long)
+    )
     member = await group.join(client, topic)
     await group.settle(6)
     await until(await commit(member, topic, {0: (0, ""), 1: (0, "")}))

@@ -17,6 +17,7 @@ from topics import WAIT_S, fill, make_topic
 from loadwise.assignor.clients.aiokafka import internals as aiokafka_internals
 from loadwise.assignor.clients.deleted_topics import PATIENCE_S, DeletedTopics, Told, told
 from loadwise.assignor.clients.kafka_python import internals as kafka_python_internals
+from loadwise.assignor.clients.member_commits import MemberCommits
 
 QUICK = {
     "enable_auto_commit": True,
@@ -138,7 +139,8 @@ def kafka_python_committer(monkeypatch, clock, commit):
     monkeypatch.setattr(ConsumerCoordinator, "_send_offset_commit_request", commit_it)
     coordinator = object.__new__(kafka_python_internals.KafkaPythonCoordinator)
     coordinator.load_watch = None
-    coordinator._deleted_topics = DeletedTopics("g", clock)
+    coordinator._commits = MemberCommits("g", kafka.errors)
+    coordinator._commits.deleted_topics = DeletedTopics("g", clock)
     coordinator._manager = SimpleNamespace(send=send)
     coordinator.coordinator = lambda: "coordinator-0"
     offsets = {TopicPartition(topic, 0): OffsetAndMetadata(5, "", -1) for topic in METADATA}
@@ -164,8 +166,9 @@ def aiokafka_committer(monkeypatch, clock, commit):
     monkeypatch.setattr(GroupCoordinator, "_do_commit_offsets", commit_it)
     monkeypatch.setattr(GroupCoordinator, "__del__", lambda _: None, raising=False)
     coordinator = object.__new__(aiokafka_internals.CooperativeCoordinator)
-    coordinator.note = None
-    coordinator.deleted_topics = DeletedTopics("g", clock)
+    coordinator.commits = MemberCommits("g", aiokafka.errors)
+    coordinator.commits.deleted_topics = DeletedTopics("g", clock)
+    coordinator.member_id = "m"
     coordinator._client = SimpleNamespace(send=send)
     coordinator.ensure_coordinator_known = known
     coordinator.coordinator_id = 0

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from kafka.protocol.consumer import OffsetCommitRequest
 
 from loadwise.assignor.clients.kafka_python.internals import _Manager
-from loadwise.assignor.clients.newest_commits import NewestCommits
+from loadwise.assignor.clients.member_commits import NewestCommits
 
 
 def test_a_commit_that_is_tried_again_leaves_out_what_a_newer_one_has():
