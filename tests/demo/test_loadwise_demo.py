@@ -30,6 +30,7 @@ def running(*options: str, html: Path) -> Iterator[subprocess.Popen[str]]:
 
 def topic_of(demo: subprocess.Popen[str]) -> str:
     assert demo.stdout is not None
+    assert "you see which consumers fall behind" in demo.stdout.readline()
     first = demo.stdout.readline()
     assert "serves the topic" in first, first + demo.stdout.read()
     return first.split("serves the topic ")[1].split()[0]
@@ -56,6 +57,8 @@ def test_all_of_it_small(tmp_path: Path) -> None:
         output, _ = demo.communicate()
     assert demo.returncode == 0, output
     assert "3,000 flights, keyed by carrier" in output
+    assert output.startswith("In about 1 minute you see which consumers fall behind: 3,000 flights are drained")
+    assert output.splitlines()[-1].startswith("Time to drain the topic: ")
     assert "each at most 3,000 records/s" in output
     assert "Every one of the 3,000 records was processed at least once and committed under each assignor" in output
     assert str(page) in output

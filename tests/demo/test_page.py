@@ -2,6 +2,7 @@
 
 import html.parser
 import math
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from loadwise.demo import figures as numbers
 from loadwise.demo.chart import HEIGHT, WIDTH, Line, Mark, axes, panel
-from loadwise.demo.figures import figures, max_mean, moved, slow_machine
+from loadwise.demo.figures import LEAST_RATE_PER_S, figures, in_short, lower_rate, max_mean, moved, slow_machine
 from loadwise.demo.group import Outcome, Plan, Sample
 from loadwise.demo.live_group import Moment
 from loadwise.demo.page import Report, render
@@ -62,6 +63,28 @@ def test_a_machine_that_cannot_keep_the_rate_is_told() -> None:
     assert told is not None
     assert "sticky (50%)" in told
     assert "range" not in told
+
+
+@pytest.mark.parametrize(
+    ("rate_per_s", "pace", "measured_s", "lower"),
+    [
+        (15_000, 1.0, 5.0, None),
+        (15_000, 0.9, 5.0, None),
+        (15_000, 0.5, 5.0, 5_600),
+        (15_000, 0.5, 0.1, None),
+        (600, 0.1, 5.0, LEAST_RATE_PER_S),
+        (LEAST_RATE_PER_S, 0.1, 5.0, None),
+    ],
+)
+def test_the_rate_is_lowered_on_a_slow_machine(
+    rate_per_s: float, pace: float, measured_s: float, lower: float | None
+) -> None:
+    assert lower_rate(rate_per_s, pace, measured_s) == lower
+
+
+def test_in_short_the_best_comes_first() -> None:
+    slow = replace(figures(outcome()), assignor="slow", drained_s=100.0)
+    assert in_short([slow, figures(outcome())]).startswith("Time to drain the topic: range ")
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=9))

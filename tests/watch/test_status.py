@@ -18,6 +18,7 @@ from loadwise.watch.as_json import as_json
 from loadwise.watch.demand import situation
 from loadwise.watch.screen import duration, shown
 from loadwise.watch.status import Condition, GroupStatus, status
+from loadwise.watch.verdict import Kind, StandingVerdict, verdict
 
 WINDOW_S = 20.0
 
@@ -58,8 +59,8 @@ def test_one_member_drowns_while_others_have_time_left() -> None:
     assert keeping_up.condition is Condition.KEEPS_UP
     assert keeping_up.utilisation is None, "it had no backlog, so nobody knows what it could do"
     assert idle.condition is Condition.IDLE
-    assert "1 member falls behind by 100 records/s" in seen.verdict
-    assert "t-0 alone gets more than its owner processes" in seen.verdict
+    assert "1 member falls behind by 100 records/s" in verdict(seen).text
+    assert "t-0 alone gets more than its owner processes" in verdict(seen).text
 
 
 def test_the_group_is_too_small() -> None:
@@ -77,7 +78,7 @@ def test_the_load_is_not_shared_well() -> None:
     )
     made[0].group.members[0:2] = [both]  # all readings share the group
     seen = judged(made)
-    assert seen.verdict == (
+    assert verdict(seen).text == (
         "1 member falls behind by 100 records/s while 1 member had time left: the load is not shared well."
     )
 
@@ -85,8 +86,8 @@ def test_the_load_is_not_shared_well() -> None:
 def test_a_backlog_that_falls() -> None:
     seen = judged(readings([100, 100], [150, 100], [5000, 0]))
     assert seen.members[0].condition is Condition.CATCHES_UP
-    assert seen.verdict == "There is a backlog, and no member falls further behind."
-    assert judged(readings([100, 100], [100, 100], [0, 0])).verdict == "Every member keeps up."
+    assert verdict(seen).text == "There is a backlog, and no member falls further behind."
+    assert verdict(judged(readings([100, 100], [100, 100], [0, 0]))).text == "Every member keeps up."
 
 
 def test_rates_begin_anew_when_partitions_move() -> None:
@@ -98,8 +99,8 @@ def test_rates_begin_anew_when_partitions_move() -> None:
     now = Reading(at_s=after.at_s, group=group, partitions=after.partitions, offsets=after.offsets, racks={})
     seen = judged([before, now])
     assert seen.window_s == 0
-    assert seen.verdict == "Rates are known after the next reading."
-    assert as_json(seen, None)["arrival_per_s"] is None
+    assert verdict(seen).text == "Rates are known after the next reading."
+    assert as_json(seen, verdict(seen), None)["arrival_per_s"] is None
 
 
 def test_when_retention_takes_what_nobody_read() -> None:
@@ -108,6 +109,8 @@ def test_when_retention_takes_what_nobody_read() -> None:
     assert seen.retention_partition == ("t", 0)
     assert seen.retention_left_s == pytest.approx((60 - 20) * 3)
     assert judged(readings([300], [200], [4000])).retention_left_s is None
+    week_ms = 7 * 86_400_000
+    assert judged(readings([300], [200], [50]), {"t": week_ms}).retention_left_s is None, "a fresh lag"
     year_ms = 365 * 86_400_000
     assert judged(readings([300], [200], [4000]), {"t": year_ms}).retention_left_s is None, "it may fall until then"
 
@@ -124,7 +127,7 @@ def test_sums_and_json_hold_for_any_group(partitions: list[tuple[int, int, int]]
     assert seen.unowned == 0
     assert seen.arrival_per_s == pytest.approx(sum(arrivals) if window_s else 0)
     assert all(member.utilisation is None or member.utilisation >= 0 for member in seen.members)
-    assert seen.verdict
+    assert verdict(seen).text
     asked = situation(made, window_s=seen.window_s, from_beginning=True)
     assert (asked is None) == (window_s == 0)
 
@@ -143,7 +146,8 @@ def test_names_that_clients_choose_are_shown_as_they_are_and_command_no_terminal
     group = made[-1].group
     named = replace(group, members=[replace(each, client_id=client_id) for each in group.members])
     console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system=None)
-    console.print(shown(judged([replace(made[-1], group=named)]), None))
+    now = judged([replace(made[-1], group=named)])
+    console.print(shown(now, verdict(now), None, 120))
     assert isinstance(console.file, io.StringIO)
     printed = console.file.getvalue()
     assert f"\n{text} " in printed
@@ -156,3 +160,37 @@ def test_names_that_clients_choose_are_shown_as_they_are_and_command_no_terminal
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_a_verdict_stands_until_three_readings_in_a_row_say_otherwise() -> None:
+    uneven = readings([150, 150, 10], [110, 90, 10], [4000, 4000, 0])
+    both = RunningMember(
+        member=Member(id="m0", topics=["t"], owned={"t": [0, 1]}), client_id="worker-0", client_host="/10.0.0.1"
+    )
+    uneven[0].group.members[0:2] = [both]
+    not_shared, too_hot = judged(uneven), judged(readings([300, 50, 0], [200, 50, 0], [4000, 0, 0]))
+    standing = StandingVerdict()
+    kinds = [standing.after(seen).kind for seen in [not_shared, too_hot, not_shared, too_hot, too_hot, too_hot]]
+    assert kinds == [Kind.UNEVEN] * 5 + [Kind.TOO_HOT]
+    rebalanced = replace(not_shared, window_s=0.0)
+    assert standing.after(rebalanced).kind is Kind.UNKNOWN, "another assignment is another group"
+    assert standing.after(not_shared).kind is Kind.UNEVEN
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_table_fits_the_screen(width: int) -> None:
+    made = readings([123_456, 50, 0], [99_999, 50, 0], [4_000, 0, 0])
+    long = [
+        replace(each, client_id=f"billing-consumer-deployment-7d9f-{number}")
+        for number, each in enumerate(made[0].group.members)
+    ]
+    seen = judged([replace(each, group=replace(each.group, members=long)) for each in made])
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console.print(shown(seen, verdict(seen), None, width))
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert all(len(line) <= width for line in lines)
+    [drowning] = [line for line in lines if "drowns" in line]
+    assert "123,456" in drowning
+    assert "99,999" in drowning
+    assert "billing" in drowning

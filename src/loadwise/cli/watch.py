@@ -19,6 +19,7 @@ from loadwise.compare.situation import Uncommitted
 from loadwise.installation import is_installed, pip_install
 from loadwise.running_group.command_config import client_settings
 from loadwise.running_group.errors import BadConnectionError, RunningGroupError, UnreadableGroupError
+from loadwise.watch.columns import COLUMNS
 
 if TYPE_CHECKING:
     import argparse
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from loadwise.running_group.admin import GroupAdmin
     from loadwise.running_group.members import Reading
     from loadwise.watch.status import GroupStatus
+    from loadwise.watch.verdict import Verdict
 
 
 DESCRIPTION = """Watch a group: which members fall behind, which have time left, and whether the whole group suffices.
@@ -37,7 +39,10 @@ The group may have clients of any kind, and either protocol. It is only read. Th
 it has a backlog, because only then it shows what it can process. If the group cannot be read for a while, because
 brokers or members restart, the watch says so and goes on."""
 _LOG_WIDTH = 120
-EPILOG = """examples:
+EPILOG = f"""columns:
+{chr(10).join(f"  {each.name or '(bar)':11}  {each.meaning}" for each in COLUMNS)}
+
+examples:
   loadwise watch --bootstrap-servers broker:9092 --group billing
   loadwise watch --bootstrap-servers broker:9092 --group billing --readings 2 --json"""
 
@@ -125,7 +130,9 @@ def _watch(
 ) -> None:
     from loadwise.running_group.reading import read, read_retention_ms
     from loadwise.watch.status import status
+    from loadwise.watch.verdict import StandingVerdict
 
+    standing = StandingVerdict()
     seen: list[Reading] = []
     retention_ms: dict[str, int] = {}
     for count in itertools.count(1):
@@ -142,7 +149,7 @@ def _watch(
             # The last one counts however long ago it was: with an interval above the window there is no other.
             seen = [*(each for each in seen[:-1] if newest.at_s - each.at_s <= window_s), *seen[-1:], newest]
             now = status(seen, from_beginning=from_beginning, retention_ms=retention_ms)
-            display.show(now, _compared(seen, now, from_beginning=from_beginning))
+            display.show(now, standing.after(now), _compared(seen, now, from_beginning=from_beginning))
         if count == readings:
             return
         time.sleep(max(interval_s - (time.monotonic() - begun_s), 0.0))
@@ -151,7 +158,7 @@ def _watch(
 class Display(Protocol):
     """Where each reading is shown."""
 
-    def show(self, status: GroupStatus, comparison: Comparison | None) -> None:
+    def show(self, status: GroupStatus, verdict: Verdict, comparison: Comparison | None) -> None:
         """Show a reading."""
 
     def fail(self, text: str) -> None:
@@ -161,10 +168,10 @@ class Display(Protocol):
 class _JsonLines:
     """A JSON object for each reading on standard output, and failures on standard error."""
 
-    def show(self, status: GroupStatus, comparison: Comparison | None) -> None:
+    def show(self, status: GroupStatus, verdict: Verdict, comparison: Comparison | None) -> None:
         from loadwise.watch.as_json import as_json
 
-        sys.stdout.write(json.dumps(as_json(status, comparison), allow_nan=False) + "\n")
+        sys.stdout.write(json.dumps(as_json(status, verdict, comparison), allow_nan=False) + "\n")
         sys.stdout.flush()
 
     def fail(self, text: str) -> None:
@@ -179,10 +186,10 @@ class _Printed:
 
         self._console = Console(highlight=False, width=_LOG_WIDTH)
 
-    def show(self, status: GroupStatus, comparison: Comparison | None) -> None:
+    def show(self, status: GroupStatus, verdict: Verdict, comparison: Comparison | None) -> None:
         from loadwise.watch.screen import shown
 
-        self._console.print(shown(status, comparison))
+        self._console.print(shown(status, verdict, comparison, _LOG_WIDTH))
         self._console.print()
 
     def fail(self, text: str) -> None:
@@ -195,10 +202,10 @@ class _Screen:
     def __init__(self, live: Live) -> None:
         self._live = live
 
-    def show(self, status: GroupStatus, comparison: Comparison | None) -> None:
+    def show(self, status: GroupStatus, verdict: Verdict, comparison: Comparison | None) -> None:
         from loadwise.watch.screen import shown
 
-        self._live.update(shown(status, comparison), refresh=True)
+        self._live.update(shown(status, verdict, comparison, self._live.console.width), refresh=True)
 
     def fail(self, text: str) -> None:
         self._live.console.print(text, style="yellow", markup=False)

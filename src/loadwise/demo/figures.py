@@ -44,6 +44,10 @@ DEFINITIONS: tuple[tuple[str, str], ...] = (
 
 SLOW = 0.85
 """A member that had work all the time and did less than this part of what its rate allows was held up."""
+LEAST_RATE_PER_S = 500.0
+"""The demo lowers its rate no further: the drain would take too long."""
+_LEAST_MEASURED_S = 2.0
+"""A pace over less time tells nothing of the machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,3 +135,23 @@ def slow_machine(rows: Sequence[Figures]) -> str | None:
         "This machine was too slow or too busy for the rate: no member reached it under"
         f" {', '.join(slow)}. Compare the times with care, or choose a lower --rate."
     )
+
+
+def lower_rate(rate_per_s: float, pace: float, measured_s: float) -> float | None:
+    """The rate to go on with where members reached only this part of theirs; None where they reached it.
+
+    It is below what they reached, since a fourth member is to come, and in round hundreds.
+    """
+    if pace >= SLOW or measured_s < _LEAST_MEASURED_S:
+        return None
+    lower = max(round(0.75 * rate_per_s * pace, -2), LEAST_RATE_PER_S)
+    return lower if lower < rate_per_s else None
+
+
+def in_short(rows: Sequence[Figures]) -> str:
+    """The first act in a sentence, the fastest first."""
+    told = [
+        f"{row.assignor} {row.drained_s:.1f} s ({row.against_ideal:.2f} times the ideal)"
+        for row in sorted(rows, key=lambda row: row.against_ideal)
+    ]
+    return f"Time to drain the topic: {', '.join(told)}."

@@ -17,13 +17,14 @@ from loadwise.demo.arrivals import PARTITIONS as STREAM_PARTITIONS
 from loadwise.demo.capacity import explain, verdict
 from loadwise.demo.cluster import Cluster, existing_kafka, own_coordinator
 from loadwise.demo.errors import CheckFailedError
-from loadwise.demo.figures import Figures, figures, slow_machine
+from loadwise.demo.figures import Figures, figures, in_short, lower_rate, slow_machine
 from loadwise.demo.flights import flights
 from loadwise.demo.group import AIOKAFKA, KAFKA_PYTHON, TICK_S, Outcome, Plan, Sample, run_group
 from loadwise.demo.page import Report, render
 from loadwise.demo.publish import publish
 from loadwise.demo.screen import Screen
 from loadwise.demo.second_act import Course, Script, headline, play
+from loadwise.demo.second_act import in_short as stream_in_short
 
 STREAM_ASSIGNORS = ("range", "roundrobin", "cooperative-sticky", "weighted")
 """Those that read the stream, at the same time: more groups would compete for the machine."""
@@ -59,12 +60,14 @@ async def run_demo(settings: Settings, screen: Screen) -> None:
         place = f"the Kafka at {settings.bootstrap_servers}"
         cluster_of = existing_kafka(settings.bootstrap_servers, topic, PARTITIONS)
     began_s = time.monotonic()
+    screen.line(announcement(settings), "bold")
     async with cluster_of as cluster:
         screen.line(f"1. {place} serves the topic {topic} at {cluster.bootstrap_servers}")
         ends = await _publish(cluster, settings, screen)
         outcomes = await _drain_with_each(cluster, settings, ends, screen)
         rows = [figures(outcome) for outcome in outcomes]
-        judged = verdict(ends, arrival_per_s=settings.arrival_per_s, rate_per_s=settings.rate_per_s, members=MEMBERS)
+        rate_per_s = outcomes[0].plan.rate_per_s
+        judged = verdict(ends, arrival_per_s=settings.arrival_per_s, rate_per_s=rate_per_s, members=MEMBERS)
         capacity = explain(judged, rows)
         checks = [_at_least_once(rows, sum(ends))]
         screen.line("4. The comparison", "bold")
@@ -74,7 +77,7 @@ async def run_demo(settings: Settings, screen: Screen) -> None:
         slow = slow_machine(rows)
         if slow is not None:
             screen.line(slow, "yellow")
-        courses = await _stream(cluster, settings, screen)
+        courses = await _stream(cluster, settings, screen, speed=rate_per_s / settings.rate_per_s)
         lacking = "left out, as asked for" if not settings.spark else spark_step.missing()
         if lacking is None:
             with screen.display():
@@ -83,7 +86,7 @@ async def run_demo(settings: Settings, screen: Screen) -> None:
         else:
             screen.line(f"6. Spark: {lacking}", "yellow")
     report = Report(
-        setting=_setting(settings, ends, place),
+        setting=_setting(rate_per_s, ends, place),
         outcomes=outcomes,
         rows=rows,
         courses=courses,
@@ -95,6 +98,25 @@ async def run_demo(settings: Settings, screen: Screen) -> None:
     settings.html.write_text(render(report), encoding="utf-8")
     screen.line(f"The pictures: {settings.html.resolve()}", "bold")
     screen.line(f"Everything checked held; {time.monotonic() - began_s:.0f} s in all.", "green")
+    for line in [in_short(rows), *([stream_in_short(courses)] if courses else [])]:
+        screen.line(line, "bold")
+
+
+def announcement(settings: Settings) -> str:
+    """What the demo will show, and about how long that takes."""
+    seconds = len(settings.assignors) * (5 + 2 * settings.records / (MEMBERS * settings.rate_per_s))
+    acts = [f"{settings.records:,} flights are drained by {MEMBERS} consumers under each assignor"]
+    if settings.stream_s:
+        seconds += settings.stream_s + 15
+        acts.append(f"then a stream whose hot keys move runs for {settings.stream_s:.0f} s")
+    if settings.spark:
+        seconds += 15
+        acts.append("then Spark reads the topic")
+    minutes = max(round(seconds / 60), 1)
+    about = f"about {minutes} minute{'s' * (minutes != 1)}"
+    return (
+        f"In {about} you see which consumers fall behind: {', '.join(acts)}. A table and a page with pictures follow."
+    )
 
 
 def plan_for(name: str, rate_per_s: float) -> Plan:
@@ -130,39 +152,55 @@ async def _publish(cluster: Cluster, settings: Settings, screen: Screen) -> tupl
 async def _drain_with_each(
     cluster: Cluster, settings: Settings, ends: tuple[int, ...], screen: Screen
 ) -> list[Outcome]:
-    records = sum(ends)
-    screen.line(
-        f"3. Each assignor in turn: {MEMBERS} members, each at most {settings.rate_per_s:,.0f} records/s;"
-        " a fourth joins when half is done"
-    )
-    outcomes = []
-    for name in settings.assignors:
-        plan = plan_for(name, settings.rate_per_s)
-        recent: deque[Sample] = deque(maxlen=_PACE_TICKS)
-
-        def show(sample: Sample, plan: Plan = plan, recent: deque[Sample] = recent) -> None:
-            screen.draining(plan, records, sample, recent[0] if recent else None)
-            recent.append(sample)
-
-        with screen.display():
-            outcome = await run_group(cluster, plan, ends, show)
-        row = figures(outcome)
-        shares = " ".join(f"{share:,}" for share in row.records)
+    """Drain with each assignor, all at one rate: if the machine cannot do it, all begin again at a lower one."""
+    rate_per_s: float | None = settings.rate_per_s
+    outcomes: list[Outcome] = []
+    while rate_per_s is not None:
         screen.line(
-            f"   {name}: drained and committed, {row.drained_s:.1f} s against {row.ideal_s:.1f} s at best;"
-            f" records by member: {shares}"
+            f"3. Each assignor in turn: {MEMBERS} members, each at most {rate_per_s:,.0f} records/s;"
+            " a fourth joins when half is done"
         )
-        outcomes.append(outcome)
+        outcomes, lower = [], None
+        for name in settings.assignors:
+            outcome = await _drain(cluster, plan_for(name, rate_per_s), ends, screen)
+            outcomes.append(outcome)
+            lower = lower_rate(rate_per_s, figures(outcome).pace, outcome.joined_s)
+            if lower is not None:
+                screen.line(
+                    f"This machine is too slow or too busy for {rate_per_s:,.0f} records/s a member: the rates are"
+                    f" lowered to {lower:,.0f}, and the drains begin again.",
+                    "yellow",
+                )
+                break
+        rate_per_s = lower
     return outcomes
 
 
-async def _stream(cluster: Cluster, settings: Settings, screen: Screen) -> list[Course]:
+async def _drain(cluster: Cluster, plan: Plan, ends: tuple[int, ...], screen: Screen) -> Outcome:
+    recent: deque[Sample] = deque(maxlen=_PACE_TICKS)
+
+    def show(sample: Sample) -> None:
+        screen.draining(plan, sum(ends), sample, recent[0] if recent else None)
+        recent.append(sample)
+
+    with screen.display():
+        outcome = await run_group(cluster, plan, ends, show)
+    row = figures(outcome)
+    shares = " ".join(f"{share:,}" for share in row.records)
+    screen.line(
+        f"   {plan.assignor}: drained and committed, {row.drained_s:.1f} s against {row.ideal_s:.1f} s at best;"
+        f" records by member: {shares}"
+    )
+    return outcome
+
+
+async def _stream(cluster: Cluster, settings: Settings, screen: Screen, *, speed: float) -> list[Course]:
     """The second act, on a topic of its own."""
     if not settings.stream_s:
         screen.line("5. The stream that goes on: left out, as asked for", "yellow")
         return []
     names = [name for name in STREAM_ASSIGNORS if name in settings.assignors] or list(settings.assignors)
-    script = Script.of_length(settings.stream_s, names)
+    script = Script.of_length(settings.stream_s, names, speed=speed)
     screen.line(
         f"5. A stream of {script.arrival_per_s:,.0f} records/s for {script.end_s:.0f} s, read by a group under each of"
         f" {', '.join(names)} at once: after {script.shift_s:.0f} s the hot keys move, after {script.crash_s:.0f} s one"
@@ -185,11 +223,11 @@ def _at_least_once(rows: Sequence[Figures], published: int) -> str:
     )
 
 
-def _setting(settings: Settings, ends: Sequence[int], place: str) -> str:
+def _setting(rate_per_s: float, ends: Sequence[int], place: str) -> str:
     filled = sum(end > 0 for end in ends)
     return (
         f"{sum(ends):,} flights that left New York in 2013, one record a flight, keyed by carrier: {filled} of"
         f" {len(ends)} partitions get anything. A group of {MEMBERS} members drains the topic under each assignor, each"
-        f" member at most {settings.rate_per_s:,.0f} records a second; a fourth joins when half is done. Served by"
+        f" member at most {rate_per_s:,.0f} records a second; a fourth joins when half is done. Served by"
         f" {place}."
     )

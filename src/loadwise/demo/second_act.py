@@ -10,7 +10,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from loadwise.assignor.strategy import strategy
 from loadwise.demo.arrivals import PARTITIONS, Arrivals
@@ -44,9 +44,17 @@ class Script:
     end_s: float = 100.0
 
     @classmethod
-    def of_length(cls, end_s: float, assignors: Sequence[str]) -> Script:
-        """The same in more or less time."""
-        return cls(assignors=assignors, shift_s=0.25 * end_s, crash_s=0.65 * end_s, end_s=end_s)
+    def of_length(cls, end_s: float, assignors: Sequence[str], *, speed: float = 1.0) -> Script:
+        """The same in more or less time, and at a part of the rates on a slow machine."""
+        usual = cls(assignors=assignors)
+        return replace(
+            usual,
+            rate_per_s=usual.rate_per_s * speed,
+            arrival_per_s=usual.arrival_per_s * speed,
+            shift_s=0.25 * end_s,
+            crash_s=0.65 * end_s,
+            end_s=end_s,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +129,12 @@ def headline(courses: Sequence[Course]) -> str:
         back_s = course.recovered_s(script.shift_s, script.crash_s)
         told.append(f"{course.assignor} {'not before the crash' if back_s is None else f'after {back_s:.0f} s'}")
     return f"After the hot keys moved, no member was more than a second of traffic behind: {', '.join(told)}."
+
+
+def in_short(courses: Sequence[Course]) -> str:
+    """The second act in a sentence, the best first."""
+    told = ", ".join(f"{course.late_s:.1f} s under {course.assignor}" for course in courses)
+    return f"How far the worst member was behind, on average: {told}."
 
 
 @asynccontextmanager

@@ -6,16 +6,17 @@ from typing import Any
 
 from loadwise.compare.comparison import Comparison
 from loadwise.watch.status import GroupStatus
+from loadwise.watch.verdict import Verdict
 
 
-def as_json(status: GroupStatus, comparison: Comparison | None) -> dict[str, Any]:
+def as_json(status: GroupStatus, verdict: Verdict, comparison: Comparison | None) -> dict[str, Any]:
     """The reading as what ``json.dumps`` takes; rates are null until two readings are there."""
     return {
         "group": status.group_id,
         "protocol": status.protocol,
         "state": status.state,
         "window_s": round(status.window_s, 3),
-        "verdict": status.verdict,
+        "verdict": verdict.text,
         "lag": status.lag,
         "arrival_per_s": status.arrival_per_s if status.window_s else None,
         "processed_per_s": status.processed_per_s if status.window_s else None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Literal
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
@@ -11,7 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from loadwise.compare.comparison import Comparison
+from loadwise.watch.columns import Column, columns
 from loadwise.watch.status import Condition, GroupStatus, MemberStatus
+from loadwise.watch.verdict import Verdict
 
 _STYLES: Mapping[Condition, str] = {
     Condition.DROWNS: "bold red",
@@ -20,26 +23,29 @@ _STYLES: Mapping[Condition, str] = {
     Condition.KEEPS_UP: "green",
     Condition.IDLE: "dim",
 }
-_BAR = 16
-"""Characters of the longest bar of lag."""
+_ROOMY = 110
+"""A narrower screen has short column names."""
+_GAP = 3
+"""Characters between two columns."""
+_LEAST_NAME = 8
+"""So much is left of a member's name on the narrowest screen."""
 
 
-def shown(status: GroupStatus, comparison: Comparison | None) -> RenderableType:
-    """All of it, for a terminal or a log. ``comparison`` puts the assignors to the demand of the group."""
+def shown(status: GroupStatus, verdict: Verdict, comparison: Comparison | None, width: int) -> RenderableType:
+    """All of it, in so many characters. ``comparison`` puts the assignors to the demand of the group."""
     protocol = _chosen(status.protocol or "no assignor")
     head = Text.assemble((status.group_id, "bold"), "  ", protocol, f", {status.state}")
     head.append(f"  {len(status.members):,} members, lag {status.lag:,}")
     if status.window_s:
         head.append(f", {status.arrival_per_s:,.0f} records/s arrive, {status.processed_per_s:,.0f} are processed")
-    verdict = Text(status.verdict, "bold red" if _is_alarming(status) else "bold green")
-    parts: list[RenderableType] = [head, verdict]
+    parts: list[RenderableType] = [head, Text(verdict.text, "bold red" if verdict.is_alarming else "bold green")]
     if status.unowned:
         parts.append(Text(f"{status.unowned:,} partitions have no owner.", "red"))
     if status.retention_left_s is not None and status.retention_partition is not None:
         topic, number = status.retention_partition
         left = duration(status.retention_left_s)
         parts.append(Text(f"Unread records of {topic}-{number} will be deleted by retention.ms in {left}.", "red"))
-    parts.append(_members(status))
+    parts.append(_members(status, width))
     if comparison is not None:
         parts.append(_assignors(comparison))
     return Group(*parts)
@@ -58,39 +64,30 @@ def _chosen(name: str) -> Text:
     return Text("".join(sign if sign.isprintable() else "\ufffd" for sign in name))
 
 
-def _is_alarming(status: GroupStatus) -> bool:
-    return any(member.condition is Condition.DROWNS for member in status.members)
-
-
-def _members(status: GroupStatus) -> Table:
+def _members(status: GroupStatus, width: int) -> Table:
     table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
-    table.add_column("member", no_wrap=True)
-    table.add_column("host", no_wrap=True, style="dim")
-    for name in ("partitions", "lag", "", "arrives/s", "processed/s", "utilisation"):
-        table.add_column(name, justify="left" if not name else "right", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    most = max((member.lag for member in status.members), default=0)
-    for member in status.members:
-        style = _STYLES[member.condition]
-        bar = "█" * math.ceil(_BAR * member.lag / most) if most else ""
-        rates = ("", "") if not status.window_s else (f"{member.arrival_per_s:,.0f}", f"{member.processed_per_s:,.0f}")
-        table.add_row(
-            _chosen(member.label),
-            _chosen(member.host),
-            f"{member.partitions:,}",
-            f"{member.lag:,}",
-            Text(bar, style),
-            *rates,
-            _utilisation(member),
-            Text(member.condition.value if status.window_s else "", style),
-        )
+    shown = columns(width)
+    rows = [[_cell(column, member, status) for column in shown] for member in status.members]
+    names = [column.name if width >= _ROOMY else column.short or column.name for column in shown]
+    widths = [max(map(len, cells)) for cells in zip(names, *rows, strict=True)]
+    # Names that clients choose give way where the screen is narrow, numbers do not.
+    room = max(width - sum(each + _GAP for each in widths[1:]), _LEAST_NAME)
+    for column, name, needed in zip(shown, names, widths, strict=True):
+        side: Literal["left", "right"] = "right" if column.is_number else "left"
+        table.add_column(name, justify=side, no_wrap=True, width=min(needed, room) if column is shown[0] else needed)
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
-def _utilisation(member: MemberStatus) -> Text:
-    if member.utilisation is None:
-        return Text("")
-    return Text(f"{member.utilisation:.0%}", "bold red" if member.utilisation > 1 else "")
+def _cell(column: Column, member: MemberStatus, status: GroupStatus) -> Text:
+    text = column.text(member, status)
+    if column.name in {"member", "host"}:
+        return _chosen(text)
+    if column.name in {"", "condition"}:
+        return Text(text, _STYLES[member.condition])
+    overloaded = column.name == "utilisation" and (member.utilisation or 0) > 1
+    return Text(text, "bold red" if overloaded else "")
 
 
 def _assignors(comparison: Comparison) -> Text:

@@ -24,8 +24,9 @@ from loadwise.running_group.members import Reading
 
 TRAFFIC_S = 1.0
 """A lag below so many seconds of traffic is no backlog: records always are on their way."""
-_SOON_S = 30 * 86_400.0
-"""Later deletions by retention are not shown."""
+_SOON = 0.5
+"""What waits is warned of once the oldest record has reached this part of its retention time, or will within a day."""
+_DAY_S = 86_400.0
 _STEADY = 0.05
 """A lag that changes by less than this share of the arrivals neither rises nor falls."""
 
@@ -104,31 +105,6 @@ class GroupStatus:
     def processed_per_s(self) -> float:
         """Records that the group commits in a second."""
         return math.fsum(member.processed_per_s for member in self.members)
-
-    @property
-    def verdict(self) -> str:
-        """One sentence for the operator."""
-        if not self.window_s:
-            return "Rates are known after the next reading."
-        drowning = [member for member in self.members if member.condition is Condition.DROWNS]
-        spare = [m for m in self.members if m.condition in (Condition.IDLE, Condition.KEEPS_UP)]
-        if not drowning:
-            if any(member.condition in (Condition.CATCHES_UP, Condition.BEHIND) for member in self.members):
-                return "There is a backlog, and no member falls further behind."
-            return "Every member keeps up."
-        behind_per_s = math.fsum(member.arrival_per_s - member.processed_per_s for member in drowning)
-        falls = "falls" if len(drowning) == 1 else "fall"
-        who = f"{_counted(len(drowning), 'member')} {falls} behind by {behind_per_s:,.0f} records/s"
-        if self.too_hot is not None:
-            topic, number = self.too_hot
-            return (
-                f"{who}: {topic}-{number} alone gets more than its owner processes. Use more partitions or other keys."
-            )
-        if spare:
-            return f"{who} while {_counted(len(spare), 'member')} had time left: the load is not shared well."
-        wanted = self.members_wanted
-        takes = f" It takes {_counted(wanted, 'member')} like these." if wanted and wanted > len(self.members) else ""
-        return f"{who}, and nobody has time left: the group as a whole is too small.{takes}"
 
 
 def status(readings: Sequence[Reading], *, from_beginning: bool, retention_ms: Mapping[str, int]) -> GroupStatus:
@@ -264,8 +240,10 @@ def _retention(
         age_s = each.lag / each.arrival_per_s
         growth = min(each.lag_per_s / each.arrival_per_s, 1.0)
         left = max(kept_ms / 1000 - age_s, 0.0) / growth
-        if left > _SOON_S:
-            continue  # a lag that grows by so little may as well fall tomorrow
+        if age_s < _SOON * kept_ms / 1000 and left > _DAY_S:
+            continue  # a lag that is young, or grows by little, may as well fall tomorrow
+        if each.lag <= each.arrival_per_s * TRAFFIC_S:
+            continue  # these are on their way
         if soonest is None or left < soonest[0]:
             soonest = left, partition
     return soonest or (None, None)
@@ -273,7 +251,3 @@ def _retention(
 
 def _owners(reading: Reading) -> dict[str, Mapping[str, Sequence[int]]]:
     return {each.member.id: each.member.owned for each in reading.group.members}
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
